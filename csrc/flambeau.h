@@ -1,0 +1,82 @@
+/* The tensor object and the thread-local dispatch state, shared by flambeau's extension modules.
+ *
+ * flambeau._C defines these; _frame and _runtime reach them through the capsule flambeau._C._api (FlbApi).
+ * Invariant: a tensor with `array` set is a view over NumPy memory, and shape/strides/dtype are derived from it; a tensor without
+ * (meta, fake, wrapper) stores them. */
+#ifndef FLAMBEAU_H
+#define FLAMBEAU_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+/* Dispatch keys, highest priority = highest bit. core/keys.py mirrors these values. */
+enum {
+    FLB_BACKEND = 1u,        /* NumPy (cpu) or shape-only (meta) kernel */
+    FLB_PYTHON = 2u,         /* __torch_dispatch__: a mode on the stack, or a subclass among the arguments */
+    FLB_FUNCTIONALIZE = 4u,  /* functionalization wrapper */
+    FLB_AUTOGRAD = 8u,
+    FLB_TRANSFORM = 16u,     /* vmap and the func transforms */
+};
+#define FLB_ALL_KEYS 31u
+
+/* Tensor flags beside the keys. */
+enum {
+    FLB_REQUIRES_GRAD = 1u,  /* a leaf that asks for a gradient, or a result with grad_fn */
+    FLB_PARAMETER = 2u,
+    FLB_INFERENCE = 4u,
+    FLB_FUNCTION = 8u,       /* the class overrides __torch_function__ (not the disabled implementation) */
+};
+
+/* Shared by all views of one memory: identity of the storage, version counter for saved-tensor checks. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *owner;         /* object that owns the memory (an ndarray), or NULL */
+    Py_ssize_t nbytes;       /* only when owner is NULL */
+    Py_ssize_t version;
+    PyObject *dict, *weakrefs;
+} FlbStorage;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *array;         /* np.ndarray, or NULL for tensors without data */
+    PyObject *dtype;         /* flambeau.base.dtypes.DType, never NULL */
+    PyObject *device;        /* flambeau.base.device.Device, never NULL */
+    PyObject *shape;         /* Size; NULL until asked for while array is set */
+    PyObject *strides;       /* tuple of int, in elements; NULL until asked for while array is set */
+    PyObject *offset;        /* int, in elements; only without array */
+    FlbStorage *storage;     /* NULL until asked for or shared */
+    PyObject *grad;          /* Tensor or NULL */
+    PyObject *grad_fn;       /* autograd node or NULL */
+    PyObject *autograd;      /* hooks, view relation: an object of autograd/'s own, or NULL */
+    PyObject *payload;       /* what a functionalization or transform wrapper carries, or NULL */
+    uint32_t keys;           /* FLB_PYTHON | FLB_FUNCTIONALIZE | FLB_TRANSFORM bits of this very tensor */
+    uint32_t flags;
+    int output_nr;           /* which output of grad_fn this is */
+    PyObject *dict, *weakrefs;
+} FlbTensor;
+
+typedef struct {
+    uint32_t function_modes; /* depth of the __torch_function__ mode stack that is active now */
+    uint32_t dispatch_modes; /* depth of the __torch_dispatch__ mode stack that is active now */
+    uint32_t transforms;     /* depth of the vmap/grad interpreter stack */
+    uint32_t included;       /* keys every call has */
+    uint32_t excluded;       /* keys no call has */
+    uint8_t grad_enabled;
+    uint8_t inference;
+    uint8_t function_disabled; /* DisableTorchFunction(Subclass) is in force */
+    uint32_t epoch;          /* bumped on every change above: guards compare one word */
+} FlbTls;
+
+typedef struct {
+    int version;             /* 1 */
+    PyTypeObject *tensor_type;      /* _C.TensorBase */
+    PyTypeObject *storage_type;
+    FlbTls *(*tls)(void);
+    /* New tensor over an ndarray (steals nothing); its Python type is flambeau.Tensor. NULL with an exception on failure. */
+    PyObject *(*from_array)(PyObject *array);
+    /* Borrowed flambeau.Tensor class (the Python subclass of TensorBase users see). */
+    PyTypeObject *(*tensor_class)(void);
+} FlbApi;
+
+#define FLB_API_CAPSULE "flambeau._C._api"
+#endif
