@@ -1,0 +1,160 @@
+"""Scalar bodies: how one element of an operator's result is computed, written once and given many meanings.
+
+A body is a Python function ``body(s, *args)`` whose first parameter is a *handler*. ``s.exp(x)`` means whatever the handler says:
+evaluate with NumPy, record an expression, emit LLVM text, call the ATen operator of that name. The scalar operations a handler
+must know are the rows of :data:`TABLE` (filled by ``flambeau.ops.scalars``). Values are the handler's own objects or Python numbers.
+
+:func:`trace` runs a body into an :class:`Expr` graph; :func:`vjp` is reverse-mode differentiation of such a graph and gives
+graphs again, so that a derivative can be evaluated, printed, differentiated and compiled like any body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["TABLE", "Expr", "Scalar", "Trace", "evaluate", "inputs_used", "scalar", "topological", "trace", "vjp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A row of the scalar table.
+
+    ``kind``: ``arith`` keeps its operands' dtype; ``float`` needs and gives a floating dtype; ``compare`` and ``logic`` give bool;
+    ``bit`` is for integers and bool; ``select`` is ``where``; ``cast`` changes dtype.
+    ``vjp(s, ct, *args, r)`` gives one cotangent expression an argument (None where there is no derivative); ``r`` is the result.
+    ``aten`` names the ATen operator computing the same on tensors. ``llvm`` maps a type letter ("f" float, "i" signed integer,
+    "u" unsigned, "b" bool) to LLVM text, see inductor.
+    """
+
+    name: str
+    arity: int
+    kind: str
+    numpy: Callable
+    llvm: dict[str, str]
+    vjp: Callable | None
+    aten: str
+    doc: str = ""
+
+
+TABLE: dict[str, Scalar] = {}
+
+
+def scalar(name, arity, kind, numpy, llvm, vjp=None, aten=None, doc=""):
+    """Add a row to the scalar table."""
+    if name in TABLE:
+        raise ValueError(f"scalar operation {name} is declared twice")
+    TABLE[name] = Scalar(name, arity, kind, numpy, llvm, vjp, aten or name, doc)
+
+
+class Expr:
+    """A node of a traced body: ``op`` is a scalar operation or ``"input"`` (``args[0]`` is then the input's name). Immutable."""
+
+    __slots__ = ("op", "args")
+
+    def __init__(self, op: str, args: tuple):
+        self.op = op
+        self.args = args
+
+    def __repr__(self):
+        return f"{self.op}({', '.join(map(repr, self.args))})" if self.op != "input" else str(self.args[0])
+
+
+class Trace:
+    """The handler that records. Folds the identities that differentiation produces (x*1, x+0, x*0 of a missing cotangent)."""
+
+    def __getattr__(self, name: str):
+        if name not in TABLE:
+            raise AttributeError(f"no scalar operation {name!r}; the rows are in flambeau/ops/scalars.py")
+
+        def record(*args):
+            if name == "mul":
+                for i in (0, 1):
+                    if type(args[i]) in (int, float) and args[i] == 1:
+                        return args[1 - i]
+            elif name == "add":
+                for i in (0, 1):
+                    if type(args[i]) in (int, float) and args[i] == 0 and isinstance(args[1 - i], Expr):
+                        return args[1 - i]
+            if not any(isinstance(a, Expr) for a in args) and name != "cast":
+                return TABLE[name].numpy(*args).item()
+            return Expr(name, args)
+
+        setattr(self, name, record)
+        return record
+
+
+def trace(body: Callable, args: list) -> tuple[Any, dict[str, Expr]]:
+    """Record ``body`` over ``args``, in which a ``str`` stands for a tensor input of that name (use Param for literal strings).
+
+    Returns the root (Expr, or a Python number when nothing depends on an input) and the input nodes by name.
+    """
+    inputs: dict[str, Expr] = {}
+    actual = []
+    for a in args:
+        if isinstance(a, Input):
+            a = inputs.setdefault(a.name, Expr("input", (a.name,)))
+        actual.append(a)
+    return body(Trace(), *actual), inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Stands for a tensor argument in the argument list given to :func:`trace`."""
+
+    name: str
+
+
+def topological(*roots) -> list[Expr]:
+    """All nodes below ``roots``, operands first, each once."""
+    seen: set[int] = set()
+    out: list[Expr] = []
+    stack = [(r, False) for r in reversed(roots) if isinstance(r, Expr)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            out.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        if node.op != "input":
+            stack.extend((a, False) for a in reversed(node.args) if isinstance(a, Expr))
+    return out
+
+
+def inputs_used(*roots) -> list[str]:
+    return [n.args[0] for n in topological(*roots) if n.op == "input"]
+
+
+def vjp(root, wrt: list[Expr], ct: Expr) -> list:
+    """Reverse-mode derivative of ``root`` with respect to each node of ``wrt``, given the cotangent ``ct`` of the root.
+
+    Returns an expression (or None where nothing flows) each. Reference: Griewank & Walther, Evaluating Derivatives, ch. 3.
+    """
+    s = Trace()
+    cts: dict[int, Any] = {id(root): ct}
+    for node in reversed(topological(root)):
+        if node.op == "input" or id(node) not in cts:
+            continue
+        row = TABLE[node.op]
+        if row.vjp is None:
+            continue
+        for arg, part in zip(node.args, row.vjp(s, cts[id(node)], *node.args, node), strict=True):
+            if isinstance(arg, Expr) and part is not None:
+                cts[id(arg)] = s.add(cts[id(arg)], part) if id(arg) in cts else part
+    return [cts.get(id(w)) for w in wrt]
+
+
+def evaluate(root, env: dict[str, Any], handler) -> Any:
+    """Give ``root`` the meaning of ``handler``, with the inputs bound by name in ``env``. A node bound in ``env`` by id wins."""
+    values: dict[int, Any] = {}
+    for node in topological(root):
+        if node.op == "input":
+            values[id(node)] = env[node.args[0]]
+        else:
+            args = [values[id(a)] if isinstance(a, Expr) else a for a in node.args]
+            values[id(node)] = getattr(handler, node.op)(*args)
+    return values[id(root)] if isinstance(root, Expr) else root
