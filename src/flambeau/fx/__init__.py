@@ -1,0 +1,25 @@
+"""Graphs of Python operations, after torch.fx: build, print as Python that runs, edit, verify, interpret.
+
+Enter at graph.py (Graph, its invariants and :meth:`Graph.lint`), node.py, codegen.py (printing), graph_module.py (a
+graph that can be
+called), interpreter.py. Nothing here knows tensors: targets are any callables, operators are recognised by their
+``_schema``.
+"""
+
+from .graph import Graph as Graph
+from .graph_module import GraphModule as GraphModule
+from .immutable_collections import immutable_dict as immutable_dict
+from .immutable_collections import immutable_list as immutable_list
+from .interpreter import Interpreter as Interpreter
+from .interpreter import Transformer as Transformer
+from .node import Node as Node
+from .node import has_side_effect as has_side_effect
+from .node import map_aggregate as map_aggregate
+from .node import map_arg as map_arg
+from .proxy import Attribute as Attribute
+from .proxy import Proxy as Proxy
+from .proxy import TraceError as TraceError
+from .subgraph_rewriter import replace_pattern as replace_pattern
+from .tracer import Tracer as Tracer
+from .tracer import symbolic_trace as symbolic_trace
+from .tracer import wrap as wrap

@@ -1,0 +1,200 @@
+"""Proxies: values that record what is done to them as nodes of a graph."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .codegen import _BINARY, _UNARY
+from .graph import Graph
+from .node import Argument, Node, Target, map_aggregate
+
+__all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase", "map_proxies"]
+
+_CONSTANTS = (str, int, float, bool, complex, bytes, range, type(None), type(...), enum.Enum)
+
+
+class TraceError(ValueError):
+    """The traced program asks a Proxy for something only a value can answer."""
+
+
+def map_proxies(a: Any, fn: Callable[[Any], Any]) -> Any:
+    return map_aggregate(a, fn)
+
+
+class TracerBase:
+    """Turns values into node arguments and operations into proxies. ``graph`` is the graph being built."""
+
+    graph: Graph
+    root: Any = None
+    record_stack_traces = False
+
+    def create_node(
+        self, kind: str, target: Target, args: tuple, kwargs: dict, name: str | None = None, type_expr=None
+    ) -> Node:
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        return Proxy(node, self)
+
+    def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None) -> Proxy:
+        """Make a node from values (proxies within them become their nodes) and return a proxy for it."""
+        args = self.create_arg(args)
+        kwargs = self.create_arg(kwargs)
+        node = self.create_node(kind, target, args, kwargs, name, type_expr)
+        return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def create_arg(self, a: Any) -> Argument:
+        """The node argument for a value; raises NotImplementedError for values a graph can't hold."""
+        return map_aggregate(a, self._leaf)
+
+    def _leaf(self, a: Any) -> Argument:
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, Node) or isinstance(a, _CONSTANTS):
+            return a
+        return self.create_constant(a)
+
+    def create_constant(self, a: Any) -> Argument:
+        name = type(a).__name__
+        if (
+            repr(a).startswith("torch.")
+            or name.lower() in ("dtype", "device", "layout", "memory_format")
+            or callable(a)
+        ):
+            return a
+        raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def to_bool(self, obj: Proxy) -> bool:
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj: Proxy):
+        # Unpacking into a known number of names asks the interpreter's bytecode; it is not looked at here.
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
+            "**kwargs function argument; index it instead."
+        )
+
+    def keys(self, obj: Proxy):
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """Appends to an existing graph."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+
+
+class Proxy:
+    """Stands for the value of ``node``. Operators, attributes, methods and torch functions on it become nodes."""
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None):
+        self.tracer = tracer if tracer is not None else GraphAppendingTracer(node.graph)
+        self.node = node
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, k: str) -> Any:
+        if k.startswith("__") and k.endswith("__"):
+            raise AttributeError(f"a Proxy has no attribute {k!r}")
+        return Attribute(self, k)
+
+    def __call__(self, *args, **kwargs) -> Proxy:
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __bool__(self) -> bool:
+        return self.tracer.to_bool(self)
+
+    def __iter__(self):
+        return self.tracer.iter(self)
+
+    def __index__(self):
+        raise TraceError("a Proxy has no integer value while tracing")
+
+    def __len__(self):
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, call "
+            "torch.fx.wrap('len')"
+        )
+
+    def __contains__(self, item):
+        raise TraceError("'in' on a Proxy asks for a bool, which isn't known while tracing")
+
+    def __deepcopy__(self, memo):
+        return Proxy(self.node, self.tracer)
+
+    def keys(self):
+        return self.tracer.keys(self)
+
+    __hash__ = object.__hash__
+
+    @classmethod
+    def __torch_function__(cls, orig_method, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        found: list[TracerBase] = []
+        map_aggregate((args, kwargs), lambda a: found.append(a.tracer) if isinstance(a, Proxy) else None)
+        if not found:
+            return NotImplemented
+        tracer = found[0]
+        if any(t is not tracer for t in found):
+            raise TraceError(f"Found multiple different tracers while trying to trace operations {orig_method}")
+        if inspect.ismethoddescriptor(orig_method) or _is_tensor_method(orig_method):
+            return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
+        return tracer.create_proxy(
+            "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__)
+        )
+
+
+def _is_tensor_method(f) -> bool:
+    return getattr(f, "__qualname__", "").startswith(("Tensor.", "TensorBase."))
+
+
+class Attribute(Proxy):
+    """``x.name``: becomes a getattr node only when its value is used; called directly it is a method call."""
+
+    def __init__(self, root: Proxy, attr: str):
+        self.root, self.attr, self.tracer = root, attr, root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args, **kwargs) -> Proxy:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _install():
+    def forward(fn):
+        def method(self, *args):
+            return self.tracer.create_proxy("call_function", fn, (self, *args), {})
+
+        return method
+
+    def reflected(fn):
+        def method(self, other):
+            return self.tracer.create_proxy("call_function", fn, (other, self), {})
+
+        return method
+
+    for name in (*_BINARY, *_UNARY, "getitem"):
+        fn = getattr(operator, name)
+        setattr(Proxy, f"__{name.strip('_')}__", forward(fn))
+        if name in _BINARY and name not in ("eq", "ne", "lt", "gt", "le", "ge"):
+            setattr(Proxy, f"__r{name.strip('_')}__", reflected(fn))
+    Proxy.__abs__ = forward(abs)
+
+
+def _setitem(self, key, value):
+    self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
+
+
+_install()
+Proxy.__setitem__ = _setitem
