@@ -1,0 +1,417 @@
+/* Thread-local dispatch state, and the two call paths: public functions (Function) and operators (Operator).
+ *
+ * A call that nothing interposes on stays in this file: Function finds plain tensors and calls the NumPy ufunc; Operator finds that
+ * only the backend key is set and calls the kernel. Everything else is handed to Python with the facts already collected. */
+#include "tensor_internal.h"
+
+#define NO_DATA (1u << 8) /* scan(): some tensor has no array */
+
+static __thread FlbTls tls_state = {.grad_enabled = 1};
+FlbTls *flb_tls(void) { return &tls_state; }
+
+static PyObject *disabled_torch_function = NULL, *disabled_torch_dispatch = NULL;
+static PyObject *override_handler = NULL; /* override(function, args, kwargs) -> result; core/overrides.py */
+static PyObject *dispatch_handler = NULL; /* dispatch(op, keys, args, kwargs) -> result; core/dispatch.py */
+static PyObject *quiet_context = NULL;    /* a contextvars.Context in which NumPy ignores floating-point errors */
+static __thread PyObject *thread_quiet = NULL;
+static __thread int quiet_depth = 0;
+static PyObject *str_torch_function, *str_torch_dispatch;
+
+/* ---- NumPy's floating-point warnings -------------------------------------------------------------------------------- */
+
+/* Kernels run inside a copied context where np.errstate is "ignore": sqrt(-1) is nan without a warning, as in PyTorch, and the
+ * user's own NumPy settings stay what they are. A context can be entered once at a time, so each thread has a copy. */
+static PyObject *quiet_vectorcall(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    if (!quiet_context || quiet_depth) return PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    if (!thread_quiet && !(thread_quiet = PyContext_Copy(quiet_context))) return NULL;
+    if (PyContext_Enter(thread_quiet) < 0) return NULL;
+    quiet_depth = 1;
+    PyObject *r = PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    quiet_depth = 0;
+    if (PyContext_Exit(thread_quiet) < 0) {
+        Py_XDECREF(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* ---- what the arguments say ----------------------------------------------------------------------------------------- */
+
+uint32_t flb_class_keys(PyTypeObject *type) {
+    if (type == flb_tensor_class || type == flb_parameter_class) return 0;
+    uint32_t keys = 0;
+    PyObject *d = PyObject_GetAttr((PyObject *)type, str_torch_dispatch);
+    if (!d) PyErr_Clear();
+    else if (d != disabled_torch_dispatch) keys |= FLB_PYTHON;
+    Py_XDECREF(d);
+    PyObject *f = PyObject_GetAttr((PyObject *)type, str_torch_function);
+    if (!f) PyErr_Clear();
+    else if (f != disabled_torch_function) keys |= 1u << 30;
+    Py_XDECREF(f);
+    return keys;
+}
+
+static inline uint32_t scan_one(PyObject *o, int depth) {
+    if (PyObject_TypeCheck(o, &FlbTensor_Type)) {
+        FlbTensor *t = (FlbTensor *)o;
+        uint32_t k = t->keys;
+        if ((t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled) k |= FLB_AUTOGRAD;
+        if (!t->array) k |= NO_DATA;
+        return k;
+    }
+    uint32_t k = 0;
+    if (depth && PyList_Check(o)) {
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); i++) k |= scan_one(PyList_GET_ITEM(o, i), 0);
+    } else if (depth && PyTuple_Check(o)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) k |= scan_one(PyTuple_GET_ITEM(o, i), 0);
+    }
+    return k;
+}
+static uint32_t scan(PyObject *const *args, Py_ssize_t n) {
+    FlbTls *s = &tls_state;
+    uint32_t k = FLB_BACKEND | s->included;
+    if (s->dispatch_modes) k |= FLB_PYTHON;
+    if (s->transforms) k |= FLB_TRANSFORM;
+    for (Py_ssize_t i = 0; i < n; i++) k |= scan_one(args[i], 1);
+    return k & ~s->excluded;
+}
+
+static int has_override(PyObject *o, int depth) {
+    PyTypeObject *type = Py_TYPE(o);
+    if (PyObject_TypeCheck(o, &FlbTensor_Type)) return (((FlbTensor *)o)->flags & FLB_FUNCTION) != 0;
+    if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || o == Py_None || type == &PyUnicode_Type) return 0;
+    if (type == &PyTuple_Type || type == &PyList_Type || type == (PyTypeObject *)flb_size_class) {
+        if (!depth) return 0;
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (has_override(PySequence_Fast_GET_ITEM(o, i), 0)) return 1;
+        return 0;
+    }
+    PyObject *f = PyObject_GetAttr((PyObject *)type, str_torch_function);
+    if (!f) return PyErr_Clear(), 0;
+    int r = f != disabled_torch_function && !PyType_Check(o);
+    Py_DECREF(f);
+    return r;
+}
+static int any_override(PyObject *const *args, Py_ssize_t n) {
+    FlbTls *s = &tls_state;
+    if (s->function_modes && s->function_disabled < 2) return 1;
+    if (s->function_disabled) return 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (has_override(args[i], 1)) return 1;
+    return 0;
+}
+
+PyObject *flb_override(PyObject *func, int n, PyObject *a, PyObject *b) {
+    PyObject *args = n == 1 ? PyTuple_Pack(1, a) : PyTuple_Pack(2, a, b), *kwargs = PyDict_New();
+    PyObject *r = args && kwargs ? PyObject_CallFunctionObjArgs(override_handler, func, args, kwargs, NULL) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    return r;
+}
+
+static int unpack(PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **tuple, PyObject **dict) {
+    *tuple = PyTuple_New(n);
+    *dict = PyDict_New();
+    if (!*tuple || !*dict) goto fail;
+    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(*tuple, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+        if (PyDict_SetItem(*dict, PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) goto fail;
+    return 0;
+fail:
+    Py_CLEAR(*tuple);
+    Py_CLEAR(*dict);
+    return -1;
+}
+
+/* ---- Function: a public function or method -------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *impl;     /* resolves the overload and calls the operator */
+    PyObject *ufunc;    /* NumPy function that computes the same on plain tensors, or NULL */
+    PyObject *name, *dict;
+    vectorcallfunc vectorcall;
+    int arity;          /* of ufunc */
+    uint32_t typemask;  /* bit i: ufunc is right for NumPy type number i */
+} FlbFunction;
+
+/* Plain tensors of one dtype, and Python numbers that don't change it: the ufunc's result is the operator's. */
+static PyObject *try_ufunc(FlbFunction *f, PyObject *const *args) {
+    PyObject *arrays[4] = {NULL};
+    PyObject *dtype = NULL;
+    int typenum = -1, ndim = -1, has_float = 0;
+    for (int i = 0; i < f->arity; i++) {
+        PyObject *o = args[i];
+        PyTypeObject *type = Py_TYPE(o);
+        if (type == flb_tensor_class || type == flb_parameter_class) {
+            FlbTensor *t = (FlbTensor *)o;
+            if (t->keys || !t->array || ((t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled)) return NULL;
+            if (dtype && dtype != t->dtype) return NULL;
+            dtype = t->dtype;
+            typenum = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
+            int nd = PyArray_NDIM((PyArrayObject *)t->array);
+            if (nd > ndim) ndim = nd;
+            arrays[i + 1] = t->array;
+        } else if (type == &PyFloat_Type) {
+            has_float = 1;
+            arrays[i + 1] = o;
+        } else if (type == &PyLong_Type) {
+            arrays[i + 1] = o;
+        } else {
+            return NULL;
+        }
+    }
+    if (typenum < 0 || typenum > 31 || !(f->typemask >> typenum & 1)) return NULL;
+    if (has_float && !(typenum == NPY_FLOAT || typenum == NPY_DOUBLE)) return NULL;
+    PyObject *r = quiet_vectorcall(f->ufunc, arrays + 1, f->arity | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (!r) {
+        /* The operator words its own errors (shapes, overflow): let the long way raise them. */
+        PyErr_Clear();
+        return NULL;
+    }
+    PyObject *out = flb_from_array(r);
+    Py_DECREF(r);
+    return out;
+}
+
+static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    FlbFunction *f = (FlbFunction *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    FlbTls *s = &tls_state;
+    if (f->ufunc && n == f->arity && !kwnames && !(s->function_modes | s->dispatch_modes | s->transforms | s->included | s->inference)) {
+        PyObject *r = try_ufunc(f, args);
+        if (r || PyErr_Occurred()) return r;
+    }
+    Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (any_override(args, total)) {
+        PyObject *tuple, *dict;
+        if (unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
+        PyObject *r = PyObject_CallFunctionObjArgs(override_handler, self, tuple, dict, NULL);
+        Py_DECREF(tuple);
+        Py_DECREF(dict);
+        return r;
+    }
+    return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
+}
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"name", "impl", "ufunc", "arity", "typemask", NULL};
+    PyObject *name, *impl, *ufunc = Py_None;
+    int arity = 0;
+    unsigned int mask = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO|OiI", names, &name, &impl, &ufunc, &arity, &mask)) return NULL;
+    if (arity > 3) return PyErr_SetString(PyExc_ValueError, "arity of a ufunc is at most 3"), NULL;
+    FlbFunction *f = (FlbFunction *)type->tp_alloc(type, 0);
+    if (!f) return NULL;
+    f->name = Py_NewRef(name);
+    f->impl = Py_NewRef(impl);
+    f->ufunc = ufunc == Py_None ? NULL : Py_NewRef(ufunc);
+    f->arity = arity;
+    f->typemask = mask;
+    f->vectorcall = function_vectorcall;
+    return (PyObject *)f;
+}
+static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
+    Py_VISIT(f->impl);
+    Py_VISIT(f->ufunc);
+    Py_VISIT(f->dict);
+    return 0;
+}
+static int function_clear(FlbFunction *f) {
+    Py_CLEAR(f->impl);
+    Py_CLEAR(f->ufunc);
+    Py_CLEAR(f->dict);
+    return 0;
+}
+static void function_dealloc(FlbFunction *f) {
+    PyObject_GC_UnTrack(f);
+    function_clear(f);
+    Py_XDECREF(f->name);
+    Py_TYPE(f)->tp_free(f);
+}
+static PyObject *function_descr_get(PyObject *self, PyObject *obj, PyObject *type) {
+    if (!obj || obj == Py_None) return Py_NewRef(self);
+    return PyMethod_New(self, obj);
+}
+static PyObject *function_repr(FlbFunction *f) { return PyUnicode_FromFormat("<function %U of flambeau>", f->name); }
+static PyObject *function_get_name(FlbFunction *f, void *c) { return Py_NewRef(f->name); }
+static PyMemberDef function_members[] = {{"impl", T_OBJECT, offsetof(FlbFunction, impl), 0, "resolves the overload and calls the operator"},
+                                         {"ufunc", T_OBJECT, offsetof(FlbFunction, ufunc), READONLY, "NumPy function for plain tensors, or None"},
+                                         {"__vectorcalloffset__", T_PYSSIZET, offsetof(FlbFunction, vectorcall), READONLY, NULL},
+                                         {NULL}};
+static PyGetSetDef function_getset[] = {{"__name__", (getter)function_get_name, NULL, NULL},
+                                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+                                        {NULL}};
+PyTypeObject FlbFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Function",
+    .tp_basicsize = sizeof(FlbFunction),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_doc = "A public function or method: overrides first, then the overload of the operator.",
+    .tp_new = function_new,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(FlbFunction, vectorcall),
+    .tp_descr_get = function_descr_get,
+    .tp_repr = (reprfunc)function_repr,
+    .tp_members = function_members,
+    .tp_getset = function_getset,
+    .tp_dictoffset = offsetof(FlbFunction, dict),
+};
+
+/* ---- Operator: one overload ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *kernel; /* backend kernel on tensors with data, or NULL */
+    PyObject *dict, *weakrefs;
+    vectorcallfunc vectorcall;
+} FlbOperator;
+
+static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    FlbOperator *op = (FlbOperator *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    uint32_t keys = scan(args, n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+    if (keys == FLB_BACKEND && op->kernel) return quiet_vectorcall(op->kernel, args, nargsf, kwnames);
+    PyObject *tuple, *dict;
+    if (unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
+    PyObject *k = PyLong_FromUnsignedLong(keys);
+    PyObject *r = k ? PyObject_CallFunctionObjArgs(dispatch_handler, self, k, tuple, dict, NULL) : NULL;
+    Py_XDECREF(k);
+    Py_DECREF(tuple);
+    Py_DECREF(dict);
+    return r;
+}
+static PyObject *operator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    FlbOperator *op = (FlbOperator *)type->tp_alloc(type, 0);
+    if (op) op->vectorcall = operator_vectorcall;
+    return (PyObject *)op;
+}
+static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
+    if (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(op));
+    Py_VISIT(op->kernel);
+    Py_VISIT(op->dict);
+    return 0;
+}
+static int operator_clear(FlbOperator *op) {
+    Py_CLEAR(op->kernel);
+    Py_CLEAR(op->dict);
+    return 0;
+}
+static void operator_dealloc(FlbOperator *op) {
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    if (op->weakrefs) PyObject_ClearWeakRefs((PyObject *)op);
+    operator_clear(op);
+    type->tp_free(op);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+}
+static PyMemberDef operator_members[] = {{"kernel", T_OBJECT, offsetof(FlbOperator, kernel), 0, "backend kernel on tensors with data"}, {NULL}};
+static PyGetSetDef operator_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
+static PyTypeObject FlbOperator_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Operator",
+    .tp_basicsize = sizeof(FlbOperator),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "The native part of an operator overload: its call path.",
+    .tp_new = operator_new,
+    .tp_dealloc = (destructor)operator_dealloc,
+    .tp_traverse = (traverseproc)operator_traverse,
+    .tp_clear = (inquiry)operator_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(FlbOperator, vectorcall),
+    .tp_members = operator_members,
+    .tp_getset = operator_getset,
+    .tp_dictoffset = offsetof(FlbOperator, dict),
+    .tp_weaklistoffset = offsetof(FlbOperator, weakrefs),
+};
+
+/* ---- module functions ----------------------------------------------------------------------------------------------- */
+
+static PyObject *py_scan(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyTuple_Check(args[0]) || !PyDict_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "scan(args, kwargs)"), NULL;
+    uint32_t k = FLB_BACKEND | tls_state.included;
+    if (tls_state.dispatch_modes) k |= FLB_PYTHON;
+    if (tls_state.transforms) k |= FLB_TRANSFORM;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) k |= scan_one(PyTuple_GET_ITEM(args[0], i), 1);
+    PyObject *key, *value;
+    Py_ssize_t pos = 0;
+    while (PyDict_Next(args[1], &pos, &key, &value)) k |= scan_one(value, 1);
+    return PyLong_FromUnsignedLong(k & ~tls_state.excluded);
+}
+static PyObject *py_has_override(PyObject *m, PyObject *const *args, Py_ssize_t n) { return PyBool_FromLong(any_override(args, n)); }
+static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject *kwnames) {
+    if (n < 1) return PyErr_SetString(PyExc_TypeError, "quiet(fn, ...)"), NULL;
+    return quiet_vectorcall(args[0], args + 1, n - 1, kwnames);
+}
+static PyObject *py_disabled_function(PyObject *m, PyObject *args) {
+    /* (func, types, args=(), kwargs=None) called as __torch_function__: run func with overrides of subclasses off. */
+    PyObject *func, *types, *a = NULL, *k = NULL;
+    if (!PyArg_ParseTuple(args, "OO|OO", &func, &types, &a, &k)) return NULL;
+    PyObject *empty = a ? Py_NewRef(a) : PyTuple_New(0);
+    uint8_t before = tls_state.function_disabled;
+    if (!before) tls_state.function_disabled = 1;
+    PyObject *r = PyObject_Call(func, empty, k == Py_None ? NULL : k);
+    tls_state.function_disabled = before;
+    Py_DECREF(empty);
+    return r;
+}
+static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
+    PyErr_SetString(PyExc_RuntimeError, "this class has no __torch_dispatch__");
+    return NULL;
+}
+#define FIELD(N)                                                                                                               \
+    if (PyUnicode_CompareWithASCIIString(name, #N) == 0) {                                                                     \
+        unsigned long old = s->N;                                                                                              \
+        if (value >= 0) s->N = value, s->epoch++;                                                                              \
+        return PyLong_FromUnsignedLong(old);                                                                                   \
+    }
+/* tls(name, value=-1): the old value of a field of the thread's dispatch state; sets it when value >= 0. */
+static PyObject *py_tls(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n < 1 || n > 2 || !PyUnicode_Check(args[0])) return PyErr_SetString(PyExc_TypeError, "tls(name, value=-1)"), NULL;
+    PyObject *name = args[0];
+    long value = n == 2 ? PyLong_AsLong(args[1]) : -1;
+    if (n == 2 && value == -1 && PyErr_Occurred()) return NULL;
+    FlbTls *s = &tls_state;
+    FIELD(grad_enabled)
+    FIELD(excluded)
+    FIELD(included)
+    FIELD(dispatch_modes)
+    FIELD(function_modes)
+    FIELD(transforms)
+    FIELD(inference)
+    FIELD(function_disabled)
+    FIELD(epoch)
+    PyErr_Format(PyExc_AttributeError, "no field %U in the dispatch state", name);
+    return NULL;
+}
+static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"override", "dispatch", "quiet_context", NULL};
+    PyObject *o = NULL, *d = NULL, *q = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO", names, &o, &d, &q)) return NULL;
+    if (o) Py_XSETREF(override_handler, Py_NewRef(o));
+    if (d) Py_XSETREF(dispatch_handler, Py_NewRef(d));
+    if (q) Py_XSETREF(quiet_context, Py_NewRef(q));
+    Py_RETURN_NONE;
+}
+PyMethodDef flb_dispatch_functions[] = {
+    {"scan", (PyCFunction)(void (*)(void))py_scan, METH_FASTCALL, "scan(args, kwargs): dispatch keys of a call, and NO_DATA."},
+    {"has_override", (PyCFunction)(void (*)(void))py_has_override, METH_FASTCALL, "Whether a function mode or an argument overrides __torch_function__."},
+    {"quiet", (PyCFunction)(void (*)(void))py_quiet, METH_FASTCALL | METH_KEYWORDS, "quiet(fn, ...): call with NumPy's floating-point warnings off."},
+    {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS, "__torch_function__ that overrides nothing."},
+    {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS, "__torch_dispatch__ of classes that have none."},
+    {"tls", (PyCFunction)(void (*)(void))py_tls, METH_FASTCALL, "tls(name, value=-1): read, and with a value set, the dispatch state."},
+    {"set_handlers", (PyCFunction)(void (*)(void))py_set_handlers, METH_VARARGS | METH_KEYWORDS, "Install the Python continuations."},
+    {NULL}};
+
+int flb_init_dispatch(PyObject *module) {
+    str_torch_function = PyUnicode_InternFromString("__torch_function__");
+    str_torch_dispatch = PyUnicode_InternFromString("__torch_dispatch__");
+    if (!str_torch_function || !str_torch_dispatch || PyType_Ready(&FlbFunction_Type) < 0 || PyType_Ready(&FlbOperator_Type) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "Function", (PyObject *)&FlbFunction_Type) < 0 ||
+        PyModule_AddObjectRef(module, "Operator", (PyObject *)&FlbOperator_Type) < 0)
+        return -1;
+    disabled_torch_function = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
+    disabled_torch_dispatch = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
+    return disabled_torch_function && disabled_torch_dispatch ? 0 : -1;
+}

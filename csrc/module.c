@@ -1,0 +1,28 @@
+/* flambeau._C: puts the parts together and exports FlbApi to the sibling extensions. */
+#define FLB_IMPORT_ARRAY
+#include "tensor_internal.h"
+
+int flb_init_dispatch(PyObject *module);
+
+static PyTypeObject *tensor_class(void) { return flb_tensor_class; }
+static FlbApi api = {.version = 1, .tensor_type = &FlbTensor_Type, .storage_type = &FlbStorage_Type, .tls = flb_tls,
+                     .from_array = flb_from_array, .tensor_class = tensor_class};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "flambeau._C", .m_size = -1,
+                                        .m_doc = "Native core: tensor object, storage, dispatch state, call paths."};
+
+PyMODINIT_FUNC PyInit__C(void) {
+    import_array();
+    if (PyType_Ready(&FlbStorage_Type) < 0 || PyType_Ready(&FlbTensor_Type) < 0) return NULL;
+    PyObject *m = PyModule_Create(&definition);
+    if (!m) return NULL;
+    if (PyModule_AddFunctions(m, flb_tensor_functions) < 0 || PyModule_AddFunctions(m, flb_dispatch_functions) < 0 ||
+        flb_init_dispatch(m) < 0 || PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&FlbTensor_Type) < 0 ||
+        PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&FlbStorage_Type) < 0) {
+        Py_DECREF(m);
+        return NULL;
+    }
+    PyObject *capsule = PyCapsule_New(&api, FLB_API_CAPSULE, NULL);
+    if (!capsule || PyModule_AddObject(m, "_api", capsule) < 0) return NULL;
+    return m;
+}

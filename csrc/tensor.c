@@ -1,0 +1,604 @@
+/* The tensor object: a view over a NumPy array plus the fields that dispatch and autograd need.
+ *
+ * Everything a getter can derive from the ndarray is derived when asked for (shape, strides, offset) and remembered; creating a
+ * tensor around an array is one allocation. Python sees TensorBase; flambeau.Tensor subclasses it and adds the methods. */
+#include "tensor_internal.h"
+
+PyObject *flb_size_class = NULL;     /* flambeau.base.shapes.Size */
+PyObject *flb_cpu_device = NULL;     /* flambeau.base.device.Device("cpu") */
+PyTypeObject *flb_tensor_class = NULL;
+PyTypeObject *flb_parameter_class = NULL;
+static PyObject *dtype_by_typenum[32];
+static PyObject *dtype_by_descr = NULL; /* dict: np.dtype -> DType, for the extension dtypes of ml_dtypes */
+
+/* ---- storage -------------------------------------------------------------------------------------------------------- */
+
+static int storage_traverse(FlbStorage *self, visitproc visit, void *arg) {
+    Py_VISIT(self->owner);
+    Py_VISIT(self->dict);
+    return 0;
+}
+static int storage_clear(FlbStorage *self) {
+    Py_CLEAR(self->owner);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+static void storage_dealloc(FlbStorage *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    storage_clear(self);
+    PyObject_GC_Del(self);
+}
+static PyObject *storage_get_nbytes(FlbStorage *self, void *c) {
+    if (self->owner) return PyLong_FromSsize_t(PyArray_NBYTES((PyArrayObject *)self->owner));
+    return PyLong_FromSsize_t(self->nbytes);
+}
+static PyObject *storage_nbytes(FlbStorage *self, PyObject *unused) { return storage_get_nbytes(self, NULL); }
+static PyObject *storage_data_ptr(FlbStorage *self, PyObject *unused) {
+    if (!self->owner) return PyLong_FromLong(0);
+    return PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)self->owner));
+}
+static PyMethodDef storage_methods[] = {
+    {"nbytes", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes."},
+    {"size", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes (a storage is untyped)."},
+    {"data_ptr", (PyCFunction)storage_data_ptr, METH_NOARGS, "Address of the first byte; 0 without data."},
+    {NULL}};
+static PyMemberDef storage_members[] = {{"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
+                                        {"version", T_PYSSIZET, offsetof(FlbStorage, version), 0, "number of in-place writes so far"},
+                                        {NULL}};
+static PyGetSetDef storage_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
+PyTypeObject FlbStorage_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau.UntypedStorage",
+    .tp_basicsize = sizeof(FlbStorage),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Memory shared by all views of a tensor.",
+    .tp_dealloc = (destructor)storage_dealloc,
+    .tp_traverse = (traverseproc)storage_traverse,
+    .tp_clear = (inquiry)storage_clear,
+    .tp_methods = storage_methods,
+    .tp_members = storage_members,
+    .tp_getset = storage_getset,
+    .tp_dictoffset = offsetof(FlbStorage, dict),
+    .tp_weaklistoffset = offsetof(FlbStorage, weakrefs),
+};
+
+static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
+    FlbStorage *s = PyObject_GC_New(FlbStorage, &FlbStorage_Type);
+    if (!s) return NULL;
+    s->owner = Py_XNewRef(owner);
+    s->nbytes = nbytes;
+    s->version = 0;
+    s->dict = s->weakrefs = NULL;
+    PyObject_GC_Track(s);
+    return s;
+}
+
+/* The ndarray at the end of the chain of bases: NumPy keeps it one step long except for foreign buffers. */
+static PyObject *array_root(PyObject *array) {
+    PyObject *a = array;
+    for (;;) {
+        PyObject *base = PyArray_BASE((PyArrayObject *)a);
+        if (!base || !PyArray_Check(base)) return a;
+        a = base;
+    }
+}
+
+FlbStorage *flb_storage(FlbTensor *t) {
+    if (!t->storage) {
+        if (t->array) {
+            t->storage = storage_new(array_root(t->array), 0);
+        } else {
+            Py_ssize_t n = 1, item = 1;
+            PyObject *size = PyObject_GetAttrString(t->dtype, "itemsize");
+            if (!size) return NULL;
+            item = PyLong_AsSsize_t(size);
+            Py_DECREF(size);
+            for (Py_ssize_t i = 0; t->shape && i < PyTuple_GET_SIZE(t->shape); i++) {
+                Py_ssize_t d = PyLong_AsSsize_t(PyTuple_GET_ITEM(t->shape, i));
+                if (d == -1 && PyErr_Occurred()) PyErr_Clear(), d = 0;
+                n *= d;
+            }
+            t->storage = storage_new(NULL, n * item);
+        }
+    }
+    return t->storage;
+}
+
+/* ---- construction --------------------------------------------------------------------------------------------------- */
+
+static PyObject *dtype_of_array(PyArrayObject *a) {
+    PyArray_Descr *d = PyArray_DESCR(a);
+    if (d->type_num >= 0 && d->type_num < 32 && dtype_by_typenum[d->type_num] && PyArray_ISNOTSWAPPED(a)) return dtype_by_typenum[d->type_num];
+    PyObject *found = dtype_by_descr ? PyDict_GetItemWithError(dtype_by_descr, (PyObject *)d) : NULL;
+    if (!found && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError,
+                     "can't convert np.ndarray of type %R. The only supported types are: float64, float32, float16, complex64, complex128, "
+                     "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.", d);
+    return found;
+}
+
+FlbTensor *flb_alloc(PyTypeObject *type) {
+    FlbTensor *t = (FlbTensor *)type->tp_alloc(type, 0); /* zeroed */
+    if (!t) return NULL;
+    t->keys = flb_class_keys(type);
+    if (t->keys & (1u << 30)) {
+        t->keys &= ~(1u << 30);
+        t->flags |= FLB_FUNCTION;
+    }
+    if (flb_parameter_class && type != flb_tensor_class && PyType_IsSubtype(type, flb_parameter_class)) t->flags |= FLB_PARAMETER;
+    return t;
+}
+
+PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array) {
+    if (!PyArray_Check(array)) {
+        if (PyArray_IsScalar(array, Generic)) {
+            PyObject *a = PyArray_FromScalar(array, NULL);
+            if (!a) return NULL;
+            PyObject *r = flb_from_array_as(type, a);
+            Py_DECREF(a);
+            return r;
+        }
+        PyErr_Format(PyExc_TypeError, "expected np.ndarray (got %s)", Py_TYPE(array)->tp_name);
+        return NULL;
+    }
+    PyObject *dtype = dtype_of_array((PyArrayObject *)array);
+    if (!dtype) return NULL;
+    FlbTensor *t = flb_alloc(type);
+    if (!t) return NULL;
+    t->array = Py_NewRef(array);
+    t->dtype = Py_NewRef(dtype);
+    t->device = Py_NewRef(flb_cpu_device);
+    return (PyObject *)t;
+}
+PyObject *flb_from_array(PyObject *array) { return flb_from_array_as(flb_tensor_class, array); }
+
+static int tensor_traverse(FlbTensor *self, visitproc visit, void *arg) {
+    if (Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->array);
+    Py_VISIT((PyObject *)self->storage);
+    Py_VISIT(self->grad);
+    Py_VISIT(self->grad_fn);
+    Py_VISIT(self->autograd);
+    Py_VISIT(self->payload);
+    Py_VISIT(self->dict);
+    return 0;
+}
+static int tensor_clear(FlbTensor *self) {
+    Py_CLEAR(self->array);
+    Py_CLEAR(self->storage);
+    Py_CLEAR(self->grad);
+    Py_CLEAR(self->grad_fn);
+    Py_CLEAR(self->autograd);
+    Py_CLEAR(self->payload);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+static void tensor_dealloc(FlbTensor *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    /* A chain of grad_fn nodes can be as long as the program: the trashcan keeps its release off the C stack. */
+    Py_TRASHCAN_BEGIN(self, tensor_dealloc)
+    if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    tensor_clear(self);
+    Py_XDECREF(self->dtype);
+    Py_XDECREF(self->device);
+    Py_XDECREF(self->shape);
+    Py_XDECREF(self->strides);
+    Py_XDECREF(self->offset);
+    type->tp_free(self);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyErr_SetString(PyExc_TypeError, "TensorBase is not constructed directly");
+    return NULL;
+}
+
+/* ---- getters -------------------------------------------------------------------------------------------------------- */
+
+static PyObject *size_from(const npy_intp *dims, int n, Py_ssize_t divide, int as_size) {
+    PyObject *t = PyTuple_New(n);
+    if (!t) return NULL;
+    for (int i = 0; i < n; i++) {
+        PyObject *v = PyLong_FromSsize_t(divide > 1 ? dims[i] / divide : dims[i]);
+        if (!v) {
+            Py_DECREF(t);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(t, i, v);
+    }
+    if (!as_size) return t;
+    PyObject *args = PyTuple_Pack(1, t);
+    Py_DECREF(t);
+    if (!args) return NULL;
+    PyObject *r = PyTuple_Type.tp_new((PyTypeObject *)flb_size_class, args, NULL);
+    Py_DECREF(args);
+    return r;
+}
+PyObject *flb_shape(FlbTensor *t) {
+    if (!t->shape) {
+        PyArrayObject *a = (PyArrayObject *)t->array;
+        if (!a) return PyErr_SetString(PyExc_RuntimeError, "tensor has neither data nor a shape"), NULL;
+        t->shape = size_from(PyArray_DIMS(a), PyArray_NDIM(a), 1, 1);
+    }
+    return t->shape;
+}
+PyObject *flb_strides(FlbTensor *t) {
+    if (!t->strides) {
+        PyArrayObject *a = (PyArrayObject *)t->array;
+        if (!a) return PyErr_SetString(PyExc_RuntimeError, "tensor has neither data nor strides"), NULL;
+        t->strides = size_from(PyArray_STRIDES(a), PyArray_NDIM(a), PyArray_ITEMSIZE(a), 0);
+    }
+    return t->strides;
+}
+static PyObject *get_shape(FlbTensor *t, void *c) { return Py_XNewRef(flb_shape(t)); }
+static PyObject *get_strides(FlbTensor *t, void *c) { return Py_XNewRef(flb_strides(t)); }
+static PyObject *get_ndim(FlbTensor *t, void *c) {
+    if (t->array) return PyLong_FromLong(PyArray_NDIM((PyArrayObject *)t->array));
+    PyObject *s = flb_shape(t);
+    return s ? PyLong_FromSsize_t(PyTuple_GET_SIZE(s)) : NULL;
+}
+static PyObject *get_offset(FlbTensor *t, void *c) {
+    if (!t->array) return t->offset ? Py_NewRef(t->offset) : PyLong_FromLong(0);
+    FlbStorage *s = flb_storage(t);
+    if (!s || !s->owner) return PyLong_FromLong(0);
+    Py_ssize_t item = PyArray_ITEMSIZE((PyArrayObject *)t->array);
+    Py_ssize_t bytes = PyArray_BYTES((PyArrayObject *)t->array) - PyArray_BYTES((PyArrayObject *)s->owner);
+    return PyLong_FromSsize_t(item ? bytes / item : 0);
+}
+#define OBJECT_GETTER(NAME, FIELD)                                                                                             \
+    static PyObject *get_##NAME(FlbTensor *t, void *c) { return Py_NewRef(t->FIELD ? (PyObject *)t->FIELD : Py_None); }
+#define OBJECT_SETTER(NAME, FIELD)                                                                                             \
+    static int set_##NAME(FlbTensor *t, PyObject *v, void *c) {                                                                \
+        PyObject *old = (PyObject *)t->FIELD;                                                                                  \
+        t->FIELD = (v == NULL || v == Py_None) ? NULL : Py_NewRef(v);                                                          \
+        Py_XDECREF(old);                                                                                                       \
+        return 0;                                                                                                              \
+    }
+OBJECT_GETTER(array, array)
+OBJECT_GETTER(dtype, dtype)
+OBJECT_GETTER(device, device)
+OBJECT_GETTER(grad, grad)
+OBJECT_SETTER(grad, grad)
+OBJECT_GETTER(grad_fn, grad_fn)
+OBJECT_SETTER(grad_fn, grad_fn)
+OBJECT_GETTER(autograd, autograd)
+OBJECT_SETTER(autograd, autograd)
+OBJECT_GETTER(payload, payload)
+OBJECT_SETTER(payload, payload)
+
+static int set_array(FlbTensor *t, PyObject *v, void *c) {
+    if (v == NULL || v == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "_array can't be removed");
+        return -1;
+    }
+    if (!PyArray_Check(v)) {
+        PyErr_SetString(PyExc_TypeError, "_array must be an ndarray");
+        return -1;
+    }
+    PyObject *dtype = dtype_of_array((PyArrayObject *)v);
+    if (!dtype) return -1;
+    Py_SETREF(t->dtype, Py_NewRef(dtype));
+    PyObject *old = t->array;
+    t->array = Py_NewRef(v);
+    Py_XDECREF(old);
+    Py_CLEAR(t->shape);
+    Py_CLEAR(t->strides);
+    Py_CLEAR(t->offset);
+    Py_CLEAR(t->storage);
+    return 0;
+}
+static PyObject *get_storage(FlbTensor *t, void *c) { return Py_XNewRef((PyObject *)flb_storage(t)); }
+static int set_storage(FlbTensor *t, PyObject *v, void *c) {
+    if (!v || !PyObject_TypeCheck(v, &FlbStorage_Type)) return PyErr_SetString(PyExc_TypeError, "a storage is needed"), -1;
+    Py_XSETREF(t->storage, (FlbStorage *)Py_NewRef(v));
+    return 0;
+}
+static PyObject *get_keys(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->keys); }
+static int set_keys(FlbTensor *t, PyObject *v, void *c) {
+    unsigned long k = PyLong_AsUnsignedLong(v);
+    if (k == (unsigned long)-1 && PyErr_Occurred()) return -1;
+    t->keys = (uint32_t)k;
+    return 0;
+}
+static PyObject *get_requires_grad(FlbTensor *t, void *c) { return PyBool_FromLong((t->flags & FLB_REQUIRES_GRAD) != 0); }
+static PyObject *get_is_leaf(FlbTensor *t, void *c) { return PyBool_FromLong(t->grad_fn == NULL); }
+static PyObject *get_flags(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->flags); }
+static int set_flags(FlbTensor *t, PyObject *v, void *c) {
+    unsigned long k = PyLong_AsUnsignedLong(v);
+    if (k == (unsigned long)-1 && PyErr_Occurred()) return -1;
+    t->flags = (uint32_t)k;
+    return 0;
+}
+static PyObject *get_version(FlbTensor *t, void *c) { return PyLong_FromSsize_t(t->storage ? t->storage->version : 0); }
+static PyObject *get_is_python(FlbTensor *t, void *c) { return PyBool_FromLong((t->keys & FLB_PYTHON) != 0); }
+
+/* Public properties: __torch_function__ sees them as Tensor.<name>.__get__ when a mode is active or the class overrides it. */
+typedef struct {
+    const char *name;
+    getter get;
+    setter set;
+    PyObject *descriptor; /* looked up once */
+} Property;
+static PyObject *requires_grad_setter = NULL; /* Python: checks dtype and leafness */
+static int set_requires_grad(FlbTensor *t, PyObject *v, void *c) {
+    PyObject *r = PyObject_CallFunctionObjArgs(requires_grad_setter, (PyObject *)t, v ? v : Py_None, NULL);
+    Py_XDECREF(r);
+    return r ? 0 : -1;
+}
+static PyObject *grad_checker = NULL; /* Python: checks shape and dtype of an assigned gradient */
+static int assign_grad(FlbTensor *t, PyObject *v, void *c) {
+    if (v && v != Py_None && grad_checker) {
+        PyObject *r = PyObject_CallFunctionObjArgs(grad_checker, (PyObject *)t, v, NULL);
+        if (!r) return -1;
+        Py_DECREF(r);
+    }
+    return set_grad(t, v, NULL);
+}
+static Property properties[] = {
+    {"shape", (getter)get_shape}, {"dtype", (getter)get_dtype}, {"device", (getter)get_device}, {"ndim", (getter)get_ndim},
+    {"grad", (getter)get_grad, (setter)assign_grad}, {"requires_grad", (getter)get_requires_grad, (setter)set_requires_grad},
+    {"grad_fn", (getter)get_grad_fn}, {"is_leaf", (getter)get_is_leaf}};
+static PyObject *property_accessor(Property *p, const char *which) {
+    if (!p->descriptor) {
+        p->descriptor = PyDict_GetItemString(FlbTensor_Type.tp_dict, p->name);
+        Py_XINCREF(p->descriptor);
+    }
+    return p->descriptor ? PyObject_GetAttrString(p->descriptor, which) : NULL;
+}
+static PyObject *property_get(PyObject *self, void *closure) {
+    Property *p = closure;
+    FlbTls *s = flb_tls();
+    if ((s->function_modes && s->function_disabled < 2) || ((((FlbTensor *)self)->flags & FLB_FUNCTION) && !s->function_disabled)) {
+        PyObject *func = property_accessor(p, "__get__");
+        if (!func) return NULL;
+        PyObject *r = flb_override(func, 1, self, NULL);
+        Py_DECREF(func);
+        return r;
+    }
+    return p->get(self, NULL);
+}
+static int property_set(PyObject *self, PyObject *value, void *closure) {
+    Property *p = closure;
+    FlbTls *s = flb_tls();
+    if (!p->set) {
+        PyErr_Format(PyExc_AttributeError, "attribute '%s' of 'torch.Tensor' objects is not writable", p->name);
+        return -1;
+    }
+    if ((s->function_modes && s->function_disabled < 2) || ((((FlbTensor *)self)->flags & FLB_FUNCTION) && !s->function_disabled)) {
+        PyObject *func = property_accessor(p, "__set__");
+        if (!func) return -1;
+        PyObject *r = flb_override(func, 2, self, value ? value : Py_None);
+        Py_DECREF(func);
+        Py_XDECREF(r);
+        return r ? 0 : -1;
+    }
+    return p->set(self, value, NULL);
+}
+
+static PyGetSetDef tensor_getset[] = {
+    {"shape", property_get, property_set, "Size of each dimension.", &properties[0]},
+    {"dtype", property_get, property_set, "Element type.", &properties[1]},
+    {"device", property_get, property_set, "Device.", &properties[2]},
+    {"ndim", property_get, property_set, "Number of dimensions.", &properties[3]},
+    {"grad", property_get, property_set, "Accumulated gradient, or None.", &properties[4]},
+    {"requires_grad", property_get, property_set, "Whether a gradient is asked for.", &properties[5]},
+    {"grad_fn", property_get, property_set, "Autograd node that made this tensor, or None.", &properties[6]},
+    {"is_leaf", property_get, property_set, "Whether no operation recorded by autograd made it.", &properties[7]},
+    {"_array", (getter)get_array, (setter)set_array, "The ndarray this tensor is a view over; None without data."},
+    {"_dtype", (getter)get_dtype, NULL, "Element type."},
+    {"_device", (getter)get_device, NULL, "Device."},
+    {"_shape", (getter)get_shape, NULL, "Size."},
+    {"_strides", (getter)get_strides, NULL, "Strides in elements, a tuple."},
+    {"_offset", (getter)get_offset, NULL, "Offset into the storage, in elements."},
+    {"_ndim", (getter)get_ndim, NULL, "Number of dimensions."},
+    {"_storage", (getter)get_storage, (setter)set_storage, "Storage shared by the views of this memory."},
+    {"_grad", (getter)get_grad, (setter)set_grad, "Accumulated gradient or None."},
+    {"_grad_fn", (getter)get_grad_fn, (setter)set_grad_fn, "Autograd node that made this tensor, or None."},
+    {"_autograd", (getter)get_autograd, (setter)set_autograd, "Record of the autograd package: hooks, accumulator, view relation."},
+    {"_payload", (getter)get_payload, (setter)set_payload, "What a functionalization or transform wrapper carries."},
+    {"_keys", (getter)get_keys, (setter)set_keys, "Dispatch keys of this very tensor, a bit set."},
+    {"_flags", (getter)get_flags, (setter)set_flags, "Flag bits."},
+    {"_requires_grad", (getter)get_requires_grad, NULL, "Whether a gradient is asked for."},
+    {"_is_leaf", (getter)get_is_leaf, NULL, "Whether no operation recorded by autograd made it."},
+    {"_version", (getter)get_version, NULL, "How often its memory was written in place."},
+    {"_is_python_dispatch", (getter)get_is_python, NULL, "Whether its class defines __torch_dispatch__."},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {NULL}};
+
+static PyObject *bump_version(FlbTensor *t, PyObject *unused) {
+    FlbStorage *s = flb_storage(t);
+    if (!s) return NULL;
+    s->version++;
+    Py_RETURN_NONE;
+}
+static PyMemberDef tensor_members[] = {{"_output_nr", T_INT, offsetof(FlbTensor, output_nr), 0, "which output of grad_fn this is"},
+                                       {NULL}};
+static PyMethodDef tensor_methods[] = {
+    {"_bump_version", (PyCFunction)bump_version, METH_NOARGS, "Count an in-place write."},
+    {NULL}};
+
+/* ---- operators ------------------------------------------------------------------------------------------------------ */
+
+enum { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FLOORDIV, OP_MOD, OP_POW, OP_MATMUL, OP_AND, OP_OR, OP_XOR, OP_LSHIFT, OP_RSHIFT,
+       OP_LT, OP_LE, OP_EQ, OP_NE, OP_GT, OP_GE, OP_NEG, OP_ABS, OP_INVERT, N_OPS };
+static const char *op_names[N_OPS] = {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+                                      "lshift", "rshift", "lt", "le", "eq", "ne", "gt", "ge", "neg", "abs", "invert"};
+static PyObject *forward_ops[N_OPS], *reflected_ops[N_OPS];
+
+static int operand_ok(PyObject *o) {
+    if (PyObject_TypeCheck(o, &FlbTensor_Type) || PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return 1;
+    if (PyArray_Check(o) || PyArray_IsScalar(o, Generic)) return 1;
+    if (PyObject_HasAttrString((PyObject *)Py_TYPE(o), "__torch_function__") || PyObject_HasAttrString((PyObject *)Py_TYPE(o), "__sym__")) return 1;
+    return 0;
+}
+static PyObject *binary(int op, PyObject *a, PyObject *b) {
+    PyObject *fn, *x, *y;
+    if (PyObject_TypeCheck(a, &FlbTensor_Type)) {
+        fn = forward_ops[op], x = a, y = b;
+    } else {
+        fn = reflected_ops[op], x = b, y = a;
+    }
+    if (!fn || !operand_ok(y)) Py_RETURN_NOTIMPLEMENTED;
+    PyObject *args[3] = {NULL, x, y};
+    return PyObject_Vectorcall(fn, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+}
+static PyObject *unary(int op, PyObject *a) { return PyObject_CallOneArg(forward_ops[op], a); }
+#define BINARY(NAME, OP)                                                                                                       \
+    static PyObject *slot_##NAME(PyObject *a, PyObject *b) { return binary(OP, a, b); }
+BINARY(add, OP_ADD)
+BINARY(sub, OP_SUB)
+BINARY(mul, OP_MUL)
+BINARY(div, OP_DIV)
+BINARY(floordiv, OP_FLOORDIV)
+BINARY(mod, OP_MOD)
+BINARY(matmul, OP_MATMUL)
+BINARY(and, OP_AND)
+BINARY(or, OP_OR)
+BINARY(xor, OP_XOR)
+BINARY(lshift, OP_LSHIFT)
+BINARY(rshift, OP_RSHIFT)
+static PyObject *slot_pow(PyObject *a, PyObject *b, PyObject *m) {
+    if (m != Py_None) return PyErr_SetString(PyExc_TypeError, "pow() of a tensor takes no modulus"), NULL;
+    return binary(OP_POW, a, b);
+}
+static PyObject *slot_neg(PyObject *a) { return unary(OP_NEG, a); }
+static PyObject *slot_abs(PyObject *a) { return unary(OP_ABS, a); }
+static PyObject *slot_invert(PyObject *a) { return unary(OP_INVERT, a); }
+static PyObject *richcompare(PyObject *a, PyObject *b, int cmp) {
+    static const int op[] = {[Py_LT] = OP_LT, [Py_LE] = OP_LE, [Py_EQ] = OP_EQ, [Py_NE] = OP_NE, [Py_GT] = OP_GT, [Py_GE] = OP_GE};
+    return binary(op[cmp], a, b);
+}
+static Py_hash_t tensor_hash(PyObject *a) { return _Py_HashPointer(a); }
+static PyNumberMethods number = {
+    .nb_add = slot_add, .nb_subtract = slot_sub, .nb_multiply = slot_mul, .nb_true_divide = slot_div,
+    .nb_floor_divide = slot_floordiv, .nb_remainder = slot_mod, .nb_power = slot_pow, .nb_matrix_multiply = slot_matmul,
+    .nb_and = slot_and, .nb_or = slot_or, .nb_xor = slot_xor, .nb_lshift = slot_lshift, .nb_rshift = slot_rshift,
+    .nb_negative = slot_neg, .nb_absolute = slot_abs, .nb_invert = slot_invert};
+
+PyTypeObject FlbTensor_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.TensorBase",
+    .tp_basicsize = sizeof(FlbTensor),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "The native part of a tensor; flambeau.Tensor is the class to use.",
+    .tp_new = tensor_new,
+    .tp_dealloc = (destructor)tensor_dealloc,
+    .tp_traverse = (traverseproc)tensor_traverse,
+    .tp_clear = (inquiry)tensor_clear,
+    .tp_getset = tensor_getset,
+    .tp_members = tensor_members,
+    .tp_methods = tensor_methods,
+    .tp_as_number = &number,
+    .tp_richcompare = richcompare,
+    .tp_hash = tensor_hash,
+    .tp_dictoffset = offsetof(FlbTensor, dict),
+    .tp_weaklistoffset = offsetof(FlbTensor, weakrefs),
+};
+
+/* ---- module functions about tensors --------------------------------------------------------------------------------- */
+
+static PyObject *py_from_array(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n < 1 || n > 2) return PyErr_SetString(PyExc_TypeError, "from_array(array, cls=Tensor)"), NULL;
+    return flb_from_array_as(n == 2 ? (PyTypeObject *)args[1] : flb_tensor_class, args[0]);
+}
+/* view_of(source, array): a tensor over `array` sharing the storage (identity, version counter) of `source`. */
+static PyObject *py_view_of(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type)) return PyErr_SetString(PyExc_TypeError, "view_of(tensor, array)"), NULL;
+    FlbStorage *s = flb_storage((FlbTensor *)args[0]);
+    if (!s) return NULL;
+    FlbTensor *t = (FlbTensor *)flb_from_array(args[1]);
+    if (!t) return NULL;
+    t->storage = (FlbStorage *)Py_NewRef(s);
+    return (PyObject *)t;
+}
+/* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
+static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyType_Check(args[1]) ||
+        !PyType_IsSubtype((PyTypeObject *)args[1], &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "alias(tensor, cls): a tensor and a Tensor class are needed"), NULL;
+    FlbTensor *src = (FlbTensor *)args[0];
+    FlbTensor *t = flb_alloc((PyTypeObject *)args[1]);
+    if (!t) return NULL;
+    t->array = Py_XNewRef(src->array);
+    t->dtype = Py_NewRef(src->dtype);
+    t->device = Py_NewRef(src->device);
+    t->shape = Py_XNewRef(src->shape);
+    t->strides = Py_XNewRef(src->strides);
+    t->offset = Py_XNewRef(src->offset);
+    t->payload = Py_XNewRef(src->payload);
+    t->keys |= src->keys & (FLB_FUNCTIONALIZE | FLB_TRANSFORM);
+    FlbStorage *s = flb_storage(src);
+    if (!s) {
+        Py_DECREF(t);
+        return NULL;
+    }
+    t->storage = (FlbStorage *)Py_NewRef(s);
+    return (PyObject *)t;
+}
+/* without_data(cls, shape, strides, dtype, device, offset, storage or None): a tensor that has no array. */
+static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 7 || !PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &FlbTensor_Type) || !PyTuple_Check(args[1]) ||
+        !PyTuple_Check(args[2]))
+        return PyErr_SetString(PyExc_TypeError, "without_data(cls, shape, strides, dtype, device, offset, storage)"), NULL;
+    FlbTensor *t = flb_alloc((PyTypeObject *)args[0]);
+    if (!t) return NULL;
+    if (Py_TYPE(args[1]) == (PyTypeObject *)flb_size_class) {
+        t->shape = Py_NewRef(args[1]);
+    } else {
+        PyObject *a = PyTuple_Pack(1, args[1]);
+        t->shape = a ? PyTuple_Type.tp_new((PyTypeObject *)flb_size_class, a, NULL) : NULL;
+        Py_XDECREF(a);
+    }
+    t->strides = Py_NewRef(args[2]);
+    t->dtype = Py_NewRef(args[3]);
+    t->device = Py_NewRef(args[4]);
+    t->offset = Py_NewRef(args[5]);
+    if (args[6] != Py_None) t->storage = (FlbStorage *)Py_NewRef(args[6]);
+    if (!t->shape) {
+        Py_DECREF(t);
+        return NULL;
+    }
+    return (PyObject *)t;
+}
+static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "requires_grad", "grad", NULL};
+    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad))
+        return NULL;
+    if (requires_grad) Py_XSETREF(requires_grad_setter, Py_NewRef(requires_grad));
+    if (grad) Py_XSETREF(grad_checker, Py_NewRef(grad));
+    if (size) Py_XSETREF(flb_size_class, Py_NewRef(size));
+    if (cpu) Py_XSETREF(flb_cpu_device, Py_NewRef(cpu));
+    if (tensor) Py_XSETREF(flb_tensor_class, (PyTypeObject *)Py_NewRef(tensor));
+    if (parameter) Py_XSETREF(flb_parameter_class, (PyTypeObject *)Py_NewRef(parameter));
+    if (dtypes) {
+        Py_XSETREF(dtype_by_descr, Py_NewRef(dtypes));
+        PyObject *k, *v;
+        Py_ssize_t pos = 0;
+        while (PyDict_Next(dtypes, &pos, &k, &v)) {
+            int num = ((PyArray_Descr *)k)->type_num;
+            if (num >= 0 && num < 32) Py_XSETREF(dtype_by_typenum[num], Py_NewRef(v));
+        }
+    }
+    Py_RETURN_NONE;
+}
+static PyObject *py_set_operators(PyObject *m, PyObject *args) {
+    PyObject *fwd, *ref;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyDict_Type, &fwd, &PyDict_Type, &ref)) return NULL;
+    for (int i = 0; i < N_OPS; i++) {
+        PyObject *f = PyDict_GetItemString(fwd, op_names[i]), *r = PyDict_GetItemString(ref, op_names[i]);
+        if (f) Py_XSETREF(forward_ops[i], Py_NewRef(f));
+        if (r) Py_XSETREF(reflected_ops[i], Py_NewRef(r));
+    }
+    Py_RETURN_NONE;
+}
+PyMethodDef flb_tensor_functions[] = {
+    {"from_array", (PyCFunction)(void (*)(void))py_from_array, METH_FASTCALL, "from_array(array, cls=Tensor): tensor over an ndarray, sharing memory."},
+    {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
+    {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},
+    {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
+     "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},
+    {"configure", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS, "Tell the native core the Python classes it creates."},
+    {"set_operators", py_set_operators, METH_VARARGS, "set_operators(forward, reflected): callables behind the Python operators."},
+    {NULL}};

@@ -1,0 +1,29 @@
+/* Shared by the files of flambeau._C. */
+#ifndef FLB_TENSOR_INTERNAL_H
+#define FLB_TENSOR_INTERNAL_H
+#include "flambeau.h"
+#include <structmember.h>
+#define PY_ARRAY_UNIQUE_SYMBOL flambeau_ARRAY_API
+#ifndef FLB_IMPORT_ARRAY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+
+extern PyTypeObject FlbTensor_Type, FlbStorage_Type, FlbFunction_Type;
+extern PyTypeObject *flb_tensor_class, *flb_parameter_class;
+extern PyObject *flb_size_class, *flb_cpu_device;
+extern PyMethodDef flb_tensor_functions[], flb_dispatch_functions[];
+
+PyObject *flb_from_array(PyObject *array);
+PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array);
+FlbTensor *flb_alloc(PyTypeObject *type);
+FlbStorage *flb_storage(FlbTensor *t);
+PyObject *flb_shape(FlbTensor *t);
+PyObject *flb_strides(FlbTensor *t);
+FlbTls *flb_tls(void);
+/* Calls the __torch_function__ machinery for func with n (1 or 2) arguments. */
+PyObject *flb_override(PyObject *func, int n, PyObject *a, PyObject *b);
+/* Keys that every instance of a class has: FLB_PYTHON if it defines __torch_dispatch__, bit 30 if it overrides __torch_function__. */
+uint32_t flb_class_keys(PyTypeObject *type);
+#endif

@@ -1,0 +1,193 @@
+"""Element types and their promotion.
+
+A :class:`DType` is a singleton; ``.np`` is the NumPy dtype (bfloat16 and the float8 types are ml_dtypes'). Promotion follows
+PyTorch's lattice, which is not NumPy's: an integer with a float gives that float, whatever the widths.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["DType", "category", "finfo", "from_numpy", "get_default_dtype", "iinfo", "promote_types", "result_type", "set_default_dtype"]
+
+
+class DType:
+    """An element type. ``category``: 0 bool, 1 integer, 2 floating, 3 complex; ``short`` is the name used in graph printing (f32)."""
+
+    __slots__ = ("name", "np", "short", "category", "is_floating_point", "is_complex", "is_signed", "itemsize")
+
+    def __init__(self, name, np_dtype, short):
+        self.name = name
+        self.np = np.dtype(np_dtype)
+        self.short = short
+        self.is_complex = self.np.kind == "c"
+        self.is_floating_point = not self.is_complex and self.np.kind not in "biu"
+        self.category = {"b": 0, "i": 1, "u": 1, "c": 3}.get(self.np.kind, 2)
+        self.is_signed = self.np.kind not in "bu"
+        self.itemsize = self.np.itemsize
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return (_by_name, (self.name,))
+
+    def to_complex(self):
+        return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+
+    def to_real(self):
+        return {"complex128": float64, "complex64": float32}.get(self.name, self)
+
+
+def _by_name(name):
+    return globals()[name]
+
+
+bool_ = DType("bool", np.bool_, "b8")
+uint8 = DType("uint8", np.uint8, "u8")
+uint16 = DType("uint16", np.uint16, "u16")
+uint32 = DType("uint32", np.uint32, "u32")
+uint64 = DType("uint64", np.uint64, "u64")
+int8 = DType("int8", np.int8, "i8")
+int16 = DType("int16", np.int16, "i16")
+int32 = DType("int32", np.int32, "i32")
+int64 = DType("int64", np.int64, "i64")
+float16 = DType("float16", np.float16, "f16")
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, "bf16")
+float8_e4m3fn = DType("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "f8e4m3fn")
+float8_e5m2 = DType("float8_e5m2", ml_dtypes.float8_e5m2, "f8e5m2")
+float32 = DType("float32", np.float32, "f32")
+float64 = DType("float64", np.float64, "f64")
+complex64 = DType("complex64", np.complex64, "c64")
+complex128 = DType("complex128", np.complex128, "c128")
+
+ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float8_e4m3fn, float8_e5m2, float32,
+       float64, complex64, complex128)
+globals()["bool"] = bool_  # DType.__reduce__ finds it by name
+BY_NUMPY = {d.np: d for d in ALL}
+BY_NUMPY[np.dtype("longlong")] = int64
+BY_NUMPY[np.dtype("ulonglong")] = uint64
+
+_default = float32
+
+
+def get_default_dtype() -> DType:
+    """dtype of floating-point results that nothing else determines (float32 unless set)."""
+    return _default
+
+
+def set_default_dtype(dtype: DType) -> None:
+    """Set the default floating dtype. TypeError unless ``dtype`` is floating."""
+    global _default
+    if not isinstance(dtype, DType) or not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = dtype
+
+
+def from_numpy(np_dtype) -> DType:
+    """The DType of a NumPy dtype. TypeError for one that tensors don't have."""
+    np_dtype = np.dtype(np_dtype)
+    found = BY_NUMPY.get(np_dtype)
+    if found is None:
+        raise TypeError(f"can't convert np.ndarray of type {np_dtype}. The only supported types are: float64, float32, float16, "
+                        "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
+    return found
+
+
+def of_scalar(value) -> DType:
+    """dtype that a Python number brings into promotion."""
+    if isinstance(value, (bool_type, np.bool_)):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return _default
+    if isinstance(value, complex):
+        return _default.to_complex()
+    raise TypeError(f"expected a number, got {type(value).__name__}")
+
+
+bool_type = type(True)
+
+
+@functools.cache
+def promote_types(a: DType, b: DType) -> DType:
+    """Smallest dtype of PyTorch's lattice that both convert to."""
+    if a is b:
+        return a
+    if a.category != b.category:
+        lo, hi = (a, b) if a.category < b.category else (b, a)
+        if hi.is_complex and lo.is_floating_point:
+            return complex128 if float64 in (lo,) or hi is complex128 else complex64
+        return hi
+    if a.is_complex:
+        return complex128
+    if a.is_floating_point:
+        wide = {float64: 4, float32: 3, float16: 2, bfloat16: 2}
+        wa, wb = wide.get(a, 1), wide.get(b, 1)
+        return (a if wa > wb else b) if wa != wb else float32
+    return BY_NUMPY[np.promote_types(a.np, b.np)] if np.promote_types(a.np, b.np).kind != "f" else int64
+
+
+def result_type(*operands) -> DType:
+    """dtype of an operation on tensors (anything with ``dtype`` and ``ndim``) and Python numbers.
+
+    Tensors with dimensions decide; a zero-dimensional tensor or a number only counts when its category is higher.
+    """
+    dims = zero = number = None
+    for x in operands:
+        d = getattr(x, "dtype", None)
+        if isinstance(d, DType):
+            if len(x.shape):
+                dims = d if dims is None else promote_types(dims, d)
+            else:
+                zero = d if zero is None else promote_types(zero, d)
+        else:
+            d = of_scalar(x)
+            number = d if number is None else promote_types(number, d)
+    out = dims
+    for lower in (zero, number):
+        if lower is None:
+            continue
+        if out is None:
+            out = lower
+        elif lower.category > out.category:
+            out = promote_types(out, lower) if lower.category == 3 else lower
+    return out
+
+
+class finfo:
+    """Limits of a floating dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
+
+    def __init__(self, dtype: DType | None = None):
+        dtype = dtype or _default
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{dtype}'")
+        f = (ml_dtypes.finfo if dtype.np.kind == "V" or dtype.name.startswith(("bfloat", "float8")) else np.finfo)(dtype.np)
+        self.dtype, self.bits = dtype.name, f.bits
+        self.eps, self.max, self.min = float(f.eps), float(f.max), float(f.min)
+        self.tiny = self.smallest_normal = float(f.tiny)
+        self.resolution = float(f.resolution)
+
+    def __repr__(self):
+        return f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
+
+
+class iinfo:
+    """Limits of an integer dtype: min, max, bits."""
+
+    def __init__(self, dtype: DType):
+        if dtype.category != 1:
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{dtype}'")
+        i = np.iinfo(dtype.np)
+        self.dtype, self.bits, self.min, self.max = dtype.name, i.bits, int(i.min), int(i.max)
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def category(dtype: DType) -> int:
+    return dtype.category

@@ -1,0 +1,17 @@
+"""Exceptions that several levels raise. Three families never mix: the user's error (built-in types, PyTorch's words), a graph break
+(dynamo), and a fault of flambeau's own (InternalError)."""
+
+
+class InternalError(RuntimeError):
+    """A broken invariant inside flambeau; the message names it."""
+
+
+class MissingFacet(NotImplementedError):
+    """An operator lacks what a subsystem needs of it; names operator, kind and facet."""
+
+    def __init__(self, who: str, op, facet: str):
+        super().__init__(f"{who} requires operator {op.name()} (kind {op.kind}) to define {facet}")
+
+
+class DataDependentOutputException(RuntimeError):
+    """A value or shape is needed that a tensor without data doesn't have."""

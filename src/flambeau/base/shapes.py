@@ -1,0 +1,190 @@
+"""Shapes and strides: plain arithmetic on tuples of ints. Strides count elements."""
+
+from __future__ import annotations
+
+import math
+
+
+class Size(tuple):
+    """Shape of a tensor: a tuple of ints with ``numel()``."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        return math.prod(self)
+
+    def __repr__(self):
+        return f"torch.Size({list(self)})"
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __getitem__(self, i):
+        out = tuple.__getitem__(self, i)
+        return Size(out) if isinstance(i, slice) else out
+
+    def __reduce__(self):
+        return (Size, (tuple(self),))
+
+
+def contiguous_strides(shape) -> tuple[int, ...]:
+    """Row-major strides; a dimension of size 0 counts as 1, as in PyTorch."""
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(out))
+
+
+def is_contiguous(shape, strides) -> bool:
+    step = 1
+    for n, s in zip(reversed(shape), reversed(strides)):
+        if n == 0:
+            return True
+        if n != 1:
+            if s != step:
+                return False
+            step *= n
+    return True
+
+
+def broadcast_shapes(*shapes) -> tuple[int, ...]:
+    """Common shape. RuntimeError in PyTorch's words when there is none."""
+    ndim = max(map(len, shapes), default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(reversed(shape)):
+            d = ndim - 1 - i
+            if n != 1 and out[d] != n:
+                if out[d] != 1:
+                    raise RuntimeError(f"The size of tensor a ({out[d]}) must match the size of tensor b ({n}) at non-singleton dimension {d}")
+                out[d] = n
+    return tuple(out)
+
+
+def normalize_dim(dim: int, ndim: int, what: str = "Dimension") -> int:
+    """Non-negative dimension. IndexError in PyTorch's words when out of range; a scalar has the dimension 0 and -1."""
+    lim = max(ndim, 1)
+    if not -lim <= dim < lim:
+        raise IndexError(f"{what} out of range (expected to be in range of [{-lim}, {lim - 1}], but got {dim})")
+    return dim % lim
+
+
+def normalize_dims(dims, ndim: int) -> tuple[int, ...]:
+    """Non-negative dimensions of a reduction; None or () means all. RuntimeError for one that appears twice."""
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        dims = (dims,)
+    out = tuple(normalize_dim(d, ndim) for d in dims)
+    if not out:
+        return tuple(range(ndim))
+    if len(set(out)) != len(out):
+        twice = next(d for d in out if out.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return out if ndim else ()
+
+
+def infer_size(shape, numel: int) -> tuple[int, ...]:
+    """Replace one -1 of ``shape``. RuntimeError when the shape doesn't hold ``numel`` elements."""
+    shape = tuple(shape)
+    if shape.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    if any(n < -1 for n in shape):
+        raise RuntimeError(f"invalid shape dimension {next(n for n in shape if n < -1)}")
+    if -1 in shape:
+        rest = math.prod(n for n in shape if n != -1)
+        if rest == 0:
+            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                               "can be any value and is ambiguous")
+        if numel % rest:
+            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+        return tuple(numel // rest if n == -1 else n for n in shape)
+    if math.prod(shape) != numel:
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    return shape
+
+
+def view_strides(shape, strides, new_shape) -> tuple[int, ...] | None:
+    """Strides under which ``new_shape`` sees the same memory, or None when a copy is needed.
+
+    Walks both shapes from the right, matching chunks of dimensions that are contiguous among themselves.
+    """
+    if math.prod(shape) == 0:
+        return contiguous_strides(new_shape) if tuple(shape) != tuple(new_shape) else tuple(strides)
+    if not shape:
+        return (1,) * len(new_shape)
+    out = [0] * len(new_shape)
+    view_d = len(new_shape) - 1
+    base = strides[-1]
+    chunk = view_chunk = 1
+    for d in range(len(shape) - 1, -1, -1):
+        chunk *= shape[d]
+        if d == 0 or (shape[d - 1] != 1 and strides[d - 1] != chunk * base):
+            while view_d >= 0 and (view_chunk < chunk or new_shape[view_d] == 1):
+                out[view_d] = view_chunk * base
+                view_chunk *= new_shape[view_d]
+                view_d -= 1
+            if view_chunk != chunk:
+                return None
+            if d > 0:
+                base = strides[d - 1]
+                chunk = view_chunk = 1
+    return tuple(out) if view_d == -1 else None
+
+
+def dense_order(shape, strides) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost by stride; ties and dimensions of size 1 keep their place relative to their left one."""
+    order = list(range(len(shape)))
+    # Insertion sort, because the comparison is partial: size-1 and stride-0 dimensions compare equal to everything.
+    for i in range(1, len(order)):
+        j = i
+        while j > 0:
+            a, b = order[j - 1], order[j]
+            if shape[a] == 1 or shape[b] == 1 or strides[a] == 0 or strides[b] == 0 or strides[a] >= strides[b]:
+                break
+            order[j - 1], order[j] = b, a
+            j -= 1
+    return tuple(order)
+
+
+def elementwise_strides(shape, inputs) -> tuple[int, ...]:
+    """Strides of an elementwise result: the dimension order of the operands, densely packed.
+
+    ``inputs``: (shape, strides) of each tensor operand. As PyTorch's TensorIterator, the first operand that tells two dimensions apart
+    decides their order; without such an operand the result is row-major.
+    """
+    ndim = len(shape)
+    aligned = []
+    for s, st in inputs:
+        pad = ndim - len(s)
+        aligned.append([0] * pad + [0 if n == 1 and shape[pad + i] != 1 else x for i, (n, x) in enumerate(zip(s, st))])
+    if all(tuple(s) == tuple(shape) and is_contiguous(s, st) for s, st in inputs):
+        return contiguous_strides(shape)
+
+    def compare(a, b):  # should a be further in than b? 1 yes, -1 no, 0 unknown; a < b as positions
+        for st in aligned:
+            if st[a] == 0 or st[b] == 0:
+                continue
+            if st[a] != st[b]:
+                return 1 if st[a] < st[b] else -1
+            if shape[a] > shape[b]:
+                return 1
+        return 0
+
+    # perm[0] is the innermost dimension
+    perm = list(range(ndim - 1, -1, -1))
+    for i in range(1, ndim):
+        dim1 = i
+        for dim0 in range(i - 1, -1, -1):
+            c = compare(perm[dim0], perm[dim1])
+            if c == -1:  # dim0 has the larger stride: it must be further out
+                perm[dim0], perm[dim1] = perm[dim1], perm[dim0]
+                dim1 = dim0
+            elif c == 1:
+                break
+    out, step = [0] * ndim, 1
+    for d in perm:
+        out[d] = step
+        step *= max(shape[d], 1)
+    return tuple(out)

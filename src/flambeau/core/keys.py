@@ -1,0 +1,22 @@
+"""Dispatch keys, highest bit first to run. Mirrors csrc/flambeau.h."""
+
+BACKEND, PYTHON, FUNCTIONALIZE, AUTOGRAD, TRANSFORM = 1, 2, 4, 8, 16
+ALL = 31
+NO_DATA = 256  # not a key: some tensor argument has no array
+
+NAMES = {TRANSFORM: "FuncTorch", AUTOGRAD: "AutogradCPU", FUNCTIONALIZE: "Functionalize", PYTHON: "Python", BACKEND: "CPU"}
+
+# Tensor flags (FlbTensor.flags)
+REQUIRES_GRAD, PARAMETER, INFERENCE, FUNCTION = 1, 2, 4, 8
+
+
+def below(key: int) -> int:
+    """Mask of the keys that come after ``key``."""
+    return (key - 1) | NO_DATA
+
+
+def describe(keys: int) -> str:
+    names = [n for k, n in NAMES.items() if keys & k]
+    if keys & PYTHON:
+        names.append("PythonTLSSnapshot")
+    return f"DispatchKeySet({', '.join(names)})"
