@@ -1,0 +1,660 @@
+/* Where calls are caught: the callable that compile() returns, and the PEP 523 frame evaluator of CPython 3.11.
+ *
+ * Both look up a Cache (one per code object and Context, where a Context is a compile() configuration), check the guards of its entries
+ * against the flat argument vector, and call the entry's code as a plain function of that vector: captured code has no *args, no
+ * keyword-only arguments, no defaults. The evaluator is installed only while some thread runs code that may contain graph breaks, so a
+ * wholly captured function never pays for it.
+ *
+ * Thread state is one pointer: the Context that new frames are captured with, or NULL.
+ */
+#define Py_BUILD_CORE 1
+#include "frame.h"
+#include <structmember.h>
+#include "internal/pycore_frame.h"
+#include "internal/pycore_pystate.h"
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
+#error "flambeau._frame is written for CPython 3.11"
+#endif
+
+extern PyObject *_PyEval_EvalFrameDefault(PyThreadState *, struct _PyInterpreterFrame *, int);
+
+/* ---- objects ---- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *miss;                  /* callable(func, flat_args, cache) -> bool: an entry was added at the front */
+    int run_only;                    /* prior entries are used, nothing new is compiled */
+    PyObject *dict;
+} Context;
+
+typedef struct { PyObject *tree, *code, *fn; int needs_eval; uint64_t hits; } Entry;
+
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t n;
+    Entry **entries;                 /* the latest first */
+    int skip;                        /* no entry fits: run the frame plainly without asking again */
+} Cache;
+
+enum { SKIP = 1, SKIP_RECURSIVE = 2 };
+typedef struct { int flags; PyObject *caches; /* dict: Context -> Cache */ } Extra;
+
+enum { MODE_COMPILED, MODE_DISABLED, MODE_RUN };
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    int mode;
+    PyObject *fn;
+    Context *context;
+    Cache *cache;
+    PyObject *cache_code;            /* the code object that cache belongs to */
+    PyObject *dict, *weakrefs;
+} Callable;
+
+static PyTypeObject ContextType, CacheType, CompiledType, DisabledType, RunType;
+static Py_ssize_t extra_index = -1;
+static _Thread_local Context *current;   /* strong */
+static int active_threads;               /* threads whose current is set; guarded by the GIL */
+
+static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag);
+
+/* Steals nothing; returns the previous context, which the caller gives back to leave(). */
+static Context *enter(Context *next)
+{
+    Context *prev = current;
+    if (prev == next) return prev;
+    if (!prev && next && active_threads++ == 0) _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), custom_eval);
+    if (prev && !next && --active_threads == 0) _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
+    current = next;
+    return prev;
+}
+
+/* ---- per-code data ---- */
+
+static void extra_free(void *p)
+{
+    Extra *e = p;
+    if (!e) return;
+    Py_XDECREF(e->caches);
+    PyMem_Free(e);
+}
+
+static Extra *extra_get(PyObject *code)
+{
+    void *p = NULL;
+    if (_PyCode_GetExtra(code, extra_index, &p) < 0) { PyErr_Clear(); return NULL; }
+    return p;
+}
+
+static Extra *extra_make(PyObject *code)
+{
+    Extra *e = extra_get(code);
+    if (e) return e;
+    e = PyMem_Calloc(1, sizeof(Extra));
+    if (!e) { PyErr_NoMemory(); return NULL; }
+    if (_PyCode_SetExtra(code, extra_index, e) < 0) { PyMem_Free(e); return NULL; }
+    return e;
+}
+
+static Cache *cache_for(PyObject *code, Context *ctx, int create)   /* borrowed */
+{
+    Extra *e = create ? extra_make(code) : extra_get(code);
+    if (!e) return NULL;
+    if (!e->caches) {
+        if (!create || !(e->caches = PyDict_New())) return NULL;
+    }
+    PyObject *c = PyDict_GetItemWithError(e->caches, (PyObject *)ctx);
+    if (c || !create || PyErr_Occurred()) return (Cache *)c;
+    Cache *cache = PyObject_GC_New(Cache, &CacheType);
+    if (!cache) return NULL;
+    cache->n = 0;
+    cache->entries = NULL;
+    cache->skip = 0;
+    PyObject_GC_Track(cache);
+    int r = PyDict_SetItem(e->caches, (PyObject *)ctx, (PyObject *)cache);
+    Py_DECREF(cache);
+    return r < 0 ? NULL : cache;
+}
+
+static Py_ssize_t flat_count(PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+}
+
+/* ---- running an entry ---- */
+
+static Entry *find_entry(Cache *cache, PyFunctionObject *func, PyObject *const *args, int *error)
+{
+    *error = 0;
+    for (Py_ssize_t i = 0; i < cache->n; i++) {
+        Entry *e = cache->entries[i];
+        int r = flb_guards_check(e->tree, func, args);
+        if (r < 0) { *error = 1; return NULL; }
+        if (r) return e;
+    }
+    return NULL;
+}
+
+static PyObject *run_entry(Entry *e, Context *ctx, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *fn = e->fn;
+    if (fn && !func->func_closure && ((PyFunctionObject *)fn)->func_globals == func->func_globals) Py_INCREF(fn);
+    else {
+        fn = PyFunction_New(e->code, func->func_globals);
+        if (!fn) return NULL;
+        if (func->func_closure && ((PyCodeObject *)e->code)->co_nfreevars) {
+            if (PyFunction_SetClosure(fn, func->func_closure) < 0) { Py_DECREF(fn); return NULL; }
+        } else if (!e->fn) {
+            Py_INCREF(fn);
+            e->fn = fn;
+        }
+    }
+    e->hits++;
+    Context *prev = enter(e->needs_eval ? ctx : NULL);
+    PyObject *r = PyObject_Vectorcall(fn, args, n, NULL);
+    enter(prev);
+    Py_DECREF(fn);
+    return r;
+}
+
+/* Calls ctx->miss with capture off. 1: an entry was added, 0: run plainly, -1: exception. */
+static int call_miss(Context *ctx, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, Cache *cache)
+{
+    PyObject *tuple = PyTuple_New(n);
+    if (!tuple) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_INCREF(args[i]);
+        PyTuple_SET_ITEM(tuple, i, args[i]);
+    }
+    Context *prev = enter(NULL);
+    Py_INCREF(ctx);
+    Py_INCREF(cache);
+    PyObject *r = PyObject_CallFunctionObjArgs(ctx->miss, (PyObject *)func, tuple, (PyObject *)cache, NULL);
+    Py_DECREF(cache);
+    Py_DECREF(ctx);
+    enter(prev);
+    Py_DECREF(tuple);
+    if (!r) return -1;
+    int added = PyObject_IsTrue(r);
+    Py_DECREF(r);
+    return added;
+}
+
+/* *ran is 0 when the frame has to be run plainly (NULL is returned without an exception then). */
+static PyObject *dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, int run_only, int *ran)
+{
+    int error;
+    *ran = 1;
+    Entry *e = find_entry(cache, func, args, &error);
+    if (error) return NULL;
+    if (!e) {
+        if (cache->skip || run_only || ctx->run_only) { *ran = 0; return NULL; }
+        int r = call_miss(ctx, func, args, n, cache);
+        if (r < 0) return NULL;
+        if (!r || !cache->n) { *ran = 0; return NULL; }
+        e = cache->entries[0];
+        r = flb_guards_check(e->tree, func, args);
+        if (r < 0) return NULL;
+        if (!r) {
+            PyErr_SetString(PyExc_AssertionError, "guards failed on the very call they were made for; please report this function");
+            return NULL;
+        }
+    }
+    PyObject *tree = e->tree;        /* the entry's tree and code outlive a reset() during the call through these references */
+    Py_INCREF(tree);
+    PyObject *code = e->code;
+    Py_INCREF(code);
+    PyObject *r = run_entry(e, ctx, func, args, n);
+    Py_DECREF(code);
+    Py_DECREF(tree);
+    return r;
+}
+
+/* ---- the frame evaluator ---- */
+
+static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag)
+{
+    Context *ctx = current;
+    PyCodeObject *code = frame->f_code;
+    if (!ctx || throwflag || frame->prev_instr != _PyCode_CODE(code) - 1 || !(code->co_flags & CO_OPTIMIZED)
+        || (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
+        return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    Extra *e = extra_get((PyObject *)code);
+    if (e && e->flags & SKIP_RECURSIVE) {
+        Context *prev = enter(NULL);
+        PyObject *r = _PyEval_EvalFrameDefault(ts, frame, 0);
+        enter(prev);
+        return r;
+    }
+    if (e && e->flags & SKIP) return _PyEval_EvalFrameDefault(ts, frame, 0);
+    Cache *cache = cache_for((PyObject *)code, ctx, 1);
+    if (!cache) return NULL;
+    if (cache->skip && !cache->n) return _PyEval_EvalFrameDefault(ts, frame, 0);
+    int ran;
+    Py_INCREF(ctx);
+    Py_INCREF(cache);
+    PyObject *r = dispatch(ctx, cache, frame->f_func, frame->localsplus, flat_count(code), 0, &ran);
+    Py_DECREF(cache);
+    Py_DECREF(ctx);
+    return ran ? r : _PyEval_EvalFrameDefault(ts, frame, 0);
+}
+
+/* ---- callables ---- */
+
+/* The arguments as the frame would see them. 1: *out holds n values (new references when *owned), 0: not bindable here, -1: exception. */
+static int bind(PyFunctionObject *f, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **out, Py_ssize_t n)
+{
+    PyCodeObject *code = (PyCodeObject *)f->func_code;
+    Py_ssize_t ac = code->co_argcount, kc = code->co_kwonlyargcount, total = ac + kc;
+    int var = !!(code->co_flags & CO_VARARGS), kw = !!(code->co_flags & CO_VARKEYWORDS), status = 0;
+    PyObject *names = code->co_localsplusnames;
+    for (Py_ssize_t i = 0; i < n; i++) out[i] = NULL;
+    if (nargs > ac && !var) return 0;
+    for (Py_ssize_t i = 0; i < nargs && i < ac; i++) { Py_INCREF(args[i]); out[i] = args[i]; }
+    if (var) {
+        Py_ssize_t m = nargs > ac ? nargs - ac : 0;
+        PyObject *t = PyTuple_New(m);
+        if (!t) { status = -1; goto fail; }
+        for (Py_ssize_t i = 0; i < m; i++) { Py_INCREF(args[ac + i]); PyTuple_SET_ITEM(t, i, args[ac + i]); }
+        out[total] = t;
+    }
+    if (kw && !(out[total + var] = PyDict_New())) { status = -1; goto fail; }
+    Py_ssize_t nk = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    for (Py_ssize_t k = 0; k < nk; k++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
+        Py_ssize_t i = code->co_posonlyargcount;
+        for (; i < total; i++) if (PyTuple_GET_ITEM(names, i) == name) break;
+        if (i == total)
+            for (i = code->co_posonlyargcount; i < total; i++) if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) == 0) break;
+        if (i < total) {
+            if (out[i]) goto fail;
+            Py_INCREF(value);
+            out[i] = value;
+        } else if (!kw) goto fail;
+        else if (PyDict_SetItem(out[total + var], name, value) < 0) { status = -1; goto fail; }
+    }
+    PyObject *defaults = f->func_defaults;
+    Py_ssize_t nd = defaults ? PyTuple_GET_SIZE(defaults) : 0;
+    for (Py_ssize_t i = 0; i < ac; i++)
+        if (!out[i]) {
+            if (i < ac - nd) goto fail;
+            out[i] = PyTuple_GET_ITEM(defaults, i - (ac - nd));
+            Py_INCREF(out[i]);
+        }
+    for (Py_ssize_t i = ac; i < total; i++)
+        if (!out[i]) {
+            PyObject *d = f->func_kwdefaults ? PyDict_GetItemWithError(f->func_kwdefaults, PyTuple_GET_ITEM(names, i)) : NULL;
+            if (!d) { if (PyErr_Occurred()) status = -1; goto fail; }
+            Py_INCREF(d);
+            out[i] = d;
+        }
+    return 1;
+fail:
+    for (Py_ssize_t i = 0; i < n; i++) Py_CLEAR(out[i]);
+    return status;
+}
+
+static PyObject *call_plainly(Context *ctx, PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Context *prev = enter(ctx);
+    PyObject *r = PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    enter(prev);
+    return r;
+}
+
+static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    PyFunctionObject *f = (PyFunctionObject *)self->fn;
+    PyCodeObject *code = (PyCodeObject *)f->func_code;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), n = flat_count(code);
+    FlbTls *tls = flb_guards_tls();
+    if (self->mode == MODE_RUN && !self->context)
+        return call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    Context *ctx = self->context;
+    Cache *cache = self->cache;
+    if (!cache || self->cache_code != (PyObject *)code) {
+        cache = cache_for((PyObject *)code, ctx, 1);
+        if (!cache) return NULL;
+        Py_INCREF(cache);
+        Py_XSETREF(self->cache, cache);
+        Py_INCREF(code);
+        Py_XSETREF(self->cache_code, (PyObject *)code);
+    }
+    PyObject *small[16], **flat = small, *const *use = args;
+    int owned = 0, ran;
+    if (kwnames || nargs != code->co_argcount || n != nargs) {
+        if (n > 16 && !(flat = PyMem_Malloc(n * sizeof(PyObject *)))) return PyErr_NoMemory();
+        int b = bind(f, args, nargs, kwnames, flat, n);
+        if (b <= 0) {
+            if (flat != small) PyMem_Free(flat);
+            return b < 0 ? NULL : PyObject_Vectorcall(self->fn, args, nargsf, kwnames);   /* raises the TypeError a call raises */
+        }
+        owned = 1;
+        use = flat;
+    }
+    Py_INCREF(self);
+    Py_INCREF(cache);
+    /* Modes and function transforms see every call: what runs under them is not captured, and leaves no trace in the cache. */
+    int plain = tls && (tls->function_modes || tls->dispatch_modes || tls->transforms);
+    PyObject *r = NULL;
+    if (plain) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    else {
+        r = dispatch(ctx, cache, f, use, n, self->mode == MODE_RUN, &ran);
+        if (!ran) r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
+    }
+    Py_DECREF(cache);
+    Py_DECREF(self);
+    if (owned) for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(flat[i]);
+    if (flat != small) PyMem_Free(flat);
+    return r;
+}
+
+static PyObject *disabled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return call_plainly(NULL, self->fn, args, nargsf, kwnames);
+}
+
+static PyObject *callable_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *fn, *ctx = Py_None;
+    if (!PyArg_ParseTuple(args, "O|O", &fn, &ctx)) return NULL;
+    int mode = PyType_IsSubtype(type, &CompiledType) ? MODE_COMPILED : PyType_IsSubtype(type, &RunType) ? MODE_RUN : MODE_DISABLED;
+    if (mode != MODE_DISABLED && !PyFunction_Check(fn)) {
+        PyErr_Format(PyExc_TypeError, "%s expects a Python function, got %.100s", type->tp_name, Py_TYPE(fn)->tp_name);
+        return NULL;
+    }
+    if (ctx != Py_None && !PyObject_TypeCheck(ctx, &ContextType)) { PyErr_SetString(PyExc_TypeError, "a Context is expected"); return NULL; }
+    if (mode == MODE_COMPILED && ctx == Py_None) { PyErr_SetString(PyExc_TypeError, "a Context is expected"); return NULL; }
+    Callable *self = (Callable *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->mode = mode;
+    self->vectorcall = (vectorcallfunc)(mode == MODE_DISABLED ? disabled_call : compiled_call);
+    Py_INCREF(fn);
+    self->fn = fn;
+    if (ctx != Py_None) { Py_INCREF(ctx); self->context = (Context *)ctx; }
+    return (PyObject *)self;
+}
+
+static int callable_traverse(Callable *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->fn);
+    Py_VISIT(self->context);
+    Py_VISIT(self->cache);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int callable_clear(Callable *self)
+{
+    Py_CLEAR(self->fn);
+    Py_CLEAR(self->context);
+    Py_CLEAR(self->cache);
+    Py_CLEAR(self->cache_code);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+static void callable_dealloc(Callable *self)
+{
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    callable_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *callable_get(PyObject *self, PyObject *obj, PyObject *type)
+{
+    if (!obj || obj == Py_None) { Py_INCREF(self); return self; }
+    return PyMethod_New(self, obj);
+}
+
+static PyObject *callable_repr(Callable *self)
+{
+    return PyUnicode_FromFormat("<%s of %R>", self->mode == MODE_COMPILED ? "compiled function" : self->mode == MODE_RUN ? "frozen function"
+                                : "function with capture disabled", self->fn);
+}
+
+static PyObject *callable_get_context(Callable *self, void *closure)
+{
+    PyObject *c = self->context ? (PyObject *)self->context : Py_None;
+    Py_INCREF(c);
+    return c;
+}
+
+static PyMemberDef callable_members[] = {
+    {"fn", T_OBJECT, offsetof(Callable, fn), READONLY, "the function that is called when nothing captured fits"},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Callable, dict), READONLY},
+    {NULL},
+};
+static PyGetSetDef callable_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {"context", (getter)callable_get_context, NULL, "the compile() configuration"},
+    {NULL},
+};
+
+#define CALLABLE_TYPE(var, name, docs) \
+    static PyTypeObject var = { \
+        PyVarObject_HEAD_INIT(NULL, 0) \
+        .tp_name = name, .tp_basicsize = sizeof(Callable), .tp_doc = docs, \
+        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL, \
+        .tp_new = callable_new, .tp_dealloc = (destructor)callable_dealloc, \
+        .tp_traverse = (traverseproc)callable_traverse, .tp_clear = (inquiry)callable_clear, \
+        .tp_call = PyVectorcall_Call, .tp_vectorcall_offset = offsetof(Callable, vectorcall), \
+        .tp_descr_get = callable_get, .tp_repr = (reprfunc)callable_repr, .tp_members = callable_members, .tp_getset = callable_getset, \
+        .tp_dictoffset = offsetof(Callable, dict), .tp_weaklistoffset = offsetof(Callable, weakrefs), \
+    }
+CALLABLE_TYPE(CompiledType, "flambeau._frame.CompiledFunction", "CompiledFunction(function, context): guards first, then captured code");
+CALLABLE_TYPE(DisabledType, "flambeau._frame.DisabledFunction", "DisabledFunction(callable): calls it with capture off");
+CALLABLE_TYPE(RunType, "flambeau._frame.FrozenFunction", "FrozenFunction(function, context): uses captured code, never compiles");
+
+/* ---- Context and Cache types ---- */
+
+static int context_init(Context *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"miss", NULL};
+    PyObject *miss;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", names, &miss)) return -1;
+    Py_INCREF(miss);
+    Py_XSETREF(self->miss, miss);
+    return 0;
+}
+static int context_traverse(Context *self, visitproc visit, void *arg) { Py_VISIT(self->miss); Py_VISIT(self->dict); return 0; }
+static int context_clear(Context *self) { Py_CLEAR(self->miss); Py_CLEAR(self->dict); return 0; }
+static void context_dealloc(Context *self)
+{
+    PyObject_GC_UnTrack(self);
+    context_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+static PyMemberDef context_members[] = {
+    {"miss", T_OBJECT, offsetof(Context, miss), 0, "callable(func, flat_args, cache) -> bool"},
+    {"run_only", T_INT, offsetof(Context, run_only), 0, "use prior entries, compile nothing new"},
+    {NULL},
+};
+static PyGetSetDef context_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
+static PyTypeObject ContextType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "flambeau._frame.Context", .tp_basicsize = sizeof(Context),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "Context(miss): one compile() configuration; frames captured under it share caches per code object",
+    .tp_new = PyType_GenericNew, .tp_init = (initproc)context_init, .tp_dealloc = (destructor)context_dealloc,
+    .tp_traverse = (traverseproc)context_traverse, .tp_clear = (inquiry)context_clear,
+    .tp_members = context_members, .tp_getset = context_getset, .tp_dictoffset = offsetof(Context, dict),
+};
+
+static void entry_free(Entry *e)
+{
+    Py_XDECREF(e->tree);
+    Py_XDECREF(e->code);
+    Py_XDECREF(e->fn);
+    PyMem_Free(e);
+}
+static int cache_traverse(Cache *c, visitproc visit, void *arg)
+{
+    for (Py_ssize_t i = 0; i < c->n; i++) { Py_VISIT(c->entries[i]->tree); Py_VISIT(c->entries[i]->code); Py_VISIT(c->entries[i]->fn); }
+    return 0;
+}
+static int cache_clear(Cache *c)
+{
+    Py_ssize_t n = c->n;
+    Entry **entries = c->entries;
+    c->n = 0;
+    c->entries = NULL;
+    for (Py_ssize_t i = 0; i < n; i++) entry_free(entries[i]);
+    PyMem_Free(entries);
+    return 0;
+}
+static void cache_dealloc(Cache *c)
+{
+    PyObject_GC_UnTrack(c);
+    cache_clear(c);
+    PyObject_GC_Del(c);
+}
+static PyObject *cache_add(Cache *c, PyObject *args)
+{
+    PyObject *tree, *code;
+    int needs_eval = 0;
+    if (!PyArg_ParseTuple(args, "OO!|p", &tree, &PyCode_Type, &code, &needs_eval)) return NULL;
+    if (strcmp(Py_TYPE(tree)->tp_name, "flambeau._frame.GuardTree")) { PyErr_SetString(PyExc_TypeError, "a GuardTree is expected"); return NULL; }
+    Extra *x = extra_make(code);
+    if (!x) return NULL;
+    x->flags |= SKIP;                /* captured code is never captured again */
+    Entry *e = PyMem_Calloc(1, sizeof(Entry));
+    Entry **entries = e ? PyMem_Realloc(c->entries, (c->n + 1) * sizeof(Entry *)) : NULL;
+    if (!entries) { PyMem_Free(e); return PyErr_NoMemory(); }
+    Py_INCREF(tree);
+    Py_INCREF(code);
+    e->tree = tree;
+    e->code = code;
+    e->needs_eval = needs_eval;
+    memmove(entries + 1, entries, c->n * sizeof(Entry *));
+    entries[0] = e;
+    c->entries = entries;
+    c->n++;
+    Py_RETURN_NONE;
+}
+static PyObject *cache_list(Cache *c, void *closure)
+{
+    PyObject *out = PyList_New(c->n);
+    for (Py_ssize_t i = 0; out && i < c->n; i++) {
+        PyObject *t = Py_BuildValue("(OOK)", c->entries[i]->tree, c->entries[i]->code, (unsigned long long)c->entries[i]->hits);
+        if (!t) { Py_DECREF(out); return NULL; }
+        PyList_SET_ITEM(out, i, t);
+    }
+    return out;
+}
+static PyObject *cache_reset(Cache *c, PyObject *unused) { cache_clear(c); c->skip = 0; Py_RETURN_NONE; }
+static PyMethodDef cache_methods[] = {
+    {"add", (PyCFunction)cache_add, METH_VARARGS, "add(tree, code, needs_eval=False): put an entry in front"},
+    {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
+    {NULL},
+};
+static PyMemberDef cache_members[] = {{"skip", T_INT, offsetof(Cache, skip), 0, "run plainly when no entry fits"}, {NULL}};
+static PyGetSetDef cache_getset[] = {{"entries", (getter)cache_list, NULL, "list of (tree, code, hits), the latest first"}, {NULL}};
+static PyTypeObject CacheType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "flambeau._frame.Cache", .tp_basicsize = sizeof(Cache), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Captured variants of one code object under one Context",
+    .tp_dealloc = (destructor)cache_dealloc, .tp_traverse = (traverseproc)cache_traverse, .tp_clear = (inquiry)cache_clear,
+    .tp_methods = cache_methods, .tp_members = cache_members, .tp_getset = cache_getset,
+};
+
+/* ---- module ---- */
+
+static PyObject *m_set_context(PyObject *module, PyObject *arg)
+{
+    if (arg != Py_None && !PyObject_TypeCheck(arg, &ContextType)) { PyErr_SetString(PyExc_TypeError, "a Context or None is expected"); return NULL; }
+    Context *next = arg == Py_None ? NULL : (Context *)arg;
+    Py_XINCREF(next);                /* a context set from Python is kept for good: contexts are few */
+    Context *prev = enter(next);
+    PyObject *r = prev ? (PyObject *)prev : Py_None;
+    Py_INCREF(r);
+    return r;
+}
+static PyObject *m_get_context(PyObject *module, PyObject *unused)
+{
+    PyObject *r = current ? (PyObject *)current : Py_None;
+    Py_INCREF(r);
+    return r;
+}
+static PyObject *m_mark(PyObject *module, PyObject *args)
+{
+    PyObject *code;
+    int flags;
+    if (!PyArg_ParseTuple(args, "O!i", &PyCode_Type, &code, &flags)) return NULL;
+    Extra *e = extra_make(code);
+    if (!e) return NULL;
+    e->flags = flags;
+    Py_RETURN_NONE;
+}
+static PyObject *m_flags(PyObject *module, PyObject *code)
+{
+    if (!PyCode_Check(code)) { PyErr_SetString(PyExc_TypeError, "a code object is expected"); return NULL; }
+    Extra *e = extra_get(code);
+    return PyLong_FromLong(e ? e->flags : 0);
+}
+static PyObject *m_cache_for(PyObject *module, PyObject *args)
+{
+    PyObject *code, *ctx;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &ContextType, &ctx)) return NULL;
+    Cache *c = cache_for(code, (Context *)ctx, 1);
+    Py_XINCREF(c);
+    return (PyObject *)c;
+}
+static PyObject *m_caches(PyObject *module, PyObject *code)
+{
+    if (!PyCode_Check(code)) { PyErr_SetString(PyExc_TypeError, "a code object is expected"); return NULL; }
+    Extra *e = extra_get(code);
+    return e && e->caches ? PyDict_Copy(e->caches) : PyDict_New();
+}
+static PyObject *m_forget(PyObject *module, PyObject *code)
+{
+    if (!PyCode_Check(code)) { PyErr_SetString(PyExc_TypeError, "a code object is expected"); return NULL; }
+    Extra *e = extra_get(code);
+    if (e && e->caches) {
+        PyObject *k, *v;
+        Py_ssize_t pos = 0;
+        while (PyDict_Next(e->caches, &pos, &k, &v)) { cache_clear((Cache *)v); ((Cache *)v)->skip = 0; }
+    }
+    Py_RETURN_NONE;
+}
+static PyObject *m_strict(PyObject *module, PyObject *arg)
+{
+    int v = PyObject_IsTrue(arg);
+    if (v < 0) return NULL;
+    PyObject *old = PyBool_FromLong(flb_strict_guards);
+    flb_strict_guards = v;
+    return old;
+}
+
+static PyMethodDef methods[] = {
+    {"set_context", m_set_context, METH_O, "set_context(context or None) -> previous: how new frames of this thread are captured"},
+    {"get_context", m_get_context, METH_NOARGS, "the Context new frames of this thread are captured with, or None"},
+    {"mark_code", m_mark, METH_VARARGS, "mark_code(code, flags): SKIP or SKIP_RECURSIVE or 0"},
+    {"code_flags", m_flags, METH_O, "flags set by mark_code"},
+    {"cache_for", m_cache_for, METH_VARARGS, "cache_for(code, context) -> Cache, made when missing"},
+    {"caches", m_caches, METH_O, "caches(code) -> {context: cache}"},
+    {"forget", m_forget, METH_O, "forget(code): empty all its caches"},
+    {"set_strict_guards", m_strict, METH_O, "run each guard's Python mirror too and compare; returns the old setting"},
+    {NULL},
+};
+static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "_frame", "Frame evaluator and guards.", -1, methods};
+
+PyMODINIT_FUNC PyInit__frame(void)
+{
+    extra_index = _PyEval_RequestCodeExtraIndex(extra_free);
+    if (extra_index < 0) { PyErr_SetString(PyExc_RuntimeError, "no free slot for data on code objects"); return NULL; }
+    PyObject *m = PyModule_Create(&module_def);
+    if (!m) return NULL;
+    struct { const char *name; PyTypeObject *type; } types[] = {{"Context", &ContextType}, {"Cache", &CacheType},
+        {"CompiledFunction", &CompiledType}, {"DisabledFunction", &DisabledType}, {"FrozenFunction", &RunType}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (PyType_Ready(types[i].type) < 0) return NULL;
+        Py_INCREF(types[i].type);
+        if (PyModule_AddObject(m, types[i].name, (PyObject *)types[i].type) < 0) return NULL;
+    }
+    if (PyModule_AddIntConstant(m, "SKIP", SKIP) < 0 || PyModule_AddIntConstant(m, "SKIP_RECURSIVE", SKIP_RECURSIVE) < 0) return NULL;
+    if (flb_guards_init(m) < 0) return NULL;
+    return m;
+}

@@ -1,0 +1,530 @@
+/* The guard tree: what a captured graph assumed about its call, checked without running Python code.
+ *
+ * A tree is a flat program. Each node takes its value from an earlier node by one access (argument, global, attribute, item ...) and
+ * has leaf checks. Parents come before children, so one pass evaluates everything and each shared path once. The Python mirror of
+ * the same program is dynamo/guards.py; in strict mode both run and must agree.
+ */
+#include "frame.h"
+#include <structmember.h>
+#include <numpy/arrayobject.h>
+
+enum { A_ARG, A_FUNC, A_GLOBALS, A_CONST, A_CELL, A_ATTR, A_GETATTR, A_ITEM, A_KEY, A_INSTANCE_DICT, A_TYPE_LOOKUP, A_TYPE, A_GLOBAL, A_CALL,
+       A_CLOSURE_CELL, A_COUNT };
+static const char *const access_names[A_COUNT] = {"arg", "func", "globals", "const", "cell", "attr", "getattr", "item", "key",
+    "instance_dict", "type_lookup", "type", "global", "call", "closure_cell"};
+enum { C_TYPE, C_ID, C_EQUALS, C_TENSOR, C_NDARRAY, C_LENGTH, C_KEYS, C_HAS_KEY, C_NO_KEY, C_GLOBAL_STATE, C_NOT_ALIASED, C_SAME_AS, C_CALL,
+       C_NO_INSTANCE_KEY, C_COUNT };
+static const char *const check_names[C_COUNT] = {"TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "TENSOR_MATCH", "NDARRAY_MATCH", "LENGTH",
+    "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY"};
+
+typedef struct {
+    PyTypeObject *type;
+    PyObject *dtype, *device;
+    int ndim, requires_grad;
+    uint32_t keys;
+    Py_ssize_t dims[];               /* shape, then strides (tensor: elements, ndarray: bytes) */
+} ArrayFacts;
+
+typedef struct {
+    int kind;
+    PyObject *payload;
+    void *data;                      /* ArrayFacts, int array of node numbers, or NULL */
+    Py_ssize_t n;
+} Check;
+
+typedef struct {
+    int access, parent;
+    Py_ssize_t index;
+    PyObject *key;
+    int n_checks;
+    Check *checks;
+} Node;
+
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t n;
+    Node *nodes;
+    PyObject *mirror;                /* callable(func, args) -> bool, for strict mode */
+    int failed_node, failed_check;
+} Tree;
+
+static PyTypeObject TreeType;
+static FlbApi *api;
+int flb_strict_guards = 0;
+
+static FlbApi *get_api(void)
+{
+    if (!api) {
+        api = (FlbApi *)PyCapsule_Import(FLB_API_CAPSULE, 0);
+        if (!api) PyErr_Clear();
+    }
+    return api;
+}
+
+FlbTls *flb_guards_tls(void)
+{
+    FlbApi *a = get_api();
+    return a && a->tls ? a->tls() : NULL;
+}
+
+/* Node values are either borrowed (kept alive by what they come from) or owned; owned ones are released after the check. */
+typedef struct { PyObject *value; int owned; } Slot;
+
+static PyObject *instance_dict(PyObject *o)      /* new reference or NULL without an exception */
+{
+    PyObject *d = PyObject_GenericGetDict(o, NULL);
+    if (!d) PyErr_Clear();
+    return d;
+}
+
+static PyObject *closure_cell(PyFunctionObject *func, Py_ssize_t i)
+{
+    PyObject *closure = func->func_closure;
+    if (!closure || i >= PyTuple_GET_SIZE(closure)) return NULL;
+    return PyTuple_GET_ITEM(closure, i);
+}
+
+/* Sets s and returns 1; 0 when the value does not exist. Never leaves an exception behind. */
+static int access_node(const Node *n, Slot *slots, Slot *s, PyFunctionObject *func, PyObject *const *args)
+{
+    PyObject *parent = n->parent >= 0 ? slots[n->parent].value : NULL, *v = NULL;
+    int owned = 0;
+    switch (n->access) {
+    case A_ARG: v = args[n->index]; break;
+    case A_FUNC: v = (PyObject *)func; break;
+    case A_GLOBALS: v = func->func_globals; break;
+    case A_CONST: v = n->key; break;
+    case A_CLOSURE_CELL: v = closure_cell(func, n->index); break;
+    case A_CELL: v = parent && PyCell_Check(parent) ? PyCell_GET(parent) : NULL; break;
+    case A_GLOBAL:
+        v = PyDict_GetItemWithError(func->func_globals, n->key);
+        if (!v && func->func_builtins && PyDict_Check(func->func_builtins)) v = PyDict_GetItemWithError(func->func_builtins, n->key);
+        break;
+    case A_ATTR: v = PyObject_GenericGetAttr(parent, n->key); owned = 1; break;
+    case A_GETATTR: v = PyObject_GetAttr(parent, n->key); owned = 1; break;
+    case A_ITEM: {
+        Py_ssize_t i = n->index;
+        if (PyTuple_Check(parent)) { if (i < PyTuple_GET_SIZE(parent)) v = PyTuple_GET_ITEM(parent, i); }
+        else if (PyList_Check(parent)) { if (i < PyList_GET_SIZE(parent)) v = PyList_GET_ITEM(parent, i); }
+        else { v = PySequence_GetItem(parent, i); owned = 1; }
+        break;
+    }
+    case A_KEY: v = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, n->key) : NULL; break;
+    case A_INSTANCE_DICT: v = instance_dict(parent); owned = 1; break;
+    case A_TYPE_LOOKUP: v = PyType_Check(parent) ? _PyType_Lookup((PyTypeObject *)parent, n->key) : NULL; break;
+    case A_TYPE: v = (PyObject *)Py_TYPE(parent); break;
+    case A_CALL: v = PyObject_CallOneArg(n->key, parent); owned = 1; break;
+    }
+    if (!v) { PyErr_Clear(); return 0; }
+    s->value = v;
+    s->owned = owned;
+    return 1;
+}
+
+static int equals(PyObject *a, PyObject *b)
+{
+    if (a == b) return 1;
+    if (Py_TYPE(a) != Py_TYPE(b)) return 0;
+    if (PyFloat_CheckExact(a))       /* by bits: -0.0 is not 0.0, NaN is itself */
+        return memcmp(&((PyFloatObject *)a)->ob_fval, &((PyFloatObject *)b)->ob_fval, sizeof(double)) == 0;
+    if (Py_TYPE(a) == &PyBool_Type) return 0;
+    int r = PyObject_RichCompareBool(a, b, Py_EQ);
+    if (r < 0) { PyErr_Clear(); return 0; }
+    return r;
+}
+
+static int tuple_equals(PyObject *t, const Py_ssize_t *dims, int n)
+{
+    if (!t || !PyTuple_Check(t) || PyTuple_GET_SIZE(t) != n) return 0;
+    for (int i = 0; i < n; i++) {
+        Py_ssize_t d = PyLong_AsSsize_t(PyTuple_GET_ITEM(t, i));
+        if (d == -1 && PyErr_Occurred()) { PyErr_Clear(); return 0; }
+        if (d != dims[i]) return 0;
+    }
+    return 1;
+}
+
+static int check_tensor(PyObject *v, const ArrayFacts *f)
+{
+    if (Py_TYPE(v) != f->type) return 0;
+    FlbTensor *t = (FlbTensor *)v;
+    if (t->dtype != f->dtype || t->keys != f->keys) return 0;
+    if (t->device != f->device && !equals(t->device, f->device)) return 0;
+    if (((t->flags & FLB_REQUIRES_GRAD) != 0) != f->requires_grad) return 0;
+    if (t->array && PyArray_Check(t->array)) {
+        PyArrayObject *a = (PyArrayObject *)t->array;
+        if (PyArray_NDIM(a) != f->ndim) return 0;
+        Py_ssize_t item = PyArray_ITEMSIZE(a);
+        for (int i = 0; i < f->ndim; i++)
+            if (PyArray_DIM(a, i) != f->dims[i] || PyArray_STRIDE(a, i) != f->dims[f->ndim + i] * item) return 0;
+        return 1;
+    }
+    return tuple_equals(t->shape, f->dims, f->ndim) && tuple_equals(t->strides, f->dims + f->ndim, f->ndim);
+}
+
+static int check_ndarray(PyObject *v, const ArrayFacts *f)
+{
+    if (Py_TYPE(v) != f->type) return 0;
+    PyArrayObject *a = (PyArrayObject *)v;
+    if (PyArray_NDIM(a) != f->ndim) return 0;
+    if ((PyObject *)PyArray_DESCR(a) != f->dtype && !PyArray_EquivTypes(PyArray_DESCR(a), (PyArray_Descr *)f->dtype)) return 0;
+    if (((PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE) != 0) != f->requires_grad) return 0;
+    for (int i = 0; i < f->ndim; i++)
+        if (PyArray_DIM(a, i) != f->dims[i] || PyArray_STRIDE(a, i) != f->dims[f->ndim + i]) return 0;
+    return 1;
+}
+
+static int check_state(const Check *c)
+{
+    const long *want = c->data;
+    FlbTls *t = flb_guards_tls();
+    if (!t) return 1;
+    return t->grad_enabled == want[0] && t->inference == want[1] && (long)t->function_modes == want[2] &&
+           (long)t->dispatch_modes == want[3] && (long)t->transforms == want[4] && t->function_disabled == want[5];
+}
+
+static int check_keys(PyObject *v, PyObject *keys)
+{
+    if (!PyDict_Check(v) || PyDict_GET_SIZE(v) != PyTuple_GET_SIZE(keys)) return 0;
+    Py_ssize_t pos = 0, i = 0;
+    PyObject *k, *item;
+    while (PyDict_Next(v, &pos, &k, &item)) {
+        if (i >= PyTuple_GET_SIZE(keys) || !equals(k, PyTuple_GET_ITEM(keys, i))) return 0;
+        i++;
+    }
+    return 1;
+}
+
+static int run_check(const Check *c, PyObject *v, Slot *slots)
+{
+    switch (c->kind) {
+    case C_TYPE: return (PyObject *)Py_TYPE(v) == c->payload;
+    case C_ID: return v == c->payload;
+    case C_EQUALS: return equals(v, c->payload);
+    case C_TENSOR: return check_tensor(v, c->data);
+    case C_NDARRAY: return check_ndarray(v, c->data);
+    case C_LENGTH: {
+        Py_ssize_t n = PyTuple_Check(v) ? PyTuple_GET_SIZE(v) : PyList_Check(v) ? PyList_GET_SIZE(v)
+                       : PyDict_Check(v) ? PyDict_GET_SIZE(v) : PyObject_Size(v);
+        if (n < 0) PyErr_Clear();
+        return n == c->n;
+    }
+    case C_KEYS: return check_keys(v, c->payload);
+    case C_HAS_KEY: case C_NO_KEY: {
+        int r = PyDict_Check(v) ? PyDict_Contains(v, c->payload) : PySequence_Contains(v, c->payload);
+        if (r < 0) { PyErr_Clear(); return 0; }
+        return r == (c->kind == C_HAS_KEY);
+    }
+    case C_NO_INSTANCE_KEY: {
+        PyObject *d = instance_dict(v);
+        if (!d) return 1;
+        int r = PyDict_Contains(d, c->payload);
+        Py_DECREF(d);
+        if (r < 0) { PyErr_Clear(); return 0; }
+        return r == 0;
+    }
+    case C_GLOBAL_STATE: return check_state(c);
+    case C_NOT_ALIASED: {
+        /* Pairwise distinct objects. Quadratic up to 16 inputs, beyond that through an open-addressed set of pointers. */
+        const long *idx = c->data;
+        if (c->n <= 16) {
+            for (Py_ssize_t i = 0; i < c->n; i++)
+                for (Py_ssize_t j = 0; j < i; j++)
+                    if (slots[idx[i]].value == slots[idx[j]].value) return 0;
+            return 1;
+        }
+        size_t size = 64;
+        while (size < (size_t)c->n * 2) size *= 2;
+        PyObject **set = PyMem_Calloc(size, sizeof(PyObject *));
+        if (!set) return 0;
+        int ok = 1;
+        for (Py_ssize_t i = 0; i < c->n && ok; i++) {
+            PyObject *p = slots[idx[i]].value;
+            size_t h = ((size_t)p >> 4) * 0x9E3779B97F4A7C15ull & (size - 1);
+            while (set[h] && set[h] != p) h = (h + 1) & (size - 1);
+            if (set[h] == p) ok = 0;
+            set[h] = p;
+        }
+        PyMem_Free(set);
+        return ok;
+    }
+    case C_SAME_AS: return v == slots[c->n].value;
+    case C_CALL: {
+        PyObject *r = PyObject_CallOneArg(c->payload, v);
+        int ok = r ? PyObject_IsTrue(r) : 0;
+        Py_XDECREF(r);
+        if (ok < 0 || !r) { PyErr_Clear(); ok = 0; }
+        return ok;
+    }
+    }
+    return 0;
+}
+
+#define INLINE_SLOTS 192
+
+static int check_native(Tree *t, PyFunctionObject *func, PyObject *const *args)
+{
+    Slot inline_slots[INLINE_SLOTS], *slots = inline_slots;
+    if (t->n > INLINE_SLOTS && !(slots = PyMem_Malloc(t->n * sizeof(Slot)))) { PyErr_NoMemory(); return -1; }
+    Py_ssize_t done = 0;
+    int ok = 1, check = -1;
+    for (; done < t->n && ok; done++) {
+        const Node *n = &t->nodes[done];
+        slots[done].owned = 0;
+        check = -1;
+        if (!access_node(n, slots, &slots[done], func, args)) { slots[done].value = NULL; ok = 0; break; }
+        for (int j = 0; j < n->n_checks; j++)
+            if (!run_check(&n->checks[j], slots[done].value, slots)) { ok = 0; check = j; break; }
+        if (!ok) { done++; break; }
+    }
+    if (!ok) { t->failed_node = check >= 0 ? (int)done - 1 : (int)done; t->failed_check = check; }
+    for (Py_ssize_t i = 0; i < done; i++)
+        if (slots[i].owned) Py_DECREF(slots[i].value);
+    if (slots != inline_slots) PyMem_Free(slots);
+    return ok;
+}
+
+int flb_guards_check(PyObject *self, PyFunctionObject *func, PyObject *const *args)
+{
+    Tree *t = (Tree *)self;
+    int ok = check_native(t, func, args);
+    if (ok < 0 || !flb_strict_guards || !t->mirror || t->mirror == Py_None) return ok;
+    PyCodeObject *code = (PyCodeObject *)func->func_code;
+    int n = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+    PyObject *tuple = PyTuple_New(n);
+    if (!tuple) return -1;
+    for (int i = 0; i < n; i++) {
+        PyObject *a = args[i] ? args[i] : Py_None;
+        Py_INCREF(a);
+        PyTuple_SET_ITEM(tuple, i, a);
+    }
+    PyObject *r = PyObject_CallFunctionObjArgs(t->mirror, (PyObject *)func, tuple, NULL);
+    Py_DECREF(tuple);
+    if (!r) return -1;
+    int want = PyObject_IsTrue(r);
+    Py_DECREF(r);
+    if (want < 0) return -1;
+    if (want != ok) {
+        PyErr_Format(PyExc_RuntimeError, "strict guards: native check says %d and its Python mirror %d (node %d, check %d)", ok, want,
+                     t->failed_node, t->failed_check);
+        return -1;
+    }
+    return ok;
+}
+
+static void tree_dealloc(Tree *t)
+{
+    PyObject_GC_UnTrack(t);
+    for (Py_ssize_t i = 0; i < t->n; i++) {
+        Node *n = &t->nodes[i];
+        Py_XDECREF(n->key);
+        for (int j = 0; j < n->n_checks; j++) { Py_XDECREF(n->checks[j].payload); PyMem_Free(n->checks[j].data); }
+        PyMem_Free(n->checks);
+    }
+    PyMem_Free(t->nodes);
+    Py_XDECREF(t->mirror);
+    PyObject_GC_Del(t);
+}
+
+static int tree_traverse(Tree *t, visitproc visit, void *arg)
+{
+    for (Py_ssize_t i = 0; i < t->n; i++) {
+        Py_VISIT(t->nodes[i].key);
+        for (int j = 0; j < t->nodes[i].n_checks; j++) Py_VISIT(t->nodes[i].checks[j].payload);
+    }
+    Py_VISIT(t->mirror);
+    return 0;
+}
+
+static int tree_clear(Tree *t)
+{
+    Py_CLEAR(t->mirror);             /* the nodes stay: a tree that is being collected is never asked again */
+    return 0;
+}
+
+static long *longs(PyObject *seq, Py_ssize_t *n)
+{
+    PyObject *fast = PySequence_Fast(seq, "guard: a sequence of ints is expected");
+    if (!fast) return NULL;
+    *n = PySequence_Fast_GET_SIZE(fast);
+    long *out = PyMem_Malloc((*n ? *n : 1) * sizeof(long));
+    for (Py_ssize_t i = 0; out && i < *n; i++) out[i] = PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
+    Py_DECREF(fast);
+    if (!out) PyErr_NoMemory();
+    else if (PyErr_Occurred()) { PyMem_Free(out); out = NULL; }
+    return out;
+}
+
+/* payload: (type, dtype, device, shape, strides, requires_grad or writeable, keys) */
+static void *array_facts(PyObject *p)
+{
+    PyObject *type, *dtype, *device, *shape, *strides;
+    int flag;
+    unsigned int keys;
+    if (!PyTuple_Check(p) || !PyArg_ParseTuple(p, "OOOO!O!pI", &type, &dtype, &device, &PyTuple_Type, &shape, &PyTuple_Type, &strides, &flag,
+                                               &keys)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "guard: array facts must be a tuple");
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(shape);
+    if (PyTuple_GET_SIZE(strides) != n) { PyErr_SetString(PyExc_ValueError, "guard: shape and strides differ in length"); return NULL; }
+    ArrayFacts *f = PyMem_Malloc(sizeof(ArrayFacts) + 2 * n * sizeof(Py_ssize_t));
+    if (!f) { PyErr_NoMemory(); return NULL; }
+    f->type = (PyTypeObject *)type;
+    f->dtype = dtype;                /* all kept alive by the payload tuple */
+    f->device = device;
+    f->ndim = (int)n;
+    f->requires_grad = flag;
+    f->keys = keys;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        f->dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        f->dims[n + i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i));
+    }
+    if (PyErr_Occurred()) { PyMem_Free(f); return NULL; }
+    return f;
+}
+
+static int build_check(Check *c, PyObject *spec)
+{
+    PyObject *payload;
+    if (!PyTuple_Check(spec) || !PyArg_ParseTuple(spec, "iO", &c->kind, &payload)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "guard: a check is a tuple (kind, payload)");
+        return -1;
+    }
+    Py_INCREF(payload);
+    c->payload = payload;
+    switch (c->kind) {
+    case C_TENSOR:
+        if (!get_api()) { PyErr_SetString(PyExc_RuntimeError, "guard: TENSOR_MATCH needs flambeau._C"); return -1; }
+        return (c->data = array_facts(payload)) ? 0 : -1;
+    case C_NDARRAY: return (c->data = array_facts(payload)) ? 0 : -1;
+    case C_LENGTH: case C_SAME_AS:
+        c->n = PyLong_AsSsize_t(payload);
+        return c->n == -1 && PyErr_Occurred() ? -1 : 0;
+    case C_GLOBAL_STATE:
+        if (!(c->data = longs(payload, &c->n))) return -1;
+        if (c->n != 6) { PyErr_SetString(PyExc_ValueError, "guard: GLOBAL_STATE takes six values"); return -1; }
+        return 0;
+    case C_NOT_ALIASED: return (c->data = longs(payload, &c->n)) ? 0 : -1;
+    case C_KEYS:
+        if (!PyTuple_Check(payload)) { PyErr_SetString(PyExc_TypeError, "guard: DICT_KEYS takes a tuple"); return -1; }
+        return 0;
+    }
+    if (c->kind < 0 || c->kind >= C_COUNT) { PyErr_Format(PyExc_ValueError, "guard: unknown check %d", c->kind); return -1; }
+    return 0;
+}
+
+static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"nodes", "mirror", NULL};
+    PyObject *list, *mirror = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O", names, &PyList_Type, &list, &mirror)) return NULL;
+    Tree *t = PyObject_GC_New(Tree, type);
+    if (!t) return NULL;
+    t->n = 0;
+    t->failed_node = t->failed_check = -1;
+    Py_INCREF(mirror);
+    t->mirror = mirror;
+    Py_ssize_t total = PyList_GET_SIZE(list);
+    t->nodes = PyMem_Calloc(total ? total : 1, sizeof(Node));
+    PyObject_GC_Track(t);
+    if (!t->nodes) { Py_DECREF(t); return PyErr_NoMemory(); }
+    for (Py_ssize_t i = 0; i < total; i++) {
+        Node *n = &t->nodes[i];
+        PyObject *key, *checks, *item = PyList_GET_ITEM(list, i);
+        if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "iiOO!", &n->parent, &n->access, &key, &PyTuple_Type, &checks)) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "guard: a node is a tuple (parent, access, key, checks)");
+            goto fail;
+        }
+        t->n = i + 1;
+        Py_INCREF(key);
+        n->key = key;
+        if (n->access < 0 || n->access >= A_COUNT || n->parent >= i) {
+            PyErr_Format(PyExc_ValueError, "guard: node %zd has access %d and parent %d", i, n->access, n->parent);
+            goto fail;
+        }
+        int roots = n->access == A_ARG || n->access == A_FUNC || n->access == A_GLOBALS || n->access == A_CONST || n->access == A_GLOBAL
+                    || n->access == A_CLOSURE_CELL;
+        if (!roots && n->parent < 0) { PyErr_Format(PyExc_ValueError, "guard: node %zd needs a parent", i); goto fail; }
+        if (n->access == A_ARG || n->access == A_ITEM || n->access == A_CLOSURE_CELL) {
+            n->index = PyLong_AsSsize_t(key);
+            if (n->index < 0) {
+                if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "guard: node %zd has a negative index", i);
+                goto fail;
+            }
+        }
+        Py_ssize_t m = PyTuple_GET_SIZE(checks);
+        n->checks = PyMem_Calloc(m ? m : 1, sizeof(Check));
+        if (!n->checks) { PyErr_NoMemory(); goto fail; }
+        for (Py_ssize_t j = 0; j < m; j++) {
+            n->n_checks = (int)j + 1;
+            if (build_check(&n->checks[j], PyTuple_GET_ITEM(checks, j)) < 0) goto fail;
+        }
+    }
+    return (PyObject *)t;
+fail:
+    Py_DECREF(t);
+    return NULL;
+}
+
+static PyObject *tree_check(Tree *t, PyObject *args)
+{
+    PyObject *func, *tuple;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyFunction_Type, &func, &PyTuple_Type, &tuple)) return NULL;
+    int r = flb_guards_check((PyObject *)t, (PyFunctionObject *)func, ((PyTupleObject *)tuple)->ob_item);
+    return r < 0 ? NULL : PyBool_FromLong(r);
+}
+
+static PyObject *tree_failed(Tree *t, void *closure) { return Py_BuildValue("(ii)", t->failed_node, t->failed_check); }
+
+static PyMethodDef tree_methods[] = {
+    {"check", (PyCFunction)tree_check, METH_VARARGS, "check(func, flat_args) -> bool"},
+    {NULL},
+};
+static PyGetSetDef tree_getset[] = {
+    {"failed", (getter)tree_failed, NULL, "(node, check) of the last failure; check is -1 when the value didn't exist"},
+    {NULL},
+};
+static PyMemberDef tree_members[] = {
+    {"mirror", T_OBJECT, offsetof(Tree, mirror), 0, "callable(func, flat_args) -> bool used in strict mode"},
+    {NULL},
+};
+
+static PyTypeObject TreeType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "flambeau._frame.GuardTree",
+    .tp_basicsize = sizeof(Tree),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "GuardTree(nodes, mirror=None): nodes are (parent, access, key, ((check, payload), ...))",
+    .tp_new = tree_new,
+    .tp_dealloc = (destructor)tree_dealloc,
+    .tp_traverse = (traverseproc)tree_traverse,
+    .tp_clear = (inquiry)tree_clear,
+    .tp_methods = tree_methods,
+    .tp_getset = tree_getset,
+    .tp_members = tree_members,
+};
+
+static int add_names(PyObject *module, const char *name, const char *const *names, int n)
+{
+    PyObject *d = PyDict_New();
+    if (!d) return -1;
+    for (int i = 0; i < n; i++) {
+        PyObject *v = PyLong_FromLong(i);
+        if (!v || PyDict_SetItemString(d, names[i], v) < 0) { Py_XDECREF(v); Py_DECREF(d); return -1; }
+        Py_DECREF(v);
+    }
+    int r = PyModule_AddObject(module, name, d);
+    if (r < 0) Py_DECREF(d);
+    return r;
+}
+
+int flb_guards_init(PyObject *module)
+{
+    import_array1(-1);
+    if (PyType_Ready(&TreeType) < 0) return -1;
+    Py_INCREF(&TreeType);
+    if (PyModule_AddObject(module, "GuardTree", (PyObject *)&TreeType) < 0) return -1;
+    if (add_names(module, "ACCESS", access_names, A_COUNT) < 0) return -1;
+    return add_names(module, "CHECK", check_names, C_COUNT);
+}
