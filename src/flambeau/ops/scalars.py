@@ -4,7 +4,7 @@ Columns: name, arity, kind, NumPy function, LLVM text by type letter, vector-Jac
 Conventions that must not change silently: NaN propagates through maximum and minimum; at a tie their gradient is halved, as in
 PyTorch; abs has derivative 0 at 0; where and comparisons are not differentiated in their condition.
 
-LLVM text: ``{t}`` is the LLVM type, ``{0}``, ``{1}`` .. the operands, ``{s}`` the intrinsic suffix (f32, f64). A text that starts
+LLVM text: ``{t}`` is the LLVM type (a vector of it in vector code), ``{b}`` the type of a truth value, ``{0}``, ``{1}`` .. the operands, ``{s}`` the intrinsic suffix (f32, f64). A text that starts
 with ``@`` names an expansion in inductor/vector_math.py: transcendental functions are polynomials there, so that LLVM can vectorise them.
 """
 
@@ -42,36 +42,36 @@ def _cast(x, dtype):
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
-scalar("add", 2, "arith", np.add, {"f": "fadd {t} {0}, {1}", "i": "add {t} {0}, {1}", "b": "or i1 {0}, {1}"},
+scalar("add", 2, "arith", np.add, {"f": "fadd {t} {0}, {1}", "i": "add {t} {0}, {1}", "b": "or {b} {0}, {1}"},
        lambda s, ct, x, y, r: (ct, ct))
 scalar("sub", 2, "arith", np.subtract, {"f": "fsub {t} {0}, {1}", "i": "sub {t} {0}, {1}"},
        lambda s, ct, x, y, r: (ct, s.neg(ct)))
-scalar("mul", 2, "arith", np.multiply, {"f": "fmul {t} {0}, {1}", "i": "mul {t} {0}, {1}", "b": "and i1 {0}, {1}"},
+scalar("mul", 2, "arith", np.multiply, {"f": "fmul {t} {0}, {1}", "i": "mul {t} {0}, {1}", "b": "and {b} {0}, {1}"},
        lambda s, ct, x, y, r: (s.mul(ct, y), s.mul(ct, x)))
 scalar("div", 2, "float", np.true_divide, {"f": "fdiv {t} {0}, {1}"},
        lambda s, ct, x, y, r: (s.div(ct, y), s.mul(s.neg(ct), s.div(r, y))))
-scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} 0, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
+scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} zeroinitializer, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
 scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int"},
        lambda s, ct, x, r: (s.mul(ct, s.sign(x)),))
 scalar("sign", 1, "arith", np.sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
-scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or i1 {0}, {1}"},
+scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or {b} {0}, {1}"},
        lambda s, ct, x, y, r: (s.where(s.gt(x, y), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0)),
                                s.where(s.gt(y, x), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0))))
-scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and i1 {0}, {1}"},
+scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and {b} {0}, {1}"},
        lambda s, ct, x, y, r: (s.where(s.lt(x, y), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0)),
                                s.where(s.lt(y, x), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0))))
 scalar("floordiv", 2, "arith", np.floor_divide, {"f": "@floordiv", "i": "@floordiv_int"}, lambda s, ct, x, y, r: (None, None),
        aten="floor_divide")
 scalar("remainder", 2, "arith", np.remainder, {"f": "@remainder", "i": "@remainder_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
-scalar("fmod", 2, "arith", np.fmod, {"f": "frem {t} {0}, {1}", "i": "srem {t} {0}, {1}"},
+scalar("fmod", 2, "arith", np.fmod, {"f": "frem {t} {0}, {1}", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
 scalar("pow", 2, "arith", np.power, {"f": "@pow", "i": "@pow_int"},
        lambda s, ct, x, y, r: (s.mul(ct, s.where(s.eq(y, 0.0), 0.0, s.mul(y, s.pow(x, s.sub(y, 1.0))))),
                                s.mul(ct, s.where(s.eq(r, 0.0), 0.0, s.mul(r, s.log(x))))))
 
 # --- floating point ---------------------------------------------------------------------------------------------------
-scalar("reciprocal", 1, "float", np.reciprocal, {"f": "fdiv {t} 1.0, {0}"}, lambda s, ct, x, r: (s.neg(s.mul(ct, s.mul(r, r))),))
+scalar("reciprocal", 1, "float", np.reciprocal, {"f": "@reciprocal"}, lambda s, ct, x, r: (s.neg(s.mul(ct, s.mul(r, r))),))
 scalar("exp", 1, "float", np.exp, {"f": "@exp"}, lambda s, ct, x, r: (s.mul(ct, r),))
 scalar("expm1", 1, "float", np.expm1, {"f": "@expm1"}, lambda s, ct, x, r: (s.mul(ct, s.add(r, 1.0)),))
 scalar("log", 1, "float", np.log, {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, x),))
@@ -95,18 +95,18 @@ _NONE2 = lambda s, ct, x, y, r: (None, None)  # noqa: E731
 for _name, _np, _f, _i in [("eq", np.equal, "oeq", "eq"), ("ne", np.not_equal, "une", "ne"), ("lt", np.less, "olt", "slt"),
                            ("le", np.less_equal, "ole", "sle"), ("gt", np.greater, "ogt", "sgt"), ("ge", np.greater_equal, "oge", "sge")]:
     scalar(_name, 2, "compare", _np, {"f": f"fcmp {_f} {{t}} {{0}}, {{1}}", "i": f"icmp {_i} {{t}} {{0}}, {{1}}",
-                                      "b": f"icmp {_i.replace('s', 'u')} i1 {{0}}, {{1}}",
+                                      "b": f"icmp {_i.replace('s', 'u')} {{b}} {{0}}, {{1}}",
                                       "u": f"icmp {_i.replace('s', 'u')} {{t}} {{0}}, {{1}}"}, _NONE2)
 scalar("isnan", 1, "compare", np.isnan, {"f": "fcmp uno {t} {0}, {0}", "i": "@false"}, lambda s, ct, x, r: (None,))
-scalar("logical_and", 2, "logic", np.logical_and, {"b": "and i1 {0}, {1}"}, _NONE2)
-scalar("logical_or", 2, "logic", np.logical_or, {"b": "or i1 {0}, {1}"}, _NONE2)
-scalar("logical_xor", 2, "logic", np.logical_xor, {"b": "xor i1 {0}, {1}"}, _NONE2)
-scalar("logical_not", 1, "logic", np.logical_not, {"b": "xor i1 {0}, true"}, lambda s, ct, x, r: (None,))
-scalar("bitwise_and", 2, "bit", np.bitwise_and, {"i": "and {t} {0}, {1}", "b": "and i1 {0}, {1}"}, _NONE2)
-scalar("bitwise_or", 2, "bit", np.bitwise_or, {"i": "or {t} {0}, {1}", "b": "or i1 {0}, {1}"}, _NONE2)
-scalar("bitwise_xor", 2, "bit", np.bitwise_xor, {"i": "xor {t} {0}, {1}", "b": "xor i1 {0}, {1}"}, _NONE2)
-scalar("bitwise_not", 1, "bit", np.invert, {"i": "xor {t} {0}, -1", "b": "xor i1 {0}, true"}, lambda s, ct, x, r: (None,))
-scalar("where", 3, "select", _where, {"*": "select i1 {0}, {t} {1}, {t} {2}"},
+scalar("logical_and", 2, "logic", np.logical_and, {"b": "and {b} {0}, {1}"}, _NONE2)
+scalar("logical_or", 2, "logic", np.logical_or, {"b": "or {b} {0}, {1}"}, _NONE2)
+scalar("logical_xor", 2, "logic", np.logical_xor, {"b": "xor {b} {0}, {1}"}, _NONE2)
+scalar("logical_not", 1, "logic", np.logical_not, {"b": "xor {b} {0}, true"}, lambda s, ct, x, r: (None,))
+scalar("bitwise_and", 2, "bit", np.bitwise_and, {"i": "and {t} {0}, {1}", "b": "and {b} {0}, {1}"}, _NONE2)
+scalar("bitwise_or", 2, "bit", np.bitwise_or, {"i": "or {t} {0}, {1}", "b": "or {b} {0}, {1}"}, _NONE2)
+scalar("bitwise_xor", 2, "bit", np.bitwise_xor, {"i": "xor {t} {0}, {1}", "b": "xor {b} {0}, {1}"}, _NONE2)
+scalar("bitwise_not", 1, "bit", np.invert, {"i": "@bitwise_not", "b": "xor {b} {0}, true"}, lambda s, ct, x, r: (None,))
+scalar("where", 3, "select", _where, {"*": "select {b} {0}, {t} {1}, {t} {2}"},
        lambda s, ct, c, a, b, r: (None, s.where(c, ct, 0.0), s.where(c, 0.0, ct)), doc="condition is bool; the branches share a dtype")
 scalar("cast", 2, "cast", _cast, {"*": "@cast"}, lambda s, ct, x, dtype, r: (ct, None), aten="_to_copy",
        doc="second operand is a flambeau dtype (literal)")

@@ -1,0 +1,84 @@
+"""LLVM through llvmlite: assembly text to object code, object code to addresses. The only importer of llvmlite, at the first use.
+
+Objects are position-independent of this process: they refer to nothing but libm, so their bytes can be kept on disk.
+"""
+
+import functools
+import threading
+
+__all__ = ["compile_text", "disassemble", "host", "load_object"]
+
+_lock = threading.Lock()
+_keep = []  # engines own the code they load
+
+
+@functools.cache
+def _binding():
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def _machine():
+    llvm = _binding()
+    cpu, features = host()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="default", reloc="pic")
+
+
+@functools.cache
+def host() -> tuple[str, str]:
+    """(CPU name, features) the code is made for: part of the cache key."""
+    llvm = _binding()
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def compile_text(text: str) -> bytes:
+    """Object code of a module in LLVM assembly. Raises RuntimeError with LLVM's message when the text is wrong."""
+    llvm = _binding()
+    with _lock:
+        module = llvm.parse_assembly(text)
+        machine = _machine()
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+        passes = llvm.create_new_module_pass_manager()
+        # The kernels come as explicit vector code in good order: promote the stack slots, fold, share, and nothing else.
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_new_gvn_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
+        return machine.emit_object(module)
+
+
+def disassemble(text: str) -> str:
+    """Host assembly of a module (for looking at)."""
+    llvm = _binding()
+    with _lock:
+        module = llvm.parse_assembly(text)
+        module.triple = _machine().triple
+        return _machine().emit_assembly(module)
+
+
+@functools.cache
+def _engine():
+    llvm = _binding()
+    module = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine(jit=True))
+    _keep.append(engine)
+    return engine
+
+
+def load_object(data: bytes, names: list[str]) -> dict[str, int]:
+    """Link object code into the process; the addresses of its functions. Names must be unique in the process."""
+    llvm = _binding()
+    with _lock:
+        engine = _engine()
+        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        engine.finalize_object()
+        return {name: engine.get_function_address(name) for name in names}
