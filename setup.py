@@ -7,7 +7,7 @@ COMMON = dict(
     include_dirs=["csrc", numpy.get_include()],
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
     extra_compile_args=["-O2", "-std=c11", "-fvisibility=hidden", "-Wall", "-Wno-unused-function"],
-    depends=["csrc/flambeau.h"],
+    depends=["csrc/flambeau.h", "csrc/runtime.h"],
 )
 
 setup(
