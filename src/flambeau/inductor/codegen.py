@@ -1,0 +1,690 @@
+"""From a fused kernel to LLVM assembly.
+
+A kernel is ``void f(ptr args, i64 begin, i64 end)``: for each parallel iteration p in [begin, end) it runs its items in order, a loop
+over the inner variables each, or a computation once per p. The text is explicit vector code: one variable (the last inner one of a row
+kernel, the last outer one of a column kernel) advances by ``lanes`` elements, and the remainder is run with fewer. Lanes may be more than
+a register holds; LLVM then uses several, which gives reductions their independent accumulators.
+
+Each expression is emitted in the innermost scope that one of its variables is bound in (entry, p, inner loops), once per scope, as a
+scalar unless it depends on the vector variable. So loop-invariant code never enters a loop and needs no pass to be moved out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
+from .index import Index, Var
+from .ir import Buffer
+from .scalar_ops import emit_scalar
+from .values import Value, Values, loaded_atoms, walk
+
+__all__ = ["Kernel", "identity", "write_kernel"]
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A fused loop nest. ``items``: ("loop", [nodes run for every inner iteration]) or ("once", node), in order. ``scratch``: buffers that
+    only live during one p (name -> dtype), addressed by inner position. ``limits``: inner variable -> (outer variable, n): the loop
+    stops where ``outer * extent + inner`` reaches n. ``args``: the buffers passed, in order."""
+
+    outer: tuple[Var, ...]
+    inner: tuple[Var, ...]
+    column: bool
+    items: list
+    scratch: dict[str, str]
+    limits: dict
+    args: list[str]
+    serial: bool = False  # inner iterations depend on each other (a scatter)
+    name: str = ""
+    text: str = ""
+    total: int = 1
+    grain: int = 1
+    cost: float = 0.0
+    nodes: list = field(default_factory=list)
+
+
+_INT_MIN = {"i8": -(1 << 7), "i16": -(1 << 15), "i32": -(1 << 31), "i64": -(1 << 63)}
+
+
+def identity(combine: str, t: str):
+    """The element that leaves ``combine`` unchanged, for a type."""
+    if combine in ("add", "logical_or", "bitwise_or", "bitwise_xor", "logical_xor"):
+        return 0
+    if combine in ("mul", "logical_and", "multiply"):
+        return 1
+    if combine in ("maximum", "argmax"):
+        if is_float(t):
+            return -math.inf
+        return 0 if is_unsigned(t) or t == "bool" else _INT_MIN[t]
+    if combine in ("minimum", "argmin"):
+        if is_float(t):
+            return math.inf
+        return 1 if t == "bool" else (1 << (itemsize(t) * 8)) - 1 if is_unsigned(t) else -_INT_MIN[t] - 1
+    raise NotImplementedError(f"reduction by {combine}")
+
+
+_HEAVY = frozenset("exp expm1 log log1p log2 tanh erf sin cos tan pow floordiv remainder fmod".split())
+
+
+def weight(values) -> float:
+    """Rough cost of one element, in simple vector instructions."""
+    w = 0.0
+    for v in values:
+        if v.op in _HEAVY:
+            w += 20
+        elif v.op in ("div", "sqrt", "rsqrt", "reciprocal"):
+            w += 4
+        elif v.op not in ("const", "index"):
+            w += 1
+    return w
+
+
+class _Scope:
+    __slots__ = ("lines", "vars", "cache", "names")
+
+    def __init__(self, lines, variables=()):
+        self.lines = lines
+        self.vars = set(variables)
+        self.cache: dict = {}
+        self.names: dict = {}
+
+
+def write_kernel(kernel: Kernel, buffers: dict[str, Buffer], values: Values) -> None:
+    """Fill in ``text`` (with the name ``KERNEL`` still to be replaced), ``total``, ``grain`` and ``cost``."""
+    _Writer(kernel, buffers, values).run()
+
+
+class _Writer:
+    def __init__(self, kernel, buffers, values):
+        self.k, self.buffers, self.values = kernel, buffers, values
+        self.names = Names()
+        self.entry = _Scope([])
+        self.scopes = [self.entry]
+        self.lanes = 1
+        self.vv = (kernel.outer[-1] if kernel.column and kernel.outer else kernel.inner[-1] if kernel.inner and not kernel.column else None)
+        if kernel.serial and not kernel.column:
+            self.vv = None
+        self.bound: dict[str, tuple[str, bool]] = {}
+        self.pointers: dict[str, str] = {}
+
+    # --- structure ----------------------------------------------------------------------------------------------------
+    def run(self):
+        k = self.k
+        for i, name in enumerate(k.args):
+            at = self._line(self.entry, f"getelementptr ptr, ptr %args, i64 {i}")
+            self.pointers[name] = self._line(self.entry, f"load ptr, ptr {at}, !noundef !0")
+        status = self._line(self.entry, f"getelementptr ptr, ptr %args, i64 {len(k.args)}")
+        self.status = None
+        if any(v.op == "checked" for n in self._nodes() for v in walk(n.value, *loaded_atoms(n.index))):
+            self.status = self._line(self.entry, f"load ptr, ptr {status}")
+        inner = math.prod(v.extent for v in k.inner)
+        for name, t in k.scratch.items():
+            slot = self.names.fresh("row")
+            scalar = Builder(self.names, 1, []).memory_type(t)
+            self.names.entry.append(f"{slot} = alloca [{inner} x {scalar}], align 64")
+            self.pointers[name] = slot
+        lanes = self.vector_lanes()
+        outer = list(k.outer)
+        block = 1
+        if k.column:
+            block = lanes
+            last = outer[-1]
+            total = math.prod(v.extent for v in outer[:-1]) * -(-last.extent // block)
+        else:
+            total = math.prod(v.extent for v in outer)
+        k.total = total
+        p_lines: list[str] = []
+        scope = _Scope(p_lines, outer)
+        self.scopes.append(scope)
+        p = "%p"
+        if k.column:
+            blocks = -(-last.extent // block)
+            cb = p if len(outer) == 1 else self._line(scope, f"urem i64 {p}, {blocks}")
+            base = self._line(scope, f"mul i64 {cb}, {block}") if blocks > 1 else "0"
+            rest = p if blocks == 1 else self._line(scope, f"udiv i64 {p}, {blocks}") if len(outer) > 1 else p
+            self._decompose(scope, outer[:-1], rest)
+            if last.extent % block == 0:
+                scope.names[last] = base
+                self.lanes = block
+                self._items()
+            else:
+                self._column_with_tail(scope, last, block, base)
+        else:
+            self._decompose(scope, outer, p)
+            self.row_lanes = lanes
+            self._items()
+        self._finish(p_lines)
+
+    def _nodes(self):
+        for kind, what in self.k.items:
+            yield from (what if kind == "loop" else [what])
+
+    def vector_lanes(self) -> int:
+        """As many lanes as give the latencies something to hide behind without spilling: fewer for long bodies and wide types."""
+        if self.vv is None:
+            return 1
+        size, longest = 1, 0.0
+        for kind, what in self.k.items:
+            nodes = what if kind == "loop" else [what]
+            vs = walk(*[n.value for n in nodes])
+            longest = max(longest, weight(vs))
+            for v in vs:
+                if v.op != "const" and self.vv in v.variables():
+                    size = max(size, itemsize(compute_type(v.dtype)) if v.op != "index" else 8)
+        lanes = 128 // size if longest <= 8 else 64 // size if longest <= 30 else 32 // size
+        lanes = max(4, min(lanes, 32))
+        while lanes > 4 and lanes > self.vv.extent:
+            lanes //= 2
+        return lanes if self.vv.extent >= 4 else 1
+
+    def _decompose(self, scope, variables, p):
+        """Names of the outer variables from the parallel index."""
+        live = [v for v in variables if v.extent != 1]
+        for n, v in enumerate(reversed(live)):
+            if n == len(live) - 1:
+                scope.names[v] = p
+            else:
+                scope.names[v] = self._line(scope, f"urem i64 {p}, {v.extent}")
+                p = self._line(scope, f"udiv i64 {p}, {v.extent}")
+
+    def _column_with_tail(self, scope, last, block, base):
+        end = self._line(scope, f"add i64 {base}, {block}")
+        full = self._line(scope, f"icmp sle i64 {end}, {last.extent}")
+        yes, no, join = (self.names.fresh(x) for x in ("full", "tail", "join"))
+        scope.lines.append(f"br i1 {full}, label {yes}, label {no}")
+        scope.lines.append(f"{yes[1:]}:")
+        self._with_column(scope, last, block, base)
+        scope.lines += [f"br label {join}", f"{no[1:]}:"]
+        body = _Scope([], {last})
+        self._loop_text(scope, last, base, str(last.extent), 1, body, lambda: self._with_column(body, last, 1, body.names[last], same=True))
+        scope.lines += [f"br label {join}", f"{join[1:]}:"]
+
+    def _with_column(self, scope, last, lanes, base, same=False):
+        """The items for columns [base, base + lanes), in a scope of their own so that nothing cached leaks out."""
+        fresh = _Scope(scope.lines, self.k.outer)
+        for s in self.scopes:
+            fresh.names.update(s.names)
+        fresh.names[last] = base
+        self.scopes.append(fresh)
+        self.lanes = lanes
+        self.bound = {}
+        self._items()
+        self.scopes.pop()
+
+    def _items(self):
+        for kind, what in self.k.items:
+            if kind == "once":
+                self._once(what)
+            else:
+                self._nest(what)
+
+    def _once(self, node):
+        name, vec = self.emit(node.value)
+        self.bound[node.buffer] = (name, vec)
+        if node.buffer in self.pointers:
+            self._store(node.buffer, node.index, node.value)
+
+    # --- loops --------------------------------------------------------------------------------------------------------
+    def _loop_text(self, outer, var, begin, end, step, body, fill):
+        """A loop at the end of ``outer``; ``fill`` writes the body with ``var`` bound. Nothing when it is statically empty."""
+        slot = self.names.slot("i64")
+        head, inside, done = (self.names.fresh(x) for x in ("head", "body", "done"))
+        static = begin.isdigit() and end.isdigit()
+        i = self.names.fresh("i")
+        body.lines.append(f"{i} = load i64, ptr {slot}")
+        body.names[var] = i
+        self.scopes.append(body)
+        fill()
+        self.scopes.pop()
+        after = self.names.fresh("n")
+        more = self.names.fresh("c")
+        outer.lines.append(f"store i64 {begin}, ptr {slot}")
+        if not static:
+            first = self.names.fresh("c")
+            outer.lines += [f"{first} = icmp slt i64 {begin}, {end}", f"br i1 {first}, label {inside}, label {done}"]
+        else:
+            outer.lines.append(f"br label {inside}")
+        outer.lines += [f"{inside[1:]}:", *body.lines, f"{after} = add nsw i64 {i}, {step}", f"store i64 {after}, ptr {slot}",
+                        f"{more} = icmp slt i64 {after}, {end}", f"br i1 {more}, label {inside}, label {done}", f"{done[1:]}:"]
+        del head
+
+    def _nest(self, nodes):
+        """The loops over the inner variables with all ``nodes`` inside; reductions end up bound."""
+        k = self.k
+        accs = {}
+        base = self.scopes[-1]
+        if self.vv in k.inner:
+            segments = self._segments()
+        else:
+            segments = [(None, None, self.lanes)]
+        for node in nodes:
+            if node.reduction:
+                for lanes in sorted({s[2] for s in segments}, reverse=True):
+                    accs[id(node), lanes] = self._new_accumulator(node, lanes, base)
+
+        def innermost():
+            if self.vv not in k.inner:
+                self._statements(nodes, accs)
+                return
+            for begin, end, lanes in segments:
+                self.lanes = lanes
+                body = _Scope([], {self.vv})
+                if begin.isdigit() and end.isdigit() and int(begin) >= int(end):
+                    continue
+                self._loop_text(self.scopes[-1], self.vv, begin, end, lanes, body, lambda: self._statements(nodes, accs))
+
+        plain = [v for v in k.inner if v is not self.vv]
+        self._nested(plain, innermost)
+        for node in nodes:
+            if node.reduction:
+                self._finish_reduction(node, [(lanes, accs[id(node), lanes]) for lanes in sorted({s[2] for s in segments}, reverse=True)])
+
+    def _nested(self, variables, innermost):
+        if not variables:
+            innermost()
+            return
+        v = variables[0]
+        if v.extent == 1:
+            self._nested(variables[1:], innermost)
+            return
+        body = _Scope([], {v})
+        self._loop_text(self.scopes[-1], v, "0", self._end(v), 1, body, lambda: self._nested(variables[1:], innermost))
+
+    def _end(self, v) -> str:
+        """Where a loop ends: its extent, or less in the last piece of a split one."""
+        if v not in self.k.limits:
+            return str(v.extent)
+        outer, n = self.k.limits[v]
+        scope = self.scope_of({outer})
+        key = ("end", v)
+        if key not in scope.cache:
+            done = self._line(scope, f"mul i64 {self._variable(outer)}, {v.extent}")
+            left = self._line(scope, f"sub i64 {n}, {done}")
+            scope.cache[key] = self._line(scope, f"call i64 @llvm.smin.i64(i64 {left}, i64 {v.extent})")
+        return scope.cache[key]
+
+    def _segments(self):
+        """(begin, end, lanes) that together cover the vector variable."""
+        v, lanes = self.vv, self.row_lanes
+        end = self._end(v)
+        if lanes == 1:
+            return [("0", end, 1)]
+        if not end.isdigit():
+            scope = self.scope_of({self.k.limits[v][0]})
+            key = ("whole", v)
+            if key not in scope.cache:
+                scope.cache[key] = self._line(scope, f"and i64 {end}, {-lanes}")
+            return [("0", scope.cache[key], lanes), (scope.cache[key], end, 1)]
+        n, at, out = v.extent, 0, []
+        while lanes > 1:
+            whole = at + (n - at) // lanes * lanes
+            if whole > at:
+                out.append((str(at), str(whole), lanes))
+                at = whole
+            if at == n:
+                break
+            lanes = min(lanes // 2, 8) if lanes > 8 else lanes // 2 if lanes > 4 else 1
+        if at < n:
+            out.append((str(at), str(n), 1))
+        return out
+
+    def _statements(self, nodes, accs):
+        for node in nodes:
+            if node.reduction:
+                self._accumulate(node, accs[id(node), self.lanes])
+            elif node.combine is not None:
+                self._scatter(node)
+            else:
+                self._store(node.buffer, node.index, node.value)
+
+    # --- reductions ---------------------------------------------------------------------------------------------------
+    def _new_accumulator(self, node, lanes, scope):
+        t = compute_type(node.value.dtype)
+        b = Builder(self.names, lanes, scope.lines)
+        slot = self.names.slot(b.ty(t))
+        scope.lines.append(f"store {b.ty(t)} {b.const(t, identity(node.combine, t))}, ptr {slot}")
+        if node.combine not in ("argmax", "argmin"):
+            return slot, None
+        at = self.names.slot(b.ty("i64"))
+        scope.lines.append(f"store {b.ty('i64')} {b.const('i64', 0)}, ptr {at}")
+        return slot, at
+
+    def _accumulate(self, node, acc):
+        t = compute_type(node.value.dtype)
+        slot, at = acc
+        b = Builder(self.names, self.lanes, self.scopes[-1].lines)
+        x = self.operand(node.value, b)
+        ty = b.ty(t)
+        old = b.emit(f"load {ty}, ptr {slot}")
+        if at is None:
+            b.out.append(f"store {ty} {emit_scalar(b, node.combine, t, [old, x])}, ptr {slot}")
+            return
+        position = Index((), 0)
+        for v in self.k.inner:
+            position = position * v.extent + (Index(((v, 1),), 0) if v.extent != 1 else 0)
+        here = self.operand(self.values.index(position), b)
+        oldat = b.emit(f"load {b.ty('i64')}, ptr {at}")
+        best, where = self._better(b, node.combine, t, old, oldat, x, here, tie=False)
+        b.out += [f"store {ty} {best}, ptr {slot}", f"store {b.ty('i64')} {where}, ptr {at}"]
+
+    @staticmethod
+    def _better(b, combine, t, x, i, y, j, tie):
+        """(value, index) of the winner; NaN wins, equal values keep the earlier index."""
+        pred = ("o" if is_float(t) else "u" if is_unsigned(t) or t == "bool" else "s") + ("gt" if combine == "argmax" else "lt")
+        win = b.cmp(pred, t, y, x)
+        same = None
+        if is_float(t):
+            xnan, ynan = b.cmp("uno", t, x, x), b.cmp("uno", t, y, y)
+            fresh = b.op("and", "bool", ynan, b.op("xor", "bool", xnan, b.const("bool", True)))
+            win = b.op("or", "bool", win, fresh)
+            if tie:
+                same = b.op("or", "bool", b.cmp("oeq", t, x, y), b.op("and", "bool", xnan, ynan))
+        elif tie:
+            same = b.cmp("eq", t, x, y)
+        if tie:
+            win = b.op("or", "bool", win, b.op("and", "bool", same, b.cmp("slt", "i64", j, i)))
+        return b.select(t, win, y, x), b.select("i64", win, j, i)
+
+    def _finish_reduction(self, node, parts):
+        """Combine the accumulators of all lanes (a tree) and bind the result."""
+        t = compute_type(node.value.dtype)
+        scope = self.scopes[-1]
+        if self.k.column:
+            (lanes, (slot, at)), = parts
+            b = Builder(self.names, lanes, scope.lines)
+            ty, source = (b.ty(t), slot) if at is None else (b.ty("i64"), at)
+            self._bind(node, b.emit(f"load {ty}, ptr {source}"), lanes > 1)
+            return
+        total = where = None
+        for lanes, (slot, at) in parts:
+            b = Builder(self.names, lanes, scope.lines)
+            x = b.emit(f"load {b.ty(t)}, ptr {slot}")
+            i = b.emit(f"load {b.ty('i64')}, ptr {at}") if at else None
+            while b.lanes > 1:
+                half = Builder(self.names, b.lanes // 2, scope.lines)
+                (x, y) = self._halves(b, t, x)
+                if at:
+                    i, j = self._halves(b, "i64", i)
+                    x, i = self._better(half, node.combine, t, x, i, y, j, tie=True)
+                else:
+                    x = emit_scalar(half, node.combine, t, [x, y])
+                b = half
+            if total is None:
+                total, where = x, i
+            elif at:
+                total, where = self._better(b, node.combine, t, total, where, x, i, tie=True)
+            else:
+                total = emit_scalar(b, node.combine, t, [total, x])
+        self._bind(node, where if where is not None else total, False)
+
+    def _halves(self, b, t, x):
+        n = b.lanes // 2
+        if n == 1:
+            return b.extract(t, x, 0), b.extract(t, x, 1)
+        out = []
+        for start in (0, n):
+            mask = ", ".join(f"i32 {start + i}" for i in range(n))
+            out.append(b.emit(f"shufflevector {b.ty(t)} {x}, {b.ty(t)} poison, <{n} x i32> <{mask}>"))
+        return out
+
+    def _bind(self, node, name, vec):
+        self.bound[node.buffer] = (name, vec)
+        if node.buffer in self.pointers:
+            self._store_name(node.buffer, node.index, name, vec, self.buffers[node.buffer].dtype)
+
+    # --- expressions --------------------------------------------------------------------------------------------------
+    def _line(self, scope, text, prefix="v"):
+        name = self.names.fresh(prefix)
+        scope.lines.append(f"{name} = {text}")
+        return name
+
+    def scope_of(self, variables) -> _Scope:
+        for scope in reversed(self.scopes):
+            if scope.vars & variables:
+                return scope
+        return self.entry
+
+    def _variable(self, v: Var) -> str:
+        if v.extent == 1:
+            return "0"
+        for scope in reversed(self.scopes):
+            if v in scope.names:
+                return scope.names[v]
+        raise AssertionError(f"loop variable {v} is not bound here")
+
+    def is_vector(self, v: Value) -> bool:
+        return self.lanes > 1 and self.vv in v.variables()
+
+    def operand(self, v: Value, b: Builder) -> str:
+        """The value as an operand for ``b``: constants inline, scalars spread over the lanes."""
+        if v.op == "const":
+            return b.const(v.dtype, v.args[0])
+        name, vec = self.emit(v)
+        if vec or b.lanes == 1:
+            return name
+        scope = self.scope_of(v.variables())
+        key = ("splat", name, b.lanes)
+        if key not in scope.cache:
+            scope.cache[key] = Builder(self.names, b.lanes, scope.lines).splat(compute_type(v.dtype), name)
+        return scope.cache[key]
+
+    def emit(self, v: Value) -> tuple[str, bool]:
+        """(name, is it a vector)."""
+        if v.op == "load" and v.args[0] in self.bound:
+            return self.bound[v.args[0]]
+        vec = self.is_vector(v)
+        scope = self.scope_of(v.variables())
+        found = scope.cache.get(v)
+        if found is not None:
+            return found
+        b = Builder(self.names, self.lanes if vec else 1, scope.lines)
+        if v.op == "const":
+            return b.const(v.dtype, v.args[0]), False
+        if v.op == "load":
+            name = self._load(v, b)
+        elif v.op == "index":
+            name = self._index_vector(v.args[0], b) if vec else self._index(v.args[0])
+        elif v.op == "cast":
+            source = v.args[0]
+            name = b.cast(source.dtype, self.operand(source, b), v.dtype)
+        elif v.op == "checked":
+            name = self._checked(v, b)
+        else:
+            args = [self.operand(a, b) for a in v.args]
+            # NOTE: operands may have opened blocks; the scope's list is the same, so order is kept
+            t = v.args[0].dtype if v.dtype == "bool" else v.dtype
+            t = v.args[-1].dtype if v.op == "where" else t
+            name = emit_scalar(b, v.op, t, args)
+        scope.cache[v] = (name, vec)
+        return name, vec
+
+    def _index(self, ix: Index) -> str:
+        """A scalar i64; partial sums are emitted scope by scope, so that the outer part is computed outside."""
+        groups: dict[int, list] = {}
+        for atom, c in ix.terms:
+            groups.setdefault(self.scopes.index(self._atom_scope(atom)), []).append((atom, c))
+        text = str(ix.const)
+        so_far: tuple = ()
+        for level in sorted(groups):
+            scope = self.scopes[level]
+            so_far = (*so_far, *groups[level])
+            key = ("index", so_far, ix.const)
+            if key in scope.cache:
+                text = scope.cache[key]
+                continue
+            for atom, c in groups[level]:
+                part = self._atom(atom, scope)
+                if c != 1:
+                    part = self._line(scope, f"mul nsw i64 {part}, {c}")
+                text = part if text == "0" else self._line(scope, f"add nsw i64 {text}, {part}")
+            scope.cache[key] = text
+        return text
+
+    def _atom_scope(self, atom):
+        if isinstance(atom, Var):
+            return self.scope_of({atom})
+        return self.scope_of(atom[1].variables() if isinstance(atom, tuple) else atom.variables())
+
+    def _atom(self, atom, scope) -> str:
+        if isinstance(atom, Var):
+            return self._variable(atom)
+        if isinstance(atom, tuple):
+            return self._line(scope, f"{'udiv' if atom[0] == 'div' else 'urem'} i64 {self._index(atom[1])}, {atom[2]}")
+        name, vec = self.emit(atom)
+        assert not vec, "a loaded index that varies along the lanes is not a scalar"
+        return name
+
+    def _index_vector(self, ix: Index, b: Builder) -> str:
+        """The index in every lane, i64."""
+        ty = b.ty("i64")
+        uniform, total = [], None
+        for atom, c in ix.terms:
+            variables = {atom} if isinstance(atom, Var) else atom[1].variables() if isinstance(atom, tuple) else atom.variables()
+            if self.vv not in variables:
+                uniform.append((atom, c))
+                continue
+            if isinstance(atom, Var):
+                steps = "<" + ", ".join(f"i64 {i}" for i in range(b.lanes)) + ">"
+                part = b.add("i64", b.splat("i64", self._variable(atom)), steps)
+            elif isinstance(atom, tuple):
+                inner = self._index_vector(atom[1], b)
+                part = b.op("udiv" if atom[0] == "div" else "urem", "i64", inner, b.const("i64", atom[2]))
+            else:
+                part = self.operand(atom, b)
+            if c != 1:
+                part = b.mul("i64", part, b.const("i64", c))
+            total = part if total is None else b.add("i64", total, part)
+        rest = Index(tuple(uniform), ix.const)
+        if rest.terms:
+            total = b.add("i64", total, b.splat("i64", self._index(rest)))
+        elif rest.const:
+            total = b.add("i64", total, b.const("i64", rest.const))
+        assert ty
+        return total
+
+    def _pointer(self, buffer: str, position: str, scope) -> str:
+        t = self.k.scratch.get(buffer) or self.buffers[buffer].dtype
+        scalar = Builder(self.names, 1, []).memory_type(t)
+        return self._line(scope, f"getelementptr inbounds {scalar}, ptr {self.pointers[buffer]}, i64 {position}")
+
+    def _load(self, v: Value, b: Builder) -> str:
+        buffer, ix = v.args
+        scope_lines = _Scope(b.out)
+        if b.lanes == 1:
+            return b.load(v.dtype, self._pointer(buffer, self._index(ix), scope_lines))
+        step = ix.coefficient(self.vv)
+        if step is not None and not any(self._varies(a) for a, _ in ix.terms):
+            position = self._index(ix)
+            if step == 1:
+                return b.load(v.dtype, self._pointer(buffer, position, scope_lines))
+            positions = [position if not i else self._line(scope_lines, f"add nsw i64 {position}, {i * step}") for i in range(b.lanes)]
+        else:
+            whole = self._index_vector(ix, b)
+            positions = [b.extract("i64", whole, i) for i in range(b.lanes)]
+        one = Builder(self.names, 1, b.out)
+        memory = b.memory_type(v.dtype)
+        raw = "poison"
+        for i, position in enumerate(positions):
+            x = b.emit(f"load {one.memory_type(v.dtype)}, ptr {self._pointer(buffer, position, scope_lines)}, align {itemsize(v.dtype)}")
+            raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
+        return b.from_memory(v.dtype, raw)
+
+    def _varies(self, atom) -> bool:
+        """A part of an index other than the vector variable itself that differs between lanes."""
+        return not isinstance(atom, Var) and self.vv in (atom[1].variables() if isinstance(atom, tuple) else atom.variables())
+
+    def _store(self, buffer, ix, value):
+        vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in ix.variables()))
+        b = Builder(self.names, self.lanes if vec else 1, self.scopes[-1].lines)
+        self._store_name(buffer, ix, self.operand(value, b), vec, value.dtype)
+
+    def _store_name(self, buffer, ix, name, vec, t):
+        """Store a value of type ``t`` (the buffer's own, by construction of the IR)."""
+        lines = self.scopes[-1].lines
+        scope = _Scope(lines)
+        b = Builder(self.names, self.lanes if vec else 1, lines)
+        if not vec:
+            b.store(t, name, self._pointer(buffer, self._index(ix), scope))
+            return
+        step = ix.coefficient(self.vv)
+        if step == 1 and not any(self._varies(a) for a, _ in ix.terms):
+            b.store(t, name, self._pointer(buffer, self._index(ix), scope))
+            return
+        one = Builder(self.names, 1, lines)
+        whole = self._index_vector(ix, b)
+        for i in range(b.lanes):
+            one.store(t, b.extract(compute_type(t), name, i), self._pointer(buffer, b.extract("i64", whole, i), scope))
+
+    def _scatter(self, node):
+        """``buffer[index] = combine(buffer[index], value)``; only one lane may meet an element."""
+        lines = self.scopes[-1].lines
+        vec = self.lanes > 1
+        b = Builder(self.names, self.lanes if vec else 1, lines)
+        t = node.value.dtype
+        x = self.operand(node.value, b)
+        if node.combine != "assign":
+            pointer = self._pointer(node.buffer, self._index(node.index), _Scope(lines))
+            old = b.load(t, pointer)
+            op = {"multiply": "mul"}.get(node.combine, node.combine)
+            x = emit_scalar(b, op, t, [old, x])
+            if t == "bf16" or t == "f16":
+                x = b.round_half(x, t)
+            b.store(t, x, pointer)
+            return
+        self._store_name(node.buffer, node.index, x, vec, t)
+
+    def _checked(self, v: Value, b: Builder) -> str:
+        """A loaded index: negative ones count from the end; one out of range is reported in the status words and read as 0."""
+        source, size, tag = v.args
+        x = self.operand(source, b)
+        wrapped = b.select("i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, b.const("i64", size)), x)
+        bad = b.cmp("uge", "i64", wrapped, b.const("i64", size))
+        rare, done = self.names.fresh("bad"), self.names.fresh("fine")
+        b.branch(b.any(bad), rare, done)
+        b.label(rare)
+        one = Builder(self.names, 1, b.out)
+        value = b.extract("i64", x, 0)
+        for i in range(1, b.lanes):
+            value = one.select("i64", b.extract("bool", bad, i), b.extract("i64", x, i), value)
+        for slot, what in enumerate((str(tag + 1), value, str(size))):
+            at = one.emit(f"getelementptr i64, ptr {self.status}, i64 {slot}")
+            b.out.append(f"store i64 {what}, ptr {at}")
+        b.branch(None, done)
+        b.label(done)
+        return b.select("i64", bad, b.const("i64", 0), wrapped)
+
+    # --- the function -------------------------------------------------------------------------------------------------
+    def _finish(self, p_lines):
+        k = self.k
+        inner = math.prod(v.extent for v in k.inner)
+        per_item = sum(weight(walk(*[n.value for n in what])) if kind == "loop" else 0.2 for kind, what in k.items) + 1
+        width = max(self.vector_lanes(), 1) if k.column else 1
+        speed = 8.0 if self.vv is not None else 1.0
+        per_p = per_item * inner * width / speed + 5
+        k.cost = per_p * k.total / 3000.0  # microseconds, roughly
+        k.grain = max(1, min(k.total, math.ceil(12.0 * 3000.0 / per_p)))  # pieces of at least about 12 us
+        out = [f"; parallel over {k.total} iterations, in pieces of at least {k.grain}"]
+        reads = {v.args[0] for n in self._nodes() for v in walk(n.value, *loaded_atoms(n.index)) if v.op == "load"}
+        writes = {n.buffer for n in self._nodes()}
+        described, n_in, n_out = [], 0, 0
+        for name in k.args:
+            t = self.buffers[name].dtype
+            if name in writes:
+                described.append(f"{'inout' if name in reads else 'out'}_ptr{n_out}: {t}")
+                n_out += 1
+            else:
+                described.append(f"in_ptr{n_in}: {t}")
+                n_in += 1
+        out.append(f"; {', '.join(described)}")
+        out += self.names.declares.values()
+        out += ["define void @KERNEL(ptr noalias nocapture readonly %args, i64 %begin, i64 %end) nounwind {", "entry:"]
+        out += ["  " + line for line in self.names.entry]
+        out += ["  %pslot = alloca i64", "  store i64 %begin, ptr %pslot"]
+        out += ["  " + line if not line.endswith(":") else line for line in self.entry.lines]
+        out += ["  %some = icmp slt i64 %begin, %end", "  br i1 %some, label %each, label %exit", "each:", "  %p = load i64, ptr %pslot"]
+        out += ["  " + line if not line.endswith(":") else line for line in p_lines]
+        out += ["  %pnext = add nsw i64 %p, 1", "  store i64 %pnext, ptr %pslot", "  %pmore = icmp slt i64 %pnext, %end",
+                "  br i1 %pmore, label %each, label %exit", "exit:", "  ret void", "}", "!0 = !{}"]
+        k.text = "\n".join(out) + "\n"

@@ -1,0 +1,141 @@
+"""The loop IR: a program is a list of nodes that fill buffers.
+
+Four classes: :class:`Buffer` (memory), :class:`Pointwise` (each element of a loop nest stored somewhere), :class:`Reduction` (a loop nest
+with reduced loops inside), :class:`ExternCall` (a matrix product or an eager kernel). Positions in a buffer are :class:`~.index.Index`
+expressions over the loop variables, counted in elements. :func:`verify` holds after every pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .index import Index, Var
+from .values import Value, loaded_atoms, walk
+
+__all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "show", "verify"]
+
+
+@dataclass(slots=True)
+class Buffer:
+    """Memory of ``size`` elements; element ``i`` of a tensor with ``strides`` lies at ``sum(i * strides)`` (outputs and inputs start at
+    their first element, so no offset). ``kind``: ``input``, ``constant``, ``temp``, ``output``."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    kind: str = "temp"
+    np_dtype: Any = None  # of memory the kernels can't read (complex): only extern calls see it
+    constant: Any = None
+
+    @property
+    def size(self) -> int:
+        if 0 in self.shape:
+            return 0
+        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
+
+
+@dataclass(slots=True)
+class Pointwise:
+    """For all loops: ``buffer[index] = value``; with ``combine`` (assign, add, multiply, minimum, maximum) it is a scatter: the buffer keeps
+    what it had where nothing is written, and iterations that may meet are run in order."""
+
+    buffer: str
+    loops: tuple[Var, ...]
+    value: Value
+    index: Index
+    combine: str | None = None
+
+
+@dataclass(slots=True)
+class Reduction:
+    """For all loops: ``buffer[index] = combine over reduced loops of value``. ``limit``: (outer variable, inner variable, n) when the
+    reduced loop ``inner`` stops where ``outer * extent + inner`` reaches ``n``."""
+
+    buffer: str
+    loops: tuple[Var, ...]
+    reduced: tuple[Var, ...]
+    combine: str
+    init: Any
+    value: Value
+    index: Index
+    limit: tuple[Var, Var, int] | None = None
+
+
+@dataclass(slots=True)
+class Region:
+    """A strided part of a buffer, as an extern call reads it."""
+
+    buffer: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class ExternCall:
+    """``what``: "gemm" (``data``: a Gemm record) or "call" (``data``: the Python callable on tensors). Writes all of ``outputs``."""
+
+    what: str
+    name: str
+    inputs: list[Region]
+    outputs: list[str]
+    data: Any
+    effect: bool = field(default=False)  # must run in program order, even when its results aren't used
+
+
+Node = Pointwise | Reduction | ExternCall
+
+
+def dense_strides(shape) -> tuple[int, ...]:
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(out))
+
+
+def loads(node) -> set[str]:
+    """Names of the buffers a node reads."""
+    if isinstance(node, ExternCall):
+        return {r.buffer for r in node.inputs}
+    out = {v.args[0] for v in walk(node.value, *loaded_atoms(node.index)) if v.op == "load"}
+    return out
+
+
+def stores(node) -> list[str]:
+    return node.outputs if isinstance(node, ExternCall) else [node.buffer]
+
+
+def verify(nodes, buffers: dict[str, Buffer]) -> None:
+    """Every read buffer is an input or was written before; loops cover what indices use. AssertionError naming the node otherwise."""
+    written = {b.name for b in buffers.values() if b.kind in ("input", "constant")}
+    for node in nodes:
+        for name in loads(node):
+            assert name in buffers, f"{node} reads unknown buffer {name}"
+            assert name in written, f"{node} reads {name} before it is written"
+        if not isinstance(node, ExternCall):
+            free = node.value.variables() | node.index.variables()
+            bound = set(node.loops) | set(getattr(node, "reduced", ()))
+            assert free <= bound, f"{node} uses loop variables {free - bound} that it doesn't loop over"
+        written.update(stores(node))
+
+
+def show(nodes, buffers: dict[str, Buffer]) -> str:
+    """The program as text, one node a line."""
+    lines = []
+    for b in buffers.values():
+        lines.append(f"{b.name}: {b.kind} {b.dtype}{list(b.shape)} strides {list(b.strides)}")
+    for node in nodes:
+        if isinstance(node, ExternCall):
+            ins = ", ".join(f"{r.buffer}{list(r.shape)}" for r in node.inputs)
+            lines.append(f"{', '.join(node.outputs)} = {node.what} {node.name}({ins})")
+            continue
+        loops = ", ".join(f"i{v.id}<{v.extent}" for v in node.loops)
+        if isinstance(node, Reduction):
+            inner = ", ".join(f"i{v.id}<{v.extent}" for v in node.reduced)
+            lines.append(f"for {loops}: {node.buffer}[{node.index!r}] = {node.combine} over {inner} of {node.value!r}")
+        else:
+            lines.append(f"for {loops}: {node.buffer}[{node.index!r}] {node.combine or ''}= {node.value!r}")
+    return "\n".join(lines) + "\n"

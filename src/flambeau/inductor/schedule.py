@@ -1,0 +1,518 @@
+"""Which nodes share a kernel, and how a kernel's loops are laid out.
+
+:func:`fuse` walks the nodes in order and puts each into the latest group it can join: vertical fusion when it reads what the group makes at
+the same element (or the same row), horizontal fusion when it runs over the same elements. A group's *domain* is its outer shape and, once
+it has a reduction, its inner shape; the shapes of its nodes may cut the same elements differently, and the domain is their common
+refinement. :func:`build` turns a group into a :class:`~.codegen.Kernel`: loops over the domain, values that stay in registers, rows that
+stay in cache, and what is stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from .builder import itemsize
+from .codegen import _HEAVY, Kernel, weight
+from .index import Index, Var, floordiv, mod, variable
+from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
+from .values import Values, loaded_atoms, walk
+
+__all__ = ["Group", "build", "fuse"]
+
+WINDOW = 6          # how many groups back an unrelated node may be fused
+MAX_NODES = 48      # in a group
+MAX_BUFFERS = 24    # that a group touches, for unrelated nodes
+MAX_SCRATCH = 1 << 18  # bytes of rows kept on the stack
+CHUNK = 4096        # elements of a piece of a flat loop
+
+
+def refine(a, b) -> tuple[int, ...] | None:
+    """The coarsest shape that both shapes are groupings of; None when there is none."""
+    if math.prod(a) != math.prod(b):
+        return None
+    cuts = set(itertools.accumulate(reversed(a), lambda x, y: x * y)) | set(itertools.accumulate(reversed(b), lambda x, y: x * y))
+    out, last = [], 1
+    for c in sorted(cuts | {1}):
+        if c % last:
+            return None
+        if c != last:
+            out.append(c // last)
+            last = c
+    return tuple(reversed(out))
+
+
+def spread(loops, variables) -> dict | None:
+    """Each loop as an index over a run of ``variables``; None when the extents don't line up."""
+    env, k = {}, 0
+    for v in loops:
+        ix, n = Index((), 0), 1
+        while n < v.extent and k < len(variables):
+            ix = ix * variables[k].extent + variable(variables[k])
+            n *= variables[k].extent
+            k += 1
+        if n != v.extent:
+            return None
+        env[v] = ix
+    return env if k == len(variables) else None
+
+
+class Group:
+    """Nodes of one kernel. ``outer``, ``inner``: the domain's extents (``inner`` None: no reduction yet). ``level[i]``: node i runs for
+    each inner element ("full") or once a row ("row")."""
+
+    def __init__(self, kind: str):
+        self.kind = kind  # "loops", "scatter", "extern"
+        self.nodes: list = []
+        self.levels: list[str] = []
+        self.outer: tuple[int, ...] = ()
+        self.inner: tuple[int, ...] | None = None
+        self.limit = None
+        self.reads: set[str] = set()
+        self.writes: dict[str, object] = {}
+
+    def add(self, node, level="full"):
+        self.nodes.append(node)
+        self.levels.append(level)
+        self.reads |= loads(node)
+        for name in stores(node):
+            self.writes[name] = node
+
+
+def _extents(variables) -> tuple[int, ...]:
+    return tuple(v.extent for v in variables if v.extent != 1)
+
+
+_ids = itertools.count(1 << 20)
+
+
+def _domain_variables(outer, inner):
+    return tuple(Var(next(_ids), n) for n in outer), tuple(Var(next(_ids), n) for n in inner or ())
+
+
+def _environment(node, level, outer, inner):
+    """Loop variables of a node in terms of the domain's."""
+    if isinstance(node, Reduction):
+        a, b = spread(node.loops, outer), spread(node.reduced, inner)
+        return None if a is None or b is None else {**a, **b}
+    return spread(node.loops, (*outer, *inner) if level == "full" else outer)
+
+
+def _try_join(group: Group, node, values: Values):
+    """(outer, inner, limit, level) of the group with the node, or None."""
+    if group.kind != "loops" or len(group.nodes) >= MAX_NODES:
+        return None
+    dependent = bool(loads(node) & group.writes.keys())
+    related = dependent or bool(loads(node) & group.reads)
+    outer, inner, limit, level = group.outer, group.inner, group.limit, "full"
+    if isinstance(node, Reduction):
+        p, r = _extents(node.loops), _extents(node.reduced)
+        if not related:
+            return None
+        if inner is None:
+            if not dependent or node.limit is not None:
+                return None
+            both = refine(outer, (*p, *r))
+            if both is None:
+                return None
+            cut = _cut(both, math.prod(r))
+            outer, inner = both[:cut], both[cut:]
+            limit = node.limit
+        else:
+            if (node.limit is None) != (limit is None) or (limit is not None and (p, r, node.limit[2]) != (outer, inner, limit[2])):
+                return None
+            outer, inner = refine(outer, p), refine(inner, r)
+            if outer is None or inner is None:
+                return None
+    else:
+        shape = _extents(node.loops)
+        if inner is None:
+            outer = refine(outer, shape)
+            if outer is None or (not related and len(group.reads | group.writes.keys() | loads(node)) > MAX_BUFFERS):
+                return None
+        elif limit is not None or not related:
+            return None
+        elif math.prod(shape) == math.prod(outer) * math.prod(inner) and not (math.prod(inner) == 1):
+            both = refine((*outer, *inner), shape)
+            if both is None:
+                return None
+            cut = _cut(both, math.prod(inner))
+            outer, inner = both[:cut], both[cut:]
+        elif dependent and math.prod(shape) == math.prod(outer):
+            outer, level = refine(outer, shape), "row"
+            if outer is None:
+                return None
+        else:
+            return None
+    if dependent and not _same_elements(group, node, level, outer, inner, values):
+        return None
+    return outer, inner, limit, level
+
+
+def _cut(shape, inner_size) -> int:
+    """Where a refined shape divides into outer and inner."""
+    n, k = 1, len(shape)
+    while n < inner_size:
+        k -= 1
+        n *= shape[k]
+    return k
+
+
+def _same_elements(group, node, level, outer, inner, values) -> bool:
+    """Whether the node reads what the group writes at the very element it was written for."""
+    ov, iv = _domain_variables(outer, inner)
+    env = _environment(node, level, ov, iv)
+    if env is None:
+        return False
+    value = values.substitute(node.value, env)
+    wanted: dict[str, set] = {}
+    for v in walk(value):
+        if v.op == "load" and v.args[0] in group.writes:
+            wanted.setdefault(v.args[0], set()).add(v.args[1])
+    if any(v.args[0] in group.writes for v in walk(*loaded_atoms(node.index)) if v.op == "load"):
+        return False
+    for name, indices in wanted.items():
+        producer = group.writes[name]
+        plevel = group.levels[group.nodes.index(producer)]
+        penv = _environment(producer, plevel, ov, iv)
+        if penv is None or indices != {producer.index.substitute(penv)}:
+            return False
+        if level == "row" and plevel == "full" and not isinstance(producer, Reduction):
+            return False
+    return True
+
+
+def fuse(nodes, buffers: dict[str, Buffer], values: Values) -> list[Group]:
+    groups: list[Group] = []
+    last_writer: dict[str, int] = {}
+    for node in nodes:
+        need = max((last_writer[n] for n in loads(node) if n in last_writer), default=-1)
+        if isinstance(node, ExternCall) or node.combine in ("assign", "add", "multiply", "minimum", "maximum") and isinstance(node, Pointwise):
+            kind = "extern" if isinstance(node, ExternCall) else "scatter"
+            group = Group(kind)
+            group.add(node)
+            groups.append(group)
+            for name in stores(node):
+                last_writer[name] = len(groups) - 1
+            continue
+        chosen = None
+        low = max(need, 0)
+        # The group that makes the operands first, then later ones, the newest first.
+        candidates = [need] if need >= 0 else []
+        candidates += [g for g in range(len(groups) - 1, low - 1, -1) if g != need]
+        for g in candidates:
+            group = groups[g]
+            if g != need and len(groups) - g > WINDOW and not (loads(node) & group.reads):
+                continue
+            found = _try_join(group, node, values)
+            if found is not None:
+                group.outer, group.inner, group.limit, level = found
+                group.add(node, level)
+                chosen = g
+                break
+        if chosen is None:
+            group = Group("loops")
+            if isinstance(node, Reduction):
+                group.outer, group.inner, group.limit = _extents(node.loops), _extents(node.reduced), node.limit
+            else:
+                group.outer = _extents(node.loops)
+            group.add(node)
+            groups.append(group)
+            chosen = len(groups) - 1
+        last_writer[node.buffer] = chosen
+    return groups
+
+
+# --- from a group to a kernel -----------------------------------------------------------------------------------------
+class _Mapped:
+    """A node in the kernel's variables."""
+
+    __slots__ = ("node", "level", "value", "index", "stage")
+
+    def __init__(self, node, level, value, index):
+        self.node, self.level, self.value, self.index = node, level, value, index
+        self.stage = 0
+
+
+def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[str]) -> Kernel:
+    """``keep``: buffers that are read outside the group or are outputs."""
+    if group.kind == "scatter":
+        return _build_scatter(group.nodes[0], buffers, values)
+    outer, inner = _domain_variables(group.outer, group.inner)
+    mapped = _map_nodes(group, outer, inner, values)
+    outer, inner, mapped = _split_divisions(group, outer, inner, mapped, values)
+    limits = {}
+    if group.limit is not None:
+        limits = {inner[0]: (outer[0], group.limit[2])}
+    has_reduction = group.inner is not None
+    if not has_reduction:
+        inner = ()
+    items, scratch = _stages(mapped, inner, has_reduction, buffers, values, keep)
+    if has_reduction:
+        outer = _collapse(outer, items, values, limits)
+        inner = _collapse(inner, items, values, limits)
+        column = _prefers_column(outer, inner, items, limits)
+    else:
+        outer = _collapse(outer, items, values, limits)
+        outer, inner, limits = _flat_loops(outer, items, values)
+        column = False
+    _flatten_scratch(items, scratch, inner, values)
+    return _kernel(outer, inner, column, items, scratch, limits)
+
+
+def _kernel(outer, inner, column, items, scratch, limits, serial=False) -> Kernel:
+    args: list[str] = []
+    nodes = [n for kind, what in items for n in (what if kind == "loop" else [what])]
+    for n in nodes:
+        for v in walk(n.value, *loaded_atoms(n.index)):
+            if v.op == "load" and v.args[0] not in args and v.args[0] not in scratch:
+                args.append(v.args[0])
+    inside = {n.buffer for n in nodes if getattr(n, "internal", False)}
+    for n in nodes:
+        if n.buffer not in args and n.buffer not in scratch and n.buffer not in inside:
+            args.append(n.buffer)
+    args = [a for a in args if a not in inside]
+    return Kernel(outer, inner, column, items, scratch, limits, args, serial, nodes=nodes)
+
+
+def _map_nodes(group, outer, inner, values):
+    out = []
+    for node, level in zip(group.nodes, group.levels):
+        env = _environment(node, level, outer, inner)
+        memo: dict = {}
+        value = values.substitute(node.value, env, memo)
+        index = node.index.substitute(env, lambda v, env=env, memo=memo: values.substitute(v, env, memo))
+        out.append(_Mapped(node, level, value, index))
+    return out
+
+
+def _indices(mapped):
+    for m in mapped:
+        yield m.index
+        for v in walk(m.value, *loaded_atoms(m.index)):
+            if v.op in ("load", "index"):
+                yield v.args[-1]
+
+
+def _division_atoms(ix):
+    for atom, _ in ix.terms:
+        if isinstance(atom, tuple) and not isinstance(atom, Var):
+            yield atom
+            yield from _division_atoms(atom[1])
+
+
+def _split_divisions(group, outer, inner, mapped, values):
+    """Cut a loop in two where an index divides its variable, so that the index becomes affine."""
+    if group.limit is not None:
+        return outer, inner, mapped
+    for _ in range(8):
+        cuts: dict[Var, int] = {}
+        for ix in _indices(mapped):
+            for atom in _division_atoms(ix):
+                terms = atom[1].terms
+                v = terms[-1][0]
+                if len(terms) == 1 and isinstance(v, Var) and terms[0][1] == 1 and not atom[1].const and v.extent % atom[2] == 0:
+                    cuts.setdefault(v, atom[2])
+        if not cuts:
+            break
+        env, new = {}, []
+        for vs in (outer, inner):
+            out = []
+            for v in vs:
+                if v in cuts:
+                    hi, lo = Var(next(_ids), v.extent // cuts[v]), Var(next(_ids), cuts[v])
+                    env[v] = variable(hi) * cuts[v] + variable(lo)
+                    out += [hi, lo]
+                else:
+                    out.append(v)
+            new.append(tuple(out))
+        outer, inner = new
+        for m in mapped:
+            _substitute(m, env, values)
+    return outer, inner, mapped
+
+
+def _substitute(m, env, values):
+    memo: dict = {}
+    m.value = values.substitute(m.value, env, memo)
+    m.index = m.index.substitute(env, lambda v: values.substitute(v, env, memo))
+
+
+class Stored:
+    """A node of a finished kernel: the IR node's data in the kernel's variables. ``internal``: the buffer is never in memory;
+    ``reduction``: ``combine`` runs over the inner loops."""
+
+    __slots__ = ("buffer", "value", "index", "combine", "internal", "reduction")
+
+    def __init__(self, buffer, value, index, combine, internal, reduction=False):
+        self.buffer, self.value, self.index, self.combine = buffer, value, index, combine
+        self.internal, self.reduction = internal, reduction
+
+
+def _expensive(value) -> bool:
+    ws = walk(value)
+    return any(v.op in _HEAVY or v.op in ("div", "sqrt", "rsqrt", "reciprocal") for v in ws) or weight(ws) > 12
+
+
+def _stages(mapped, inner, has_reduction, buffers, values, keep):
+    """Items of the kernel: which loop each node runs in, what is recomputed, what is kept in a row."""
+    producers: dict[str, _Mapped] = {}
+    rows: dict[str, _Mapped] = {}      # buffers wanted in a later loop than the one that makes them
+    inner_size = math.prod(v.extent for v in inner)
+    final: dict[str, object] = {}
+    stage_nodes: dict[int, list] = {}
+    once_nodes: dict[int, list] = {}
+    budget = MAX_SCRATCH
+    for m in mapped:
+        stage = 0
+        for v in walk(m.value):
+            if v.op == "load" and v.args[0] in producers:
+                p = producers[v.args[0]]
+                stage = max(stage, p.stage + (1 if isinstance(p.node, Reduction) else 0))
+        m.stage = stage
+
+        def leaf(v, m=m):
+            nonlocal budget
+            if v.op == "const":
+                return v
+            if v.op != "load" or v.args[0] not in producers:
+                return None
+            name = v.args[0]
+            p = producers[name]
+            if isinstance(p.node, Reduction) or p.level == "row":
+                return v  # bound to a register
+            if p.stage == m.stage or m.level == "row" or not _expensive(p.value):
+                return p.value
+            if name not in keep and name not in rows:
+                size = inner_size * itemsize(v.dtype)
+                if size > budget:
+                    keep.add(name)  # too long for the stack: it stays a buffer
+                else:
+                    budget -= size
+                    rows[name] = p
+            return v
+
+        m.value = values.transform(m.value, leaf)
+        producers[m.node.buffer] = m
+    for m in mapped:
+        name = m.node.buffer
+        internal = name not in keep
+        if isinstance(m.node, Reduction):
+            stage_nodes.setdefault(m.stage, []).append(Stored(name, m.value, m.index, m.node.combine, internal, True))
+        elif m.level == "row":
+            once_nodes.setdefault(m.stage, []).append(Stored(name, m.value, m.index, None, internal))
+        elif not internal or name in rows:
+            stage_nodes.setdefault(m.stage, []).append(Stored(name, m.value, m.index, None, internal))
+        final[name] = m
+    items = []
+    for stage in sorted(stage_nodes.keys() | once_nodes.keys()):
+        items += [("once", n) for n in once_nodes.get(stage, [])]
+        if stage in stage_nodes:
+            items.append(("loop", stage_nodes[stage]))
+    return items, {name: buffers[name].dtype for name in rows}
+
+
+def _all_nodes(items):
+    for kind, what in items:
+        yield from (what if kind == "loop" else [what])
+
+
+def _collapse(variables, items, values, limits):
+    """Merge neighbouring loops over which every index runs on without a gap."""
+    variables = list(variables)
+    frozen = set(limits) | {outer for outer, _ in limits.values()}
+    k = 0
+    while k + 1 < len(variables):
+        a, b = variables[k], variables[k + 1]
+        if a in frozen or b in frozen or not all(_runs_on(ix, a, b) for ix in _indices(_all_nodes(items))):
+            k += 1
+            continue
+        whole = Var(next(_ids), a.extent * b.extent)
+        env = {a: floordiv(variable(whole), b.extent), b: mod(variable(whole), b.extent)}
+        for n in _all_nodes(items):
+            _substitute(n, env, values)
+        variables[k:k + 2] = [whole]
+    return tuple(variables)
+
+
+def _runs_on(ix, a, b) -> bool:
+    ca, cb = ix.coefficient(a), ix.coefficient(b)
+    return ca is not None and cb is not None and ca == cb * b.extent and not any(a in v.variables() or b in v.variables()
+                                                                                  for v in loaded_atoms(ix))
+
+
+def _unit_strides(variable_, items) -> int:
+    """Loads and stores that move by one element with the variable, minus those that jump."""
+    score = 0
+    for n in _all_nodes(items):
+        for v in walk(n.value):
+            if v.op == "load" and variable_ in v.args[1].variables():
+                score += 1 if v.args[1].coefficient(variable_) == 1 else -1
+    return score
+
+
+def _prefers_column(outer, inner, items, limits) -> bool:
+    if not outer or not inner or outer[-1].extent < 8 or any(v in limits for v in outer):
+        return False
+    if any(kind == "loop" and any(not n.reduction for n in what) for kind, what in items):
+        return False  # a row is stored: row order
+    return _unit_strides(outer[-1], items) > max(_unit_strides(inner[-1], items), 0)
+
+
+def _flat_loops(variables, items, values):
+    """(outer, inner, limits) of a kernel without reduction: the last loop is the vector loop, in pieces that make the outer one parallel."""
+    if not variables:
+        return (), (), {}
+    variables = list(variables)
+    last = variables[-1]
+    size = math.prod(v.extent for v in variables[:-1])
+    limits = {}
+    if last.extent >= 2 * CHUNK and size < 64:
+        pieces = -(-last.extent // CHUNK)
+        hi, lo = Var(next(_ids), pieces), Var(next(_ids), CHUNK)
+        env = {last: variable(hi) * CHUNK + variable(lo)}
+        for n in _all_nodes(items):
+            _substitute(n, env, values)
+        if last.extent % CHUNK:
+            limits = {lo: (hi, last.extent)}
+        return (*variables[:-1], hi), (lo,), limits
+    k = len(variables) - 1
+    n = last.extent
+    while k > 0 and n * variables[k - 1].extent <= CHUNK and k > 0 and n < 512:
+        k -= 1
+        n *= variables[k].extent
+    return tuple(variables[:k]), tuple(variables[k:]), limits
+
+
+def _flatten_scratch(items, scratch, inner, values):
+    """Rows are addressed by the position among the inner loops."""
+    if not scratch:
+        return
+    position = Index((), 0)
+    for v in inner:
+        position = position * v.extent + variable(v)
+
+    def leaf(v):
+        if v.op == "const":
+            return v
+        return values.load(v.args[0], position, v.dtype) if v.op == "load" and v.args[0] in scratch else None
+
+    for n in _all_nodes(items):
+        n.value = values.transform(n.value, leaf)
+        if n.buffer in scratch:
+            n.index = position
+
+
+def _build_scatter(node: Pointwise, buffers, values) -> Kernel:
+    """Loops whose iterations write apart from each other are parallel (the last one along the lanes); the others run in order."""
+    apart, rest = [], []
+    for v in node.loops:
+        c = node.index.coefficient(v)
+        ok = bool(c) and not any(v in a.variables() for a in loaded_atoms(node.index))
+        ok = ok and all(isinstance(a, Var) or a.op == "checked" for a, _ in node.index.terms if not isinstance(a, tuple) or isinstance(a, Var))
+        ok = ok and all(k % (c * v.extent) == 0 or (isinstance(a, Var) and k * a.extent <= c) for a, k in node.index.terms if a != v and k > 0)
+        ok = ok and all(k > 0 for _, k in node.index.terms)
+        (apart if ok else rest).append(v)
+    vector = bool(apart) and node.index.coefficient(apart[-1]) == 1
+    stored = Stored(node.buffer, node.value, node.index, node.combine, False)
+    return _kernel(tuple(apart), tuple(rest), vector, [("loop", [stored])], {}, {}, serial=True)

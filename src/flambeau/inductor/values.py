@@ -1,0 +1,268 @@
+"""Typed scalar expressions: what one element of a buffer is computed from.
+
+A :class:`Value` is interned in its :class:`Values` table, so equal expressions are one object and common subexpressions are found by identity.
+Operations: ``const`` (number), ``load`` (buffer, index), ``index`` (index), ``cast`` (value), ``checked`` (value, size, tag: a loaded
+index, negative ones wrapped, out-of-range ones reported), and the scalar table's. Operands of an arithmetic operation have one type.
+
+:class:`Typed` is the handler that runs a scalar body into Values: it is where Python numbers get a type.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.body import TABLE
+from .builder import compute_type, is_float, is_unsigned, itemsize
+from .index import Index
+
+__all__ = ["Typed", "Value", "Values", "short", "to_numpy"]
+
+_NUMPY = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
+          "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "bool": np.bool_, "f16": np.float32, "bf16": np.float32}
+_SUPPORTED = frozenset(_NUMPY)
+
+
+def short(dtype) -> str:
+    """The compiler's name of a flambeau dtype. NotImplementedError for dtypes it has no code for (complex, float8)."""
+    name = "bool" if dtype.short == "b8" else dtype.short
+    if name not in _SUPPORTED:
+        raise NotImplementedError(f"the compiler has no code for dtype {dtype}")
+    return name
+
+
+def to_numpy(t: str):
+    return _NUMPY[t]
+
+
+class Value:
+    __slots__ = ("op", "args", "dtype", "serial", "_vars")
+
+    def __init__(self, op, args, dtype, serial):
+        self.op, self.args, self.dtype, self.serial = op, args, dtype, serial
+        self._vars = None
+
+    def __hash__(self):
+        return self.serial
+
+    def __repr__(self):
+        return f"{self.op}({', '.join(map(repr, self.args))})"
+
+    def variables(self) -> frozenset:
+        """Loop variables that the value depends on."""
+        if self._vars is None:
+            out: set = set()
+            for a in self.args:
+                if isinstance(a, (Value, Index)):
+                    out |= a.variables()
+            self._vars = frozenset(out)
+        return self._vars
+
+
+class Values:
+    """The table of one compilation."""
+
+    def __init__(self):
+        self._table: dict = {}
+
+    def make(self, op: str, args: tuple, dtype: str) -> Value:
+        key = (op, args, dtype)
+        found = self._table.get(key)
+        if found is None:
+            found = self._table[key] = Value(op, args, dtype, len(self._table))
+        return found
+
+    def const(self, number, dtype: str) -> Value:
+        if dtype == "bool":
+            number = bool(number)
+        elif is_float(dtype):
+            # NOTE: the table's keys compare by ==, and 0.0 == -0.0; the sign goes into the key
+            number = float(number)
+            return self.make("const", (number, math.copysign(1.0, number)), dtype)
+        else:
+            number = int(number)
+        return self.make("const", (number,), dtype)
+
+    def load(self, buffer: str, index: Index, dtype: str) -> Value:
+        return self.make("load", (buffer, index), dtype)
+
+    def index(self, ix: Index) -> Value:
+        return self.make("index", (ix,), "i64") if ix.terms else self.const(ix.const, "i64")
+
+    def cast(self, v: Value, dtype: str) -> Value:
+        if v.dtype == dtype:
+            return v
+        if v.op == "const" and not (dtype in ("f16", "bf16")):
+            x = v.args[0]
+            if is_float(dtype):
+                return self.const(float(_NUMPY[dtype](x)), dtype)
+            if dtype == "bool":
+                return self.const(x != 0, dtype)
+            if not (isinstance(x, float) and not math.isfinite(x)):
+                bits = itemsize(dtype) * 8
+                x = int(x) & ((1 << bits) - 1)
+                return self.const(x - (1 << bits) if not is_unsigned(dtype) and x >> (bits - 1) else x, dtype)
+        if v.op == "cast" and dtype == compute_type(v.dtype):
+            return self.make("cast", (v,), dtype)
+        return self.make("cast", (v,), dtype)
+
+    def transform(self, root: Value, leaf, memo: dict | None = None) -> Value:
+        """Rebuild ``root``; ``leaf(value)`` gives the replacement of a load, index or constant, or None to rebuild it as it is."""
+        memo = {} if memo is None else memo
+        stack = [root]
+        while stack:
+            v = stack[-1]
+            if v in memo:
+                stack.pop()
+                continue
+            if v.op in ("load", "index", "const"):
+                new = leaf(v)
+                memo[v] = v if new is None else new
+                stack.pop()
+                continue
+            todo = [a for a in v.args if isinstance(a, Value) and a not in memo]
+            if todo:
+                stack.extend(todo)
+                continue
+            args = tuple(memo[a] if isinstance(a, Value) else a for a in v.args)
+            memo[v] = v if args == v.args else self.make(v.op, args, v.dtype)
+            stack.pop()
+        return memo[root]
+
+    def substitute(self, root: Value, env: dict, memo: dict | None = None) -> Value:
+        """Replace loop variables by indices, in loads, indices and loaded indices alike."""
+        memo = {} if memo is None else memo
+
+        def atom(v):
+            return self.substitute(v, env, memo)
+
+        def leaf(v):
+            if v.op == "const":
+                return v
+            if v.op == "load":
+                return self.load(v.args[0], v.args[1].substitute(env, atom), v.dtype)
+            return self.index(v.args[0].substitute(env, atom))
+
+        return self.transform(root, leaf, memo)
+
+
+def walk(*roots: Value) -> list[Value]:
+    """All values below ``roots``, operands first, each once; goes into loaded indices too."""
+    seen: set = set()
+    out: list[Value] = []
+    stack = [(r, False) for r in reversed(roots)]
+    while stack:
+        v, done = stack.pop()
+        if done:
+            out.append(v)
+            continue
+        if v in seen:
+            continue
+        seen.add(v)
+        stack.append((v, True))
+        for a in v.args:
+            if isinstance(a, Value):
+                stack.append((a, False))
+            elif isinstance(a, Index):
+                stack.extend((x, False) for x in loaded_atoms(a))
+    return out
+
+
+def loaded_atoms(ix: Index) -> list[Value]:
+    out = []
+    for atom, _ in ix.terms:
+        if isinstance(atom, Value):
+            out.append(atom)
+        elif isinstance(atom, tuple) and atom[0] in ("div", "mod"):
+            out += loaded_atoms(atom[1])
+    return out
+
+
+_ORDER = {"bool": 0, "u8": 1, "i8": 1, "i16": 2, "u16": 2, "i32": 3, "u32": 3, "i64": 4, "u64": 4, "f16": 5, "bf16": 5, "f32": 6, "f64": 7}
+
+
+class Typed:
+    """Handler: scalar operations on Values and Python numbers. ``dtype``: the type that numbers alone compute in."""
+
+    def __init__(self, values: Values, dtype: str):
+        self.values = values
+        self.dtype = compute_type(dtype)
+
+    def __getattr__(self, name: str):
+        row = TABLE.get(name)
+        if row is None:
+            raise AttributeError(f"no scalar operation {name!r}; the rows are in flambeau/ops/scalars.py")
+        special = getattr(self, f"_{name}", None) if name in ("where", "cast", "pow") else None
+
+        def record(*args):
+            if special is not None:
+                return special(*args)
+            if not any(isinstance(a, Value) for a in args):
+                with np.errstate(all="ignore"):
+                    return np.asarray(row.numpy(*args)).item()
+            if row.kind == "logic":
+                return self.values.make(name, tuple(self._as(a, "bool") for a in args), "bool")
+            t = self._common(args)
+            if row.kind == "float" and not is_float(t):
+                t = "f32"
+            if name in ("add", "mul"):
+                for a, b in ((args[0], args[1]), (args[1], args[0])):
+                    if not isinstance(a, Value) and a == (1 if name == "mul" else None) and isinstance(b, Value):
+                        return self._as(b, t)
+            out = "bool" if row.kind == "compare" else t
+            return self.values.make(name, tuple(self._as(a, t) for a in args), out)
+
+        self.__dict__[name] = record
+        return record
+
+    def _common(self, args) -> str:
+        best = None
+        for a in args:
+            if isinstance(a, Value):
+                t = compute_type(a.dtype)
+                if best is None or _ORDER[t] > _ORDER[best]:
+                    best = t
+        if best is None:
+            return self.dtype
+        for a in args:
+            if isinstance(a, float) and not is_float(best):
+                return self.dtype if is_float(self.dtype) else "f32"
+            if isinstance(a, int) and not isinstance(a, bool) and best == "bool":
+                best = self.dtype if self.dtype != "bool" else "i64"
+        return best
+
+    def _as(self, a, t: str) -> Value:
+        return self.values.cast(a, t) if isinstance(a, Value) else self.values.const(a, t)
+
+    def _where(self, c, a, b):
+        if not isinstance(c, Value):
+            return a if c else b
+        t = self._common((a, b))
+        return self.values.make("where", (self._as(c, "bool"), self._as(a, t), self._as(b, t)), t)
+
+    def _cast(self, x, dtype):
+        t = dtype if isinstance(dtype, str) else short(dtype)
+        return self._as(x, t)
+
+    def _pow(self, x, y):
+        """Small constant exponents as products, as NumPy does for squares."""
+        if not isinstance(x, Value) and not isinstance(y, Value):
+            return np.power(x, y).item()
+        t = self._common((x, y))
+        v = self._as(x, t)
+        e = y.args[0] if isinstance(y, Value) and y.op == "const" else y if not isinstance(y, Value) else None
+        if e is not None:
+            if e == 2:
+                return self.values.make("mul", (v, v), t)
+            if e == 3:
+                return self.values.make("mul", (self.values.make("mul", (v, v), t), v), t)
+            if e == 1:
+                return v
+            if e == 0.5 and is_float(t):
+                return self.values.make("sqrt", (v,), t)
+            if e == -1 and is_float(t):
+                return self.values.make("reciprocal", (v,), t)
+            if e == 0:
+                return self.values.const(1, t)
+        return self.values.make("pow", (v, self._as(y, t)), t)
