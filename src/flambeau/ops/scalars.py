@@ -101,11 +101,11 @@ scalar("isnan", 1, "compare", np.isnan, {"f": "fcmp uno {t} {0}, {0}", "i": "@fa
 scalar("logical_and", 2, "logic", np.logical_and, {"b": "and {b} {0}, {1}"}, _NONE2)
 scalar("logical_or", 2, "logic", np.logical_or, {"b": "or {b} {0}, {1}"}, _NONE2)
 scalar("logical_xor", 2, "logic", np.logical_xor, {"b": "xor {b} {0}, {1}"}, _NONE2)
-scalar("logical_not", 1, "logic", np.logical_not, {"b": "xor {b} {0}, true"}, lambda s, ct, x, r: (None,))
+scalar("logical_not", 1, "logic", np.logical_not, {"b": "@logical_not"}, lambda s, ct, x, r: (None,))
 scalar("bitwise_and", 2, "bit", np.bitwise_and, {"i": "and {t} {0}, {1}", "b": "and {b} {0}, {1}"}, _NONE2)
 scalar("bitwise_or", 2, "bit", np.bitwise_or, {"i": "or {t} {0}, {1}", "b": "or {b} {0}, {1}"}, _NONE2)
 scalar("bitwise_xor", 2, "bit", np.bitwise_xor, {"i": "xor {t} {0}, {1}", "b": "xor {b} {0}, {1}"}, _NONE2)
-scalar("bitwise_not", 1, "bit", np.invert, {"i": "@bitwise_not", "b": "xor {b} {0}, true"}, lambda s, ct, x, r: (None,))
+scalar("bitwise_not", 1, "bit", np.invert, {"i": "@bitwise_not", "b": "@logical_not"}, lambda s, ct, x, r: (None,))
 scalar("where", 3, "select", _where, {"*": "select {b} {0}, {t} {1}, {t} {2}"},
        lambda s, ct, c, a, b, r: (None, s.where(c, ct, 0.0), s.where(c, 0.0, ct)), doc="condition is bool; the branches share a dtype")
 scalar("cast", 2, "cast", _cast, {"*": "@cast"}, lambda s, ct, x, dtype, r: (ct, None), aten="_to_copy",
