@@ -1,0 +1,12 @@
+"""Neural networks: Module and Parameter, layers, losses, initialisation and the functions behind them.
+
+``modules/`` holds the classes (a file to a family), ``functional.py`` the functions, ``init.py`` the initialisers.
+Invariant: a layer computes nothing itself; its ``forward`` calls one function of ``functional``.
+"""
+
+from flambeau.nn import functional, init, modules, parameter, utils
+from flambeau.nn.modules import *  # noqa: F403
+from flambeau.nn.parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ += modules.__all__

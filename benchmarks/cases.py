@@ -1,0 +1,213 @@
+"""What is measured. A case is a function of a module that looks like torch, and returns the call to time.
+
+The same code runs on every peer: cases are written against the common interface, and ``numpy`` ones against NumPy alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+GPT_SOURCE = Path(__file__).resolve().parents[1] / "src/flambeau/examples/gpt.py"
+
+CASES: dict[str, dict[str, object]] = {}
+
+
+def case(name: str, peers: tuple[str, ...] = ("flambeau", "torch")):
+    """Register a function as the case ``name`` of the given peers."""
+
+    def register(make):
+        for peer in peers:
+            CASES.setdefault(name, {})[peer] = make
+        return make
+
+    return register
+
+
+# Small eager operators, 8x8 float32
+
+
+@case("add 8x8")
+def _(torch):
+    x, y = torch.rand(8, 8), torch.rand(8, 8)
+    return lambda: x + y
+
+
+@case("add 8x8", peers=("numpy",))
+def _(np):
+    x, y = np.ones((8, 8), np.float32), np.ones((8, 8), np.float32)
+    return lambda: x + y
+
+
+@case("add with grad 8x8")
+def _(torch):
+    x, y = torch.rand(8, 8, requires_grad=True), torch.rand(8, 8)
+    return lambda: x + y
+
+
+@case("view")
+def _(torch):
+    x = torch.rand(8, 8)
+    return lambda: x.view(64)
+
+
+@case("slice")
+def _(torch):
+    x = torch.rand(8, 8)
+    return lambda: x[1:5]
+
+
+@case("matmul 8x8")
+def _(torch):
+    x, y = torch.rand(8, 8), torch.rand(8, 8)
+    return lambda: x @ y
+
+
+@case("sum 8x8")
+def _(torch):
+    x = torch.rand(8, 8)
+    return lambda: x.sum()
+
+
+@case("three operators forward and backward")
+def _(torch):
+    x = torch.rand(8, 8, requires_grad=True)
+
+    def run():
+        x.grad = None
+        (x * 2).sin().sum().backward()
+
+    return run
+
+
+# Compiled call of a two-operator function
+
+
+@case("compiled x * y + 1, 8x8")
+def _(torch):
+    f = torch.compile(lambda x, y: x * y + 1)
+    x, y = torch.rand(8, 8), torch.rand(8, 8)
+    f(x, y)
+    return lambda: f(x, y)
+
+
+# Kernels of docs/performance.md
+
+
+def _gelu_layer_norm(torch):
+    F = torch.nn.functional
+    x, w, b = torch.randn(4096, 1024), torch.randn(1024), torch.randn(1024)
+    return (lambda x, w, b: F.layer_norm(F.gelu(x), (1024,), w, b)), (x, w, b)
+
+
+def _softmax(torch):
+    return (lambda x: torch.softmax(x, -1)), (torch.randn(4096, 1024),)
+
+
+def _eager(make):
+    def build(torch):
+        f, args = make(torch)
+        return lambda: f(*args)
+
+    return build
+
+
+def _compiled(make):
+    def build(torch):
+        f, args = make(torch)
+        f = torch.compile(f)
+        f(*args)
+        return lambda: f(*args)
+
+    return build
+
+
+case("gelu + layer_norm 4096x1024, eager")(_eager(_gelu_layer_norm))
+case("gelu + layer_norm 4096x1024, compiled")(_compiled(_gelu_layer_norm))
+case("softmax 4096x1024, eager")(_eager(_softmax))
+case("softmax 4096x1024, compiled")(_compiled(_softmax))
+
+
+@case("copy 4096x1024")
+def _(torch):
+    x = torch.randn(4096, 1024)
+    return lambda: x.clone()
+
+
+def _outer_sum(np):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1024, 64))
+    return (lambda X, Y: np.sum(X[:, :, None] * Y[:, None, :], axis=(-2, -1))), (x, x)
+
+
+case("np.sum(X[:, :, None] * Y[:, None, :])", peers=("numpy",))(_eager(_outer_sum))
+
+
+@case("np.sum(X[:, :, None] * Y[:, None, :]), compiled")
+def _(torch):
+    import numpy as np
+
+    f, args = _outer_sum(np)
+    f = torch.compile(f)
+    f(*args)
+    return lambda: f(*args)
+
+
+# A training step of the GPT of the demo
+
+
+def _gpt_step(torch, compiled: bool):
+    namespace = {"__name__": "gpt"}
+    source = GPT_SOURCE.read_text().replace("import flambeau as torch", f"import {torch.__name__} as torch")
+    import sys
+    import types
+
+    module = types.ModuleType("gpt")  # dataclasses look their module up
+    sys.modules["gpt"] = module
+    namespace = module.__dict__
+    exec(compile(source, str(GPT_SOURCE), "exec"), namespace)
+    torch.manual_seed(0)
+    model = namespace["GPT"](namespace["GPTConfig"](vocab_size=96, block_size=64))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    forward = torch.compile(model) if compiled else model
+    x = torch.randint(0, 96, (16, 64))
+    y = torch.randint(0, 96, (16, 64))
+
+    def step():
+        _, loss = forward(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+@case("GPT training step, eager")
+def _(torch):
+    return _gpt_step(torch, False)
+
+
+@case("GPT training step, compiled")
+def _(torch):
+    step = _gpt_step(torch, True)
+    step()
+    return step
+
+
+# First calls: each runs once in a fresh process
+
+
+def first_pointwise(torch):
+    f = torch.compile(lambda x, y: (x * y + 1).tanh())
+    x, y = torch.rand(1000), torch.rand(1000)
+    return lambda: f(x, y)
+
+
+def first_gpt_step(torch):
+    return _gpt_step(torch, True)
+
+
+FIRST = {
+    "first call of a compiled pointwise function": first_pointwise,
+    "first compiled GPT training step": first_gpt_step,
+}

@@ -1,0 +1,121 @@
+"""The ``flambeau`` command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["main"]
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def _count(text: str) -> int:
+    return 0 if text == "0" else _positive(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text}")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    formatter = argparse.ArgumentDefaultsHelpFormatter
+    parser = argparse.ArgumentParser(prog="flambeau", description="The PyTorch 2 system from scratch, for CPUs.")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="train a small GPT eagerly and compiled, and compare",
+        description="Train a character-level GPT eagerly and compiled from the same seed on the same batches; print the first-call time, "
+        "the speed-up and a sample, and draw the loss curves.",
+        formatter_class=formatter,
+    )
+    demo.add_argument("--steps", type=_positive, default=200, help="training steps of each run")
+    demo.add_argument(
+        "--text", metavar="PATH", help="train on this file or folder (default: the Python standard library)"
+    )
+    demo.add_argument("--n-layer", type=_positive, default=4, help="transformer blocks")
+    demo.add_argument("--n-head", type=_positive, default=4, help="attention heads")
+    demo.add_argument("--n-embd", type=_positive, default=128, help="width, a multiple of --n-head")
+    demo.add_argument("--block-size", type=_positive, default=64, help="characters of context")
+    demo.add_argument("--batch-size", type=_positive, default=16, help="sequences a step")
+    demo.add_argument("--lr", type=_rate, default=1e-3, help="learning rate of AdamW")
+    demo.add_argument("--seed", type=_count, default=1337, help="seed of weights and batches")
+    demo.add_argument(
+        "--sample", type=_count, default=300, metavar="N", help="characters to sample at the end (0: none)"
+    )
+    demo.add_argument("--no-compile", action="store_true", help="train eagerly only")
+    demo.add_argument("--out", metavar="DIR", default=".", help="folder for the loss curve (PNG)")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    if args.n_embd % args.n_head:
+        parser.error(f"--n-embd ({args.n_embd}) must be a multiple of --n-head ({args.n_head})")
+    if args.text is not None and not Path(args.text).exists():
+        parser.error(f"--text: no such file or folder: {args.text}")
+    if Path(args.out).exists() and not Path(args.out).is_dir():
+        parser.error(f"--out: not a folder: {args.out}")
+    from flambeau.demo.run import Options, demo, prepare
+
+    options = Options(
+        steps=args.steps,
+        text=args.text,
+        n_layer=args.n_layer,
+        n_head=args.n_head,
+        n_embd=args.n_embd,
+        block_size=args.block_size,
+        batch_size=args.batch_size,
+        lr=args.lr,
+        seed=args.seed,
+        sample=args.sample,
+        compile=not args.no_compile,
+        out=args.out,
+    )
+    try:
+        corpus = prepare(options)
+    except (OSError, ValueError) as error:
+        print(f"flambeau demo: error: {error}", file=sys.stderr)
+        return 2
+    return demo(options, corpus)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.version:
+        from importlib.metadata import version
+
+        print(f"flambeau {version('flambeau')}")
+        return 0
+    if args.command is None:
+        parser.print_help()
+        return 2
+    try:
+        return args.run(args, parser)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

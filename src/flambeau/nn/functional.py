@@ -1,0 +1,417 @@
+"""The functions behind the layers.
+
+The first block are bindings of one ATen operator each. The others are Python over such bindings, as in PyTorch: each first lets
+``__torch_function__`` (a function mode, a subclass among the tensors) take the call under its own name.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from flambeau._C import has_override as has_torch_function
+from flambeau.core.bindings import function as _binding
+from flambeau.core.operator import namespace
+from flambeau.core.overrides import handle_torch_function
+
+import flambeau.ops  # noqa: F401  (declares the operators bound below)
+
+
+def function(name: str):
+    """The binding of ``aten::name``; a function that says so where the operator isn't there yet."""
+    if namespace("aten").packet(name) is not None:
+        return _binding(name)
+
+    def missing(*args, **kwargs):
+        raise NotImplementedError(f"torch.nn.functional: operator aten::{name} is not implemented in flambeau")
+
+    missing.__name__ = missing.__qualname__ = name
+    return missing
+
+
+linear = function("linear")
+gelu = function("gelu")
+logsigmoid = function("log_sigmoid")
+softplus = function("softplus")
+scaled_dot_product_attention = function("scaled_dot_product_attention")
+one_hot = function("one_hot")
+conv1d = function("conv1d")
+conv2d = function("conv2d")
+conv3d = function("conv3d")
+bilinear = function("bilinear")
+cosine_similarity = function("cosine_similarity")
+pixel_shuffle = function("pixel_shuffle")
+
+_relu, _relu_ = function("relu"), function("relu_")
+_silu, _silu_ = function("silu"), function("silu_")
+_elu, _elu_ = function("elu"), function("elu_")
+_leaky_relu, _leaky_relu_ = function("leaky_relu"), function("leaky_relu_")
+_softmax, _log_softmax = function("softmax"), function("log_softmax")
+_dropout, _dropout_ = function("dropout"), function("dropout_")
+_embedding = function("embedding")
+_layer_norm, _rms_norm, _group_norm = function("layer_norm"), function("rms_norm"), function("group_norm")
+_cross_entropy_loss, _nll_loss = function("cross_entropy_loss"), function("nll_loss")
+_mse_loss, _l1_loss = function("mse_loss"), function("l1_loss")
+_smooth_l1_loss, _huber_loss = function("smooth_l1_loss"), function("huber_loss")
+_bce, _bce_logits = function("binary_cross_entropy"), function("binary_cross_entropy_with_logits")
+_pad = function("pad")
+_broadcast_tensors = function("broadcast_tensors")
+
+_REDUCTION = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _reduction(name: str) -> int:
+    """The integer that ATen's losses take."""
+    if name not in _REDUCTION:
+        raise ValueError(f"{name} is not a valid value for reduction")
+    return _REDUCTION[name]
+
+
+def _legacy_reduction(size_average, reduce) -> str:
+    """What the deprecated pair of flags means."""
+    warnings.warn("size_average and reduce args will be deprecated, please use reduction instead.", stacklevel=4)
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+# Activations
+
+
+def relu(input, inplace: bool = False):
+    """max(x, 0)."""
+    if has_torch_function(input):
+        return handle_torch_function(relu, (input,), input, inplace=inplace)
+    return _relu_(input) if inplace else _relu(input)
+
+
+def relu6(input, inplace: bool = False):
+    """min(max(x, 0), 6)."""
+    if has_torch_function(input):
+        return handle_torch_function(relu6, (input,), input, inplace=inplace)
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    """x clamped to [min_val, max_val]."""
+    if has_torch_function(input):
+        return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    out = input.clamp(min_val, max_val)
+    return input.copy_(out) if inplace else out
+
+
+def silu(input, inplace: bool = False):
+    """x * sigmoid(x)."""
+    if has_torch_function(input):
+        return handle_torch_function(silu, (input,), input, inplace=inplace)
+    return _silu_(input) if inplace else _silu(input)
+
+
+def elu(input, alpha: float = 1.0, inplace: bool = False):
+    """x where positive, alpha * (exp(x) - 1) elsewhere."""
+    if has_torch_function(input):
+        return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
+    return _elu_(input, alpha) if inplace else _elu(input, alpha)
+
+
+def leaky_relu(input, negative_slope: float = 0.01, inplace: bool = False):
+    """x where positive, negative_slope * x elsewhere."""
+    if has_torch_function(input):
+        return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
+    return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
+
+
+def sigmoid(input):
+    """1 / (1 + exp(-x))."""
+    return input.sigmoid()
+
+
+def tanh(input):
+    """Hyperbolic tangent."""
+    return input.tanh()
+
+
+def _softmax_dim(name: str, ndim: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=3,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
+    """exp(x) / sum(exp(x)) along ``dim``."""
+    if has_torch_function(input):
+        return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _softmax_dim("softmax", input.dim())
+    return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
+    """log(softmax(x)) along ``dim``, computed stably."""
+    if has_torch_function(input):
+        return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input.dim())
+    return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
+
+
+# Regularisation, look-up, normalisation
+
+
+def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+    """Zero elements with probability ``p`` and scale the rest by 1/(1-p), if ``training``."""
+    if has_torch_function(input):
+        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return _dropout_(input, p, training) if inplace else _dropout(input, p, training)
+
+
+def embedding(
+    input,
+    weight,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+):
+    """Rows of ``weight`` (n, d) at the indices ``input`` (*): (*, d)."""
+    if has_torch_function(input, weight):
+        return handle_torch_function(
+            embedding,
+            (input, weight),
+            input,
+            weight,
+            padding_idx=padding_idx,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+        )
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        n = weight.size(0)
+        if padding_idx >= n or padding_idx < -n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx = padding_idx % n
+    if max_norm is not None:
+        raise NotImplementedError("embedding: max_norm is not supported")
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-5):
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions."""
+    if has_torch_function(input, weight, bias):
+        return handle_torch_function(
+            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps
+        )
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
+    """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions."""
+    if has_torch_function(input, weight):
+        return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
+    return _rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
+    """Normalise each group of channels of (N, C, *)."""
+    if has_torch_function(input, weight, bias):
+        return handle_torch_function(
+            group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
+        )
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
+    """x / max(norm_p(x), eps) along ``dim``."""
+    if has_torch_function(input, out):
+        return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
+    result = input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return result if out is None else out.copy_(result)
+
+
+def pad(input, pad, mode: str = "constant", value: float | None = None):
+    """Pad the last dimensions by pairs (before, after), last dimension first."""
+    if has_torch_function(input):
+        return handle_torch_function(globals()["pad"], (input,), input, pad, mode=mode, value=value)
+    return _pad(input, pad, mode, value)
+
+
+# Losses
+
+
+def _sizes_differ(name: str, input, target) -> None:
+    if target.size() != input.size():
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
+            "incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+def _loss_reduction(size_average, reduce, reduction: str) -> int:
+    if size_average is not None or reduce is not None:
+        reduction = _legacy_reduction(size_average, reduce)
+    return _reduction(reduction)
+
+
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index: int = -100,
+    reduce=None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+):
+    """Cross-entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...)."""
+    if has_torch_function(input, target, weight):
+        return handle_torch_function(
+            cross_entropy,
+            (input, target, weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            ignore_index=ignore_index,
+            reduce=reduce,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
+    reduction = _loss_reduction(size_average, reduce, reduction)
+    return _cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def nll_loss(
+    input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"
+):
+    """Negative log likelihood: log-probabilities (N, C, ...), class indices (N, ...)."""
+    if has_torch_function(input, target, weight):
+        return handle_torch_function(
+            nll_loss,
+            (input, target, weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            ignore_index=ignore_index,
+            reduce=reduce,
+            reduction=reduction,
+        )
+    return _nll_loss(input, target, weight, _loss_reduction(size_average, reduce, reduction), ignore_index)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight=None):
+    """Mean of (input - target)^2."""
+    if has_torch_function(input, target, weight):
+        return handle_torch_function(
+            mse_loss,
+            (input, target, weight),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+            weight=weight,
+        )
+    _sizes_differ("mse_loss", input, target)
+    code = _loss_reduction(size_average, reduce, reduction)
+    input, target = _broadcast_tensors([input, target])
+    if weight is None:
+        return _mse_loss(input, target, code)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = _mse_loss(input, target, 0) * weight
+    return weighted if code == 0 else weighted.sum() if code == 2 else weighted.sum() / weight.sum()
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
+    """Mean of |input - target|."""
+    if has_torch_function(input, target):
+        return handle_torch_function(
+            l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
+        )
+    _sizes_differ("l1_loss", input, target)
+    code = _loss_reduction(size_average, reduce, reduction)
+    input, target = _broadcast_tensors([input, target])
+    return _l1_loss(input, target, code)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
+    """Quadratic below ``beta``, linear above."""
+    if has_torch_function(input, target):
+        return handle_torch_function(
+            smooth_l1_loss,
+            (input, target),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+            beta=beta,
+        )
+    _sizes_differ("smooth_l1_loss", input, target)
+    code = _loss_reduction(size_average, reduce, reduction)
+    input, target = _broadcast_tensors([input, target])
+    return _l1_loss(input, target, code) if beta == 0.0 else _smooth_l1_loss(input, target, code, beta)
+
+
+def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0):
+    """Squared below ``delta``, ``delta``-scaled absolute above."""
+    if has_torch_function(input, target):
+        return handle_torch_function(huber_loss, (input, target), input, target, reduction=reduction, delta=delta)
+    _sizes_differ("huber_loss", input, target)
+    input, target = _broadcast_tensors([input, target])
+    return _huber_loss(input, target, _reduction(reduction), delta)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
+    """Cross-entropy of probabilities with targets in [0, 1], of the same size."""
+    if has_torch_function(input, target, weight):
+        return handle_torch_function(
+            binary_cross_entropy,
+            (input, target, weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+        )
+    code = _loss_reduction(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    return _bce(input, target, weight, code)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
+):
+    """Cross-entropy of logits with targets in [0, 1], of the same size."""
+    if has_torch_function(input, target, weight, pos_weight):
+        return handle_torch_function(
+            binary_cross_entropy_with_logits,
+            (input, target, weight, pos_weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+            pos_weight=pos_weight,
+        )
+    code = _loss_reduction(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return _bce_logits(input, target, weight, pos_weight, code)

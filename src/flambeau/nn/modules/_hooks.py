@@ -1,0 +1,210 @@
+"""Hooks of modules: the registries, their removable handles, and the slow path of a module call that runs them.
+
+A registry is an OrderedDict from handle id to hook, so that hooks run in the order of registration and a handle removes its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+
+from flambeau.core.tensor import Tensor
+
+PER_MODULE = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+_ids = itertools.count()
+global_forward: OrderedDict[int, Callable] = OrderedDict()
+global_forward_pre: OrderedDict[int, Callable] = OrderedDict()
+global_backward: OrderedDict[int, Callable] = OrderedDict()
+any_global = False  # True while one of the three has an entry: Module.__call__ reads this one name
+
+
+class RemovableHandle:
+    """``remove()`` takes the hook away; also usable in a ``with`` block. Removing twice does nothing."""
+
+    def __init__(self, hooks: OrderedDict, *extra: OrderedDict):
+        self.id = next(_ids)
+        self._places = [weakref.ref(h) for h in (hooks, *extra)]
+
+    def remove(self) -> None:
+        for place in self._places:
+            hooks = place()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+        _refresh_global()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+def add(hooks: OrderedDict, hook: Callable, prepend: bool = False, marks: dict | None = None) -> RemovableHandle:
+    """Register ``hook``; ``marks`` (module -> registry name) also notes its id there."""
+    flagged = [getattr(module, name) for module, name in (marks or {}).items()]
+    handle = RemovableHandle(hooks, *flagged)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    for registry in flagged:
+        registry[handle.id] = True
+    _refresh_global()
+    return handle
+
+
+def _refresh_global() -> None:
+    global any_global
+    any_global = bool(global_forward or global_forward_pre or global_backward)
+
+
+def register_module_forward_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, args, output)`` after the forward of every module."""
+    return add(global_forward, hook)
+
+
+def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, args)`` before the forward of every module."""
+    return add(global_forward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, grad_input, grad_output)`` in the backward of every module."""
+    return add(global_backward, hook)
+
+
+def call(module, args: tuple, kwargs: dict):
+    """``module(*args, **kwargs)`` with every hook in its place: pre-hooks, forward, hooks; backward hooks wrap inputs and outputs."""
+    for hook in list(global_forward_pre.values()):
+        result = hook(module, args)
+        if result is not None:
+            args = result if isinstance(result, tuple) else (result,)
+    for key, hook in list(module._forward_pre_hooks.items()):
+        if key in module._forward_pre_hooks_with_kwargs:
+            result = hook(module, args, kwargs)
+            if result is not None:
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
+                args, kwargs = result
+        else:
+            result = hook(module, args)
+            if result is not None:
+                args = result if isinstance(result, tuple) else (result,)
+
+    backward = None
+    if module._backward_hooks or module._backward_pre_hooks or global_backward:
+        backward = _BackwardHooks(module)
+        args = backward.wrap_inputs(args)
+
+    output = module.forward(*args, **kwargs)
+
+    for hook in list(global_forward.values()):
+        result = hook(module, args, output)
+        if result is not None:
+            output = result
+    for key, hook in list(module._forward_hooks.items()):
+        with_kwargs = key in module._forward_hooks_with_kwargs
+        result = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+        if result is not None:
+            output = result
+    return output if backward is None else backward.wrap_outputs(output)
+
+
+class _BackwardHooks:
+    """Puts an identity node before the inputs and one after the outputs of a call, and runs the module's hooks when the gradient
+    passes them: the output side first (``grad_output``), then the input side (``grad_input``)."""
+
+    def __init__(self, module):
+        self.module = module
+        self.hooks = [*global_backward.values(), *module._backward_hooks.values()]
+        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.grad_output = None
+        self.n_inputs = 0
+        self.input_positions: list[int] = []
+        self.watches_inputs = False
+
+    def wrap_inputs(self, args: tuple) -> tuple:
+        positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        if not positions or not any(args[i].requires_grad for i in positions):
+            return args
+        self.n_inputs, self.input_positions, self.watches_inputs = len(args), positions, True
+        wrapped = _identity()(self._on_input_grads, *[args[i] for i in positions])
+        args = list(args)
+        for i, t in zip(positions, wrapped):
+            args[i] = t
+        return tuple(args)
+
+    def wrap_outputs(self, output):
+        outputs = output if isinstance(output, tuple) else (output,)
+        positions = [i for i, o in enumerate(outputs) if isinstance(o, Tensor)]
+        if not positions or not any(outputs[i].requires_grad for i in positions):
+            return output
+        wrapped = _identity()(self._on_output_grads, *[outputs[i] for i in positions])
+        outputs = list(outputs)
+        for i, t in zip(positions, wrapped):
+            outputs[i] = t
+        return tuple(outputs) if isinstance(output, tuple) else outputs[0]
+
+    def _on_output_grads(self, grads: tuple) -> tuple:
+        for hook in self.pre_hooks:
+            result = hook(self.module, grads)
+            if result is not None:
+                grads = result if isinstance(result, tuple) else (result,)
+        self.grad_output = grads
+        if not self.watches_inputs:  # nothing will come back on the input side: the hooks run now, with no grad_input
+            for hook in self.hooks:
+                result = hook(self.module, (), grads)
+                if result is not None:
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always return None."
+                    )
+        return grads
+
+    def _on_input_grads(self, grads: tuple) -> tuple:
+        full = [None] * self.n_inputs
+        for i, g in zip(self.input_positions, grads):
+            full[i] = g
+        full = tuple(full)
+        for hook in self.hooks:
+            result = hook(self.module, full, self.grad_output)
+            if result is not None:
+                result = result if isinstance(result, tuple) else (result,)
+                if len(result) != len(full):
+                    raise RuntimeError(
+                        f"Backward hook returned an invalid number of grad_input, got {len(result)}, but expected {len(full)}"
+                    )
+                full = result
+        return tuple(full[i] for i in self.input_positions)
+
+
+def _identity():
+    """An autograd Function that passes tensors on and calls ``on_grads(grads) -> grads`` in the backward pass."""
+    from flambeau.autograd.function import Function
+
+    class BackwardHookFunction(Function):
+        @staticmethod
+        def forward(ctx, on_grads, *tensors):
+            ctx.on_grads = on_grads
+            ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
+            return tuple(t.view_as(t) for t in tensors)
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return (None, *ctx.on_grads(grads))
+
+    return BackwardHookFunction.apply

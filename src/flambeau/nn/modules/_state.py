@@ -1,0 +1,164 @@
+"""Saving and loading: ``state_dict`` flattens a module tree to names, ``load_state_dict`` copies values back and lists what didn't fit.
+
+Format (PyTorch's): an OrderedDict from dotted name to tensor, with the versions of the modules in its ``_metadata`` attribute.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, namedtuple
+from collections.abc import Mapping
+from typing import Any
+
+from flambeau.core.tensor import Tensor
+
+EXTRA = "_extra_state"
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    __slots__ = ()
+
+    def __repr__(self):
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class StateDict:
+    """The part of Module that saves and loads."""
+
+    def get_extra_state(self) -> Any:
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
+
+    def set_extra_state(self, state: Any) -> None:
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
+
+    def _save_to_state_dict(self, destination, prefix: str, keep_vars: bool) -> None:
+        for name, value in self._parameters.items():
+            if value is not None:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        for name, value in self._buffers.items():
+            if value is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        if type(self).get_extra_state is not StateDict.get_extra_state:
+            destination[prefix + EXTRA] = self.get_extra_state()
+
+    def state_dict(self, *, destination=None, prefix: str = "", keep_vars: bool = False):
+        """An OrderedDict from name to tensor (sharing memory with the module) of parameters and persistent buffers."""
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for hook in list(self._state_dict_hooks.values()):
+            result = hook(self, destination, prefix, metadata)
+            if result is not None:
+                destination = result
+        return destination
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
+        """Copy this module's own entries; what is missing, extra or wrong is appended to the three lists."""
+        from flambeau.autograd.grad_mode import no_grad
+
+        for hook in list(self._load_state_dict_pre_hooks.values()):
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        own = {k: v for k, v in {**self._parameters, **persistent}.items() if v is not None}
+        for name, value in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            given = state_dict[key]
+            if not isinstance(given, Tensor):
+                error_msgs.append(
+                    f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
+                    f"received {type(given)}"
+                )
+                continue
+            if tuple(given.shape) == (1,) and tuple(value.shape) == () and not assign:
+                given = given[0]
+            if tuple(given.shape) != tuple(value.shape):
+                error_msgs.append(
+                    f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current model "
+                    f"is {value.shape}."
+                )
+                continue
+            try:
+                with no_grad():
+                    if not assign:
+                        value.copy_(given)
+                    elif name in self._parameters and type(given) is not type(value):
+                        setattr(self, name, type(value)(given, requires_grad=value.requires_grad))
+                    else:
+                        setattr(self, name, given)
+            except Exception as error:
+                error_msgs.append(
+                    f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions '
+                    f"in the checkpoint are {given.size()}, an exception occurred : {error.args}."
+                )
+        if type(self).set_extra_state is not StateDict.set_extra_state:
+            if prefix + EXTRA in state_dict:
+                self.set_extra_state(state_dict[prefix + EXTRA])
+            elif strict:
+                missing_keys.append(prefix + EXTRA)
+        if strict:
+            for key in state_dict:
+                if not key.startswith(prefix) or key == prefix + EXTRA:
+                    continue
+                name, _, rest = key[len(prefix) :].partition(".")
+                if rest:
+                    if name not in self._modules:
+                        unexpected_keys.append(key)
+                elif name not in own:
+                    unexpected_keys.append(key)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):
+        """Copy parameters and buffers from ``state_dict``. Returns ``(missing_keys, unexpected_keys)``.
+
+        Raises RuntimeError listing every mismatched shape and, if ``strict``, every missing and unexpected name.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = OrderedDict(state_dict)
+
+        def load(module, prefix: str) -> None:
+            local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
+            if assign:
+                local["assign_to_params_buffers"] = True
+            module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    load(child, prefix + name + ".")
+            keys = _IncompatibleKeys(missing, unexpected)
+            for hook in list(module._load_state_dict_post_hooks.values()):
+                if hook(module, keys) is not None:
+                    raise RuntimeError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` must modify the keys in place."
+                    )
+
+        load(self, "")
+        if strict:
+            if unexpected:
+                errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected) + ". ")
+            if missing:
+                errors.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing) + ". ")
+        if errors:
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
+        return _IncompatibleKeys(missing, unexpected)

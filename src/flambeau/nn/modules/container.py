@@ -1,0 +1,311 @@
+"""Containers: modules and parameters in sequence or by name."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+from flambeau.core.tensor import Tensor
+
+from flambeau.nn.modules.module import Module
+from flambeau.nn.parameter import Parameter
+
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+def _position(index, length: int) -> int:
+    i = operator.index(index)
+    if not -length <= i < length:
+        raise IndexError(f"index {i} is out of range")
+    return i % length
+
+
+class _Numbered(Module):
+    """Submodules named "0", "1", ...: what Sequential and ModuleList share."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __getitem__(self, index):
+        values = list(self._modules.values())
+        if isinstance(index, slice):
+            return self._from_slice(index)
+        return values[_position(index, len(values))]
+
+    def __setitem__(self, index, module: Module) -> None:
+        names = list(self._modules)
+        setattr(self, names[_position(index, len(names))], module)
+
+    def __delitem__(self, index) -> None:
+        names = list(self._modules)
+        for name in names[index] if isinstance(index, slice) else [names[_position(index, len(names))]]:
+            delattr(self, name)
+        self._renumber(list(self._modules.values()))
+
+    def _renumber(self, modules: list) -> None:
+        # NOTE: the dict is filled again, not replaced: others (a tracer, an optimizer's closure) may hold it.
+        self._modules.clear()
+        self._modules.update((str(i), m) for i, m in enumerate(modules))
+
+    def append(self, module: Module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module):
+        modules = list(self._modules.values())
+        if not isinstance(module, Module):
+            raise TypeError(f"{type(module)} is not a Module subclass")
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def extend(self, modules: Iterable[Module]):
+        for module in modules:
+            self.append(module)
+        return self
+
+    def pop(self, index: int = -1) -> Module:
+        module = self[index]
+        del self[index]
+        return module
+
+    def __iadd__(self, other):
+        return self.extend(other)
+
+
+class Sequential(_Numbered):
+    """Calls its modules one after the other. ``Sequential(a, b)`` or ``Sequential(OrderedDict(name=a, ...))``."""
+
+    def __init__(self, *args):
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for i, module in enumerate(args):
+                self.add_module(str(i), module)
+
+    def _from_slice(self, index: slice):
+        return type(self)(OrderedDict(list(self._modules.items())[index]))
+
+    def __add__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return Sequential(*self, *other)
+
+    def forward(self, input):
+        for module in self:
+            input = module(input)
+        return input
+
+
+class ModuleList(_Numbered):
+    """A list of modules; it has no forward."""
+
+    def __init__(self, modules: Iterable[Module] | None = None):
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def _from_slice(self, index: slice):
+        return type(self)(list(self._modules.values())[index])
+
+    def __add__(self, other: Iterable[Module]):
+        return ModuleList([*self, *other])
+
+    def extend(self, modules: Iterable[Module]):
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+        return super().extend(modules)
+
+    def __repr__(self) -> str:
+        """Runs of equal modules are printed once: ``(0-3): 4 x Linear(...)``."""
+        texts = [repr(m) for m in self]
+        if not texts:
+            return self._get_name() + "()"
+        runs: list[list] = []
+        for i, text in enumerate(texts):
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = i
+            else:
+                runs.append([i, i, text])
+        lines = []
+        for first, last, text in runs:
+            head = f"({first}): " if first == last else f"({first}-{last}): {last - first + 1} x "
+            lines.append(head + text.replace("\n", "\n  "))
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+class ModuleDict(Module):
+    """A dict of modules; it has no forward."""
+
+    def __init__(self, modules: Mapping[str, Module] | None = None):
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        return self._modules.pop(key)
+
+    def keys(self):
+        return self._modules.keys()
+
+    def items(self):
+        return self._modules.items()
+
+    def values(self):
+        return self._modules.values()
+
+    def update(self, modules) -> None:
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                + type(modules).__name__
+            )
+        pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
+        for key, module in pairs:
+            self[key] = module
+
+
+def _line(name, value) -> str:
+    if isinstance(value, Tensor):
+        kind = "Parameter" if isinstance(value, Parameter) else type(value).__name__
+        size = "x".join(map(str, value.shape))
+        return f"  ({name}): {kind} containing: [{value.dtype} of size {size}]"
+    return f"  ({name}): Object of type: {type(value).__name__}"
+
+
+class ParameterList(Module):
+    """A list of parameters (tensors are turned into parameters; other values are kept as they are)."""
+
+    def __init__(self, values: Iterable | None = None):
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self):
+        return iter([getattr(self, str(i)) for i in range(self._size)])
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)([getattr(self, str(i)) for i in range(*index.indices(self._size))])
+        return getattr(self, str(_position(index, self._size)))
+
+    def __setitem__(self, index, value) -> None:
+        self._put(_position(index, self._size), value)
+
+    def _put(self, index: int, value) -> None:
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value)
+        setattr(self, str(index), value)
+
+    def append(self, value):
+        self._put(self._size, value)
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable):
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def __iadd__(self, values: Iterable):
+        return self.extend(values)
+
+    def extra_repr(self) -> str:
+        return "\n".join(_line(i, v) for i, v in enumerate(self))
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterList should not be called.")
+
+
+class ParameterDict(Module):
+    """A dict of parameters (tensors are turned into parameters; other values are kept as they are), in insertion order."""
+
+    def __init__(self, parameters=None):
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str):
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value) -> None:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key).__name__})."
+            )
+        self._keys[key] = None
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value)
+        setattr(self, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self):
+        return iter(self._keys)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def keys(self):
+        return self._keys.keys()
+
+    def values(self):
+        return [getattr(self, k) for k in self._keys]
+
+    def items(self):
+        return [(k, getattr(self, k)) for k in self._keys]
+
+    def get(self, key: str, default=None):
+        return self[key] if key in self._keys else default
+
+    def update(self, parameters) -> None:
+        pairs = parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters
+        for key, value in pairs:
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        return "\n".join(_line(k, v) for k, v in self.items())
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterDict should not be called.")

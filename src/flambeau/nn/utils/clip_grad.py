@@ -1,0 +1,53 @@
+"""Clipping of gradients by norm or by value, in place."""
+
+from __future__ import annotations
+
+from flambeau.autograd.grad_mode import no_grad
+from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
+
+_norm = function("linalg_vector_norm")
+_stack = function("stack")
+_clamp = function("clamp")
+_tensor_zero = function("zeros")
+
+
+def _gradients(parameters) -> list[Tensor]:
+    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None):
+    """The ``norm_type`` norm of all tensors taken as one vector, a 0-d tensor."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not tensors:
+        return _tensor_zero(())
+    total = _norm(_stack([_norm(t, norm_type) for t in tensors]), norm_type)
+    if error_if_nonfinite and not total.isfinite().item():
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable "
+            "this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grad_norm_(
+    parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+):
+    """Scale all gradients by min(1, max_norm / (total norm + 1e-6)); returns the total norm before."""
+    with no_grad():
+        grads = _gradients(parameters)
+        total = get_total_norm(grads, float(norm_type), error_if_nonfinite)
+        factor = _clamp(float(max_norm) / (total + 1e-6), max=1.0)
+        for g in grads:
+            g.mul_(factor)
+        return total
+
+
+def clip_grad_value_(parameters, clip_value: float, foreach: bool | None = None) -> None:
+    """Clamp every gradient to [-clip_value, clip_value]."""
+    with no_grad():
+        for g in _gradients(parameters):
+            g.clamp_(min=-float(clip_value), max=float(clip_value))

@@ -1,0 +1,23 @@
+"""All parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from flambeau.core.bindings import function
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+_cat = function("cat")
+
+
+def parameters_to_vector(parameters):
+    """The flattened parameters, one after the other."""
+    return _cat([p.view(-1) for p in parameters])
+
+
+def vector_to_parameters(vec, parameters) -> None:
+    """Let each parameter be its part of ``vec`` (sharing its memory)."""
+    offset = 0
+    for p in parameters:
+        n = p.numel()
+        p.data = vec[offset : offset + n].view_as(p).data
+        offset += n

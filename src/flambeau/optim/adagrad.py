@@ -1,0 +1,75 @@
+"""Adagrad (Duchi et al. 2011)."""
+
+from __future__ import annotations
+
+from flambeau.autograd.grad_mode import no_grad
+from flambeau.core.bindings import function
+
+from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+
+__all__ = ["Adagrad"]
+
+full_like = function("full_like")
+zeros = function("zeros")
+
+
+class Adagrad(Optimizer):
+    """Divides the gradient by the root of the sum of all its squares."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        check_option("learning rate", lr, number(lr) >= 0.0)
+        check_option("lr_decay value", lr_decay, lr_decay >= 0.0)
+        check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        check_option("initial_accumulator_value value", initial_accumulator_value, initial_accumulator_value >= 0.0)
+        check_option("epsilon value", eps, eps >= 0.0)
+        refuse("Adagrad", differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            lr_decay=lr_decay,
+            eps=eps,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            fused=fused,
+        )
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = zeros(())
+                self.state[p]["sum"] = full_like(p, initial_accumulator_value)
+
+    def step(self, closure=None):
+        with no_grad():
+            loss = self._loss(closure)
+            for group in self.param_groups:
+                lr = number(group["lr"])
+                for p in group["params"]:
+                    grad = p.grad
+                    if grad is None:
+                        continue
+                    state = self.state[p]
+                    state["step"].add_(1)
+                    step = state["step"].item()
+                    if group["maximize"]:
+                        grad = -grad
+                    if group["weight_decay"] != 0:
+                        grad = grad.add(p, alpha=group["weight_decay"])
+                    rate = lr / (1 + (step - 1) * group["lr_decay"])
+                    state["sum"].addcmul_(grad, grad, value=1)
+                    p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+            return loss

@@ -1,0 +1,129 @@
+"""Adam (Kingma & Ba 2015; amsgrad: Reddi et al. 2018). AdamW (``adamw.py``) is the same update with the decay decoupled."""
+
+from __future__ import annotations
+
+from flambeau.autograd.grad_mode import no_grad
+from flambeau.core.bindings import function
+
+from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+
+__all__ = ["Adam"]
+
+maximum = function("maximum")
+zeros_like = function("zeros_like")
+zeros = function("zeros")
+
+
+class Adam(Optimizer):
+    """``m`` and ``v`` are running means of the gradient and its square; ``p -= lr * m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)``.
+
+    ``weight_decay`` is added to the gradient, or, with ``decoupled_weight_decay``, shrinks the parameter by ``lr * weight_decay``.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ):
+        check_option("learning rate", lr, number(lr) >= 0.0)
+        check_option("epsilon value", eps, eps >= 0.0)
+        check_option("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        check_option("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        refuse(type(self).__name__, differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
+        )
+        super().__init__(params, defaults)
+
+    def _init_state(self, state: dict, p, amsgrad: bool) -> None:
+        # ``step`` is a tensor, as in PyTorch's checkpoints and so that a compiled step has no guard on its value.
+        state["step"] = zeros(())
+        state["exp_avg"] = zeros_like(p)
+        state["exp_avg_sq"] = zeros_like(p)
+        if amsgrad:
+            state["max_exp_avg_sq"] = zeros_like(p)
+
+    def step(self, closure=None):
+        with no_grad():
+            loss = self._loss(closure)
+            for group in self.param_groups:
+                amsgrad = group["amsgrad"]
+                update = _update_tensor_step if group["capturable"] else _update
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    state = self.state[p]
+                    if len(state) == 0:
+                        self._init_state(state, p, amsgrad)
+                    update(p, p.grad, state, group, amsgrad)
+            return loss
+
+
+def _moments(p, grad, state: dict, group: dict, beta1: float, beta2: float, lr):
+    """Decay the weights, count the step, move both running means."""
+    if group["maximize"]:
+        grad = -grad
+    weight_decay = group["weight_decay"]
+    if weight_decay != 0:
+        if group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad.add(p, alpha=weight_decay)
+    state["step"].add_(1)
+    state["exp_avg"].lerp_(grad, 1 - beta1)
+    state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+
+
+def _second_moment(state: dict, amsgrad: bool):
+    if not amsgrad:
+        return state["exp_avg_sq"]
+    state["max_exp_avg_sq"].copy_(maximum(state["max_exp_avg_sq"], state["exp_avg_sq"]))
+    return state["max_exp_avg_sq"]
+
+
+def _update(p, grad, state: dict, group: dict, amsgrad: bool) -> None:
+    """One parameter, with the bias corrections as Python numbers (float64)."""
+    beta1, beta2 = group["betas"]
+    lr = number(group["lr"])
+    _moments(p, grad, state, group, beta1, beta2, lr)
+    step = state["step"].item()
+    bias1 = 1 - beta1**step
+    bias2 = 1 - beta2**step
+    denom = (_second_moment(state, amsgrad).sqrt() / bias2**0.5).add_(group["eps"])
+    p.addcdiv_(state["exp_avg"], denom, value=-(lr / bias1))
+
+
+def _update_tensor_step(p, grad, state: dict, group: dict, amsgrad: bool) -> None:
+    """The same with the bias corrections as tensors, so that nothing of the step count is read in Python: one graph for all steps."""
+    beta1, beta2 = group["betas"]
+    lr = group["lr"]
+    _moments(p, grad, state, group, beta1, beta2, lr)
+    step = state["step"]
+    bias1 = 1 - beta1**step
+    bias2 = 1 - beta2**step
+    # p -= lr/bias1 * m / (sqrt(v)/sqrt(bias2) + eps), with the scalars moved into the denominator as PyTorch does
+    negative_step = (lr / bias1).neg()
+    denom = _second_moment(state, amsgrad).sqrt() / (bias2.sqrt() * negative_step)
+    p.addcdiv_(state["exp_avg"], denom.add_(group["eps"] / negative_step))

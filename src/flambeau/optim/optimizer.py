@@ -1,0 +1,244 @@
+"""Optimizer: parameters in groups with options, and a state for each parameter.
+
+Invariant: ``param_groups`` is a list of dicts, each with ``params`` and a value for every key of ``defaults``; ``state`` maps a parameter
+to its dict. In ``state_dict`` parameters are numbered in the order of the groups.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+
+from flambeau.autograd.grad_mode import enable_grad
+from flambeau.core.tensor import Tensor
+
+__all__ = ["Optimizer", "required"]
+
+
+class _Required:
+    """Marks an option that every group must give."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+def check_option(name: str, value, ok: bool) -> None:
+    """ValueError in PyTorch's words unless ``ok``."""
+    if not ok:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def refuse(optimizer: str, **options) -> None:
+    """NotImplementedError for options of PyTorch's that change how the step runs and aren't built (None and False pass)."""
+    for name, value in options.items():
+        if value:
+            raise NotImplementedError(f"{optimizer}: {name}=True is not supported")
+
+
+class Optimizer:
+    """Base class: ``step`` is defined by the algorithm."""
+
+    def __init__(self, params, defaults: dict):
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + type(params).__name__
+            )
+        self.defaults = defaults
+        self.state: defaultdict = defaultdict(dict)
+        self.param_groups: list[dict] = []
+        self._step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            if not isinstance(group, dict):
+                raise TypeError("param_group must be a dict, but got " + str(type(group)))
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Add parameters with options of their own; what isn't given is taken from the defaults."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will change "
+                "between runs. Please use a list instead."
+            )
+        params = list(params)
+        named = [isinstance(p, tuple) for p in params]
+        group = dict(param_group)
+        if any(named):
+            if not all(named):
+                raise TypeError("all optimizer params should be with/without names.")
+            group["param_names"] = [name for name, _ in params]
+            params = [p for _, p in params]
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(p).__name__)
+            if not (p.is_leaf or p.grad_fn is None):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        if len({id(p) for p in params}) != len(params):
+            raise ValueError("optimizer contains a parameter group with duplicate parameters")
+        for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        taken = {id(p) for g in self.param_groups for p in g["params"]}
+        if any(id(p) in taken for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        group["params"] = params
+        self.param_groups.append(group)
+
+    def step(self, closure: Callable | None = None):
+        raise NotImplementedError(f"{type(self).__name__}.step() is not defined")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients (None), or fill them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none:
+                    p.grad = None
+                elif p.grad is not None:
+                    if p.grad.grad_fn is not None:
+                        p.grad = p.grad.detach()
+                    p.grad.zero_()
+
+    @staticmethod
+    def _loss(closure: Callable | None):
+        """Evaluate the closure that computes the loss again, with gradients on."""
+        if closure is None:
+            return None
+        with enable_grad():
+            return closure()
+
+    # Hooks around step. They wrap ``step`` on this instance when the first one is registered, so that a plain step pays nothing.
+
+    def _wrap_step(self) -> None:
+        if "step" in self.__dict__ and getattr(self.__dict__["step"], "_runs_hooks", False):
+            return
+        plain = self.step
+
+        def step(*args, **kwargs):
+            for hook in list(self._step_pre_hooks.values()):
+                result = hook(self, args, kwargs)
+                if result is not None:
+                    if not (isinstance(result, tuple) and len(result) == 2):
+                        raise RuntimeError(
+                            f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
+                    args, kwargs = result
+            out = plain(*args, **kwargs)
+            for hook in list(self._step_post_hooks.values()):
+                hook(self, args, kwargs)
+            return out
+
+        step._runs_hooks = True
+        self.step = step
+
+    def register_step_pre_hook(self, hook: Callable):
+        """``hook(optimizer, args, kwargs)`` before each step; may return new ``(args, kwargs)``. Returns a handle with ``remove()``."""
+        return self._register(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable):
+        """``hook(optimizer, args, kwargs)`` after each step. Returns a handle with ``remove()``."""
+        return self._register(self._step_post_hooks, hook)
+
+    def _register(self, hooks: OrderedDict, hook: Callable):
+        self._wrap_step()
+        handle = _Handle(hooks)
+        hooks[id(handle)] = hook
+        return handle
+
+    # Saving
+
+    def state_dict(self) -> dict:
+        """``{"state": {index: state}, "param_groups": [options with the indices of their parameters]}``."""
+        index: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                index.setdefault(id(p), len(index))
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [index[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {(index[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Take the state and the options of ``state_dict``; tensors are copied, and cast to the dtype of their parameter."""
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(self.param_groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(self.param_groups, saved_groups)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+        params = dict(
+            zip(
+                chain.from_iterable(g["params"] for g in saved_groups),
+                chain.from_iterable(g["params"] for g in self.param_groups),
+            )
+        )
+        state: defaultdict = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = {name: _cast(params[key], v, name) for name, v in value.items()}
+            else:
+                state[key] = value
+        for own, saved in zip(self.param_groups, saved_groups):
+            saved["params"] = own["params"]
+        self.state = state
+        self.param_groups = saved_groups
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._step_pre_hooks = OrderedDict()
+        self._step_post_hooks = OrderedDict()
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+
+class _Handle:
+    def __init__(self, hooks: OrderedDict):
+        self._hooks = hooks
+
+    def remove(self) -> None:
+        self._hooks.pop(id(self), None)
+
+
+def _cast(param: Tensor, value, name: str):
+    """A copy of a state value. NOTE: ``step`` keeps its own dtype: bfloat16 can't count beyond 256."""
+    if isinstance(value, Tensor):
+        if name == "step" or not param.is_floating_point():
+            return value.clone()
+        return value.to(dtype=param.dtype, device=param.device).clone()
+    if isinstance(value, dict):
+        return {k: _cast(param, v, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return type(value)(_cast(param, v, name) for v in value)
+    return value
+
+
+def number(value) -> float:
+    """A Python number from an option that may be a 0-d tensor (``lr``)."""
+    return value.item() if isinstance(value, Tensor) else value

@@ -1,0 +1,90 @@
+"""RMSprop (Hinton's lecture 6e; centered: Graves 2013)."""
+
+from __future__ import annotations
+
+from flambeau.autograd.grad_mode import no_grad
+from flambeau.core.bindings import function
+
+from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+
+__all__ = ["RMSprop"]
+
+zeros_like = function("zeros_like")
+zeros = function("zeros")
+
+
+class RMSprop(Optimizer):
+    """Divides the gradient by a running root mean square of its recent values."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
+        check_option("learning rate", lr, number(lr) >= 0.0)
+        check_option("epsilon value", eps, eps >= 0.0)
+        check_option("momentum value", momentum, momentum >= 0.0)
+        check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        check_option("alpha value", alpha, alpha >= 0.0)
+        refuse("RMSprop", differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            alpha=alpha,
+            eps=eps,
+            centered=centered,
+            weight_decay=weight_decay,
+            capturable=capturable,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+        )
+        super().__init__(params, defaults)
+
+    def step(self, closure=None):
+        with no_grad():
+            loss = self._loss(closure)
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(p, p.grad, self.state[p], group)
+            return loss
+
+    def _update(self, p, grad, state: dict, group: dict) -> None:
+        lr, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
+        if len(state) == 0:
+            state["step"] = zeros(())
+            state["square_avg"] = zeros_like(p)
+            if momentum > 0:
+                state["momentum_buffer"] = zeros_like(p)
+            if group["centered"]:
+                state["grad_avg"] = zeros_like(p)
+        state["step"].add_(1)
+        if group["maximize"]:
+            grad = -grad
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        square_avg = state["square_avg"]
+        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            grad_avg = state["grad_avg"]
+            grad_avg.lerp_(grad, 1 - alpha)
+            avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+        else:
+            avg = square_avg.sqrt()
+        avg = avg.add_(group["eps"])
+        if momentum > 0:
+            buf = state["momentum_buffer"]
+            buf.mul_(momentum).addcdiv_(grad, avg)
+            p.add_(buf, alpha=-lr)
+        else:
+            p.addcdiv_(grad, avg, value=-lr)

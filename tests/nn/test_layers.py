@@ -1,0 +1,183 @@
+"""Layers, losses and initialisers. Expected numbers were computed with PyTorch 2.13 from the same seeds."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+nn, F = torch.nn, torch.nn.functional
+
+LINEAR = [-0.00374341011, 0.268221796, -0.411522567, -0.367969513, -0.192577183, 0.134078681] + [
+    -0.00990658998,
+    0.396444738,
+    -0.0443720222,
+    0.132306278,
+    -0.151106536,
+    -0.0982826948,
+]
+INIT = {
+    "xavier_uniform_": [-0.00693144882, 0.496650279, -0.761991739, -0.681347132, -0.356583655],
+    "xavier_normal_": [0.82369709, -0.156844348, -1.16461194, 0.303839296, -0.579701602],
+    "kaiming_uniform_": [-0.00916944537, 0.657006562, -1.0080204, -0.901337564, -0.471715838],
+    "kaiming_normal_": [1.08964884, -0.207485572, -1.54063678, 0.401941597, -0.766873121],
+    "trunc_normal_": [1.54099607, -0.293428898, -1.07118738, 0.568431258, -1.08452237],
+}
+
+
+def close(t, expected, rtol=1e-6, atol=1e-7):
+    np.testing.assert_allclose(t.detach().numpy().ravel()[: len(expected)], expected, rtol=rtol, atol=atol)
+
+
+def test_linear_draws_pytorch_weights():
+    torch.manual_seed(0)
+    m = nn.Linear(4, 3)
+    close(m.weight, LINEAR)
+    close(m.bias, [-0.477674246, -0.331141055, -0.20611155])
+
+
+def test_embedding_draws_pytorch_weights():
+    torch.manual_seed(0)
+    m = nn.Embedding(5, 4)
+    close(
+        m.weight,
+        [-1.12583983, -1.1523602, -0.250578582, -0.433878809, 0.598839462, -1.55509508, -0.34136039, 1.85300612],
+    )
+    out = m(torch.tensor([[1, 1], [0, 4]]))
+    assert out.shape == (2, 2, 4) and torch.equal(out[0, 0], m.weight[1])
+    padded = nn.Embedding(5, 4, padding_idx=-1)
+    padded(torch.tensor([4, 1])).sum().backward()
+    assert float(padded.weight[4].abs().sum()) == 0 and float(padded.weight.grad[4].abs().sum()) == 0
+
+
+@pytest.mark.parametrize("name", INIT)
+def test_init(name):
+    torch.manual_seed(0)
+    close(getattr(nn.init, name)(torch.empty(3, 4)), INIT[name])
+
+
+def test_init_constants_and_errors():
+    assert nn.init.eye_(torch.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert nn.init.constant_(torch.empty(2), 3).tolist() == [3, 3]
+    with pytest.raises(ValueError, match="fewer than 2 dimensions"):
+        nn.init.kaiming_uniform_(torch.empty(3))
+    with pytest.raises(ValueError, match="Unsupported nonlinearity foo"):
+        nn.init.calculate_gain("foo")
+
+
+def test_layer_norm():
+    m = nn.LayerNorm(4)
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    close(m(torch.from_numpy(x)), expected.ravel(), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout():
+    torch.manual_seed(0)
+    m = nn.Dropout(0.25)
+    x = torch.ones(1000)
+    y = m(x)
+    assert (
+        set(np.unique(y.numpy())) == {np.float32(0), np.float32(1) / np.float32(0.75)}
+        and 650 < int((y != 0).sum()) < 850
+    )
+    assert torch.equal(m.eval()(x), x)
+
+
+X = np.linspace(-3, 3, 13, dtype=np.float32)
+ACTIVATIONS = [
+    (nn.ReLU(), np.maximum(X, 0)),
+    (nn.SiLU(), X / (1 + np.exp(-X))),
+    (nn.Tanh(), np.tanh(X)),
+    (nn.Sigmoid(), 1 / (1 + np.exp(-X))),
+    (nn.LeakyReLU(0.1), np.where(X > 0, X, 0.1 * X)),
+    (nn.Softplus(), np.log1p(np.exp(X))),
+    (nn.GELU(approximate="tanh"), 0.5 * X * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X**3)))),
+    (nn.Softmax(dim=0), np.exp(X) / np.exp(X).sum()),
+    (nn.LogSoftmax(dim=0), X - np.log(np.exp(X).sum())),
+    (nn.ReLU6(), np.clip(X, 0, 6)),
+]
+
+
+@pytest.mark.parametrize("module, expected", ACTIVATIONS, ids=lambda v: type(v).__name__)
+def test_activation(module, expected):
+    close(module(torch.from_numpy(X)), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_inplace_activation():
+    x = torch.tensor([-1.0, 2.0])
+    assert F.relu(x, inplace=True) is x and x.tolist() == [0, 2]
+
+
+def test_losses():
+    logits = torch.tensor([[2.0, 0.5, -1.0], [0.0, 1.0, 0.0]], requires_grad=True)
+    target = torch.tensor([0, 2])
+    logp = logits.detach().numpy() - np.log(np.exp(logits.detach().numpy()).sum(-1, keepdims=True))
+    expected = -(logp[0, 0] + logp[1, 2]) / 2
+    loss = nn.CrossEntropyLoss()(logits, target)
+    close(loss, [expected], rtol=1e-5)
+    close(F.nll_loss(F.log_softmax(logits, -1), target), [expected], rtol=1e-5)
+    close(F.cross_entropy(logits, target, reduction="none"), [-logp[0, 0], -logp[1, 2]], rtol=1e-5)
+    close(F.cross_entropy(logits, torch.tensor([0, -100])), [-logp[0, 0]], rtol=1e-5)
+    loss.backward()
+    grad = np.exp(logp)
+    grad[0, 0] -= 1
+    grad[1, 2] -= 1
+    close(logits.grad, (grad / 2).ravel(), rtol=1e-5)
+    close(F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0])), [2.5])
+    close(F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), reduction="sum"), [5.0])
+    with pytest.raises(ValueError, match="foo is not a valid value for reduction"):
+        F.mse_loss(torch.zeros(1), torch.zeros(1), reduction="foo")
+    with pytest.warns(UserWarning, match="different to the input size"):
+        F.mse_loss(torch.zeros(2, 1), torch.zeros(2))
+
+
+def test_attention_is_causal():
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 4, 8) for _ in range(3))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert torch.allclose(out[:, :, 0], v[:, :, 0], atol=1e-6)
+    scores = (q @ k.transpose(-2, -1)) / 8**0.5
+    assert torch.allclose(out[:, :, -1:], torch.softmax(scores[:, :, -1:], -1) @ v, atol=1e-5)
+
+
+def test_functional_goes_through_function_modes():
+    from flambeau.overrides import TorchFunctionMode
+
+    class Names(TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Names() as mode:
+        F.cross_entropy(F.relu(torch.zeros(2, 3)), torch.tensor([0, 1]))
+    assert [n for n in mode.seen if n not in ("zeros", "tensor")] == ["relu", "cross_entropy"]
+
+
+def test_training_follows_pytorch():
+    torch.manual_seed(0)
+    m = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3))
+    x, t = torch.linspace(-1, 1, 20).view(5, 4), torch.tensor([0, 1, 2, 1, 0])
+    optimizer = torch.optim.AdamW(m.parameters(), lr=0.01)
+    losses = []
+    for _ in range(4):
+        loss = F.cross_entropy(m(x), t)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    np.testing.assert_allclose(
+        losses, [1.3237969875335693, 1.2646244764328003, 1.2129608392715454, 1.1689058542251587], rtol=2e-6
+    )
+
+
+def test_clip_grad_norm():
+    p = nn.Parameter(torch.tensor([3.0, 4.0]))
+    p.grad = torch.tensor([3.0, 4.0])
+    assert float(nn.utils.clip_grad_norm_([p], 1.0)) == pytest.approx(5.0)
+    close(p.grad, [0.6, 0.8], rtol=1e-5)
+    v = nn.utils.parameters_to_vector([p, p])
+    assert v.tolist() == [3, 4, 3, 4]

@@ -1,0 +1,209 @@
+"""Module: registration, traversal, hooks, saving and loading, printing."""
+
+import copy
+import pickle
+
+import pytest
+
+import flambeau as torch
+
+nn = torch.nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 3)
+        self.tail = nn.Sequential(nn.ReLU(), nn.Linear(3, 1, bias=False))
+        self.register_buffer("steps", torch.zeros(1))
+        self.register_buffer("scratch", torch.zeros(2), persistent=False)
+
+    def forward(self, x):
+        return self.tail(self.a(x))
+
+
+def test_registration_and_names():
+    net = Net()
+    assert [n for n, _ in net.named_parameters()] == ["a.weight", "a.bias", "tail.1.weight"]
+    assert [n for n, _ in net.named_buffers()] == ["steps", "scratch"]
+    assert [n for n, _ in net.named_modules()] == ["", "a", "tail", "tail.0", "tail.1"]
+    assert list(net.state_dict()) == ["steps", "a.weight", "a.bias", "tail.1.weight"]
+    assert isinstance(net.a.weight, nn.Parameter) and net.a.weight.requires_grad
+    assert net.get_submodule("tail.1") is net.tail[1] and net.get_parameter("a.bias") is net.a.bias
+    net.a = None
+    assert [n for n, _ in net.named_parameters()] == ["tail.1.weight"]
+    del net.tail
+    assert not hasattr(net, "tail")
+
+
+def test_shared_parameters_are_listed_once():
+    a = nn.Linear(2, 2)
+    m = nn.ModuleList([a, a])
+    assert len(list(m.parameters())) == 2
+    assert len(list(m.named_parameters(remove_duplicate=False))) == 4
+
+
+def test_assignment_moves_a_name_between_registries():
+    m = nn.Module()
+    m.x = 3
+    m.x = nn.Parameter(torch.zeros(2))
+    assert "x" in m._parameters and "x" not in m.__dict__
+    m.x = None
+    assert m.x is None and list(m.parameters()) == []
+    m.y = nn.Buffer(torch.ones(1), persistent=False)
+    assert "y" in m._buffers and "y" not in m.state_dict()
+
+
+ERRORS = [
+    (
+        lambda: setattr(nn.Linear(2, 3), "weight", torch.zeros(2)),
+        TypeError,
+        "as parameter 'weight' (torch.nn.Parameter or None",
+    ),
+    (lambda: nn.Linear(2, 3).register_parameter("a.b", None), KeyError, 'parameter name can\'t contain "."'),
+    (lambda: nn.Linear(2, 3).register_buffer("weight", None), KeyError, "attribute 'weight' already exists"),
+    (lambda: nn.Linear(2, 3).foo, AttributeError, "'Linear' object has no attribute 'foo'"),
+    (lambda: nn.Module()(1), NotImplementedError, 'Module [Module] is missing the required "forward" function'),
+    (lambda: nn.Sequential(3), TypeError, "int is not a Module subclass"),
+    (lambda: nn.ModuleList([])[0], IndexError, "index 0 is out of range"),
+    (lambda: nn.Dropout(3), ValueError, "dropout probability has to be between 0 and 1, but got 3"),
+    (lambda: nn.Linear(2, 3).to(torch.int32), TypeError, "only accepts floating point or complex dtypes"),
+    (lambda: nn.Linear(2, 3)(torch.zeros(4)), RuntimeError, "size mismatch, got input"),
+    (
+        lambda: nn.Linear(2, 3)(torch.zeros(5, 4)),
+        RuntimeError,
+        "mat1 and mat2 shapes cannot be multiplied (5x4 and 2x3)",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, error, text", ERRORS, ids=lambda v: v if isinstance(v, str) else "")
+def test_errors(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_load_state_dict_lists_what_does_not_fit():
+    with pytest.raises(RuntimeError) as caught:
+        nn.Linear(2, 3).load_state_dict({"weight": torch.zeros(2, 2), "foo": torch.zeros(1)})
+    assert str(caught.value) == (
+        "Error(s) in loading state_dict for Linear:\n"
+        '\tMissing key(s) in state_dict: "bias". \n'
+        '\tUnexpected key(s) in state_dict: "foo". \n'
+        "\tsize mismatch for weight: copying a param with shape torch.Size([2, 2]) from checkpoint, the shape in current model is "
+        "torch.Size([3, 2])."
+    )
+    keys = nn.Linear(2, 3).load_state_dict({"foo": torch.zeros(1)}, strict=False)
+    assert keys.missing_keys == ["weight", "bias"] and keys.unexpected_keys == ["foo"]
+
+
+def test_state_dict_round_trip():
+    torch.manual_seed(1)
+    a, b = Net(), Net()
+    weight = b.a.weight
+    assert str(b.load_state_dict(a.state_dict())) == "<All keys matched successfully>"
+    assert b.a.weight is weight and torch.equal(a.a.weight, b.a.weight)
+    for clone in (copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
+        assert all(
+            torch.equal(p, q) and p is not q and q.requires_grad for p, q in zip(a.parameters(), clone.parameters())
+        )
+
+
+def test_train_eval_apply_requires_grad_and_dtype():
+    net = Net()
+    assert not net.eval().tail[0].training and net.train().tail[1].training
+    seen = []
+    net.apply(lambda m: seen.append(type(m).__name__))
+    assert seen == ["Linear", "ReLU", "Linear", "Sequential", "Net"]
+    weight = net.a.weight
+    assert net.double().a.weight is weight and weight.dtype is torch.float64 and net.steps.dtype is torch.float64
+    net.requires_grad_(False)
+    assert not any(p.requires_grad for p in net.parameters())
+
+
+def test_zero_grad():
+    net = Net()
+    net(torch.ones(1, 2)).sum().backward()
+    assert net.a.bias.grad is not None
+    net.zero_grad(set_to_none=False)
+    assert float(net.tail[1].weight.grad.abs().sum()) == 0
+    net.zero_grad()
+    assert net.a.bias.grad is None
+
+
+def test_forward_hooks():
+    m, log = nn.Linear(2, 2), []
+    x = torch.ones(1, 2)
+    plain = m(x)
+    handles = [
+        m.register_forward_pre_hook(lambda module, args: log.append("pre") or (args[0] * 2,)),
+        m.register_forward_hook(lambda module, args, out: log.append("post") or out - module.bias),
+        m.register_forward_pre_hook(lambda module, args, kwargs: log.append("kwargs"), with_kwargs=True, prepend=True),
+    ]
+    assert torch.allclose(m(x), (plain - m.bias) * 2)
+    assert log == ["kwargs", "pre", "post"]
+    for h in handles:
+        h.remove()
+    assert torch.equal(m(x), plain) and len(log) == 3
+
+
+def test_global_forward_hook():
+    log = []
+    handle = nn.modules.module.register_module_forward_pre_hook(lambda m, args: log.append(type(m).__name__))
+    net = Net()
+    net(torch.ones(1, 2))
+    handle.remove()
+    net(torch.ones(1, 2))
+    assert log == ["Net", "Linear", "Sequential", "ReLU", "Linear"]
+
+
+def test_full_backward_hook_sees_both_sides():
+    m, log = nn.Linear(2, 3), []
+    m.register_full_backward_hook(
+        lambda module, grad_in, grad_out: log.append((grad_in, grad_out)) or (grad_in[0] * 10,)
+    )
+    x = torch.ones(4, 2, requires_grad=True)
+    m(x).sum().backward()
+    ((grad_in, grad_out),) = log
+    assert torch.equal(grad_out[0], torch.ones(4, 3))
+    assert torch.allclose(x.grad, grad_in[0] * 10)
+
+
+def test_repr():
+    torch.manual_seed(0)
+    m = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.1))
+    assert repr(m) == (
+        "Sequential(\n  (0): Linear(in_features=8, out_features=16, bias=True)\n  (1): GELU(approximate='none')\n"
+        "  (2): Dropout(p=0.1, inplace=False)\n)"
+    )
+    layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2), nn.ReLU()])
+    assert (
+        repr(layers) == "ModuleList(\n  (0-1): 2 x Linear(in_features=2, out_features=2, bias=True)\n  (2): ReLU()\n)"
+    )
+
+
+def test_containers():
+    s = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    s.append(nn.Tanh()).insert(1, nn.Sigmoid())
+    assert [type(m).__name__ for m in s] == ["Linear", "Sigmoid", "ReLU", "Tanh"] and len(s[1:3]) == 2
+    del s[0]
+    assert list(s._modules) == ["0", "1", "2"]
+    d = nn.ModuleDict({"a": nn.Linear(1, 2)})
+    d["b"] = nn.ReLU()
+    assert list(d.keys()) == ["a", "b"] and "a" in d
+    p = nn.ParameterList([torch.zeros(2, 3)])
+    assert (
+        len(list(p.parameters())) == 1
+        and repr(p) == "ParameterList(  (0): Parameter containing: [torch.float32 of size 2x3])"
+    )
+
+
+def test_parameter():
+    data = torch.zeros(3)
+    p = nn.Parameter(data)
+    assert isinstance(p, torch.Tensor) and p.is_leaf and type(p + 1) is torch.Tensor
+    data.fill_(1)
+    assert float(p.sum()) == 3
+    assert repr(nn.Parameter(torch.zeros(1))).startswith("Parameter containing:\ntensor([0.], requires_grad=True)")
+    assert not isinstance(data, nn.Parameter)

@@ -1,0 +1,135 @@
+"""Optimizers and schedules. Expected numbers were computed with PyTorch 2.13."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+optim = torch.optim
+
+# Three steps on sum(p^3) from [1, -2, 0.5]
+TRAJECTORIES = [
+    ("SGD", dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01), [-0.189005956, -160.754456, 0.107455626]),
+    ("Adam", dict(lr=0.1, amsgrad=True, weight_decay=0.1), [0.704048276, -2.30049419, 0.212524205]),
+    ("AdamW", dict(lr=0.1), [0.701519668, -2.29419804, 0.212125927]),
+    ("AdamW", dict(lr=0.1, capturable=True), [0.701519668, -2.29419804, 0.212125927]),
+    ("RMSprop", dict(momentum=0.9, centered=True), [0.566074491, -2.48142481, 0.102266759]),
+    ("Adagrad", dict(lr=0.1), [0.789239824, -2.23624635, 0.308671623]),
+]
+
+
+def steps(optimizer, p, n=3):
+    for _ in range(n):
+        optimizer.zero_grad()
+        (p**3).sum().backward()
+        optimizer.step()
+
+
+def start():
+    return torch.tensor([1.0, -2.0, 0.5], requires_grad=True)
+
+
+@pytest.mark.parametrize("name, options, expected", TRAJECTORIES, ids=lambda v: v if isinstance(v, str) else "")
+def test_trajectory(name, options, expected):
+    p = start()
+    steps(getattr(optim, name)([p], **options), p)
+    np.testing.assert_allclose(p.detach().numpy(), expected, rtol=2e-6)
+
+
+@pytest.mark.parametrize("name, options, expected", TRAJECTORIES, ids=lambda v: v if isinstance(v, str) else "")
+def test_state_dict_resumes(name, options, expected):
+    p = start()
+    first = getattr(optim, name)([p], **options)
+    steps(first, p, 2)
+    q = p.detach().clone().requires_grad_()
+    second = getattr(optim, name)([q], **{**options, "lr": 55.0})
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    steps(second, q, 1)
+    np.testing.assert_allclose(q.detach().numpy(), expected, rtol=2e-6)
+
+
+def test_maximize_and_closure():
+    p = start()
+    optimizer = optim.SGD([p], lr=0.1, maximize=True)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = p.sum()
+        loss.backward()
+        return loss
+
+    assert float(optimizer.step(closure)) == pytest.approx(-0.5)
+    np.testing.assert_allclose(p.detach().numpy(), [1.1, -1.9, 0.6], rtol=1e-6)
+
+
+def test_groups():
+    a, b = (torch.zeros(1, requires_grad=True) for _ in range(2))
+    optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 0.5}], lr=0.1)
+    (a + b).sum().backward()
+    optimizer.step()
+    assert float(a) == pytest.approx(-0.1) and float(b) == pytest.approx(-0.5)
+    with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
+        optimizer.add_param_group({"params": [a]})
+    assert "Parameter Group 1" in repr(optimizer)
+
+
+ERRORS = [
+    (lambda: optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
+    (lambda: optim.AdamW([torch.zeros(1)], lr=-1), ValueError, "Invalid learning rate: -1"),
+    (lambda: optim.AdamW([torch.zeros(1)], betas=(0.9, 1.0)), ValueError, "Invalid beta parameter at index 1: 1.0"),
+    (lambda: optim.AdamW([3]), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
+    (lambda: optim.SGD([torch.zeros(1)], lr=1, nesterov=True), ValueError, "Nesterov momentum requires a momentum"),
+    (lambda: optim.SGD(torch.zeros(1)), TypeError, "should be an iterable of Tensors or dicts"),
+    (lambda: optim.lr_scheduler.StepLR(3, 2), TypeError, "int is not an Optimizer"),
+]
+
+
+@pytest.mark.parametrize("call, error, text", ERRORS, ids=lambda v: v if isinstance(v, str) else "")
+def test_errors(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_step_hooks():
+    p, log = start(), []
+    optimizer = optim.SGD([p], lr=0.1)
+    before = optimizer.register_step_pre_hook(lambda o, args, kwargs: log.append("pre"))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: log.append("post"))
+    steps(optimizer, p, 1)
+    before.remove()
+    steps(optimizer, p, 1)
+    assert log == ["pre", "post", "post"]
+
+
+SCHEDULES = [
+    ("StepLR", dict(step_size=2), [0.1, 0.1, 0.01, 0.01, 0.001]),
+    ("MultiStepLR", dict(milestones=[2, 3]), [0.1, 0.1, 0.01, 0.001, 0.001]),
+    ("LinearLR", {}, [0.1 / 3, 0.14 / 3, 0.06, 0.22 / 3, 0.26 / 3]),
+    ("ConstantLR", dict(total_iters=3), [0.1 / 3, 0.1 / 3, 0.1 / 3, 0.1, 0.1]),
+    ("ExponentialLR", dict(gamma=0.9), [0.1, 0.09, 0.081, 0.0729, 0.06561]),
+    ("CosineAnnealingLR", dict(T_max=3, eta_min=0.01), [0.1, 0.0775, 0.0325, 0.01, 0.0325]),
+    ("LambdaLR", dict(lr_lambda=lambda epoch: 1 / (1 + epoch)), [0.1, 0.05, 0.1 / 3, 0.025, 0.02]),
+    ("MultiplicativeLR", dict(lr_lambda=lambda epoch: 0.5), [0.1, 0.05, 0.025, 0.0125, 0.00625]),
+]
+
+
+@pytest.mark.parametrize("name, options, expected", SCHEDULES, ids=lambda v: v if isinstance(v, str) else "")
+def test_schedule(name, options, expected):
+    p = torch.zeros(1, requires_grad=True)
+    optimizer = optim.SGD([p], lr=0.1)
+    schedule = getattr(optim.lr_scheduler, name)(optimizer, **options)
+    rates = []
+    for _ in expected:
+        rates.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    np.testing.assert_allclose(rates, expected, rtol=1e-12)
+
+
+def test_schedule_warns_about_the_order():
+    schedule = optim.lr_scheduler.StepLR(optim.SGD([torch.zeros(1)], lr=1.0), 1)
+    with pytest.warns(UserWarning, match="before `optimizer.step"):
+        schedule.step()
