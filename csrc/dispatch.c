@@ -289,7 +289,6 @@ static PyObject *operator_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return (PyObject *)op;
 }
 static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
-    if (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(op));
     Py_VISIT(op->kernel);
     Py_VISIT(op->dict);
     return 0;
@@ -305,7 +304,6 @@ static void operator_dealloc(FlbOperator *op) {
     if (op->weakrefs) PyObject_ClearWeakRefs((PyObject *)op);
     operator_clear(op);
     type->tp_free(op);
-    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
 }
 static PyMemberDef operator_members[] = {{"kernel", T_OBJECT, offsetof(FlbOperator, kernel), 0, "backend kernel on tensors with data"}, {NULL}};
 static PyGetSetDef operator_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};

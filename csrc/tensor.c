@@ -153,7 +153,6 @@ PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array) {
 PyObject *flb_from_array(PyObject *array) { return flb_from_array_as(flb_tensor_class, array); }
 
 static int tensor_traverse(FlbTensor *self, visitproc visit, void *arg) {
-    if (Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->array);
     Py_VISIT((PyObject *)self->storage);
     Py_VISIT(self->grad);
@@ -185,8 +184,7 @@ static void tensor_dealloc(FlbTensor *self) {
     Py_XDECREF(self->shape);
     Py_XDECREF(self->strides);
     Py_XDECREF(self->offset);
-    type->tp_free(self);
-    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+    type->tp_free(self); /* NOTE: the type is released by subtype_dealloc, since this base is a static type */
     Py_TRASHCAN_END
 }
 
@@ -512,6 +510,40 @@ static PyObject *py_view_of(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     t->storage = (FlbStorage *)Py_NewRef(s);
     return (PyObject *)t;
 }
+/* strided(tensor, shape, strides, offset): the view of the tensor's memory with these strides, offset from its first element; all in
+ * elements. The caller has checked that it stays inside the memory. */
+static PyObject *py_strided(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 4 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]))
+        return PyErr_SetString(PyExc_TypeError, "strided(tensor, shape, strides, offset)"), NULL;
+    FlbTensor *src = (FlbTensor *)args[0];
+    if (!src->array) return PyErr_SetString(PyExc_RuntimeError, "strided() needs a tensor with data"), NULL;
+    PyArrayObject *a = (PyArrayObject *)src->array;
+    npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], item = PyArray_ITEMSIZE(a);
+    Py_ssize_t nd = PyTuple_GET_SIZE(args[1]);
+    if (nd > NPY_MAXDIMS || nd != PyTuple_GET_SIZE(args[2])) return PyErr_SetString(PyExc_ValueError, "bad number of dimensions"), NULL;
+    for (Py_ssize_t i = 0; i < nd; i++) {
+        dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[1], i));
+        strides[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[2], i)) * item;
+    }
+    Py_ssize_t offset = PyLong_AsSsize_t(args[3]);
+    if (PyErr_Occurred()) return NULL;
+    FlbStorage *s = flb_storage(src);
+    if (!s) return NULL;
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    Py_INCREF(descr);
+    PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, (int)nd, dims, strides, PyArray_BYTES(a) + offset * item,
+                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
+    if (!view) return NULL;
+    if (PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef(src->array)) < 0) {
+        Py_DECREF(view);
+        return NULL;
+    }
+    FlbTensor *t = (FlbTensor *)flb_from_array(view);
+    Py_DECREF(view);
+    if (!t) return NULL;
+    t->storage = (FlbStorage *)Py_NewRef(s);
+    return (PyObject *)t;
+}
 /* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
 static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyType_Check(args[1]) ||
@@ -596,6 +628,7 @@ static PyObject *py_set_operators(PyObject *m, PyObject *args) {
 PyMethodDef flb_tensor_functions[] = {
     {"from_array", (PyCFunction)(void (*)(void))py_from_array, METH_FASTCALL, "from_array(array, cls=Tensor): tensor over an ndarray, sharing memory."},
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
+    {"strided", (PyCFunction)(void (*)(void))py_strided, METH_FASTCALL, "strided(tensor, shape, strides, offset): view, all in elements."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},
     {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
      "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},

@@ -1,0 +1,15 @@
+"""Reverse-mode differentiation of eager programs (level 3).
+
+The handler of the AUTOGRAD key (:mod:`.record`) runs the operator below itself and, when an input asks for a gradient, leaves a
+:class:`~.node.Node` on the result. :mod:`.engine` runs the nodes backwards. Vector-Jacobian products come from the definition: formulas written
+next to it, or the rule of its kind (:mod:`.rules`). They call ATen operators through the dispatcher, so that modes see them and they can be
+differentiated again. References: Griewank & Walther, Evaluating Derivatives (2008).
+"""
+
+from . import record, rules  # noqa: F401
+from .engine import backward, grad
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .node import Node
+
+__all__ = ["Function", "Node", "backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]

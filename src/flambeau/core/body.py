@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TABLE", "Expr", "Scalar", "Trace", "evaluate", "inputs_used", "scalar", "topological", "trace", "vjp"]
+__all__ = ["TABLE", "Expr", "Scalar", "Trace", "evaluate", "inputs_used", "scalar", "substitute", "topological", "trace", "vjp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,15 @@ def topological(*roots) -> list[Expr]:
 
 def inputs_used(*roots) -> list[str]:
     return [n.args[0] for n in topological(*roots) if n.op == "input"]
+
+
+def substitute(root, old: Expr, new: Expr):
+    """``root`` with every occurrence of ``old`` replaced by ``new``; shared parts stay shared."""
+    made: dict[int, Any] = {id(old): new}
+    for node in topological(root):
+        if id(node) not in made:
+            made[id(node)] = node if node.op == "input" else Expr(node.op, tuple(made[id(a)] if isinstance(a, Expr) else a for a in node.args))
+    return made[id(root)] if isinstance(root, Expr) else root
 
 
 def vjp(root, wrt: list[Expr], ct: Expr) -> list:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Composite", "Contraction", "Extern", "Factory", "Index", "Kind", "Pointwise", "Random", "Reduction", "TensorMeta", "View"]
+__all__ = ["Composite", "Contraction", "Extern", "Factory", "Index", "Inplace", "Kind", "Out", "Pointwise", "Random", "Reduction", "TensorMeta", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +161,20 @@ class Extern:
     kind = "extern"
 
 
-Kind = Pointwise | Reduction | View | Index | Contraction | Factory | Random | Composite | Extern
+@dataclass(frozen=True, slots=True)
+class Inplace:
+    """``add_``: the result of ``functional`` is written into its first argument. Derived from the functional operator."""
+
+    functional: Any
+    kind = "inplace"
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """``add.out``: the results of ``functional`` are written into the ``out`` arguments. Derived from the functional operator."""
+
+    functional: Any
+    kind = "out"
+
+
+Kind = Pointwise | Reduction | View | Index | Contraction | Factory | Random | Composite | Extern | Inplace | Out

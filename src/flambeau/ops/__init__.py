@@ -1,0 +1,15 @@
+"""The operators (level 2): data only, a file to a family. ``torch.ops.aten.add.Tensor`` is reached from here too.
+
+Adding a pointwise operator is one decorated function in one of these files; see docs/architecture.md.
+"""
+
+from ..core.operator import namespace as _namespace
+from . import scalars  # noqa: F401  (first: bodies are written in its rows)
+from . import activation, arithmetic, comparison, data, elementary, factories, indexing, linear, loss, reductions, views  # noqa: F401, I001
+
+
+def __getattr__(name):
+    """``torch.ops.<namespace>``, made if new, as in PyTorch."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _namespace(name)

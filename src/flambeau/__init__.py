@@ -1,0 +1,89 @@
+"""flambeau: the PyTorch 2 system from scratch. ``import flambeau as torch``.
+
+Eager tensors on NumPy storage behind a dispatcher that Python code interposes on, and a compiler (dynamo, aot, inductor) that turns Python and
+NumPy functions into native kernels. Heavy parts (the compiler, distributed, ...) are imported when first used: see ``LAZY``.
+"""
+
+from __future__ import annotations
+
+import contextvars as _contextvars
+import importlib as _importlib
+
+import numpy as _np
+
+from . import _C
+from .base.device import Device as device  # noqa: N813
+from .base.dtypes import (  # noqa: F401
+    DType as dtype,  # noqa: N813
+)
+from .base.dtypes import (
+    bfloat16, complex64, complex128, finfo, float16, float32, float64, get_default_dtype, iinfo, int8, int16, int32, int64, promote_types,  # noqa: F401
+    set_default_dtype, uint8, uint16, uint32, uint64,  # noqa: F401
+)
+from .base.shapes import Size  # noqa: F401
+from .core.tensor import Tensor, strided  # noqa: F401
+from . import ops  # noqa: E402, F401, I001
+from .core import conversion as _conversion
+from .core import generator as _generator
+from .core.attach import attach as _attach
+from .core.overrides import wrap_function as _wrap
+from . import autograd, eager, fake  # noqa: E402, F401
+from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
+from .autograd import methods as _methods  # noqa: F401
+
+__version__ = "0.1.0"
+
+bool = _bool = __import__("flambeau.base.dtypes", fromlist=["bool_"]).bool_
+half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
+cfloat, cdouble = complex64, complex128
+contiguous_format, preserve_format, channels_last = "contiguous_format", "preserve_format", "channels_last"
+inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
+
+_quiet = _contextvars.copy_context()
+_quiet.run(_np.seterr, all="ignore")
+_C.set_handlers(quiet_context=_quiet)
+globals().update({name: fn for name, fn in _attach().items() if name not in globals()})
+
+tensor, as_tensor, from_numpy = map(_wrap, (_conversion.tensor, _conversion.as_tensor, _conversion.from_numpy))
+asarray = as_tensor
+is_tensor = _conversion.is_tensor
+Generator, manual_seed, seed = _generator.Generator, _generator.manual_seed, _generator.seed
+default_generator = _generator.default_generator
+
+
+def is_floating_point(input):
+    """Whether the dtype of ``input`` is floating."""
+    return input.is_floating_point()
+
+
+def numel(input):
+    """Number of elements."""
+    return input.numel()
+
+
+# Name -> module (the attribute is the module itself) or (module, attribute). Imported when first asked for.
+LAZY: dict[str, object] = {
+    "nn": "flambeau.nn", "optim": "flambeau.optim", "fx": "flambeau.fx", "func": "flambeau.func", "utils": "flambeau.utils",
+    "overrides": "flambeau.overrides", "library": "flambeau.library", "testing": "flambeau.testing", "compiler": "flambeau.compiler",
+    "cuda": "flambeau.compat.cuda", "random": "flambeau.compat.random", "linalg": "flambeau.linalg", "special": "flambeau.special",
+    "_dynamo": "flambeau._dynamo", "_inductor": "flambeau._inductor", "_functorch": "flambeau._functorch", "_subclasses": "flambeau._subclasses",
+    "_library": "flambeau._library", "_numpy": "flambeau._numpy", "_ops": "flambeau.compat.ops_module",
+    "compile": ("flambeau.compiler", "compile"), "vmap": ("flambeau.func", "vmap"),
+    "set_num_threads": ("flambeau.compat.threads", "set_num_threads"), "get_num_threads": ("flambeau.compat.threads", "get_num_threads"),
+    "where": ("flambeau.compat.functions", "where"), "einsum": ("flambeau.compat.functions", "einsum"),
+    "set_printoptions": ("flambeau.core.printing", "set_printoptions"),
+    "save": ("flambeau.compat.serialization", "save"), "load": ("flambeau.compat.serialization", "load"),
+}
+
+
+def __getattr__(name):
+    target = LAZY.get(name)
+    if target is None:
+        raise AttributeError(f"module 'flambeau' has no attribute '{name}'")
+    value = _importlib.import_module(target) if isinstance(target, str) else getattr(_importlib.import_module(target[0]), target[1])
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *LAZY})

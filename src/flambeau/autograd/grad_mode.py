@@ -1,0 +1,127 @@
+"""Switches of gradient recording. Each is a context manager, and a decorator when called without arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from .. import _C
+
+
+def is_grad_enabled() -> bool:
+    return bool(_C.tls("grad_enabled"))
+
+
+class _Switch:
+    """Context manager and decorator over one field of the dispatch state."""
+
+    def __init__(self):
+        self._before: list[int] = []
+
+    def _value(self) -> int:
+        raise NotImplementedError
+
+    def __enter__(self):
+        self._before.append(_C.tls("grad_enabled", self._value()))
+
+    def __exit__(self, *exc):
+        _C.tls("grad_enabled", self._before.pop())
+
+    def __call__(self, fn):
+        if inspect.isgeneratorfunction(fn):
+
+            @functools.wraps(fn)
+            def generator(*args, **kwargs):
+                gen = fn(*args, **kwargs)
+                value = None
+                try:
+                    while True:
+                        with self.clone():
+                            item = gen.send(value)
+                        value = yield item
+                except StopIteration as stop:
+                    return stop.value
+
+            return generator
+
+        @functools.wraps(fn)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return fn(*args, **kwargs)
+
+        return wrapped
+
+    def clone(self):
+        return type(self)()
+
+
+class no_grad(_Switch):
+    """Nothing is recorded."""
+
+    def __new__(cls, fn=None):
+        self = super().__new__(cls)
+        if fn is not None:
+            self.__init__()
+            return self(fn)
+        return self
+
+    def __init__(self, fn=None):
+        super().__init__()
+
+    def _value(self):
+        return 0
+
+
+class enable_grad(no_grad):
+    """Recording is on, also inside no_grad."""
+
+    def _value(self):
+        return 1
+
+
+class set_grad_enabled(_Switch):
+    """Takes effect at once; as a context manager it restores the state before."""
+
+    def __init__(self, mode: bool):
+        super().__init__()
+        self.mode = bool(mode)
+        self._initial = _C.tls("grad_enabled", int(self.mode))
+
+    def __enter__(self):
+        self._before.append(self._initial)
+        _C.tls("grad_enabled", int(self.mode))
+
+    def __call__(self, fn):
+        _C.tls("grad_enabled", self._initial)
+        return super().__call__(fn)
+
+    def _value(self):
+        return int(self.mode)
+
+    def clone(self):
+        return set_grad_enabled(self.mode)
+
+
+class inference_mode(_Switch):
+    """As no_grad (results are ordinary tensors here)."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if callable(mode):
+            self.__init__(True)
+            return self(mode)
+        return self
+
+    def __init__(self, mode=True):
+        super().__init__()
+        self.mode = mode if isinstance(mode, bool) else True
+
+    def _value(self):
+        return 0 if self.mode else _C.tls("grad_enabled")
+
+    def clone(self):
+        return inference_mode(self.mode)
+
+
+def is_inference_mode_enabled() -> bool:
+    return bool(_C.tls("inference"))

@@ -1,0 +1,253 @@
+"""Vector-Jacobian products from definitions: the formulas written next to an operator, or the rule of its kind.
+
+A rule is ``plan(op, full_args, needs)`` -> :class:`Plan`: which arguments and results to save, and a function from cotangents and saved
+values to one cotangent for each needed argument. ``needs`` are the positions of arguments that ask for a gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import _C
+from ..core import body as bodies
+from ..core.operator import OpOverload, namespace
+from ..core.viewmap import Recorder, record
+
+aten = namespace("aten")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``run(cts, values)``: ``values`` maps each name in ``saves`` to its value (arguments by name, ``result``, ``result1`` ...)."""
+
+    saves: tuple[str, ...]
+    run: Callable
+
+
+@functools.cache
+def _formulas(op: OpOverload):
+    """[(argument names, parameter names, function)] of the formulas given next to the definition."""
+    out = []
+    for key, fn in op.vjp_formulas.items():
+        out.append((tuple(key.split("__")), tuple(inspect.signature(fn).parameters), fn))
+    return out
+
+
+def plan(op: OpOverload, args: tuple, needs: tuple[int, ...]) -> Plan:
+    """The plan for these arguments. NotImplementedError naming the operator when there is no derivative."""
+    if op.vjp_formulas is not None:
+        return _given(op, needs)
+    rule = _RULES.get(op.kind)
+    if rule is None:
+        raise NotImplementedError(f"derivative for {op.name()} is not implemented (kind {op.kind}: give formulas with .derivative())")
+    return rule(op, args, needs)
+
+
+@functools.cache
+def _given(op: OpOverload, needs) -> Plan:
+    names = [a.name for a in op._schema.arguments]
+    wanted = [names[i] for i in needs]
+    parts, saves = [], []
+    for outs, params, fn in _formulas(op):
+        if any(o in wanted for o in outs):
+            parts.append((outs, params, fn))
+            saves.extend(p for p in params if p not in saves and not p.startswith("ct") and p != "mask")
+    covered = {o for outs, _, _ in _formulas(op) for o in outs}
+    missing = [n for n in wanted if n not in covered]
+    # An argument without a formula has no derivative (integers, masks); nothing at all is an error unless the operator says so: {}.
+
+    def run(cts, values):
+        out = {}
+        for outs, params, fn in parts:
+            kwargs = []
+            for p in params:
+                if p in ("ct", "ct0"):
+                    kwargs.append(cts[0])
+                elif p == "cts":
+                    kwargs.append(cts)
+                elif p.startswith("ct") and p[2:].isdigit():
+                    kwargs.append(cts[int(p[2:])])
+                elif p == "mask":
+                    kwargs.append([o in wanted for o in outs])
+                else:
+                    kwargs.append(values[p])
+            got = fn(*kwargs)
+            out.update(zip(outs, got if len(outs) > 1 else (got,)))
+        return [out.get(n) for n in wanted]
+
+    if missing and not parts and op.vjp_formulas:
+        raise NotImplementedError(f"derivative for {op.name()} with respect to {', '.join(missing)} is not implemented")
+    return Plan(tuple(saves), run)
+
+
+# ---- pointwise: reverse-mode differentiation of the body, evaluated with ATen operators ---------------------------------------
+
+
+class AtenHandler:
+    """Gives each scalar operation the ATen operator on tensors; Python numbers take the overload for numbers."""
+
+    def __getattr__(self, name):
+        row = bodies.TABLE[name]
+        packet = getattr(aten, row.aten)
+
+        def call(*args):
+            if not any(isinstance(a, _C.TensorBase) for a in args):
+                return row.numpy(*args).item()
+            return packet(*args)
+
+        setattr(self, name, call)
+        return call
+
+    def sub(self, a, b):
+        return aten.sub.Tensor(a, b) if isinstance(a, _C.TensorBase) else aten.rsub.Scalar(b, a)
+
+    def div(self, a, b):
+        if isinstance(a, _C.TensorBase):
+            return aten.div.Tensor(a, b)
+        inverse = aten.reciprocal.default(b)
+        return inverse if a == 1 else aten.mul.Tensor(inverse, a)
+
+    def _commuting(name):
+        def call(self, a, b):
+            if not isinstance(a, _C.TensorBase):
+                a, b = b, a
+            return getattr(aten, name).Tensor(a, b)
+
+        return call
+
+    add, mul = _commuting("add"), _commuting("mul")
+
+    def maximum(self, a, b):
+        return self._clamp(a, b, aten.maximum, aten.clamp_min)
+
+    def minimum(self, a, b):
+        return self._clamp(a, b, aten.minimum, aten.clamp_max)
+
+    @staticmethod
+    def _clamp(a, b, both, clamp):
+        if isinstance(a, _C.TensorBase) and isinstance(b, _C.TensorBase):
+            return both(a, b)
+        return clamp(a, b) if isinstance(a, _C.TensorBase) else clamp(b, a)
+
+    def where(self, c, a, b):
+        if not isinstance(c, _C.TensorBase):
+            return a if c else b
+        return _where(c, a, b)
+
+    def cast(self, x, dtype):
+        return aten._to_copy.default(x, dtype=dtype)
+
+
+def _where(c, a, b):
+    ta, tb = isinstance(a, _C.TensorBase), isinstance(b, _C.TensorBase)
+    if ta and tb:
+        return aten.where.self(c, a, b)
+    return aten.where.ScalarOther(c, a, b) if ta else aten.where.ScalarSelf(c, a, b) if tb else aten.where.Scalar(c, a, b)
+
+
+ATEN = AtenHandler()
+
+
+@functools.cache
+def _pointwise_exprs(op: OpOverload, signature: tuple, needs: tuple[int, ...]):
+    """Derivative expressions of the needed arguments, and what they read. ``signature``: per argument True for a tensor, else (value,)."""
+    args = []
+    for a, s in zip(op._schema.arguments, signature):
+        args.append(bodies.Input(a.name) if s is True else s[0])
+    root, inputs = bodies.trace(op.definition.body, args)
+    names = [op._schema.arguments[i].name for i in needs]
+    ct = bodies.Expr("input", ("ct",))
+    parts = bodies.vjp(root, [inputs.get(n) for n in names], ct) if isinstance(root, bodies.Expr) else [None] * len(names)
+    if isinstance(root, bodies.Expr) and root.op != "input":
+        result = bodies.Expr("input", ("result",))
+        parts = [bodies.substitute(p, root, result) for p in parts]
+    return parts, tuple(n for n in bodies.inputs_used(*parts) if n != "ct")
+
+
+def _pointwise(op, args, needs) -> Plan:
+    signature = tuple(True if isinstance(x, _C.TensorBase) else (tuple(x) if isinstance(x, list) else x,) for x in args)
+    try:
+        parts, saves = _pointwise_exprs(op, signature, needs)
+    except TypeError:  # an unhashable argument
+        parts, saves = _pointwise_exprs.__wrapped__(op, signature, needs)
+
+    def run(cts, values):
+        env = {**values, "ct": cts[0]}
+        return [None if p is None else bodies.evaluate(p, env, ATEN) for p in parts]
+
+    return Plan(saves, run)
+
+
+# ---- views: the steps transposed, in reverse -----------------------------------------------------------------------------
+
+
+def _sum_expanded(step, ct):
+    pad = len(step.out_shape) - len(step.in_shape)
+    dims = list(range(pad)) + [i + pad for i, (n, m) in enumerate(zip(step.in_shape, step.out_shape[pad:])) if n == 1 and m != 1]
+    if not dims:
+        return ct
+    out = aten.sum.dim_IntList(ct, dims, True)
+    return aten.view.default(out, list(step.in_shape)) if pad else out
+
+
+def _diagonal_back(step, ct):
+    d1, d2, offset = step.params
+    return aten.diagonal_backward.default(ct, list(step.in_shape), offset, d1, d2)
+
+
+def _inverse(perm):
+    out = [0] * len(perm)
+    for i, p in enumerate(perm):
+        out[p] = i
+    return out
+
+
+def _unsqueeze_all(step, ct):
+    for d in sorted(step.params[0]):
+        ct = aten.unsqueeze.default(ct, d)
+    return ct
+
+
+TRANSPOSED = {
+    "permute": lambda step, ct: aten.permute.default(ct, _inverse(step.params[0])),
+    "reshape": lambda step, ct: aten.reshape.default(ct, list(step.in_shape)),
+    "expand": _sum_expanded,
+    "slice": lambda step, ct: aten.slice_backward.default(ct, list(step.in_shape), step.params[0], step.params[1],
+                                                          step.params[1] + step.params[2] * step.params[3], step.params[3]),
+    "squeeze": _unsqueeze_all,
+    "unsqueeze": lambda step, ct: aten.squeeze.dim(ct, step.params[0]),
+    "diagonal": _diagonal_back,
+    "unfold": lambda step, ct: aten.unfold_backward.default(ct, list(step.in_shape), *step.params),
+}
+
+
+def _view(op, args, needs) -> Plan:
+    chain = record(op.definition.map, tuple(args[0]._shape), *args[1:])
+
+    def back(steps, ct):
+        for step in reversed(steps):
+            ct = TRANSPOSED[step.name](step, ct)
+        return ct
+
+    if isinstance(chain, Recorder):
+        return Plan((), lambda cts, values: [back(chain.steps, cts[0])])
+
+    def run(cts, values):
+        total = None
+        for c, ct in zip(chain, cts):
+            if ct is not None:
+                part = back(c.steps, ct)
+                total = part if total is None else aten.add.Tensor(total, part)
+        return [total]
+
+    return Plan((), run)
+
+
+def _none(op, args, needs) -> Plan:
+    return Plan((), lambda cts, values: [None] * len(needs))
+
+
+_RULES = {"pointwise": _pointwise, "view": _view, "factory": _none, "random": _none}

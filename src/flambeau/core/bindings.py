@@ -1,0 +1,351 @@
+"""From a public call (``torch.sum(x, 0)``, ``x.view(2, -1)``) to an operator overload: the generated bindings.
+
+A :class:`Binder` knows the signatures of all overloads of a name, in order of declaration. The first that the arguments fit is taken;
+the choice is remembered by the types of the arguments. Arguments are brought into schema types (ints to lists, names to devices) by a function
+that is generated once for each schema.
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes
+from ..base.device import CPU, Device, as_device
+from ..base.dtypes import DType
+from .declare import EXPOSED
+from .operator import OpOverload, _safe, namespace
+
+__all__ = ["Binder", "current_device", "function", "method"]
+
+_TensorBase = _C.TensorBase
+_NUMBER = (int, float, complex, np.generic)
+_PY_DTYPES = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
+
+_device_context: list[Device] = []
+
+
+def current_device() -> Device:
+    """Device of factories that name none."""
+    return _device_context[-1] if _device_context else CPU
+
+
+def as_dtype(x):
+    """A DType from a DType or Python's float, int, bool, complex."""
+    if isinstance(x, DType) or x is None:
+        return x
+    if x in _PY_DTYPES:
+        return getattr(dtypes, _PY_DTYPES[x] if x is not bool else "bool_")
+    raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(x).__name__}")
+
+
+def _is_int(x):
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool) or (isinstance(x, _TensorBase) and x._ndim == 0 and x._dtype.category < 2)
+
+
+def _is_number(x):
+    return isinstance(x, _NUMBER) or hasattr(type(x), "__sym__") or (isinstance(x, _TensorBase) and x._ndim == 0)
+
+
+def _item(x):
+    return x.item() if isinstance(x, (np.generic, _TensorBase)) else x
+
+
+def _ints(x):
+    return [int(_item(v)) if not isinstance(v, int) else v for v in x]
+
+
+class Signature:
+    """One overload as a callable taking what users write."""
+
+    def __init__(self, op: OpOverload, numbers_as_tensors: bool):
+        self.op = op
+        self.args = op._schema.arguments
+        self.positional = [a for a in self.args if not a.kwarg_only]
+        self.by_name = {a.name: a for a in self.args}
+        self.tensors_take_numbers = numbers_as_tensors
+        self.is_factory = "device" in self.by_name and not any(a.is_tensor and not a.optional and not a.is_out for a in self.args)
+        first = next((i for i, a in enumerate(self.positional) if a.is_list and a.type in ("int", "SymInt")), None)
+        # Sizes may come as separate ints: x.view(2, 3). Only the last list of ints without a fixed length can.
+        self.varargs = first if first is not None and self.positional[first].size is None and first == len(self.positional) - 1 else None
+        self._call = None
+
+    def accepts(self, a, x) -> bool:
+        if x is None:
+            return a.optional or (a.has_default and a.default_value is None)
+        if a.is_list:
+            if a.type == "Tensor":
+                return isinstance(x, (list, tuple)) and all(isinstance(v, _TensorBase) or (v is None and a.elements_optional) for v in x)
+            if isinstance(x, (list, tuple)):
+                check = _is_int if a.type in ("int", "SymInt") else _is_number if a.type in ("float", "Scalar") else None
+                return check is None or all(check(v) or hasattr(type(v), "__sym__") for v in x)
+            return a.size is not None and (_is_int(x) or (a.type == "float" and _is_number(x)))
+        t = a.type
+        if t == "Tensor":
+            return isinstance(x, _TensorBase) or (self.tensors_take_numbers and isinstance(x, _NUMBER))
+        if t == "Scalar" or t == "number":
+            return _is_number(x)
+        if t in ("int", "SymInt"):
+            return _is_int(x) or hasattr(type(x), "__sym__")
+        if t == "float":
+            return isinstance(x, (numbers.Real, np.generic)) or _is_number(x)
+        if t == "bool":
+            return isinstance(x, (bool, np.bool_)) or (isinstance(x, _TensorBase) and x._ndim == 0)
+        if t == "str":
+            return isinstance(x, str)
+        if t == "ScalarType":
+            return isinstance(x, DType) or x in _PY_DTYPES
+        if t == "Device":
+            return isinstance(x, (str, int, Device))
+        return True
+
+    def arrange(self, args, kwargs):
+        """kwargs with ``input`` renamed and varargs packed; None when the names don't fit."""
+        if self.varargs is not None and len(args) > self.varargs and not isinstance(args[self.varargs], (list, tuple)):
+            args = (*args[:self.varargs], list(args[self.varargs:]))
+        return args, kwargs
+
+    def match(self, args, kwargs) -> bool:
+        args, kwargs = self.arrange(args, kwargs)
+        if len(args) > len(self.positional):
+            return False
+        for a, x in zip(self.positional, args):
+            if not self.accepts(a, x):
+                return False
+        given = {a.name for a in self.positional[:len(args)]}
+        for name, x in kwargs.items():
+            a = self.by_name.get(name)
+            if a is None:
+                if name == "requires_grad" and self.is_factory:
+                    continue
+                if name == "out" and x is None:
+                    continue
+                return False
+            if name in given or not self.accepts(a, x):
+                return False
+            given.add(name)
+        if any(a.name not in given and not a.has_default for a in self.args):
+            return False
+        return not self.tensors_take_numbers or any(isinstance(x, _TensorBase) for x in (*args, *kwargs.values()))
+
+    @property
+    def call(self):
+        if self._call is None:
+            self._call = self._generate()
+        return self._call
+
+    def _generate(self):
+        env = {"_op": self.op, "_ints": _ints, "_item": _item, "_dtype": as_dtype, "_device": as_device, "_current": current_device,
+               "_T": _TensorBase, "_np": np.generic, "_tuple": (list, tuple)}
+        params, body, star, actual = [], [], False, []
+        for a in self.args:
+            name = _safe(a.name)
+            if a.kwarg_only and not star:
+                params.append("*")
+                star = True
+            if a.has_default:
+                env[f"_d_{name}"] = a.default_value
+                params.append(f"{name}=_d_{name}")
+            else:
+                params.append(name)
+            actual.append(f"{name}={name}" if a.kwarg_only else name)
+            if a.is_list and a.type in ("int", "SymInt"):
+                body.append(f"if {name}.__class__ is int: {name} = [{name}]")
+                body.append(f"elif {name} is not None and {name}.__class__ is not list: "
+                            f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]")
+                # NOTE: the elements may be NumPy integers or zero-dimensional tensors; both must become ints before the dispatcher sees them.
+                body.append(f"if {name} is not None and any(isinstance(v, (_np, _T)) for v in {name}): {name} = _ints({name})")
+            elif a.is_list and a.type == "Tensor":
+                body.append(f"if {name}.__class__ is tuple: {name} = list({name})")
+            elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
+                body.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
+                if a.type == "float":
+                    body.append(f"if {name}.__class__ is int: {name} = float({name})")
+            elif a.type == "ScalarType":
+                body.append(f"if {name}.__class__ is type: {name} = _dtype({name})")
+            elif a.type == "Device":
+                body.append(f"{name} = _device({name}) if {name} is not None else " + ("_current()" if self.is_factory else "None"))
+            elif a.type == "Tensor" and self.tensors_take_numbers:
+                body.append(f"if isinstance({name}, _np): {name} = {name}.item()")
+        call = f"_op({', '.join(actual)})"
+        if self.is_factory:
+            params += ([] if star else ["*"]) + ["requires_grad=False"]
+            body.append(f"_r = {call}")
+            body.append("return _r.requires_grad_() if requires_grad else _r")
+        else:
+            body.append(f"return {call}")
+        exec(f"def call({', '.join(params)}):\n    " + "\n    ".join(body), env)
+        return env["call"]
+
+    def __str__(self):
+        parts, star = [], False
+        for a in self.args:
+            if a.kwarg_only and not star:
+                star = True
+                parts.append("*")
+            parts.append(str(a).replace(" self", " input", 1) if a.name == "self" else str(a))
+        return f"({', '.join(parts)})"
+
+
+def _type_key(x):
+    cls = type(x)
+    if cls is list or cls is tuple:
+        return (cls, type(x[0])) if x else (cls, None)
+    if isinstance(x, _TensorBase):
+        return (cls, x._ndim == 0)
+    return cls
+
+
+class Binder:
+    """Callable: picks the overload of ``ns::name`` and calls it. TypeError in PyTorch's words when none fits."""
+
+    def __init__(self, name: str, ns: str = "aten", public: str | None = None):
+        self.name, self.ns, self.__name__ = name, ns, public or name
+        self._signatures = None
+        self._chosen: dict = {}
+
+    @property
+    def packet(self):
+        return namespace(self.ns)._packet(self.name)
+
+    @property
+    def signatures(self) -> list[Signature]:
+        if self._signatures is None:
+            ops = [op for op in self.packet._overloads.values() if op.kind != "out"]
+            self._signatures = [Signature(op, _takes_numbers(op)) for op in ops]
+        return self._signatures
+
+    def __call__(self, *args, **kwargs):
+        if "input" in kwargs:
+            kwargs["self"] = kwargs.pop("input")
+        if kwargs.get("out") is not None:
+            return self._with_out(args, kwargs)
+        key = (*map(_type_key, args), *kwargs, *map(_type_key, kwargs.values())) if kwargs else tuple(map(_type_key, args))
+        sig = self._chosen.get(key)
+        if sig is None:
+            sig = self._choose(args, kwargs)
+            self._chosen[key] = sig
+        kwargs.pop("out", None)
+        args, kwargs = sig.arrange(args, kwargs)
+        return sig.call(*args, **kwargs)
+
+    def resolve(self, args, kwargs) -> OpOverload:
+        """The overload that these arguments select."""
+        return self._choose(args, dict(kwargs)).op
+
+    def _choose(self, args, kwargs, signatures=None) -> Signature:
+        for sig in signatures or self.signatures:
+            if sig.match(args, kwargs):
+                return sig
+        raise TypeError(self._error(args, kwargs, signatures or self.signatures))
+
+    def _with_out(self, args, kwargs):
+        out = kwargs.pop("out")
+        sig = self._choose(args, kwargs)
+        if not getattr(sig.op, "has_out", False):
+            raise TypeError(f"{self.name}() got an unexpected keyword argument 'out'")
+        packet = self.packet
+        name = "out" if sig.op is self.signatures[0].op else f"{sig.op._overloadname}_out"
+        op = getattr(packet, name)
+        outs = [a.name for a in op._schema.arguments if a.is_out]
+        values = out if isinstance(out, (tuple, list)) else (out,)
+        if len(values) != len(outs):
+            raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(outs)} Tensors")
+        args, kwargs = sig.arrange(args, kwargs)
+        full = sig.op.full(*args, **kwargs)
+        pos = [v for a, v in zip(sig.args, full) if not a.kwarg_only]
+        kw = {a.name: v for a, v in zip(sig.args, full) if a.kwarg_only}
+        pos = [list(v) if a.is_list and isinstance(v, (int, tuple)) and not isinstance(v, int) else [v] if a.is_list and isinstance(v, int) else v
+               for a, v in zip(sig.positional, pos)]
+        return op(*pos, **kw, **dict(zip(outs, values)))
+
+    def _error(self, args, kwargs, signatures) -> str:
+        if len(signatures) == 1:
+            sig = signatures[0]
+            packed, _ = sig.arrange(args, kwargs)
+            if len(packed) > len(sig.positional):
+                n = len(sig.positional)
+                return f"{self.name}() takes {n} positional argument{'s' * (n != 1)} but {len(packed)} were given"
+            for i, (a, x) in enumerate(zip(sig.positional, packed)):
+                if not sig.accepts(a, x):
+                    return f"{self.name}(): argument '{_shown(a)}' (position {i + 1}) must be {_wanted(a)}, not {type(x).__name__}"
+            for k, x in kwargs.items():
+                if k not in sig.by_name:
+                    return f"{self.name}() got an unexpected keyword argument '{k}'"
+                if not sig.accepts(sig.by_name[k], x):
+                    return f"{self.name}(): argument '{k}' must be {_wanted(sig.by_name[k])}, not {type(x).__name__}"
+            missing = [f'"{_shown(a)}"' for a in sig.args[len(packed):] if not a.has_default and a.name not in kwargs]
+            if missing:
+                return f"{self.name}() missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: {', '.join(missing)}"
+        got = ", ".join([_describe(x) for x in args] + [f"{k}={_describe(x)}" for k, x in kwargs.items()])
+        return (f"{self.name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+                + "\n".join(f" * {sig}" for sig in signatures))
+
+
+def _takes_numbers(op: OpOverload) -> bool:
+    return op.kind in ("pointwise", "inplace") and sum(a.is_tensor for a in op._schema.arguments) > 1
+
+
+def _shown(a):
+    return "input" if a.name == "self" else a.name
+
+
+def _describe(x):
+    if isinstance(x, (list, tuple)):
+        inner = ", ".join(_describe(v) for v in x[:4]) + (", ..." if len(x) > 4 else "")
+        return f"{type(x).__name__} of ({inner})" if not isinstance(x, _C.TensorBase) else "Tensor"
+    return type(x).__name__
+
+
+def _wanted(a):
+    base = {"Scalar": "Number", "ScalarType": "torch.dtype", "SymInt": "int", "Device": "torch.device"}.get(a.type, a.type)
+    return f"tuple of {base}s" if a.is_list else base
+
+
+def _ufunc_of(opname: str):
+    """(ufunc, arity, typemask) when the body of the first overload is a single NumPy ufunc on its tensor arguments."""
+    from .body import Expr, Input, trace
+
+    packet = namespace("aten")._packet(opname)
+    op = next(iter(packet._overloads.values())) if packet else None
+    if packet is not None and "Tensor" in packet._overloads:
+        op = packet._overloads["Tensor"]
+    if op is None or op.kind != "pointwise" or op.overrides or op.definition.operands is not None:
+        return None, 0, 0
+    args, names = [], []
+    for a in op._schema.arguments:
+        if a.is_tensor and not a.is_list:
+            names.append(a.name)
+            args.append(Input(a.name))
+        else:
+            args.append(a.default_value)
+    root, _ = trace(op.definition.body, args)
+    if not isinstance(root, Expr) or root.op == "input" or len(root.args) != len(names):
+        return None, 0, 0
+    if [getattr(a, "args", [None])[0] if isinstance(a, Expr) and a.op == "input" else None for a in root.args] != names:
+        return None, 0, 0
+    from .body import TABLE
+
+    row = TABLE[root.op]
+    if not isinstance(row.numpy, np.ufunc) or len(names) > 3:
+        return None, 0, 0
+    floats = [np.dtype(np.float32), np.dtype(np.float64)]
+    ints = [np.dtype(np.int64), np.dtype(np.int32)] if row.kind != "float" and root.op in ("add", "sub", "mul", "neg", "abs", "maximum",
+                                                                                         "minimum", "eq", "ne", "lt", "le", "gt", "ge") else []
+    return row.numpy, len(names), sum(1 << d.num for d in floats + ints)
+
+
+def function(opname: str, public: str | None = None) -> _C.Function:
+    """A public function (or method) over the overloads of ``aten::opname``."""
+    ufunc, arity, mask = _ufunc_of(opname)
+    return _C.Function(public or opname, Binder(opname, "aten", public), ufunc, arity, mask)
+
+
+method = function
+
+
+def functions(place: str) -> dict[str, _C.Function]:
+    """All functions exposed in ``place`` ("function", "method", "nn", ...), by public name."""
+    return {name: function(opname, name) for name, opname in EXPOSED[place].items() if namespace("aten")._packet(opname) is not None}

@@ -1,0 +1,30 @@
+"""Shapes of contractions from their letters."""
+
+from __future__ import annotations
+
+from .operator import OpOverload
+
+_scalar_names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+
+
+def check(op: OpOverload, tensors) -> dict[str, int]:
+    """Size of each letter. RuntimeError in PyTorch's words for a wrong rank, size or dtype."""
+    inputs, _, _ = op.definition.letters.partition("->")
+    names = [a.name for a in op._schema.arguments]
+    sizes: dict[str, int] = {}
+    for t, term, name in zip(tensors, inputs.split(","), names):
+        if len(t.shape) != len(term):
+            kind = {1: "vector", 2: "matrix", 3: "batch of matrices"}.get(len(term), "tensor")
+            raise RuntimeError(f"{op._opname}(): '{name}' must be a {kind} ({len(term)}D tensor), got {len(t.shape)}D tensor with shape {list(t.shape)}")
+    if any(t.dtype is not tensors[0].dtype for t in tensors):
+        a, b = (_scalar_names.get(t.dtype.name, t.dtype.name) for t in tensors[:2])
+        raise RuntimeError(f"{op._opname}(): expected m1 and m2 to have the same dtype, but got: {a} != {b}")
+    for t, term in zip(tensors, inputs.split(",")):
+        for letter, n in zip(term, t.shape):
+            if sizes.setdefault(letter, n) != n:
+                shown = " and ".join("x".join(map(str, x.shape)) for x in tensors)
+                if op._opname in ("mm", "addmm"):
+                    raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shown})")
+                raise RuntimeError(f"{op._opname}(): size mismatch, letter '{letter}' of {op.definition.letters} is {sizes[letter]} and {n} "
+                                   f"(shapes {shown})")
+    return sizes

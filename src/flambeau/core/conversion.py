@@ -1,0 +1,145 @@
+"""Making tensors from Python and NumPy data, and converting their dtype and device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes
+from ..base.device import CPU, Device, as_device
+from ..base.dtypes import DType
+from .bindings import as_dtype, current_device
+from .operator import namespace
+from .overrides import wrap_function
+from .tensor import Tensor
+
+aten = namespace("aten")
+
+
+def _from_data(data, dtype):
+    """ndarray with PyTorch's inference: Python floats become the default dtype, ints int64; NumPy data keeps its dtype."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        a = np.array(data)
+        return a if dtype is None else a.astype(dtype.np)
+    if isinstance(data, (list, tuple)) and _has_tensor(data):
+        data = _listify(data)
+    try:
+        a = np.array(data)
+    except ValueError as e:
+        raise ValueError(f"expected sequence of equal length at every dimension: {e}") from None
+    if a.dtype == object or a.dtype.kind in "USO":
+        raise TypeError(f"new(): invalid data type '{_odd(data)}'") if a.dtype.kind != "O" else RuntimeError(f"Could not infer dtype of {_odd(data)}")
+    if dtype is not None:
+        return a.astype(dtype.np)
+    if a.dtype.kind == "f" and not _numpy_leaf(data):
+        return a.astype(dtypes.get_default_dtype().np)
+    if a.dtype.kind == "c" and not _numpy_leaf(data):
+        return a.astype(dtypes.get_default_dtype().to_complex().np)
+    return a
+
+
+def _has_tensor(data):
+    return any(isinstance(x, _C.TensorBase) or (isinstance(x, (list, tuple)) and _has_tensor(x)) for x in data)
+
+
+def _listify(data):
+    return [x.tolist() if isinstance(x, _C.TensorBase) else _listify(x) if isinstance(x, (list, tuple)) else x for x in data]
+
+
+def _numpy_leaf(data):
+    while isinstance(data, (list, tuple)):
+        if not data:
+            return False
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.generic))
+
+
+def _odd(data):
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return type(data).__name__
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new tensor with a copy of ``data`` (nested sequences, numbers, NumPy arrays). A tensor is cloned and detached."""
+    dtype = as_dtype(dtype)
+    device = as_device(device) if device is not None else current_device()
+    if isinstance(data, _C.TensorBase):
+        out = aten.clone.default(aten.detach.default(data))
+        if dtype is not None and dtype is not out._dtype:
+            out = aten._to_copy.default(out, dtype=dtype)
+    else:
+        out = aten.lift_fresh.default(_C.from_array(_from_data(data, dtype)))
+    if device != CPU:
+        out = to(out, device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def as_tensor(data, dtype=None, device=None):
+    """``data`` as a tensor, sharing memory where that is possible."""
+    dtype = as_dtype(dtype)
+    if isinstance(data, _C.TensorBase):
+        return to(data, *(x for x in (device, dtype) if x is not None)) if dtype is not None or device is not None else data
+    if isinstance(data, np.ndarray) and (dtype is None or dtype.np == data.dtype) and not any(s < 0 for s in data.strides):
+        return from_numpy(data)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def from_numpy(array):
+    """A tensor sharing the memory of ``array``. TypeError for dtypes that tensors don't have; ValueError for negative strides."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if any(s < 0 for s in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+                         "(You can probably work around this by making a copy of your array  with array.copy().)")
+    return aten.lift_fresh.default(_C.from_array(array))
+
+
+def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
+    """``to(dtype)``, ``to(device)``, ``to(other)``: converted, or self when nothing changes (and ``copy`` is False)."""
+    for a in args:
+        if isinstance(a, _C.TensorBase):
+            dtype, device = a._dtype, a._device
+        elif isinstance(a, DType) or a in (float, int, bool, complex):
+            dtype = as_dtype(a)
+        elif isinstance(a, (str, Device)):
+            device = a
+        elif isinstance(a, bool):
+            non_blocking = a
+        elif a is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
+    device = as_device(device) if device is not None else None
+    if not copy and (dtype is None or dtype is self._dtype) and (device is None or device == self._device):
+        return self
+    kwargs = {}
+    if dtype is not None:
+        kwargs["dtype"] = dtype
+    if device is not None and device != self._device:
+        kwargs["device"] = device
+    return aten._to_copy.default(self, **kwargs)
+
+
+def _converter(name, dtype):
+    def convert(self):
+        return to(self, dtype)
+
+    convert.__name__ = name
+    convert.__doc__ = f"The tensor as {dtype}."
+    return wrap_function(convert)
+
+
+def type_(self, dtype=None):
+    """dtype name without argument, else conversion."""
+    return f"torch.{self._dtype.name.capitalize()}Tensor" if dtype is None else to(self, dtype)
+
+
+def is_tensor(x) -> bool:
+    return isinstance(x, _C.TensorBase)
+
+
+Tensor.to = wrap_function(to)
+for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16), ("bfloat16", dtypes.bfloat16), ("int", dtypes.int32),
+                      ("long", dtypes.int64), ("short", dtypes.int16), ("char", dtypes.int8), ("byte", dtypes.uint8), ("bool", dtypes.bool_)):
+    setattr(Tensor, _name, _converter(_name, _dtype))
+Tensor.type = wrap_function(type_)
+Tensor.cpu = wrap_function(lambda self, memory_format=None: to(self, CPU))

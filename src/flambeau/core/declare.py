@@ -1,0 +1,143 @@
+"""How operators are declared: one function a kind, used as decorators in ``ops/``.
+
+    @pointwise("sigmoid(Tensor self) -> Tensor", promote="float")
+    def sigmoid(s, self):
+        return s.reciprocal(s.add(s.exp(s.neg(self)), 1.0))
+
+is all that eager, meta, autograd, vmap and the compiler need. The decorated name becomes the OpOverload. ``variants`` says where the
+operator is exposed ("function", "method", "nn" for torch.nn.functional, "special", or "" for none); ``backward`` names an operator that is
+derived from the body: the vector-Jacobian product as an operator of its own, visible to modes under ATen's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import body as bodies
+from .definition import Composite, Contraction, Extern, Factory, Index, Pointwise, Random, Reduction, View
+from .operator import OpOverload, namespace
+
+__all__ = ["EXPOSED", "composite", "contraction", "declare", "explicit", "extern", "factory", "index", "pointwise", "random", "reduction", "view"]
+
+# Names users call, by place. bindings.py turns them into functions and methods.
+EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "special": {}, "linalg": {}, "fft": {}}
+
+
+def declare(schema: str, definition, *, ns: str = "aten", variants: str = "function method", inplace: bool = False, out: bool = False,
+            tags=(), name: str | None = None) -> OpOverload:
+    """Register an operator. ValueError when the same overload is declared twice in aten."""
+    head = schema.partition("(")[0].strip()
+    if "::" in head:
+        ns, head = head.split("::")
+        schema = schema.strip()[len(ns) + 2:]
+    opname, _, overload = head.partition(".")
+    packet = namespace(ns)._packets.get(opname)
+    if ns == "aten" and packet is not None and (overload or "default") in packet._overloads:
+        raise ValueError(f"operator aten::{head} is declared twice")
+    op = OpOverload(ns, opname, overload, definition, schema)
+    op.has_inplace, op.has_out = inplace, out
+    op.tags = frozenset(tags)
+    namespace(ns)._register(op)
+    public = name or opname
+    for place in variants.split():
+        EXPOSED[place].setdefault(public, opname)
+        if inplace and place in ("function", "method"):
+            EXPOSED[place].setdefault(public + "_", opname + "_")
+    return op
+
+
+def pointwise(schema, *, promote="default", operands=None, out="same", variants="function method", inplace=True, has_out=True,
+              backward=None, tags=("pointwise",), **kw):
+    """Declare a pointwise operator from its scalar body. See definition.Pointwise."""
+
+    def wrap(body: Callable) -> OpOverload:
+        op = declare(schema, Pointwise(body, promote, operands, out), variants=variants, inplace=inplace, out=has_out, tags=tags, **kw)
+        if backward is not None:
+            _declare_backward(op, backward)
+        return op
+
+    return wrap
+
+
+def _declare_backward(op: OpOverload, schema: str) -> None:
+    """Declare the operator ``schema`` as the vector-Jacobian product of ``op`` with respect to its first argument.
+
+    Its arguments are the cotangent, then ``op``'s first argument or ``output`` (then the derivative is written in the result), then
+    the parameters of ``op`` by name.
+    """
+    names = [a.split("=")[0].split()[-1] for a in schema[schema.index("(") + 1:schema.rindex(") ->")].replace("*,", "").split(",")]
+    names = [n for n in names if n]
+    forward = op.definition.body
+    of_result = names[1] in ("output", "result")
+
+    def body(s, ct, x, *params):
+        by_name = dict(zip(names[2:], params))
+        args = [by_name.get(a.name, a.default_value) for a in op._schema.arguments[1:]]
+        root, inputs = bodies.trace(forward, [bodies.Input("x"), *args])
+        g = bodies.Expr("input", ("ct",))
+        (part,) = bodies.vjp(root, [inputs["x"]], g)
+        if part is None:
+            return s.mul(ct, 0.0)
+        if of_result:
+            part = bodies.substitute(part, root, bodies.Expr("input", ("x",)))
+        return bodies.evaluate(part, {"x": x, "ct": ct}, s)
+
+    back = declare(schema, Pointwise(body, op.definition.promote, None, "same"), variants="", out=True, tags=("pointwise",))
+    first = op._schema_text[op._schema_text.index("(") + 1:].split()[1].rstrip(",)")
+    saved = "result" if of_result else first
+    params = names[2:]
+    scope = {"back": back}
+    exec(f"def formula(ct, {', '.join([saved, *params])}): return back(ct, {', '.join([saved, *[f'{p}={p}' if _kwonly(schema, p) else p for p in params]])})",
+         scope)
+    op.derivative(**{first: scope["formula"]})
+
+
+def _kwonly(schema: str, name: str) -> bool:
+    head, star, tail = schema.partition("*,")
+    return bool(star) and any(part.split("=")[0].split()[-1] == name for part in tail.split(")")[0].split(",") if part.strip())
+
+
+def reduction(schema, combine, init, *, map=None, finalize=None, acc="same", dims="dim", keepdim="keepdim", dtype=None,
+              variants="function method", has_out=True, **kw) -> OpOverload:
+    """Declare a reduction. See definition.Reduction."""
+    return declare(schema, Reduction(combine, init, map, finalize, acc, dims, keepdim, dtype), variants=variants, out=has_out, tags=("reduction",), **kw)
+
+
+def view(schema, *, variants="function method", **kw):
+    """Declare a view from its map on a view handler. See definition.View and core/viewmap.py."""
+    return lambda map: declare(schema, View(map), variants=variants, tags=("view",), **kw)
+
+
+def index(schema, *, mode, source, combine="assign", base=None, shape_of=None, variants="function method", inplace=False, has_out=False, **kw):
+    """Declare a gather or scatter from its coordinate map. See definition.Index."""
+    return lambda coords: declare(schema, Index(mode, source, coords, combine, base, shape_of), variants=variants, inplace=inplace, out=has_out, **kw)
+
+
+def contraction(schema, letters, *, variants="function method", has_out=True, **kw) -> OpOverload:
+    """Declare an einsum-like operator by its letters."""
+    return declare(schema, Contraction(letters), variants=variants, out=has_out, tags=("contraction",), **kw)
+
+
+def factory(schema, *, shape, dtype, variants="function", **kw):
+    """Declare an operator that makes a tensor from an index."""
+    return lambda body: declare(schema, Factory(body, shape, dtype), variants=variants, out=False, tags=("factory",), **kw)
+
+
+def random(schema, *, shape, dtype, variants="function", **kw):
+    """Declare a draw from the generator."""
+    return lambda draw: declare(schema, Random(draw, shape, dtype), variants=variants, tags=("nondeterministic_seeded",), **kw)
+
+
+def composite(schema, *, variants="function method", inplace=False, has_out=False, **kw):
+    """Declare an implicit composite: it vanishes above autograd."""
+    return lambda fn: declare(schema, Composite(fn, True), variants=variants, inplace=inplace, out=has_out, **kw)
+
+
+def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, **kw):
+    """Declare an explicit composite: visible to autograd and modes, opened at lowering."""
+    return lambda fn: declare(schema, Composite(fn, False, meta, eager), variants=variants, inplace=inplace, out=has_out, **kw)
+
+
+def extern(schema, *, meta, variants="function method", inplace=False, has_out=False, **kw):
+    """Declare an operator by a NumPy/SciPy kernel on ndarrays and a shape rule."""
+    return lambda eager: declare(schema, Extern(meta, eager), variants=variants, inplace=inplace, out=has_out, **kw)

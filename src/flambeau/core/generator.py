@@ -1,0 +1,121 @@
+"""The random generator: MT19937, whose raw 32-bit words are those of PyTorch's CPU generator for the same seed.
+
+From the words, PyTorch's CPU conventions (checked against it): float32 ``uniform`` is the low 24 bits over 2^24, float64 the low 53 of two
+words over 2^53; ``normal`` of 16 values and more is Box-Muller over blocks of 16 float32 uniforms; smaller ones are drawn one by one
+in double precision, with the second of each pair kept for the next call.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+__all__ = ["Generator", "default_generator", "manual_seed", "seed"]
+
+
+class Generator:
+    """A stream of random words. ``manual_seed(seed)`` restarts it; ``get_state``/``set_state`` save it."""
+
+    def __init__(self, device="cpu"):
+        self.device = device
+        self.manual_seed(67280421310721)
+
+    def manual_seed(self, seed: int) -> Generator:
+        self._seed = int(seed)
+        # Legacy seeding by a 32-bit word, as the C++ engine; NumPy's default would hash the seed first.
+        self._bits = np.random.MT19937()
+        self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
+        self._rng = np.random.Generator(self._bits)
+        self._next_normal = None
+        return self
+
+    def initial_seed(self) -> int:
+        return self._seed
+
+    def seed(self) -> int:
+        """Seed from the operating system's entropy; returns the seed."""
+        s = int(np.random.SeedSequence().entropy) & (2**63 - 1)
+        self.manual_seed(s)
+        return s
+
+    def get_state(self):
+        return (self._seed, self._bits.state, self._next_normal)
+
+    def set_state(self, state) -> Generator:
+        self._seed, self._bits.state, self._next_normal = state
+        return self
+
+    def words(self, n: int) -> np.ndarray:
+        """The next ``n`` 32-bit words as uint32."""
+        return self._rng.integers(0, 2**32, size=n, dtype=np.uint32)
+
+    def words64(self, n: int) -> np.ndarray:
+        """The next ``n`` 64-bit words; each is two 32-bit words, the first one high."""
+        w = self.words(2 * n).astype(np.uint64)
+        return (w[0::2] << np.uint64(32)) | w[1::2]
+
+    def uniform(self, shape, dtype: np.dtype, low=0.0, high=1.0) -> np.ndarray:
+        """Uniform in [low, high)."""
+        n = math.prod(shape)
+        if dtype == np.float64:
+            u = (self.words64(n) & np.uint64(2**53 - 1)).astype(np.float64) * (1.0 / 2**53)
+            out = u * (high - low) + low
+        else:
+            bits = 24 if dtype == np.float32 else 11 if dtype == np.float16 else 8
+            u = (self.words(n) & np.uint32(2**bits - 1)).astype(np.float32) * np.float32(1.0 / 2**bits)
+            out = (u * np.float32(high - low) + np.float32(low)).astype(dtype)
+        return out.reshape(shape)
+
+    def normal(self, shape, dtype: np.dtype, mean=0.0, std=1.0) -> np.ndarray:
+        """Normal(mean, std)."""
+        n = math.prod(shape)
+        kind = np.float64 if dtype == np.float64 else np.float32
+        if n >= 16:
+            out = self.uniform((n,), np.dtype(kind))
+            full = n // 16 * 16
+            blocks = out[:full].reshape(-1, 16)
+            blocks[...] = _box_muller(blocks, kind)
+            if n % 16:  # the last, incomplete block is drawn anew over the final 16 values
+                out[n - 16:] = _box_muller(self.uniform((1, 16), np.dtype(kind)), kind)[0]
+            out = out * kind(std) + kind(mean)
+        else:
+            out = np.array([self._one_normal() * std + mean for _ in range(n)], np.float64)
+        return out.astype(dtype).reshape(shape)
+
+    def _one_normal(self) -> float:
+        if self._next_normal is not None:
+            value, self._next_normal = self._next_normal, None
+            return value
+        u1, u2 = self.uniform((2,), np.dtype(np.float64))
+        r, theta = math.sqrt(-2.0 * math.log1p(-u2)), 2.0 * math.pi * u1
+        self._next_normal = r * math.sin(theta)
+        return r * math.cos(theta)
+
+    def integers(self, shape, low: int, high: int) -> np.ndarray:
+        """Integers in [low, high) as int64: a word modulo the range."""
+        n, span = math.prod(shape), high - low
+        if span >= 2**32:
+            values = (self.words64(n) % np.uint64(span)).astype(np.int64)
+        else:
+            values = (self.words(n) % np.uint32(span)).astype(np.int64) if span < 2**32 else self.words(n).astype(np.int64)
+        return (values + low).reshape(shape)
+
+
+def _box_muller(blocks, kind):
+    u1, u2 = 1 - blocks[:, :8], blocks[:, 8:]
+    radius = np.sqrt(kind(-2) * np.log(u1))
+    theta = kind(2 * math.pi) * u2
+    return np.concatenate([radius * np.cos(theta), radius * np.sin(theta)], axis=1)
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    return default_generator.seed()

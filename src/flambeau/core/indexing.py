@@ -1,0 +1,47 @@
+"""What coordinate maps of index operators work with: loop indices, and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import _C
+from .operator import OpOverload
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The k-th loop index, running over ``size`` values."""
+
+    k: int
+    size: int
+
+
+class Description:
+    """What ``coords`` may ask besides its arguments."""
+
+    def ndim(self, t):
+        return len(t.shape)
+
+
+def describe(args) -> Description:
+    return Description()
+
+
+def is_full_loop(c, n: int) -> bool:
+    return isinstance(c, Loop) and c.size == n
+
+
+def check_bounds(op: OpOverload, c, n: int):
+    """Non-negative indices. IndexError naming the operator, the value and the size."""
+    if c.size:
+        lo, hi = int(c.min()), int(c.max())
+        if lo < -n or hi >= n:
+            bad = lo if lo < -n else hi
+            raise IndexError(f"{op._opname}: index {bad} is out of bounds for dimension with size {n}")
+        if lo < 0:
+            return c + (c < 0) * n
+    return c
+
+
+def numel(t: _C.TensorBase) -> int:
+    return t._shape.numel()

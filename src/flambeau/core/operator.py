@@ -1,0 +1,298 @@
+"""Operators: one :class:`OpOverload` a schema, grouped in packets and namespaces (``torch.ops.aten.add.Tensor``).
+
+An operator holds its schema text and its definition (core/definition.py). What subsystems derive from them are its *facets*
+(eager kernel, meta, vjp, batch): each subsystem installs one builder, a facet is built at its first use and kept. An override declared next to
+the definition replaces the derived facet. Schemas are parsed when first looked at: importing flambeau declares every operator.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from .. import _C
+from ..base.errors import MissingFacet
+from . import schema as schemas
+from .definition import Inplace, Out
+
+__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "namespace", "namespaces"]
+
+FACETS: dict[str, Callable] = {}  # facet name -> builder(op) -> callable or None
+
+
+class OpOverload(_C.Operator):
+    """One operator. Calling it dispatches. ``definition``/``kind``: see core/definition.py. ``tags``: a set of strings."""
+
+    def __new__(cls, *args, **kwargs):
+        return super().__new__(cls)
+
+    def __init__(self, ns: str, name: str, overload: str, definition, schema_text: str | None = None, schema=None):
+        self.namespace = ns
+        self._opname = name
+        self._overloadname = overload or "default"
+        self.definition = definition
+        self.kind = definition.kind
+        self.__name__ = f"{name}.{self._overloadname}"
+        self.__qualname__ = self.__name__
+        self.__module__ = f"flambeau._ops.{ns}"
+        self._schema_text = schema_text
+        if schema is not None:
+            self.__dict__["_schema"] = schema
+        self.overrides: dict[str, Callable] = {}
+        self.vjp_formulas: dict | None = None
+        self.tags: frozenset = frozenset()
+        self.version = 0  # counts redefinitions
+
+    # -- identity ------------------------------------------------------------------------------------------------------
+    def name(self) -> str:
+        return f"{self.namespace}::{self._opname}" + ("" if self._overloadname == "default" else f".{self._overloadname}")
+
+    def __str__(self):
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __reduce__(self):
+        return (_find, (self.namespace, self._opname, self._overloadname))
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __hash__(self):
+        return object.__hash__(self)
+
+    def __eq__(self, other):
+        return self is other
+
+    # -- what follows from the schema ----------------------------------------------------------------------------------
+    @functools.cached_property
+    def _schema(self):
+        return schemas.parse(self._schema_text, self.namespace)
+
+    @property
+    def overloadpacket(self):
+        return getattr(namespace(self.namespace), self._opname)
+
+    @functools.cached_property
+    def full(self) -> Callable:
+        """``full(*args, **kwargs)``: all arguments in schema order with defaults filled in, as a tuple."""
+        env, params, star = {}, [], False
+        for a in self._schema.arguments:
+            if a.kwarg_only and not star:
+                params.append("*")
+                star = True
+            name = _safe(a.name)
+            if a.has_default:
+                env[f"_d_{name}"] = a.default_value
+                params.append(f"{name}=_d_{name}")
+            elif a.is_out:
+                params.append(f"{name}=None")
+            else:
+                params.append(name)
+        names = ", ".join(_safe(a.name) for a in self._schema.arguments)
+        exec(f"def {_safe(self._opname)}({', '.join(params)}): return ({names}{',' if names else ''})", env)
+        return env[_safe(self._opname)]
+
+    def normalize(self, args, kwargs) -> tuple[tuple, dict]:
+        """(args, kwargs) without the arguments that equal their defaults: a suffix of the positional ones, any keyword-only one."""
+        values = self.full(*args, **kwargs)
+        pos, kw = [], {}
+        keep = 0
+        for a, v in zip(self._schema.arguments, values):
+            default = a.has_default and _same(v, a.default_value)
+            if a.kwarg_only:
+                if not default and not (a.is_out and v is None):
+                    kw[a.name] = v
+            else:
+                pos.append(v)
+                if not default:
+                    keep = len(pos)
+        return tuple(pos[:keep]), kw
+
+    # -- facets --------------------------------------------------------------------------------------------------------
+    def facet(self, name: str) -> Callable:
+        """The facet, built at first use. MissingFacet when there is neither rule nor override."""
+        cache = self.__dict__.setdefault("_facets", {})
+        found = cache.get(name)
+        if found is None:
+            found = self.overrides.get(name)
+            if found is None:
+                builder = FACETS.get(name)
+                found = builder(self) if builder is not None else None
+            if found is None:
+                raise MissingFacet(name, self, name)
+            cache[name] = found
+        return found
+
+    def has_facet(self, name: str) -> bool:
+        try:
+            self.facet(name)
+        except MissingFacet:
+            return False
+        return True
+
+    def override(self, facet: str, fn: Callable | None = None):
+        """Replace a derived facet. All arguments arrive positionally in schema order."""
+        if fn is None:
+            return lambda fn: self.override(facet, fn)
+        self.overrides[facet] = fn
+        self.__dict__.pop("_facets", None)
+        self.kernel = None
+        return fn
+
+    def derivative(self, /, **formulas) -> OpOverload:
+        """Vector-Jacobian products: ``argument=lambda ct, ...: cotangent``.
+
+        The parameter names of each formula say what is saved for it: argument names, ``result`` (``result0``, ``result1`` ...), and ``ct``
+        (``ct0``, ``ct1`` ... with several results). A key ``a__b__c`` gives several cotangents at once and may take ``mask``.
+        """
+        self.vjp_formulas = formulas
+        return self
+
+    def meta(self, *args, **kwargs):
+        """TensorMeta (or a tuple or list of them) of the result, from arguments with or without data."""
+        return self.facet("meta")(*self.full(*args, **kwargs))
+
+    @property
+    def decompose(self) -> Callable | None:
+        """Python over other operators (composites), else None."""
+        fn = getattr(self.definition, "fn", None)
+        return None if fn is None else lambda *args, **kwargs: fn(*self.full(*args, **kwargs))
+
+    @property
+    def is_view(self) -> bool:
+        return self._schema.is_view
+
+
+def _safe(name: str) -> str:
+    return name + "_" if name in ("from", "lambda", "self_", "print", "import", "is", "in", "and", "or", "not") else name
+
+
+def _same(v, default) -> bool:
+    if v is default:
+        return True
+    if default is None or isinstance(v, _C.TensorBase):
+        return False
+    if isinstance(default, list):
+        return isinstance(v, (list, tuple)) and list(v) == default
+    if isinstance(default, bool) or isinstance(v, bool):
+        return isinstance(v, bool) and isinstance(default, bool) and v == default
+    return isinstance(v, (int, float, str)) and v == default
+
+
+class Packet:
+    """All overloads of one name. Calling it picks the overload by the arguments."""
+
+    def __init__(self, ns: str, name: str):
+        self._ns, self.__name__ = ns, name
+        self._qualified_op_name = f"{ns}::{name}"
+        self.__module__ = f"flambeau._ops.{ns}"
+        self._overloads: dict[str, OpOverload] = {}
+        self._resolve = None
+
+    def overloads(self) -> list[str]:
+        return list(self._overloads)
+
+    def _add(self, op: OpOverload):
+        self._overloads[op._overloadname] = op
+        self._resolve = None
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._overloads.get(name) or self._derive(name)
+        if found is None:
+            raise AttributeError(f"The underlying op of '{self._ns}.{self.__name__}' has no overload name '{name}'")
+        return found
+
+    def _derive(self, name: str) -> OpOverload | None:
+        """The out= variant of a functional overload: ``add.out`` of ``add.Tensor``, ``sum.dim_IntList_out`` ..."""
+        bases = [o for o in self._overloads.values() if getattr(o, "has_out", False)]
+        for op in bases:
+            first = op is bases[0]
+            names = {"out"} if first or op._overloadname == "default" else set()
+            names.add(f"{op._overloadname}_out")
+            if name in names:
+                made = OpOverload(self._ns, self.__name__, name, Out(op), schema=schemas.out_variant(op._schema, name))
+                self._overloads[name] = made
+                return made
+        return None
+
+    def __call__(self, *args, **kwargs):
+        if self._resolve is None:
+            from .bindings import Binder
+
+            self._resolve = Binder(self.__name__, self._ns)
+        return self._resolve(*args, **kwargs)
+
+    def __str__(self):
+        return f"{self._ns}.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self._ns}.{self.__name__}')>"
+
+    def __reduce__(self):
+        return (_find, (self._ns, self.__name__))
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Namespace:
+    """``torch.ops.aten``: packets by name. An in-place packet (``add_``) is derived from the functional one when asked for."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._packets: dict[str, Packet] = {}
+
+    def _packet(self, name: str) -> Packet | None:
+        found = self._packets.get(name)
+        if found is None and name.endswith("_") and not name.endswith("__"):
+            base = self._packets.get(name[:-1])
+            if base is not None:
+                ops = [o for o in base._overloads.values() if getattr(o, "has_inplace", False)]
+                if ops:
+                    found = Packet(self._name, name)
+                    for o in ops:
+                        found._add(OpOverload(self._name, name, o._overloadname if o._overloadname != "default" else "", Inplace(o),
+                                              schema=schemas.inplace_variant(o._schema)))
+                    self._packets[name] = found
+        return found
+
+    def __getattr__(self, name: str) -> Packet:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._packet(name)
+        if found is None:
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self):
+        return list(self._packets)
+
+    def __repr__(self):
+        return f"<namespace torch.ops.{self._name}>"
+
+    def _register(self, op: OpOverload):
+        packet = self._packets.get(op._opname)
+        if packet is None:
+            packet = self._packets[op._opname] = Packet(self._name, op._opname)
+        packet._add(op)
+
+
+namespaces: dict[str, Namespace] = {}
+
+
+def namespace(name: str) -> Namespace:
+    """The namespace, made if new."""
+    found = namespaces.get(name)
+    if found is None:
+        found = namespaces[name] = Namespace(name)
+    return found
+
+
+def _find(ns, name, overload=None):
+    packet = getattr(namespace(ns), name)
+    return packet if overload is None else getattr(packet, overload)

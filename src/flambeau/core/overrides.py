@@ -1,0 +1,105 @@
+"""``__torch_function__``: the public API handed to modes and to classes that override it."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _C
+from . import modes
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "handle_torch_function", "has_torch_function", "override",
+           "relevant_types", "wrap_function"]
+
+_disabled = _C._disabled_torch_function_impl
+
+
+def relevant_args(values) -> list:
+    """Arguments whose class overrides __torch_function__, one a type; subclasses before superclasses, else left to right."""
+    out: list = []
+    for x in values:
+        cls = type(x)
+        if isinstance(x, type) or any(cls is type(o) for o in out):
+            continue
+        if isinstance(x, _C.TensorBase):
+            if not x._flags & 8:
+                continue
+        elif getattr(cls, "__torch_function__", _disabled) is _disabled:
+            continue
+        at = next((i for i, o in enumerate(out) if issubclass(cls, type(o))), len(out))
+        out.insert(at, x)
+    return out
+
+
+def relevant_types(args, kwargs) -> list:
+    values = []
+    for x in (*args, *kwargs.values()):
+        values.append(x)
+        if isinstance(x, (list, tuple)):
+            values.extend(x)
+    return relevant_args(values)
+
+
+def override(func, args, kwargs):
+    """Run ``func(*args, **kwargs)`` through the innermost function mode and the overriding arguments. Called from native code."""
+    return _override(func, relevant_types(args, kwargs) if _C.tls("function_disabled") == 0 else [], args, kwargs)
+
+
+def _override(func, relevant, args, kwargs):
+    types = tuple(map(type, relevant))
+    if modes._stacks.function and _C.tls("function_disabled") < 2:
+        with modes.popped("function") as mode:
+            result = mode.__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    for x in relevant:
+        result = type(x).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    if not relevant:
+        with modes.popped("function"):
+            return func(*args, **kwargs)
+    name = getattr(func, "__name__", str(func))
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+
+
+def has_torch_function(relevant) -> bool:
+    """Whether a function mode is on or one of the arguments overrides."""
+    return _C.has_override(*relevant)
+
+
+def handle_torch_function(public_api, relevant, *args, **kwargs):
+    """Entry for functions written in Python: call right after has_torch_function said yes."""
+    return _override(public_api, relevant_args(relevant) if _C.tls("function_disabled") == 0 else [], args, kwargs)
+
+
+def wrap_function(fn):
+    """Give a Python function the override protocol: the result is a native Function that calls ``fn`` when nothing overrides."""
+    out = _C.Function(fn.__name__, fn)
+    functools.update_wrapper(out, fn, assigned=("__module__", "__qualname__", "__doc__"), updated=())
+    return out
+
+
+class _Disable:
+    level = 0
+
+    def __enter__(self):
+        self._before = _C.tls("function_disabled")
+        _C.tls("function_disabled", max(self._before, self.level))
+
+    def __exit__(self, *exc):
+        _C.tls("function_disabled", self._before)
+
+
+class DisableTorchFunctionSubclass(_Disable):
+    """Arguments don't override; modes still do."""
+
+    level = 1
+
+
+class DisableTorchFunction(_Disable):
+    """Neither arguments nor modes override."""
+
+    level = 2
+
+
+_C.set_handlers(override=override)

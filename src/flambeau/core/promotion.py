@@ -1,0 +1,69 @@
+"""Which dtype an operator computes in and returns. Declared on the operator (``promote``, ``operands``, ``out``), never read off a body."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _C
+from ..base import dtypes
+from ..base.dtypes import DType, result_type
+from .operator import OpOverload
+
+__all__ = ["accumulation_dtype", "compute_dtype", "operand_indices", "result_dtype"]
+
+
+@functools.cache
+def operand_indices(op: OpOverload) -> tuple[int, ...]:
+    """Positions of the arguments that take part in promotion."""
+    names = op.definition.operands
+    args = op._schema.arguments
+    if names is not None:
+        return tuple(i for i, a in enumerate(args) if a.name in names)
+    return tuple(i for i, a in enumerate(args) if a.is_tensor)
+
+
+def compute_dtype(op: OpOverload, args) -> DType:
+    """dtype the body runs in, for arguments that are tensors (or TensorMeta) and numbers. RuntimeError for a dtype the operator refuses."""
+    d = op.definition
+    if d.promote == "keep":
+        first = args[operand_indices(op)[0]]
+        return first.dtype if not isinstance(first, _C.TensorBase) else first._dtype
+    operands = [args[i] for i in operand_indices(op) if args[i] is not None]
+    first = operands[0]
+    if len(operands) == 1 and isinstance(first, _C.TensorBase):
+        t = first._dtype
+    else:
+        t = result_type(*operands)
+    if d.promote == "float" and t.category < 2:
+        return dtypes.get_default_dtype()
+    return t
+
+
+def result_dtype(op: OpOverload, args, compute: DType) -> DType:
+    """dtype of the result; ``out`` may be a dtype, "same", or a function of all arguments."""
+    out = op.definition.out
+    if out == "same":
+        return compute
+    return out if isinstance(out, DType) else out(args)
+
+
+def accumulation_dtype(op: OpOverload, input_dtype: DType, requested: DType | None) -> tuple[DType, DType]:
+    """(dtype the reduction accumulates in, dtype of its result)."""
+    rule = op.definition.acc
+    if rule == "bool":
+        return dtypes.bool_, dtypes.bool_
+    out = requested or input_dtype
+    if requested is None and out.category < 2:
+        if rule == "sum":
+            out = dtypes.int64
+        elif rule == "float":
+            raise RuntimeError(f"{op._opname}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+                               f"Got: {_scalar_name(input_dtype)}")
+    acc = dtypes.float32 if out in (dtypes.float16, dtypes.bfloat16) else out
+    return acc, out
+
+
+def _scalar_name(d: DType) -> str:
+    return {"int64": "Long", "int32": "Int", "bool": "Bool", "int16": "Short", "int8": "Char", "uint8": "Byte", "float32": "Float",
+            "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
+            "complex128": "ComplexDouble"}.get(d.name, d.name)

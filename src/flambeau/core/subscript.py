@@ -1,0 +1,116 @@
+"""``x[...]`` and ``x[...] = v`` as ATen operators: select, slice, unsqueeze, index, index_put, copy_."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from .operator import namespace
+from .overrides import wrap_function
+from .tensor import Tensor
+
+aten = namespace("aten")
+
+
+def _is_index_tensor(x) -> bool:
+    return isinstance(x, (_C.TensorBase, np.ndarray)) and not (isinstance(x, _C.TensorBase) and x._ndim == 0 and x._dtype.category == 1)
+
+
+def _as_tensor(x):
+    if isinstance(x, _C.TensorBase):
+        return x
+    a = np.asarray(x)
+    return _C.from_array(a.astype(np.int64) if a.dtype.kind in "iu" or a.size == 0 else a)
+
+
+def _steps(x, key):
+    """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
+    if not isinstance(key, tuple):
+        key = (key,)
+    key = [k if isinstance(k, (slice, type(None), type(...), bool, int, _C.TensorBase)) or not isinstance(k, (list, range, np.ndarray)) else _as_tensor(list(k) if isinstance(k, range) else k)
+           for k in key]
+    used = sum(k._ndim if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8") else 0 if k is None or k is ... or isinstance(k, bool) else 1 for k in key)
+    if used > x._ndim:
+        raise IndexError(f"too many indices for tensor of dimension {x._ndim}")
+    if sum(k is ... for k in key) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    dim, tensors = 0, {}
+    for k in key:
+        if k is ...:
+            dim += x._ndim - dim - _consumed_after(key)
+        elif k is None:
+            x = aten.unsqueeze.default(x, dim)
+            dim += 1
+        elif isinstance(k, bool):
+            x = aten.unsqueeze.default(x, dim)
+            tensors[dim] = _C.from_array(np.asarray([k]))
+            dim += 1
+        elif isinstance(k, slice):
+            start, stop, step = (None if v is None else int(v) for v in (k.start, k.stop, k.step))
+            if step is not None and step <= 0:
+                raise ValueError("step must be greater than zero")
+            if not (start in (None, 0) and stop is None and step in (None, 1)):
+                x = aten.slice.Tensor(x, dim, start if start is not None else 0, stop if stop is not None else 9223372036854775807, step or 1)
+            dim += 1
+        elif _is_index_tensor(k):
+            tensors[dim] = k
+            dim += k._ndim if k._dtype.name in ("bool", "uint8") else 1
+        elif hasattr(k, "__index__"):
+            i = k.__index__()
+            n = x._shape[dim]
+            if not -n <= i < n:
+                raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+            x = aten.select.int(x, dim, i)
+        else:
+            raise TypeError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type(k).__name__})")
+    return x, tensors
+
+
+def _consumed_after(key):
+    after = False
+    n = 0
+    for k in key:
+        if k is ...:
+            after = True
+        elif after and k is not None and not isinstance(k, bool):
+            n += k._ndim if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8") else 1
+    return n
+
+
+def _list_of(tensors):
+    out, dim = [], 0
+    while tensors and dim <= max(tensors):
+        out.append(tensors.get(dim))
+        step = tensors[dim]._ndim if dim in tensors and tensors[dim]._dtype.name in ("bool", "uint8") else 1
+        dim += max(step, 1)
+    return out
+
+
+def getitem(self, key):
+    """Basic indexing gives views; index tensors and masks gather."""
+    x, tensors = _steps(self, key)
+    if tensors:
+        return aten.index.Tensor(x, _list_of(tensors))
+    return aten.alias.default(x) if x is self else x
+
+
+def setitem(self, key, value):
+    """Write into the part that ``key`` selects."""
+    x, tensors = _steps(self, key)
+    if not isinstance(value, _C.TensorBase):
+        if isinstance(value, (int, float, bool, complex)) and not tensors:
+            aten.fill_.Scalar(x, value)
+            return
+        value = _C.from_array(np.asarray(value, self._dtype.np))
+    if tensors:
+        aten.index_put_.default(x, _list_of(tensors), aten._to_copy.default(value, dtype=self._dtype) if value._dtype is not self._dtype else value)
+        return
+    while value._ndim > x._ndim and value._shape[0] == 1:
+        value = aten.squeeze.dim(value, 0)
+    aten.copy_.default(x, value)
+
+
+getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
+_getitem, _setitem = wrap_function(getitem), wrap_function(setitem)
+Tensor.__getitem__ = _getitem
+Tensor.__setitem__ = _setitem

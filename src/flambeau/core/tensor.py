@@ -1,0 +1,374 @@
+"""``flambeau.Tensor``: the class users see, over the native TensorBase.
+
+Methods that are operators are attached from the declarations (:func:`attach`); what stands here is the rest: properties, conversion to
+Python and NumPy, construction of subclasses, and the default ``__torch_function__`` that keeps a subclass's type.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes, shapes
+from ..base.device import CPU, META, Device, as_device
+from ..base.dtypes import DType
+from . import keys as K
+from .operator import namespace
+from .overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function, wrap_function
+
+aten = namespace("aten")
+
+
+def _public(fn):
+    """Method written in Python that takes part in __torch_function__."""
+    out = wrap_function(fn)
+    return out
+
+
+class Tensor(_C.TensorBase):
+    """A multi-dimensional array over NumPy memory. See torch.Tensor."""
+
+    __torch_dispatch__ = _C._disabled_torch_dispatch_impl
+    __hash__ = _C.TensorBase.__hash__
+    __array_priority__ = 1000
+
+    def __new__(cls, data=None, *sizes, dtype=None, device=None, requires_grad=False):
+        if data is None:
+            arr = np.empty(0, dtypes.get_default_dtype().np)
+        elif isinstance(data, _C.TensorBase):
+            return _C.alias(data, cls)
+        elif isinstance(data, int):
+            arr = np.empty((data, *sizes), dtypes.get_default_dtype().np)
+        else:
+            arr = np.asarray(data, dtype=(dtype or dtypes.get_default_dtype()).np)
+        return _C.from_array(arr, cls)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # NOTE: a class that defines __torch_dispatch__ without staticmethod/classmethod is a frequent slip; take it as a classmethod.
+        handler = cls.__dict__.get("__torch_dispatch__")
+        if handler is not None and callable(handler) and not isinstance(handler, (classmethod, staticmethod)) and hasattr(handler, "__code__"):
+            cls.__torch_dispatch__ = classmethod(handler)
+
+    # -- subclasses ----------------------------------------------------------------------------------------------------
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Run ``func`` without overrides and give plain results the type ``cls``. NotImplemented for unrelated types."""
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        with DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+        return result if getattr(func, "__name__", "") in _KEEPS_TYPE else _as_class(result, cls)
+
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False, **_unused):
+        """A ``cls`` on the data of ``data``, without its autograd history."""
+        if not isinstance(data, _C.TensorBase):
+            raise TypeError(f"_make_subclass expects a Tensor, got {type(data).__name__}")
+        out = _C.alias(data, cls)
+        if require_grad:
+            out.requires_grad_(True)
+        return out
+
+    @staticmethod
+    def _make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
+                               pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False,
+                               dispatch_layout=False, **_unused):
+        """A ``cls`` that has shape, strides, dtype and device but no data: the subclass holds what it wraps."""
+        if cls.__torch_dispatch__ is _C._disabled_torch_dispatch_impl:
+            raise RuntimeError(f"_make_wrapper_subclass is for classes that define __torch_dispatch__; {cls.__name__} doesn't")
+        size = tuple(size)
+        strides = tuple(strides) if strides is not None else shapes.contiguous_strides(size)
+        if len(strides) != len(size):
+            raise RuntimeError(f"size and strides must have the same length, got {len(size)} and {len(strides)}")
+        out = _C.without_data(cls, size, strides, dtype or dtypes.get_default_dtype(), as_device(device), storage_offset or 0, None)
+        if requires_grad:
+            out.requires_grad_(True)
+        return out
+
+    def as_subclass(self, cls):
+        """The same data seen as ``cls``; autograd history is kept."""
+        out = _C.alias(self, cls)
+        if self._requires_grad:
+            out._grad_fn, out._output_nr = self._grad_fn, self._output_nr
+            out._flags |= K.REQUIRES_GRAD
+            if self._grad_fn is None:
+                out._autograd = self._autograd
+        return out
+
+    # -- metadata ------------------------------------------------------------------------------------------------------
+    def stride(self, dim=None):
+        """Strides in elements, or that of ``dim``."""
+        if has_torch_function((self,)):
+            return handle_torch_function(Tensor.stride, (self,), self, *(() if dim is None else (dim,)))
+        return self._strides if dim is None else self._strides[shapes.normalize_dim(dim, self._ndim)]
+
+    def size(self, dim=None):
+        """Shape, or the size of ``dim``."""
+        if has_torch_function((self,)):
+            return handle_torch_function(Tensor.size, (self,), self, *(() if dim is None else (dim,)))
+        return self._shape if dim is None else self._shape[shapes.normalize_dim(dim, self._ndim)]
+
+    def dim(self):
+        return self._ndim
+
+    ndimension = dim
+
+    def numel(self):
+        return self._shape.numel()
+
+    nelement = numel
+
+    def storage_offset(self):
+        return self._offset
+
+    def element_size(self):
+        return self._dtype.itemsize
+
+    @property
+    def itemsize(self):
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self.numel() * self._dtype.itemsize
+
+    def untyped_storage(self):
+        """The storage that all views of this memory share."""
+        return self._storage
+
+    def data_ptr(self):
+        """Address of the first element; 0 without data."""
+        return 0 if self._array is None else self._array.__array_interface__["data"][0]
+
+    def is_contiguous(self, memory_format=None):
+        return shapes.is_contiguous(self._shape, self._strides)
+
+    def is_floating_point(self):
+        return self._dtype.is_floating_point
+
+    def is_complex(self):
+        return self._dtype.is_complex
+
+    def is_signed(self):
+        return self._dtype.is_signed
+
+    def is_pinned(self):
+        return False
+
+    def is_conj(self):
+        return False
+
+    def is_neg(self):
+        return False
+
+    def is_inference(self):
+        return bool(self._flags & K.INFERENCE)
+
+    def get_device(self):
+        return -1 if self._device.type == "cpu" else self._device.index or 0
+
+    layout = property(lambda self: strided)
+    is_sparse = property(lambda self: False)
+    is_quantized = property(lambda self: False)
+    is_nested = property(lambda self: False)
+    is_cpu = property(lambda self: self._device.type == "cpu")
+    is_cuda = property(lambda self: self._device.type == "cuda")
+    is_meta = property(lambda self: self._device.type == "meta")
+    names = property(lambda self: (None,) * self._ndim)
+    output_nr = property(lambda self: self._output_nr)
+
+    @property
+    def data(self):
+        """The same memory without autograd history."""
+        return _C.alias(self, type(self) if not self._flags & K.PARAMETER else Tensor)
+
+    @data.setter
+    def data(self, value):
+        if self._array is None or value._array is None:
+            raise RuntimeError("setting .data needs tensors with data on both sides")
+        self._array = value._array
+        self._storage = value._storage
+
+    # -- to Python and NumPy -------------------------------------------------------------------------------------------
+    def item(self):
+        """The only element as a Python number. RuntimeError when there isn't exactly one."""
+        if has_torch_function((self,)):
+            return handle_torch_function(Tensor.item, (self,), self)
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return aten._local_scalar_dense.default(self)
+
+    def tolist(self):
+        """Nested lists of Python numbers."""
+        if has_torch_function((self,)):
+            return handle_torch_function(Tensor.tolist, (self,), self)
+        if self._ndim == 0:
+            return self.item()
+        if self._array is None or self._keys:
+            return [x.tolist() for x in self.unbind(0)]
+        return self._array.tolist()
+
+    def numpy(self, *, force=False):
+        """The ndarray sharing this tensor's memory. RuntimeError for tensors that require grad (unless ``force``) or have no data."""
+        if has_torch_function((self,)):
+            return handle_torch_function(Tensor.numpy, (self,), self, force=force)
+        if self._array is None or self._keys:
+            raise RuntimeError(f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
+                               "and tensors on the meta device")
+        if self._requires_grad and not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self._array
+
+    def __array__(self, dtype=None, copy=None):
+        a = self.numpy()
+        return a if dtype is None else a.astype(dtype, copy=False)
+
+    def __dlpack__(self, **kwargs):
+        return self.numpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __bool__(self):
+        if self.numel() != 1:
+            what = "no values" if self.numel() == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+        return bool(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        if self._dtype.category > 1 or self.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __len__(self):
+        if self._ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._shape[0]
+
+    def __iter__(self):
+        if self._ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, x):
+        return bool((self == x).any().item())
+
+    def __repr__(self, *, tensor_contents=None):
+        from . import printing
+
+        return printing.tensor_str(self)
+
+    def __format__(self, spec):
+        if self._ndim == 0 and spec:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __deepcopy__(self, memo):
+        if not self._is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment")
+        if id(self) in memo:
+            return memo[id(self)]
+        if self._array is None:
+            raise RuntimeError(f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__")
+        out = _C.from_array(self._array.copy(), type(self))
+        memo[id(self)] = out
+        out.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        if self._requires_grad:
+            out.requires_grad_(True)
+        if self._grad is not None:
+            out._grad = copy.deepcopy(self._grad, memo)
+        return out
+
+    def __reduce_ex__(self, protocol):
+        if self._array is None:
+            raise RuntimeError(f"can't pickle a {type(self).__name__} without data")
+        return (_rebuild, (type(self), np.ascontiguousarray(self._array) if self._dtype.np.kind != "V" else self._array, self._requires_grad,
+                           dict(self.__dict__)))
+
+
+def _rebuild(cls, array, requires_grad, attributes):
+    out = _C.from_array(array, cls)
+    out.__dict__.update(attributes)
+    if requires_grad:
+        out.requires_grad_(True)
+    return out
+
+
+_KEEPS_TYPE = {"__get__", "__set__", "item", "tolist", "numpy", "backward", "size", "stride"}
+
+
+def _as_class(result, cls):
+    if isinstance(result, _C.TensorBase):
+        return result if isinstance(result, cls) else Tensor.as_subclass(result, cls)
+    if isinstance(result, (tuple, list)):
+        made = [_as_class(r, cls) for r in result]
+        return type(result)(*made) if hasattr(result, "_fields") else type(result)(made)
+    return result
+
+
+class _Layout:
+    def __repr__(self):
+        return "torch.strided"
+
+    def __reduce__(self):
+        return "strided"
+
+
+strided = _Layout()
+
+
+def from_array(array) -> Tensor:
+    """Tensor sharing memory with ``array``. TypeError for an element type tensors don't have."""
+    return _C.from_array(array)
+
+
+def meta_tensor(meta) -> Tensor:
+    """A tensor without data on the meta device, from a TensorMeta."""
+    return _C.without_data(Tensor, tuple(meta.shape), tuple(meta.strides), meta.dtype, META, meta.offset, None)
+
+
+def _set_requires_grad(t, value):
+    value = bool(value)
+    if value and not (t._dtype.is_floating_point or t._dtype.is_complex):
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if not value and t._grad_fn is not None:
+        raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                           "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+    t._flags = t._flags | K.REQUIRES_GRAD if value else t._flags & ~K.REQUIRES_GRAD
+
+
+def _check_grad(t, grad):
+    if not isinstance(grad, _C.TensorBase):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type '{type(grad).__name__}'")
+    if tuple(grad._shape) != tuple(t._shape):
+        raise RuntimeError(f"assigned grad has data of a different size: {list(grad._shape)}, expected {list(t._shape)}")
+    if grad._dtype is not t._dtype:
+        raise RuntimeError(f"assigned grad has data of a different type: {grad._dtype}, expected {t._dtype}")
+
+
+def _requires_grad_(self, requires_grad=True):
+    """Ask for a gradient, in place."""
+    _set_requires_grad(self, requires_grad)
+    return self
+
+
+_requires_grad_.__name__ = "requires_grad_"
+Tensor.requires_grad_ = wrap_function(_requires_grad_)
+_C.configure(size=shapes.Size, cpu=CPU, tensor=Tensor, dtypes=dtypes.BY_NUMPY, requires_grad=_set_requires_grad, grad=_check_grad)
+
+__all__ = ["CPU", "DType", "Device", "Tensor", "from_array", "meta_tensor", "strided"]

@@ -1,0 +1,138 @@
+"""The backend key: find the kernel of an operator, or compute only shapes when an argument has no data."""
+
+from __future__ import annotations
+
+from .. import _C
+from ..base.errors import MissingFacet
+from ..core import keys as K
+from ..core.definition import TensorMeta
+from ..core.dispatch import excluding, install
+from ..core.operator import FACETS, OpOverload, _safe
+from ..core.tensor import meta_tensor
+
+RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
+
+_ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
+
+
+def rule(kind: str):
+    """Install the eager rule of a kind."""
+
+    def wrap(build):
+        RULES[kind] = build
+        return build
+
+    return wrap
+
+
+def _build(op: OpOverload):
+    build = RULES.get(op.kind)
+    return None if build is None else build(op)
+
+
+FACETS["eager"] = _build
+
+
+def kernel_of(op: OpOverload):
+    """The eager facet behind the operator's own signature, so that native code can call it with the arguments it got."""
+    impl = op.facet("eager")
+    env, params, names, star = {"impl": impl}, [], [], False
+    for a in op._schema.arguments:
+        if a.kwarg_only and not star:
+            params.append("*")
+            star = True
+        name = _safe(a.name)
+        if a.has_default:
+            env[f"_d_{name}"] = a.default_value
+            params.append(f"{name}=_d_{name}")
+        else:
+            params.append(name)
+        names.append(name)
+    exec(f"def {_safe(op._opname)}({', '.join(params)}): return impl({', '.join(names)})", env)
+    return env[_safe(op._opname)]
+
+
+def _wants_meta(args, kwargs) -> bool:
+    device = kwargs.get("device")
+    return device is not None and device.type == "meta"
+
+
+def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
+    """Run the kernel; on arguments without data, or for factories on the meta device, only shapes."""
+    if keys & K.NO_DATA or _wants_meta(args, kwargs):
+        return _on_meta(op, args, kwargs)
+    device = kwargs.get("device")
+    if device is not None and device.type != "cpu":
+        raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled: device '{device}' has no kernels here; "
+                             "use 'cpu' or 'meta'")
+    kernel = op.kernel
+    if kernel is None:
+        kernel = op.kernel = kernel_of(op)
+    return _C.quiet(kernel, *args, **kwargs)
+
+
+def _on_meta(op: OpOverload, args, kwargs):
+    if op.kind in ("inplace", "out") or op._schema.is_mutable:
+        functional = getattr(op.definition, "functional", None)
+        if functional is not None:
+            outs = {a.name for a in op._schema.arguments if a.is_out}
+            functional.meta(*args, **{k: v for k, v in kwargs.items() if k not in outs})  # raises what a shape mismatch raises
+            return kwargs["out"] if "out" in kwargs else args[0]
+        return args[0]
+    try:
+        return wrap_meta(op.meta(*args, **kwargs))
+    except MissingFacet:
+        raise NotImplementedError(f"{op}: attempted to run this operator with Meta tensors, but there was no meta rule "
+                                  "for this operator") from None
+
+
+def wrap_meta(metas):
+    if isinstance(metas, TensorMeta):
+        return meta_tensor(metas)
+    if isinstance(metas, (tuple, list)):
+        return type(metas)(wrap_meta(m) for m in metas)
+    return metas
+
+
+@rule("composite")
+def composite(op: OpOverload):
+    """The given kernel on arrays, else the Python body with everything above the backend off."""
+    d = op.definition
+    if d.eager is not None:
+        return extern_kernel(op, d.eager)
+    fn = d.fn
+    if d.implicit:
+        return fn
+
+    def run(*args):
+        with excluding(_ABOVE):
+            return fn(*args)
+
+    return run
+
+
+@rule("extern")
+def extern(op: OpOverload):
+    return extern_kernel(op, op.definition.eager)
+
+
+def extern_kernel(op: OpOverload, fn):
+    """A kernel on tensors from one on ndarrays."""
+    from_array = _C.from_array
+
+    def unwrap(x):
+        if isinstance(x, _C.TensorBase):
+            return x._array
+        if isinstance(x, (list, tuple)) and x and isinstance(x[0], _C.TensorBase):
+            return [unwrap(y) for y in x]
+        return x
+
+    def wrap(x):
+        if isinstance(x, (tuple, list)):
+            return type(x)(wrap(y) for y in x)
+        return from_array(x) if hasattr(x, "dtype") and hasattr(x, "shape") else x
+
+    return lambda *args: wrap(fn(*map(unwrap, args)))
+
+
+install(K.BACKEND, backend)

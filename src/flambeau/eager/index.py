@@ -1,0 +1,111 @@
+"""Gather and scatter kernels: the coordinate map run on NumPy index arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..core.indexing import Loop, check_bounds, describe, is_full_loop
+from ..core.operator import OpOverload
+from .backend import rule
+
+_UFUNC = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
+
+
+class ArrayIndex:
+    """Index handler: loop indices are open-grid aranges, loads are fancy indexing."""
+
+    def __init__(self, op, args, sizes):
+        self.op, self.sizes, self.nloops = op, sizes, len(sizes)
+        self.arrays = {a.name: x._array for a, x in zip(op._schema.arguments, args) if isinstance(x, _C.TensorBase)}
+
+    def array(self, i):
+        """A loop index as an array that broadcasts over the loops."""
+        if isinstance(i, Loop):
+            return np.arange(i.size).reshape((1,) * i.k + (-1,) + (1,) * (self.nloops - 1 - i.k))
+        return i
+
+    def load(self, name, *coords):
+        a = self.arrays[name]
+        if all(is_full_loop(c, n) for c, n in zip(coords, a.shape)) and [c.k for c in coords] == sorted(c.k for c in coords):
+            at = {c.k: c.size for c in coords}
+            return a.reshape([at.get(k, 1) for k in range(self.nloops)])
+        return a[tuple(map(self.array, coords))] if coords else a
+
+    def __getattr__(self, name):
+        fn = {"add": np.add, "mul": np.multiply, "sub": np.subtract, "floordiv": np.floor_divide, "mod": np.remainder, "where": np.where,
+              "lt": np.less, "maximum": np.maximum, "minimum": np.minimum}[name]
+        return lambda *a: fn(*map(self.array, a))
+
+
+def coordinates(op: OpOverload, args, target_shape):
+    """(loop sizes, coordinates as arrays or Loops, bounds-checked and non-negative) into a tensor of ``target_shape``."""
+    shape, fn = op.definition.coords(describe(args), *args)
+    loops = tuple(Loop(k, n) for k, n in enumerate(shape))
+    handler = ArrayIndex(op, args, shape)
+    coords = []
+    for c, n in zip(fn(loops, handler.load, handler), target_shape):
+        if isinstance(c, np.ndarray) and c.dtype.kind in "iub":
+            c = check_bounds(op, c, n)
+        coords.append(c)
+    return tuple(shape), coords, handler
+
+
+@rule("index")
+def index(op: OpOverload):
+    return _read(op) if op.definition.mode == "read" else _write(op)
+
+
+def _read(op):
+    names = [a.name for a in op._schema.arguments]
+    at = names.index(op.definition.source)
+
+    def run(*args):
+        source = args[at]._array
+        shape, coords, handler = coordinates(op, args, source.shape)
+        if 0 in shape:
+            return _C.from_array(np.empty(shape, source.dtype))
+        loaded = [d for d, c in enumerate(coords) if not isinstance(c, Loop)]
+        if len(loaded) == 1 and isinstance(coords[loaded[0]], np.ndarray):
+            d = loaded[0]
+            c = coords[d]
+            # One loaded coordinate among whole dimensions in order: np.take.
+            varying = [k for k in range(len(shape)) if k < c.ndim and c.shape[k] != 1] if c.ndim == len(shape) else None
+            others = [(e, x) for e, x in enumerate(coords) if e != d]
+            own = [k for k in range(len(shape)) if k not in [x.k for _, x in others]]
+            if (varying is not None and all(is_full_loop(x, source.shape[e]) for e, x in others) and set(varying) <= set(own)
+                    and [x.k for _, x in others] == sorted(x.k for _, x in others) and own == list(range(d, d + len(own)))):
+                idx = np.broadcast_to(c, [shape[k] if k in own else 1 for k in range(len(shape))]).reshape([shape[k] for k in own])
+                return _C.from_array(np.ascontiguousarray(np.take(source, idx, axis=d)))
+        out = source[tuple(map(handler.array, coords))]
+        return _C.from_array(np.ascontiguousarray(np.broadcast_to(out, shape)))
+
+    return run
+
+
+def _write(op):
+    d = op.definition
+    names = [a.name for a in op._schema.arguments]
+    at, base_at = names.index(d.source), names.index(d.base) if d.base is not None else None
+
+    def run(*args):
+        source = args[at]
+        if base_at is not None:
+            out = args[base_at]._array.copy()
+        else:
+            out = np.zeros(tuple(d.shape_of(*args)), source._array.dtype)
+        shape, coords, handler = coordinates(op, args, out.shape)
+        if 0 in shape:
+            return _C.from_array(out)
+        src = source._array if isinstance(source, _C.TensorBase) else source
+        if isinstance(src, np.ndarray) and src.shape != shape:
+            src = src[tuple(slice(0, n) for n in shape)] if src.ndim == len(shape) and all(m >= n for m, n in zip(src.shape, shape)) \
+                else np.broadcast_to(src, shape)
+        where = tuple(map(handler.array, coords))
+        if d.combine == "assign":
+            out[where] = src
+        else:
+            _UFUNC[d.combine].at(out, where, src)
+        return _C.from_array(out)
+
+    return run

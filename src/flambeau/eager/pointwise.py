@@ -1,0 +1,102 @@
+"""Pointwise kernels: the body, run by the NumPy handler.
+
+dtypes are settled before the body runs (core/promotion.py), so that the body sees operands of one compute dtype; Python numbers stay
+weak. float16 and bfloat16 are computed in float32 and rounded once at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes
+from ..base.shapes import broadcast_shapes, elementwise_strides
+from ..core.body import TABLE
+from ..core.operator import OpOverload
+from ..core.promotion import compute_dtype, operand_indices, result_dtype
+from .backend import rule
+
+
+class NumpyHandler:
+    """Gives each scalar operation its NumPy function."""
+
+    def __getattr__(self, name):
+        if name == "cast":
+            fn = _cast
+        else:
+            fn = TABLE[name].numpy
+        setattr(self, name, fn)
+        return fn
+
+
+def _cast(x, dtype):
+    return np.asarray(x).astype(dtype.np, copy=False)
+
+
+NUMPY = NumpyHandler()
+_WIDE = {dtypes.float16: np.dtype(np.float32), dtypes.bfloat16: np.dtype(np.float32)}
+
+
+def laid_out(result: np.ndarray, shape, tensors) -> np.ndarray:
+    """``result`` in the memory order that an elementwise operation on ``tensors`` has."""
+    strides = elementwise_strides(shape, [(t._shape, t._strides) for t in tensors])
+    item = result.itemsize
+    if all(n <= 1 or s == w * item for n, s, w in zip(shape, result.strides, strides)):
+        return result
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    out = np.empty([shape[d] for d in order], result.dtype).transpose(np.argsort(order))
+    out[...] = result
+    return out
+
+
+@rule("pointwise")
+def pointwise(op: OpOverload):
+    d = op.definition
+    body = d.body
+    operands = set(operand_indices(op))
+    tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
+    from_array = _C.from_array
+
+    def run(*args):
+        compute = compute_dtype(op, args)
+        out_dtype = result_dtype(op, args, compute)
+        wide = _WIDE.get(compute, compute.np)
+        values, tensors = list(args), []
+        for i in tensor_at:
+            x = args[i]
+            if isinstance(x, _C.TensorBase):
+                tensors.append(x)
+                a = x._array
+                values[i] = a.astype(wide) if i in operands and a.dtype != wide else a
+            elif x is not None and i in operands:
+                values[i] = wide.type(x) if compute.category < 2 and type(x) is not bool and compute.category else x
+        result = body(NUMPY, *values)
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        if result.dtype != out_dtype.np:
+            result = result.astype(out_dtype.np)
+        plain = True
+        shape = result.shape
+        for t in tensors:
+            a = t._array
+            if not a.flags.c_contiguous or (a.shape != shape and len(tensors) > 1):
+                plain = False
+                break
+        if not plain or not result.flags.c_contiguous:
+            shape = broadcast_shapes(*[t._shape for t in tensors])
+            if result.shape != shape:
+                result = np.broadcast_to(result, shape)
+            result = laid_out(result, shape, tensors)
+        elif any(result is t._array or np.may_share_memory(result, t._array) for t in tensors):
+            result = result.copy()
+        return from_array(result)
+
+    def checked(*args):
+        try:
+            return run(*args)
+        except ValueError as e:
+            shapes = [x._shape for x in args if isinstance(x, _C.TensorBase)]
+            broadcast_shapes(*shapes)  # the shape error in PyTorch's words, when that was it
+            raise RuntimeError(f"{op._opname}: {e} (shapes {', '.join(str(list(s)) for s in shapes)})") from e
+
+    return checked

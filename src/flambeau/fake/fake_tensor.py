@@ -1,0 +1,161 @@
+"""FakeTensor: a tensor with shape, strides, dtype and a device, but no data. Programs run on it to learn shapes.
+
+The mode holds the logic: an operation on fake tensors asks the operator's ``meta`` facet and wraps what comes back. Nothing else is
+dispatched, so an operation costs microseconds. Values that don't exist raise DataDependentOutputException.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from .. import _C
+from ..base.device import CPU, META
+from ..base.errors import DataDependentOutputException, MissingFacet
+from ..core.definition import TensorMeta
+from ..core.modes import TorchDispatchMode
+from ..core.operator import namespace
+from ..core.tensor import Tensor
+from .meta import meta_of
+
+aten = namespace("aten")
+
+
+class FakeTensor(Tensor):
+    """Made by FakeTensorMode; ``fake_mode`` is the mode that made it."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    def __new__(cls, fake_mode, meta: TensorMeta, storage=None):
+        out = _C.without_data(cls, meta.shape, meta.strides, meta.dtype, meta.device, meta.offset, storage)
+        out.fake_mode = fake_mode
+        return out
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    @property
+    def fake_device(self):
+        return self._device
+
+    def __repr__(self, *, tensor_contents=None):
+        return f"FakeTensor(..., device='{self._device}', size={tuple(self._shape)}, dtype={self._dtype})"
+
+    def __deepcopy__(self, memo):
+        return FakeTensor(self.fake_mode, meta_of(self))
+
+    def tolist(self):
+        raise DataDependentOutputException("tolist() of a FakeTensor: it has no values")
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if not all(issubclass(t, FakeTensor) for t in types):
+            return NotImplemented
+        return _find_mode(args, kwargs or {}).run(func, args, kwargs or {})
+
+
+def _tensors(args, kwargs):
+    for x in (*args, *kwargs.values()):
+        if isinstance(x, _C.TensorBase):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from (y for y in x if isinstance(y, _C.TensorBase))
+
+
+def _find_mode(args, kwargs):
+    return next(x.fake_mode for x in _tensors(args, kwargs) if isinstance(x, FakeTensor))
+
+
+class FakeTensorMode(TorchDispatchMode):
+    """While on, factories make fake tensors and fake arguments compute shapes.
+
+    ``allow_non_fake_inputs``: real tensors among the arguments are converted instead of refused.
+    """
+
+    def __init__(self, *, allow_non_fake_inputs=False, allow_fallback_kernels=True, shape_env=None, static_shapes=None):
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.shape_env = shape_env
+        self._memo = weakref.WeakKeyDictionary()  # storage identity is kept per real tensor
+        self._storages = weakref.WeakKeyDictionary()
+
+    def from_tensor(self, t, *, static_shapes=None, source=None, symbolic_context=None) -> FakeTensor:
+        """The fake twin of ``t``: one for each tensor; views of one memory stay views of one (fake) storage."""
+        if isinstance(t, FakeTensor):
+            if t.fake_mode is not self:
+                raise AssertionError("Mixing fake modes NYI: this FakeTensor belongs to another mode")
+            return t
+        found = self._memo.get(_Identity.of(t))
+        if found is not None:
+            return found
+        meta = meta_of(t)
+        if meta.device == META:
+            pass
+        storage = self._storages.get(t._storage)
+        out = FakeTensor(self, meta, storage)
+        if storage is None:
+            self._storages[t._storage] = out._storage
+        if t._requires_grad:
+            out.requires_grad_(True)
+        self._memo[_Identity.of(t)] = out
+        return out
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if not all(issubclass(t, FakeTensor) for t in types):
+            return NotImplemented
+        return self.run(func, args, kwargs)
+
+    def run(self, func, args, kwargs):
+        """Shapes of ``func``, as fake tensors."""
+        values = func.full(*args, **kwargs)
+        values = [self._fakify(func, x) for x in values]
+        if func.kind == "inplace" or (func._schema.is_mutable and func.kind != "out"):
+            functional = getattr(func.definition, "functional", None)
+            if functional is not None:
+                meta = functional.facet("meta")(*values)
+                if tuple(meta.shape) != tuple(values[0]._shape):
+                    raise RuntimeError(f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}")
+            values[0]._bump_version()
+            return values[0]
+        if func.kind == "out":
+            outs = [v for a, v in zip(func._schema.arguments, values) if a.is_out]
+            return outs[0] if len(outs) == 1 else tuple(outs)
+        if func.name() == "aten::_local_scalar_dense":
+            raise DataDependentOutputException(f"{func}: the value of a FakeTensor is needed, and it has none")
+        try:
+            metas = func.facet("meta")(*values)
+        except MissingFacet:
+            raise NotImplementedError(f"{func} has no meta (fake) rule: register one with register_fake") from None
+        storage = values[0]._storage if func._schema.is_view and isinstance(values[0], _C.TensorBase) else None
+        return self._wrap(metas, storage)
+
+    def _fakify(self, func, x):
+        if isinstance(x, _C.TensorBase) and not isinstance(x, FakeTensor):
+            if not self.allow_non_fake_inputs and x._ndim and not isinstance(x, FakeTensor) and x._device == CPU:
+                raise AssertionError(f"Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+                                     f"'allow_non_fake_inputs'. Found in {func}")
+            return self.from_tensor(x)
+        if isinstance(x, (list, tuple)) and any(isinstance(y, _C.TensorBase) for y in x):
+            return [self._fakify(func, y) for y in x]
+        return x
+
+    def _wrap(self, metas, storage):
+        if isinstance(metas, TensorMeta):
+            return FakeTensor(self, metas, storage)
+        if isinstance(metas, (list, tuple)):
+            return type(metas)(self._wrap(m, storage) for m in metas)
+        return metas
+
+
+class _Identity:
+    """Weakly keyed by object identity: tensors compare elementwise, so they can't be dictionary keys by value."""
+
+    @staticmethod
+    def of(t):
+        key = t.__dict__.get("_fake_key")
+        if key is None:
+            key = t.__dict__["_fake_key"] = _Key()
+        return key
+
+
+class _Key:
+    __slots__ = ("__weakref__",)

@@ -1,0 +1,188 @@
+"""The shape rule of each kind: TensorMeta of the result from arguments with or without data. Plain arithmetic, nothing is dispatched
+(except explicit composites without a rule of their own, which run on tensors without data)."""
+
+from __future__ import annotations
+
+from .. import _C
+
+from ..base.device import CPU
+from ..base.shapes import broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dims
+from ..core import contractions, keys
+from ..core.definition import TensorMeta
+from ..core.dispatch import excluding
+from ..core.indexing import describe
+from ..core.operator import FACETS, OpOverload
+from ..core.promotion import compute_dtype, operand_indices, result_dtype
+from ..core.reductions import arguments
+from ..core.tensor import meta_tensor
+from ..core.viewmap import Strided
+
+RULES = {}
+
+
+def rule(kind):
+    def wrap(build):
+        RULES[kind] = build
+        return build
+
+    return wrap
+
+
+FACETS["meta"] = lambda op: RULES[op.kind](op) if op.kind in RULES else None
+
+
+def strides_of(t):
+    return t._strides if isinstance(t, _C.TensorBase) else t.strides
+
+
+def is_tensor(x) -> bool:
+    return isinstance(x, (_C.TensorBase, TensorMeta))
+
+
+def common_device(tensors):
+    """Device of an operation. RuntimeError when tensors with dimensions are on different ones."""
+    found = CPU
+    for t in tensors:
+        if len(t.shape) or found == CPU:
+            if found != CPU and t.device != found and t.device != CPU:
+                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!")
+            if t.device != CPU:
+                found = t.device
+    return found
+
+
+def dense(shape, dtype, device) -> TensorMeta:
+    shape = tuple(shape)
+    return TensorMeta(shape, contiguous_strides(shape), dtype, device)
+
+
+@rule("pointwise")
+def pointwise(op: OpOverload):
+    tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
+    operand_indices(op)
+
+    def run(*args):
+        tensors = [args[i] for i in tensor_at if is_tensor(args[i])]
+        compute = compute_dtype(op, args)
+        shape = broadcast_shapes(*[t.shape for t in tensors])
+        strides = elementwise_strides(shape, [(t.shape, strides_of(t)) for t in tensors])
+        return TensorMeta(tuple(shape), strides, result_dtype(op, args, compute), common_device(tensors))
+
+    return run
+
+
+@rule("reduction")
+def reduction(op: OpOverload):
+    spec = arguments(op)
+
+    def run(*args):
+        r = spec(args)
+        shape = r.input.shape
+        axes = normalize_dims(r.dims, len(shape))
+        if r.keepdim:
+            out = [1 if i in axes else n for i, n in enumerate(shape)]
+        else:
+            out = [n for i, n in enumerate(shape) if i not in axes]
+        return dense(out, r.out, r.input.device)
+
+    return run
+
+
+@rule("view")
+def view(op: OpOverload):
+    map = op.definition.map
+
+    def run(x, *rest):
+        v = map(Strided(x.shape, strides_of(x), 0), *rest)
+        base = x._offset if isinstance(x, _C.TensorBase) else x.offset
+        one = lambda w: TensorMeta(w.shape, w.strides, x.dtype, x.device, base + w.offset)  # noqa: E731
+        return one(v) if isinstance(v, Strided) else [one(w) for w in v]
+
+    return run
+
+
+@rule("index")
+def index(op: OpOverload):
+    d = op.definition
+    names = [a.name for a in op._schema.arguments]
+    source_at = names.index(d.source)
+    base_at = names.index(d.base) if d.base is not None else None
+
+    def run(*args):
+        source = args[source_at]
+        shape, _ = d.coords(describe(args), *args)
+        if d.mode == "write":
+            target = args[base_at] if base_at is not None else source
+            shape = target.shape if base_at is not None else tuple(d.shape_of(*args))
+            return dense(shape, target.dtype, target.device)
+        return dense(shape, source.dtype, source.device)
+
+    return run
+
+
+@rule("contraction")
+def contraction(op: OpOverload):
+    output = op.definition.letters.partition("->")[2]
+
+    def run(*tensors):
+        sizes = contractions.check(op, tensors)
+        return dense([sizes[c] for c in output], tensors[0].dtype, common_device(tensors))
+
+    return run
+
+
+def _device_argument(op, args):
+    for a, x in zip(op._schema.arguments, args):
+        if a.type == "Device" and x is not None:
+            return x
+    tensors = [x for x in args if is_tensor(x)]
+    return tensors[0].device if tensors else CPU
+
+
+@rule("factory")
+@rule("random")
+def factory(op: OpOverload):
+    d = op.definition
+    return lambda *args: dense(d.shape(*args), d.dtype(*args), _device_argument(op, args))
+
+
+@rule("extern")
+def extern(op: OpOverload):
+    return op.definition.meta
+
+
+@rule("composite")
+def composite(op: OpOverload):
+    d = op.definition
+    if d.meta is not None:
+        return d.meta
+
+    def run(*args):
+        def lower(x):
+            if isinstance(x, TensorMeta):
+                return meta_tensor(x)
+            if isinstance(x, _C.TensorBase):
+                return meta_tensor(meta_of(x))
+            return [lower(y) for y in x] if isinstance(x, (list, tuple)) and any(map(is_tensor, x)) else x
+
+        device = common_device([x for x in args if is_tensor(x)])
+        with excluding(keys.PYTHON | keys.FUNCTIONALIZE | keys.AUTOGRAD | keys.TRANSFORM):
+            return _raise_metas(d.fn(*map(lower, args)), device)
+
+    return run
+
+
+def _raise_metas(x, device):
+    if isinstance(x, _C.TensorBase):
+        return TensorMeta(tuple(x._shape), x._strides, x._dtype, device, x._offset)
+    if isinstance(x, (list, tuple)):
+        return type(x)(_raise_metas(y, device) for y in x)
+    return x
+
+
+def meta_of(t) -> TensorMeta:
+    """TensorMeta of any tensor."""
+    return TensorMeta(tuple(t._shape), t._strides, t._dtype, t._device, t._offset)
+
+
+__all__ = ["RULES", "common_device", "dense", "meta_of"]

@@ -1,0 +1,186 @@
+"""Arithmetic on elements: add, mul, div, pow, clamp, lerp, addcmul ..."""
+
+from __future__ import annotations
+
+from ..core.declare import composite, pointwise
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+@pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+def add(s, self, other, alpha):
+    return s.add(self, other if alpha == 1 else s.mul(other, alpha))
+
+
+@pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+def sub(s, self, other, alpha):
+    return s.sub(self, other if alpha == 1 else s.mul(other, alpha))
+
+
+@pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=False)
+def rsub(s, self, other, alpha):
+    return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
+
+
+@pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", operands=("self", "other"), inplace=False)
+def rsub_scalar(s, self, other, alpha):
+    return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
+
+
+@pointwise("mul.Tensor(Tensor self, Tensor other) -> Tensor")
+def mul(s, self, other):
+    return s.mul(self, other)
+
+
+@pointwise("div.Tensor(Tensor self, Tensor other) -> Tensor", promote="float")
+def div(s, self, other):
+    return s.div(self, other)
+
+
+@pointwise("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+def div_mode(s, self, other, rounding_mode):
+    if rounding_mode == "floor":
+        return s.floordiv(self, other)
+    if rounding_mode == "trunc":
+        return s.trunc(s.div(self, other))
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+
+
+@pointwise("floor_divide(Tensor self, Tensor other) -> Tensor")
+def floor_divide(s, self, other):
+    return s.floordiv(self, other)
+
+
+@pointwise("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+def remainder(s, self, other):
+    return s.remainder(self, other)
+
+
+@pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+def fmod(s, self, other):
+    return s.fmod(self, other)
+
+
+def _power(s, self, exponent):
+    """Whole powers that are cheaper as products keep PyTorch's rounding: x**2 is x*x there too."""
+    if exponent == 2:
+        return s.mul(self, self)
+    if exponent == 3:
+        return s.mul(s.mul(self, self), self)
+    if exponent == 0.5:
+        return s.sqrt(self)
+    if exponent == 1:
+        return self
+    return s.pow(self, exponent)
+
+
+@pointwise("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", operands=("self", "exponent"))
+def pow_scalar(s, self, exponent):
+    return _power(s, self, exponent)
+
+
+pow_scalar.derivative(self=lambda ct, self, exponent: ct * 0 if exponent == 0 else ct * (exponent * aten.pow.Tensor_Scalar(self, exponent - 1)))
+
+
+@pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+def pow_tensor(s, self, exponent):
+    return s.pow(self, exponent)
+
+
+@pointwise("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", operands=("self", "exponent"), variants="function", inplace=False)
+def pow_base(s, self, exponent):
+    return s.pow(self, exponent)
+
+
+@pointwise("neg(Tensor self) -> Tensor")
+def neg(s, self):
+    return s.neg(self)
+
+
+@pointwise("abs(Tensor self) -> Tensor")
+def abs_(s, self):
+    return s.abs(self)
+
+
+@pointwise("sign(Tensor self) -> Tensor")
+def sign(s, self):
+    return s.sign(self)
+
+
+@pointwise("maximum(Tensor self, Tensor other) -> Tensor", inplace=False)
+def maximum(s, self, other):
+    return s.maximum(self, other)
+
+
+@pointwise("minimum(Tensor self, Tensor other) -> Tensor", inplace=False)
+def minimum(s, self, other):
+    return s.minimum(self, other)
+
+
+@pointwise("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", operands=("self", "min", "max"))
+def clamp(s, self, min, max):
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    out = self if min is None else s.maximum(self, min)
+    return out if max is None else s.minimum(out, max)
+
+
+def _clamp_vjp(ct, self, min, max):
+    inside = None
+    for bound, compare in ((min, aten.ge.Scalar), (max, aten.le.Scalar)):
+        if bound is not None:
+            m = compare(self, bound)
+            inside = m if inside is None else aten.logical_and.default(inside, m)
+    return aten.where.ScalarOther(inside, ct, 0)
+
+
+clamp.derivative(self=_clamp_vjp)
+
+
+@pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", operands=("self", "min"))
+def clamp_min(s, self, min):
+    return s.maximum(self, min)
+
+
+@pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", operands=("self", "max"))
+def clamp_max(s, self, max):
+    return s.minimum(self, max)
+
+
+clamp_min.derivative(self=lambda ct, self, min: aten.where.ScalarOther(aten.ge.Scalar(self, min), ct, 0))
+clamp_max.derivative(self=lambda ct, self, max: aten.where.ScalarOther(aten.le.Scalar(self, max), ct, 0))
+
+
+@pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+def addcmul(s, self, tensor1, tensor2, value):
+    return s.add(self, s.mul(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
+
+
+@pointwise("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="float")
+def addcdiv(s, self, tensor1, tensor2, value):
+    return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
+
+
+@pointwise("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", operands=("self", "end"))
+def lerp(s, self, end, weight):
+    """From the nearer end, so that weight 0 and 1 give the ends exactly."""
+    if weight < 0.5:
+        return s.add(self, s.mul(s.sub(end, self), weight))
+    return s.sub(end, s.mul(s.sub(end, self), 1 - weight))
+
+
+@pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
+def lerp_tensor(s, self, end, weight):
+    d = s.sub(end, self)
+    return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))
+
+
+@composite("true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
+def true_divide(self, other):
+    return aten.div.Tensor(self, other)
+
+
+@composite("square(Tensor self) -> Tensor")
+def square(self):
+    return aten.pow.Tensor_Scalar(self, 2)

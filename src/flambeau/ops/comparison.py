@@ -1,0 +1,121 @@
+"""Comparison, logic, bits and selection."""
+
+from __future__ import annotations
+
+from ..base import dtypes
+from ..core.declare import composite, explicit, pointwise
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+def _comparison(name):
+    def body(s, self, other):
+        return getattr(s, name)(self, other)
+
+    scalar = pointwise(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", operands=("self", "other"), out=dtypes.bool_)(body)
+    tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_)(body)
+    return scalar, tensor
+
+
+eq, ne, lt, le, gt, ge = map(_comparison, ["eq", "ne", "lt", "le", "gt", "ge"])
+
+
+def _logic(name):
+    def body(s, self, other):
+        return getattr(s, name)(s.ne(self, 0), s.ne(other, 0))
+
+    return pointwise(f"{name}(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_)(body)
+
+
+logical_and, logical_or, logical_xor = map(_logic, ["logical_and", "logical_or", "logical_xor"])
+
+
+@pointwise("logical_not(Tensor self) -> Tensor", out=dtypes.bool_)
+def logical_not(s, self):
+    return s.eq(self, 0)
+
+
+def _bitwise(name):
+    def body(s, self, other):
+        return getattr(s, name)(self, other)
+
+    return pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor")(body)
+
+
+bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ["bitwise_and", "bitwise_or", "bitwise_xor"])
+
+
+@pointwise("bitwise_not(Tensor self) -> Tensor")
+def bitwise_not(s, self):
+    return s.bitwise_not(self)
+
+
+@pointwise("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", operands=("self", "other"), variants="", inplace=False)
+def where(s, condition, self, other):
+    return s.where(condition, self, other)
+
+
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", variants="")
+def where_scalar_other(condition, self, other):
+    return aten.where.self(condition, self, _scalar_like(self, other))
+
+
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", variants="")
+def where_scalar_self(condition, self, other):
+    return aten.where.self(condition, _scalar_like(other, self), other)
+
+
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", variants="")
+def where_scalars(condition, self, other):
+    dtype = dtypes.result_type(self, other)
+    return aten.where.self(condition, aten.scalar_tensor.default(self, dtype=dtype), aten.scalar_tensor.default(other, dtype=dtype))
+
+
+def _scalar_like(tensor, value):
+    """The number as a zero-dimensional tensor that takes part in promotion like a number."""
+    dtype = dtypes.result_type(tensor, value)
+    return aten.scalar_tensor.default(value, dtype=dtype, device=tensor.device)
+
+
+@composite("where(Tensor condition) -> Tensor[]", variants="")
+def where_nonzero(condition):
+    return aten.nonzero_numpy.default(condition)
+
+
+@pointwise("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", operands=("self",))
+def masked_fill(s, self, mask, value):
+    return s.where(mask, value, self)
+
+
+masked_fill.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0))
+
+
+@composite("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
+def masked_fill_tensor(self, mask, value):
+    return aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self)
+
+
+def _equal_meta(self, other):
+    raise RuntimeError("torch.equal needs the values of its arguments")
+
+
+@explicit("equal(Tensor self, Tensor other) -> bool", variants="function method", has_out=False, meta=_equal_meta)
+def equal(self, other):
+    if tuple(self.shape) != tuple(other.shape):
+        return False
+    return bool(aten.all.default(aten.eq.Tensor(self, other)).item())
+
+
+@pointwise("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", out=dtypes.bool_,
+           inplace=False, has_out=False)
+def isclose(s, self, other, rtol, atol, equal_nan):
+    close = s.le(s.abs(s.sub(self, other)), s.add(atol, s.mul(s.abs(other), rtol)))
+    finite = s.lt(s.abs(other), float("inf"))
+    same = s.logical_or(s.eq(self, other), s.logical_and(close, finite))
+    return s.logical_or(same, s.logical_and(s.isnan(self), s.isnan(other))) if equal_nan else same
+
+
+@composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
+def allclose(self, other, rtol, atol, equal_nan):
+    return bool(aten.all.default(aten.isclose.default(self, other, rtol, atol, equal_nan)).item())

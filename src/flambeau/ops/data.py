@@ -1,0 +1,213 @@
+"""Copies, conversions, concatenation, and what moves data without computing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.dtypes import from_numpy, promote_types
+from ..base.errors import DataDependentOutputException
+from ..base.shapes import broadcast_shapes, contiguous_strides
+from ..core.declare import composite, explicit, extern, pointwise
+from ..core.definition import TensorMeta
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+@pointwise("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", promote="keep", inplace=False)
+def clone(s, self, memory_format):
+    return self
+
+
+clone.derivative(self=lambda ct: ct)
+
+
+def _copy_dtype(args):
+    return args[1] or args[0].dtype
+
+
+@pointwise("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+           "MemoryFormat? memory_format=None) -> Tensor", promote="keep", out=_copy_dtype, variants="", inplace=False)
+def _to_copy(s, self, dtype, *_):
+    return self if dtype is None else s.cast(self, dtype)
+
+
+_to_copy.derivative(self=lambda ct, self: aten._to_copy.default(ct, dtype=self.dtype))
+
+
+@pointwise("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", promote="keep", operands=("self",), out=lambda args: args[0].dtype,
+           variants="method")
+def copy(s, self, src, non_blocking):
+    """``copy_`` is its in-place form: src broadcast to self and converted to its dtype."""
+    return src
+
+
+copy.derivative(self=lambda ct: aten.zeros_like.default(ct), src=lambda ct, src: aten._to_copy.default(aten.sum_to_size.default(ct, list(src.shape)), dtype=src.dtype))
+
+
+@pointwise("fill.Scalar(Tensor self, Scalar value) -> Tensor", promote="keep", operands=("self",))
+def fill(s, self, value):
+    return s.where(True, value, self)
+
+
+fill.derivative(self=lambda ct: aten.zeros_like.default(ct))
+
+
+@composite("zero(Tensor self) -> Tensor", variants="method", inplace=True)
+def zero(self):
+    return aten.zeros_like.default(self)
+
+
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", variants="method")
+def contiguous(self, memory_format):
+    return self if self.is_contiguous() else aten.clone.default(self, memory_format="contiguous_format")
+
+
+def _cat_meta(tensors, dim):
+    if not tensors:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+
+    real = [t for t in tensors if tuple(t.shape) != (0,)] or list(tensors)
+    first = real[0]
+    ndim = len(first.shape)
+    if ndim == 0:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    d = dim % ndim
+    for k, t in enumerate(real):
+        if len(t.shape) != ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {ndim} and {len(t.shape)}")
+        for e in range(ndim):
+            if e != d and t.shape[e] != first.shape[e]:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[e]} but got size {t.shape[e]} for tensor "
+                                   f"number {k} in the list.")
+    shape = tuple(sum(t.shape[d] for t in real) if e == d else n for e, n in enumerate(first.shape))
+    dtype = first.dtype
+    for t in tensors:
+        dtype = promote_types(dtype, t.dtype)
+    return TensorMeta(shape, contiguous_strides(shape), dtype, first.device)
+
+
+def _cat_like(arrays):
+    class Like:  # shape and dtype of an ndarray as the shape rule wants them
+        def __init__(self, a):
+
+            self.shape, self.dtype, self.device = a.shape, from_numpy(a.dtype), None
+
+    return [Like(a) for a in arrays]
+
+
+@extern("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True)
+def cat(arrays, dim):
+    meta = _cat_meta(_cat_like(arrays), dim)
+    return np.concatenate([a for a in arrays if a.shape != (0,)] or arrays, axis=dim).astype(meta.dtype.np, copy=False)
+
+
+def _cat_vjp(ct, tensors, dim):
+    out, at = [], 0
+    d = dim % ct.ndim
+    for t in tensors:
+        n = t.shape[d] if t.ndim == ct.ndim else 0
+        out.append(aten.slice.Tensor(ct, d, at, at + n) if n or t.ndim == ct.ndim else aten.new_zeros.default(ct, list(t.shape)))
+        at += n
+    return out
+
+
+cat.derivative(tensors=_cat_vjp)
+
+
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function")
+def stack(tensors, dim):
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    shape = tensors[0].shape
+    for k, t in enumerate(tensors):
+        if t.shape != shape:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}")
+    d = dim % (len(shape) + 1)
+    return aten.cat.default([aten.unsqueeze.default(t, d) for t in tensors], d)
+
+
+def _no_value(self):
+
+    raise DataDependentOutputException("item(): the value of a tensor without data is needed")
+
+
+@explicit("_local_scalar_dense(Tensor self) -> Scalar", meta=_no_value, eager=lambda a: a.item() if a.dtype.kind != "V" else float(a), has_out=False)
+def _local_scalar_dense(self):
+    return _no_value(self)
+
+
+@composite("repeat(Tensor self, SymInt[] repeats) -> Tensor", variants="method")
+def repeat(self, repeats):
+    pad = len(repeats) - self.ndim
+    if pad < 0:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = [1] * pad + list(self.shape)
+    x = aten.reshape.default(self, [m for n in shape for m in (1, n)])
+    x = aten.expand.default(x, [m for r, n in zip(repeats, shape) for m in (r, n)])
+    return aten.reshape.default(aten.clone.default(x, memory_format="contiguous_format"), [r * n for r, n in zip(repeats, shape)])
+
+
+@explicit("lift_fresh(Tensor(a) self) -> Tensor(a)", meta=lambda self: TensorMeta(tuple(self.shape), self.stride(), self.dtype, self.device), has_out=False)
+def lift_fresh(self):
+    """Marks a tensor that came from Python data, so that modes see it come into being."""
+    return self
+
+
+lift_fresh.derivative(self=lambda ct: ct)
+
+
+def _index_shape(self, indices):
+    """(shape of the result, dtype) of advanced indexing; masks need values."""
+    dims, shapes, positions = [], [], []
+    d = 0
+    for t in indices:
+        if t is None:
+            d += 1
+            continue
+        if t.dtype.name in ("bool", "uint8"):
+
+            raise DataDependentOutputException("index: the size of a result selected by a mask depends on the mask's values")
+        positions.append(d)
+        shapes.append(tuple(t.shape))
+        dims.append(d)
+        d += 1
+    out = broadcast_shapes(*shapes)
+    rest = [n for e, n in enumerate(self.shape) if e not in positions]
+    if positions == list(range(positions[0], positions[-1] + 1)):
+        at = positions[0]
+        return (*self.shape[:at], *out, *self.shape[positions[-1] + 1:])
+    return (*out, *rest)
+
+
+def _index_meta(self, indices):
+    shape = _index_shape(self, indices)
+    return TensorMeta(shape, contiguous_strides(shape), self.dtype, self.device)
+
+
+def _key(arrays):
+    return tuple(slice(None) if a is None else a.astype(bool) if a.dtype == np.uint8 else a for a in arrays)
+
+
+@extern("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", meta=_index_meta, variants="")
+def index_tensor(self, indices):
+    return np.ascontiguousarray(self[_key(indices)])
+
+
+index_tensor.derivative(self=lambda ct, self, indices: aten.index_put.default(aten.new_zeros.default(ct, list(self.shape)), indices, ct, True))
+
+
+@extern("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        meta=lambda self, indices, values, accumulate: TensorMeta(tuple(self.shape), contiguous_strides(tuple(self.shape)), self.dtype, self.device),
+        variants="function method", inplace=True)
+def index_put(self, indices, values, accumulate):
+    out = self.copy()
+    if accumulate:
+        np.add.at(out, _key(indices), values)
+    else:
+        out[_key(indices)] = values
+    return out
+
+
+index_put.derivative(self=lambda ct, indices, values, accumulate: ct if accumulate else aten.index_put.default(
+    ct, indices, aten.zeros_like.default(values)), values=lambda ct, indices: aten.index.Tensor(ct, indices))

@@ -1,0 +1,143 @@
+"""Gather, scatter and embedding."""
+
+from __future__ import annotations
+
+from ..core.declare import composite, explicit, index
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+def _need_index(name, t, *, dtypes=("int64", "int32")):
+    if t.dtype.name not in dtypes:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {t.dtype}")
+
+
+@index("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", mode="read",
+       source="weight", variants="function")
+def embedding(ix, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if len(weight.shape) != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if indices.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {indices.dtype} instead "
+                           "(while checking arguments for embedding)")
+    n = len(indices.shape)
+    return (*indices.shape, weight.shape[1]), lambda i, load, h: (load("indices", *i[:n]), i[n])
+
+
+embedding.derivative(weight=lambda ct, weight, indices, padding_idx, scale_grad_by_freq: aten.embedding_dense_backward.default(
+    ct, indices, weight.shape[0], padding_idx, scale_grad_by_freq))
+
+
+@index("_embedding_scatter(Tensor grad_output, Tensor indices, SymInt num_weights) -> Tensor", mode="write", source="grad_output", combine="add",
+       shape_of=lambda grad_output, indices, num_weights: (num_weights, grad_output.shape[-1]), variants="")
+def _embedding_scatter(ix, grad_output, indices, num_weights):
+    n = len(indices.shape)
+    return tuple(grad_output.shape), lambda i, load, h: (load("indices", *i[:n]), i[n])
+
+
+_embedding_scatter.derivative(grad_output=lambda ct, indices: aten.embedding.default(ct, indices))
+
+
+@explicit("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
+def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
+    if scale_grad_by_freq:
+        raise NotImplementedError("embedding: scale_grad_by_freq=True is not built yet")
+    if padding_idx >= 0:
+        grad_output = aten.masked_fill.Scalar(grad_output, aten.unsqueeze.default(aten.eq.Scalar(indices, padding_idx), -1), 0)
+    return aten._embedding_scatter.default(grad_output, indices, num_weights)
+
+
+embedding_dense_backward.derivative(grad_output=lambda ct, indices, padding_idx: aten.embedding.default(ct, indices, padding_idx))
+
+
+@index("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", mode="read", source="self", has_out=True)
+def gather(ix, self, dim, index, sparse_grad):
+    _need_index("gather", index, dtypes=("int64",))
+    ndim = max(len(self.shape), 1)
+    d = dim % ndim
+    if len(index.shape) != len(self.shape) and len(self.shape) and len(index.shape):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for e, (n, m) in enumerate(zip(index.shape, self.shape)):
+        if e != d and n > m:
+            raise RuntimeError(f"Size does not match at dimension {e} expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
+                               f"apart from dimension {d}")
+    return tuple(index.shape), lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(self.shape)))
+
+
+gather.derivative(self=lambda ct, self, dim, index: aten.scatter_add.default(aten.new_zeros.default(ct, list(self.shape)), dim, index, ct))
+
+
+def _scatter_coords(ix, self, dim, index, src):
+    _need_index("scatter", index, dtypes=("int64",))
+    d = dim % max(len(self.shape), 1)
+    return tuple(index.shape), lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(self.shape)))
+
+
+scatter_src = index("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", inplace=True,
+                    has_out=True)(_scatter_coords)
+scatter_src.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0),
+                       src=lambda ct, dim, index: aten.gather.default(ct, dim, index))
+scatter_value = index("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", mode="write", source="value", base="self", inplace=True,
+                      has_out=True)(_scatter_coords)
+scatter_value.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0))
+scatter_add = index("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", combine="add",
+                    inplace=True, has_out=True)(_scatter_coords)
+scatter_add.derivative(self=lambda ct: ct, src=lambda ct, dim, index: aten.gather.default(ct, dim, index))
+
+
+@index("index_select(Tensor self, int dim, Tensor index) -> Tensor", mode="read", source="self", has_out=True)
+def index_select(ix, self, dim, index):
+    _need_index("index_select", index)
+    if len(index.shape) > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    d = dim % max(len(self.shape), 1)
+    shape = tuple(index.shape[0] if e == d else n for e, n in enumerate(self.shape))
+    return shape, lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(shape)))
+
+
+index_select.derivative(self=lambda ct, self, dim, index: aten.index_add.default(aten.new_zeros.default(ct, list(self.shape)), dim, index, ct))
+
+
+@index("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", mode="write", source="source", base="self",
+       combine="add", inplace=True, has_out=True)
+def index_add(ix, self, dim, index, source, alpha):
+    if alpha != 1:
+        raise NotImplementedError("index_add: alpha other than 1 is not built yet; scale the source first")
+    d = dim % max(len(self.shape), 1)
+    return tuple(source.shape), lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(source.shape)))
+
+
+index_add.derivative(self=lambda ct: ct, source=lambda ct, dim, index: aten.index_select.default(ct, dim, index))
+
+
+# Slices written into zeros: the derivatives of select and slice.
+
+
+@index("slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor", mode="write",
+       source="grad_output", shape_of=lambda g, sizes, *o: sizes, variants="")
+def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
+    n = input_sizes[dim]
+    begin = min(max(start + n if start < 0 else start, 0), n)
+    d = dim % len(input_sizes)
+    return tuple(grad_output.shape), lambda i, load, h: tuple(h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i)))
+
+
+slice_backward.derivative(grad_output=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step))
+
+
+@explicit("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
+def select_backward(grad_output, input_sizes, dim, index):
+    d = dim % len(input_sizes)
+    index = index % input_sizes[d]
+    return aten.slice_backward.default(aten.unsqueeze.default(grad_output, d), input_sizes, d, index, index + 1, 1)
+
+
+select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct, dim, index))
+
+
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+def take_along_dim(self, indices, dim):
+    if dim is None:
+        return aten.gather.default(aten.reshape.default(self, [-1]), 0, aten.reshape.default(indices, [-1]))
+    return aten.gather.default(self, dim, indices)

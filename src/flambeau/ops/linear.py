@@ -1,0 +1,118 @@
+"""Matrix products and what is made of them."""
+
+from __future__ import annotations
+
+import math
+
+from ..base.shapes import broadcast_shapes
+from ..core.declare import composite, contraction, explicit
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", "mk,kn->mn")
+bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn")
+mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m")
+dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->")
+
+mm.derivative(self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)), mat2=lambda ct, self: aten.mm.default(aten.t.default(self), ct))
+bmm.derivative(self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),
+               mat2=lambda ct, self: aten.bmm.default(aten.transpose.int(self, 1, 2), ct))
+mv.derivative(self=lambda ct, vec: aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)),
+              vec=lambda ct, self: aten.mv.default(aten.t.default(self), ct))
+dot.derivative(self=lambda ct, tensor: aten.mul.Tensor(tensor, ct), tensor=lambda ct, self: aten.mul.Tensor(self, ct))
+
+
+def _scaled(t, by):
+    return t if by == 1 else aten.mul.Tensor(t, by)
+
+
+def _biased(product, bias, beta, alpha):
+    out = _scaled(product, alpha)
+    return out if beta == 0 else aten.add.Tensor(_scaled(bias, beta), out)
+
+
+@explicit("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+def addmm(self, mat1, mat2, beta, alpha):
+    return _biased(aten.mm.default(mat1, mat2), self, beta, alpha)
+
+
+addmm.derivative(self=lambda ct, beta: _scaled(ct, beta),
+                 mat1=lambda ct, mat2, alpha: _scaled(aten.mm.default(ct, aten.t.default(mat2)), alpha),
+                 mat2=lambda ct, mat1, alpha: _scaled(aten.mm.default(aten.t.default(mat1), ct), alpha))
+
+
+@explicit("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+def addmv(self, mat, vec, beta, alpha):
+    return _biased(aten.mv.default(mat, vec), self, beta, alpha)
+
+
+addmv.derivative(self=lambda ct, beta: _scaled(ct, beta),
+                 mat=lambda ct, vec, alpha: _scaled(aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)), alpha),
+                 vec=lambda ct, mat, alpha: _scaled(aten.mv.default(aten.t.default(mat), ct), alpha))
+
+
+@explicit("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+def baddbmm(self, batch1, batch2, beta, alpha):
+    return _biased(aten.bmm.default(batch1, batch2), self, beta, alpha)
+
+
+baddbmm.derivative(self=lambda ct, beta: _scaled(ct, beta),
+                   batch1=lambda ct, batch2, alpha: _scaled(aten.bmm.default(ct, aten.transpose.int(batch2, 1, 2)), alpha),
+                   batch2=lambda ct, batch1, alpha: _scaled(aten.bmm.default(aten.transpose.int(batch1, 1, 2), ct), alpha))
+
+
+@composite("matmul(Tensor self, Tensor other) -> Tensor")
+def matmul(self, other):
+    """Vectors, matrices and batches by the rules of the @ operator; batches are broadcast and multiplied by one bmm."""
+    a, b = self.ndim, other.ndim
+    if a == 0 or b == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
+    if a == 1 and b == 1:
+        return aten.dot.default(self, other)
+    if a == 2 and b == 1:
+        return aten.mv.default(self, other)
+    if a == 1 and b == 2:
+        return aten.squeeze.dim(aten.mm.default(aten.unsqueeze.default(self, 0), other), 0)
+    if a == 2 and b == 2:
+        return aten.mm.default(self, other)
+    if a >= 3 and b <= 2:
+        # The batch folds into the rows: one matrix product.
+        rows = aten.reshape.default(self, [-1, self.shape[-1]])
+        if b == 1:
+            return aten.reshape.default(aten.mv.default(rows, other), list(self.shape[:-1]))
+        return aten.reshape.default(aten.mm.default(rows, other), [*self.shape[:-1], other.shape[-1]])
+    left = aten.unsqueeze.default(self, 0) if a == 1 else self
+    right = aten.unsqueeze.default(other, -1) if b == 1 else other
+    batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    n = math.prod(batch)
+    (m, k), (k2, p) = left.shape[-2:], right.shape[-2:]
+    if k != k2:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {k}] but got: [{n}, {k2}].")
+    left = aten.reshape.default(aten.expand.default(left, [*batch, m, k]), [n, m, k])
+    right = aten.reshape.default(aten.expand.default(right, [*batch, k, p]), [n, k, p])
+    out = aten.view.default(aten.bmm.default(left, right), [*batch, m, p])
+    if a == 1:
+        out = aten.squeeze.dim(out, -2)
+    return aten.squeeze.dim(out, -1) if b == 1 else out
+
+
+@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", variants="nn")
+def linear(input, weight, bias):
+    if input.shape[-1:] != weight.shape[-1:] and input.ndim:
+        rows = math.prod(input.shape[:-1])
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and {'x'.join(map(str, reversed(weight.shape)))})")
+    if bias is None or weight.ndim == 1:
+        out = aten.matmul.default(input, aten.t.default(weight))
+        return out if bias is None else aten.add.Tensor(out, bias)
+    if input.ndim == 2:
+        return aten.addmm.default(bias, input, aten.t.default(weight))
+    if input.ndim == 1:
+        return aten.add.Tensor(aten.mv.default(weight, input), bias)
+    rows = aten.reshape.default(input, [-1, input.shape[-1]])
+    return aten.view.default(aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]])
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+def outer(self, vec2):
+    return aten.mul.Tensor(aten.unsqueeze.default(self, 1), vec2)

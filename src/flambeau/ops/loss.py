@@ -1,0 +1,99 @@
+"""Losses. ``reduction``: 0 none, 1 mean, 2 sum."""
+
+from __future__ import annotations
+
+from ..core.declare import composite, explicit
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+def _reduced(loss, reduction):
+    return loss if reduction == 0 else aten.mean.default(loss) if reduction == 1 else aten.sum.default(loss)
+
+
+def _weights(self, target, weight, ignore_index):
+    """(target with ignored positions made valid, weight of each position)."""
+    ignored = aten.eq.Scalar(target, ignore_index)
+    safe = aten.masked_fill.Scalar(target, ignored, 0)
+    if weight is None:
+        each = aten._to_copy.default(aten.logical_not.default(ignored), dtype=self.dtype)
+    else:
+        each = aten.masked_fill.Scalar(aten.index_select.default(weight, 0, aten.reshape.default(safe, [-1])), aten.reshape.default(ignored, [-1]), 0)
+    return safe, each
+
+
+@explicit("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+def nll_loss_forward(self, target, weight, reduction, ignore_index):
+    safe, each = _weights(self, target, weight, ignore_index)
+    at = self.ndim - 1
+    picked = aten.squeeze.dim(aten.gather.default(self, at, aten.unsqueeze.default(safe, at)), at)
+    loss = aten.neg.default(aten.mul.Tensor(picked, each))
+    total = aten.sum.default(each)
+    if reduction == 0:
+        return loss, aten.zeros_like.default(total)
+    out = aten.sum.default(loss)
+    return (aten.div.Tensor(out, total) if reduction == 1 else out), total
+
+
+@explicit("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    """Written as a comparison with the class index instead of a scatter, which fuses with what follows."""
+    safe, each = _weights(self, target, weight, ignore_index)
+    at = self.ndim - 1
+    g = aten.div.Tensor(grad_output, total_weight) if reduction == 1 else grad_output
+    classes = aten.arange.default(self.shape[at], device=self.device)
+    hit = aten.eq.Tensor(aten.unsqueeze.default(safe, at), classes)
+    value = aten.unsqueeze.default(aten.neg.default(aten.mul.Tensor(each, g)), at)
+    return aten.where.ScalarOther(hit, aten.expand.default(value, list(self.shape)), 0)
+
+
+nll_loss_forward.derivative(self=lambda ct0, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
+    ct0, self, target, weight, reduction, ignore_index, result1))
+
+
+def _nll_double(ct, self, target, weight, reduction, ignore_index, total_weight):
+    """nll_loss_backward is linear in grad_output: its transpose is the loss of ``ct`` itself."""
+    safe, each = _weights(self, target, weight, ignore_index)
+    at = self.ndim - 1
+    picked = aten.squeeze.dim(aten.gather.default(ct, at, aten.unsqueeze.default(safe, at)), at)
+    out = aten.neg.default(aten.mul.Tensor(picked, each))
+    if reduction == 0:
+        return out
+    total = aten.sum.default(out)
+    return aten.div.Tensor(total, total_weight) if reduction == 1 else total
+
+
+nll_loss_backward.derivative(grad_output=_nll_double)
+
+
+@composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", variants="")
+def nll_loss(self, target, weight, reduction, ignore_index):
+    if self.ndim not in (1, 2):
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if self.shape[:-1] != target.shape:
+        raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
+    return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
+
+
+@composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+           variants="")
+def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
+    if self.ndim not in (1, 2):
+        raise NotImplementedError(f"cross_entropy: inputs of {self.ndim} dimensions are not built yet; move classes last and flatten to (N, C)")
+    if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
+    if target.dtype.is_floating_point or label_smoothing:
+        raise NotImplementedError("cross_entropy: class probabilities as targets and label smoothing are not built yet")
+    return aten.nll_loss.default(aten._log_softmax.default(self, self.ndim - 1, False), target, weight, reduction, ignore_index)
+
+
+@composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
+def mse_loss(self, target, reduction):
+    d = aten.sub.Tensor(self, target)
+    return _reduced(aten.mul.Tensor(d, d), reduction)
+
+
+@composite("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
+def l1_loss(self, target, reduction):
+    return _reduced(aten.abs.default(aten.sub.Tensor(self, target)), reduction)

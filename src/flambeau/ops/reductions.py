@@ -1,0 +1,137 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+import math
+
+from ..base.shapes import normalize_dims
+from ..core.declare import composite, explicit, reduction
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+def _spread(t, self, dim, keepdim):
+    """A reduced tensor with the shape of ``self`` again, as an expanded view."""
+    if not keepdim and dim is not None:
+        for d in sorted(normalize_dims(dim, self.ndim)):
+            t = aten.unsqueeze.default(t, d)
+    return aten.expand.default(t, list(self.shape))
+
+
+def _count(self, dim):
+    return math.prod(self.shape[d] for d in normalize_dims(dim, self.ndim))
+
+
+_divide = lambda s, acc, n, *params: s.div(acc, float(n))  # noqa: E731
+
+sum_all = reduction("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum", dims=None, keepdim=None, dtype="dtype")
+sum_all.derivative(self=lambda ct, self: aten.expand.default(ct, list(self.shape)))
+sum_dim = reduction("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum",
+                    dtype="dtype")
+sum_dim.derivative(self=lambda ct, self, dim, keepdim: _spread(ct, self, dim, keepdim))
+
+mean_all = reduction("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, finalize=_divide, acc="float", dims=None, keepdim=None,
+                     dtype="dtype")
+mean_all.derivative(self=lambda ct, self: aten.div.Tensor(aten.expand.default(ct, list(self.shape)), _count(self, None)))
+mean_dim = reduction("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "add", 0, finalize=_divide,
+                     acc="float", dtype="dtype")
+mean_dim.derivative(self=lambda ct, self, dim, keepdim: aten.div.Tensor(_spread(ct, self, dim, keepdim), _count(self, dim)))
+
+amax = reduction("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "maximum", None)
+amin = reduction("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "minimum", None)
+
+
+def _share(ct, self, result, dim, keepdim):
+    """Elements that equal the extreme share its cotangent."""
+    result, ct = _spread(result, self, dim or None, keepdim), _spread(ct, self, dim or None, keepdim)
+    mask = aten.eq.Tensor(self, result)
+    count = aten.sum.dim_IntList(mask, dim or None, True)
+    return aten.div.Tensor(aten.mul.Tensor(ct, mask), count)
+
+
+amax.derivative(self=_share)
+amin.derivative(self=_share)
+max_all = reduction("max(Tensor self) -> Tensor", "maximum", None, dims=None, keepdim=None)
+min_all = reduction("min(Tensor self) -> Tensor", "minimum", None, dims=None, keepdim=None)
+max_all.derivative(self=lambda ct, self, result: _share(ct, self, result, None, False))
+min_all.derivative(self=lambda ct, self, result: _share(ct, self, result, None, False))
+
+argmax = reduction("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "argmax", None)
+argmin = reduction("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "argmin", None)
+
+prod_all = reduction("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", "mul", 1, acc="sum", dims=None, keepdim=None, dtype="dtype")
+prod_dim = reduction("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "mul", 1, acc="sum", dtype="dtype")
+prod_all.derivative(self=lambda ct, self, result: aten.div.Tensor(aten.mul.Tensor(ct, result), self))
+prod_dim.derivative(self=lambda ct, self, result, dim, keepdim: aten.div.Tensor(_spread(aten.mul.Tensor(ct, result), self, dim, keepdim), self))
+
+any_all = reduction("any(Tensor self) -> Tensor", "logical_or", False, acc="bool", dims=None, keepdim=None)
+any_dim = reduction("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", "logical_or", False, acc="bool")
+all_all = reduction("all(Tensor self) -> Tensor", "logical_and", True, acc="bool", dims=None, keepdim=None)
+all_dim = reduction("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", "logical_and", True, acc="bool")
+
+
+def _at(index, self, dim, keepdim):
+    index = index if keepdim or self.ndim == 0 else aten.unsqueeze.default(index, dim)
+    return index
+
+
+def _extreme(arg):
+    def fn(self, dim, keepdim):
+        index = arg(self, dim, True)
+        values = aten.gather.default(self, dim, index) if self.ndim else aten.clone.default(self)
+        if not keepdim and self.ndim:
+            return aten.squeeze.dim(values, dim), aten.squeeze.dim(index, dim)
+        return values, index
+
+    return fn
+
+
+def _extreme_vjp(ct0, self, result1, dim, keepdim):
+    if self.ndim == 0:
+        return ct0
+    index = _at(result1, self, dim, keepdim)
+    zeros = aten.new_zeros.default(ct0, list(self.shape))
+    return aten.scatter.src(zeros, dim, index, ct0 if keepdim else aten.unsqueeze.default(ct0, dim))
+
+
+max_dim = explicit("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+                   variants="function method")(_extreme(argmax)).derivative(self=_extreme_vjp)
+min_dim = explicit("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+                   variants="function method")(_extreme(argmin)).derivative(self=_extreme_vjp)
+
+
+@composite("max.other(Tensor self, Tensor other) -> Tensor")
+def max_other(self, other):
+    return aten.maximum.default(self, other)
+
+
+@composite("min.other(Tensor self, Tensor other) -> Tensor")
+def min_other(self, other):
+    return aten.minimum.default(self, other)
+
+
+@explicit("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", variants="")
+def var(self, dim, correction, keepdim):
+    """Two passes: mean, then the mean of squared deviations."""
+    n = _count(self, dim) - (1 if correction is None else correction)
+    mean = aten.mean.dim(self, dim, True)
+    deviation = aten.sub.Tensor(self, mean)
+    return aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), float(max(n, 0)))
+
+
+def _var_vjp(ct, self, dim, correction, keepdim):
+    n = _count(self, dim) - (1 if correction is None else correction)
+    centred = aten.sub.Tensor(self, aten.mean.dim(self, dim, True))
+    return aten.mul.Tensor(aten.mul.Tensor(_spread(ct, self, dim, keepdim), 2.0 / n if n else math.nan), centred)
+
+
+var.derivative(self=_var_vjp)
+
+
+@composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+def logsumexp(self, dim, keepdim):
+    top = aten.amax.default(self.detach(), dim, True)
+    top = aten.where.ScalarOther(aten.isfinite.default(top), top, 0)
+    total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), dim, keepdim))
+    return aten.add.Tensor(total, top if keepdim else aten.squeeze.dims(top, list(normalize_dims(dim, self.ndim))))
