@@ -56,6 +56,7 @@ def pointwise(op: OpOverload):
     operands = set(operand_indices(op))
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
     from_array = _C.from_array
+    format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
 
     def run(*args):
         compute = compute_dtype(op, args)
@@ -86,7 +87,10 @@ def pointwise(op: OpOverload):
             shape = broadcast_shapes(*[t._shape for t in tensors])
             if result.shape != shape:
                 result = np.broadcast_to(result, shape)
-            result = laid_out(result, shape, tensors)
+            if format_at is not None and args[format_at] == "contiguous_format":
+                result = np.array(result, order="C")
+            else:
+                result = laid_out(result, shape, tensors)
         elif any(result is t._array or np.may_share_memory(result, t._array) for t in tensors):
             result = result.copy()
         return from_array(result)

@@ -60,12 +60,16 @@ def dense(shape, dtype, device) -> TensorMeta:
 def pointwise(op: OpOverload):
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
     operand_indices(op)
+    format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
 
     def run(*args):
         tensors = [args[i] for i in tensor_at if is_tensor(args[i])]
         compute = compute_dtype(op, args)
         shape = broadcast_shapes(*[t.shape for t in tensors])
-        strides = elementwise_strides(shape, [(t.shape, strides_of(t)) for t in tensors])
+        if format_at is not None and args[format_at] == "contiguous_format":
+            strides = contiguous_strides(shape)
+        else:
+            strides = elementwise_strides(shape, [(t.shape, strides_of(t)) for t in tensors])
         return TensorMeta(tuple(shape), strides, result_dtype(op, args, compute), common_device(tensors))
 
     return run

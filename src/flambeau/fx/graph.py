@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import functools
 import keyword
 import re
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ _CAMEL2 = re.compile(r"([A-Z]+)([A-Z][a-z])")
 _RESERVED = {"self", "torch", "device", "inf", "nan", "operator", "builtins", "NoneType", *dir(builtins)}
 
 
+@functools.lru_cache(maxsize=4096)
 def snake_case(s: str) -> str:
     return _CAMEL2.sub(r"\1_\2", _CAMEL1.sub(r"\1_\2", s)).lower()
 
@@ -40,7 +42,8 @@ class Namespace:
         self._next: dict[str, int] = {}
 
     def create_name(self, candidate: str, obj: Any = None) -> str:
-        candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
+        if not candidate.isidentifier():
+            candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
         m = _SUFFIX.match(candidate)
@@ -103,7 +106,9 @@ class Graph:
         self._len = 0
         self._namespace = Namespace()
         self._numbered = False
-        self._codegen_prologue: list[str] = []
+        # What a caller passes and gets back when that isn't flat: (spec of the arguments, spec of the result), either
+        # None.
+        self.specs: tuple[Any, Any] | None = None
         self.owning_module = owning_module
         self.meta: dict[str, Any] = {}
 
@@ -339,7 +344,7 @@ class Graph:
             )
             new.meta = dict(node.meta)
             val_map[node] = new
-        g._codegen_prologue = list(self._codegen_prologue)
+        g.specs = self.specs
         g.meta = copy.copy(self.meta)
         return g
 
@@ -360,7 +365,7 @@ class Graph:
             )
             for n in self.nodes
         ]
-        return _rebuild, (rows,)
+        return _rebuild, (rows, self.specs)
 
 
 class NodeRef:
@@ -392,10 +397,11 @@ def unpack_target(packed):
     return obj
 
 
-def _rebuild(rows) -> Graph:
+def _rebuild(rows, specs=None) -> Graph:
     from .node import map_aggregate
 
     g = Graph()
+    g.specs = specs
     nodes: list[Node] = []
 
     def deref(x):

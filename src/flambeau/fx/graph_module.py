@@ -13,6 +13,7 @@ import itertools
 import linecache
 from typing import Any
 
+from ..base import pytree
 from .graph import Graph
 
 __all__ = ["GraphModule"]
@@ -77,19 +78,24 @@ class GraphModule:
         g.owning_module = self
         self.recompile()
 
-    def recompile(self):
-        """Print the graph and compile the text. To be called after the graph was edited."""
+    def recompile(self) -> None:
+        """To be called after the graph was edited. The text is printed and compiled when it is first needed."""
+        type(self).forward = _Lazy()
+
+    def _compile(self) -> None:
         code = self._graph.python_code("self")
         forward, filename = compile_source(code.src, code.globals, "forward")
         old = self.__dict__.get("_filename")
         if old is not None:
             linecache.cache.pop(old, None)
-        self.__dict__.update(_code=code.src, _filename=filename, _lines=code.lines)
-        type(self).forward = forward
-        return code
+        self.__dict__.update(_code=code.src, _filename=filename)
+        specs = self._graph.specs
+        type(self).forward = forward if specs is None else _with_structure(forward, *specs)
 
     @property
     def code(self) -> str:
+        if isinstance(type(self).__dict__["forward"], _Lazy):
+            self._compile()
         return self._code
 
     def __call__(self, *args, **kwargs):
@@ -111,7 +117,7 @@ class GraphModule:
         return text
 
     def __repr__(self) -> str:
-        return f"{self._class_name}()\n\n\n\n{self._code}"
+        return f"{self._class_name}()\n\n\n\n{self.code}"
 
     def print_tabular(self) -> None:
         self._graph.print_tabular()
@@ -241,7 +247,30 @@ class GraphModule:
         return _rebuild_module, self._rebuild_args()
 
 
-_OWN = frozenset({"training", "meta", "_class_name", "_graph", "_code", "_filename", "_lines"})
+_OWN = frozenset({"training", "meta", "_class_name", "_graph", "_code", "_filename"})
+
+
+def _with_structure(flat, in_spec, out_spec):
+    """``forward`` for a graph whose inputs and outputs are the leaves of nested containers."""
+
+    def forward(self, *args):
+        leaves, spec = pytree.tree_flatten(args)
+        if in_spec is not None and spec != in_spec:
+            raise TypeError(f"the graph takes arguments of the structure {in_spec}, got {spec}")
+        out = flat(self, *leaves)
+        return out if out_spec is None else pytree.tree_unflatten(list(out), out_spec)
+
+    return forward
+
+
+class _Lazy:
+    """``forward`` before it is printed: many graphs are only passed on from one pass to the next."""
+
+    def __get__(self, module, owner=None):
+        if module is None:
+            return self
+        module._compile()
+        return module.forward
 
 
 class Container:

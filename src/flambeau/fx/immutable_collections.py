@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..base import pytree
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 
@@ -34,3 +36,9 @@ class immutable_dict(dict):
 
     def __reduce__(self):
         return immutable_dict, (tuple(self.items()),)
+
+
+pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda children, _: immutable_list(children))
+pytree.register_pytree_node(
+    immutable_dict, lambda x: (list(x.values()), tuple(x)), lambda children, keys: immutable_dict(zip(keys, children))
+)

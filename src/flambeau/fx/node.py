@@ -49,6 +49,30 @@ def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Argument:
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
+_ATOMS = frozenset({int, float, bool, str, type(None), complex, bytes})
+
+
+def _freeze(a: Argument, inputs: dict) -> Argument:
+    """``a`` with immutable containers, its nodes added to ``inputs``. The common cases of map_aggregate, unrolled."""
+    t = type(a)
+    if t in _ATOMS:
+        return a
+    if t is Node:
+        inputs[a] = None
+        return a
+    if t is tuple:
+        return tuple([_freeze(e, inputs) for e in a])
+    if t is list or t is immutable_list:
+        return immutable_list([_freeze(e, inputs) for e in a])
+
+    def see(x):
+        if isinstance(x, Node):
+            inputs[x] = None
+        return x
+
+    return map_aggregate(a, see)
+
+
 def type_name(target: Any) -> str:
     return getattr(target, "__name__", type(target).__name__)
 
@@ -103,14 +127,8 @@ class Node:
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"Node {self.name}: args must be a tuple, got {type(args).__name__}")
         inputs: dict[Node, None] = {}
-
-        def see(x):
-            if isinstance(x, Node):
-                inputs[x] = None
-            return x
-
-        args = tuple(map_aggregate(a, see) for a in args)
-        kwargs = map_aggregate(dict(kwargs), see)
+        args = tuple([_freeze(a, inputs) for a in args])
+        kwargs = immutable_dict([(k, _freeze(v, inputs)) for k, v in kwargs.items()])
         for old in self._inputs:
             if old not in inputs:
                 old.users.pop(self, None)

@@ -1,0 +1,294 @@
+"""Ahead-of-time autograd: functions and captured modules compiled through functional ATen graphs.
+
+``fw_compiler(gm, example_inputs)`` and ``bw_compiler`` return callables on tensors; ``inference_compiler`` is used
+where no gradient
+can be asked for (the forward's compiler unless given).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from .. import autograd as _autograd
+from ..base import pytree
+from ..core import modes
+from ..fx import GraphModule, Interpreter
+from .compiled_function import Plan
+from .partitioners import default_partition
+from .runtime import plain_callable, wrap
+from .tracing import trace
+
+__all__ = ["aot_function", "aot_module", "aot_module_simplified", "nop"]
+
+
+def nop(gm: GraphModule, example_inputs) -> Callable:
+    """The compiler that runs the graph as it is."""
+    return gm.forward
+
+
+class Compilers:
+    """What to do with the graphs."""
+
+    def __init__(self, fw_compiler, bw_compiler=None, partition_fn=None, decompositions=None, inference_compiler=None):
+        self.fw = fw_compiler
+        self.bw = bw_compiler or fw_compiler
+        self.inference = inference_compiler or fw_compiler
+        self.partition = partition_fn or default_partition
+        self.decompositions = decompositions() if callable(decompositions) else decompositions
+
+
+def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None) -> Callable:
+    """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple.
+    """
+    lifted = lifted or []
+    everything = [*lifted, *inputs]
+    shared = _shared_memory(everything)
+    tensors = [t for t in everything if isinstance(t, _C.TensorBase)]
+    joint = _autograd.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
+    for i in traced.mutated:
+        if i in shared:
+            raise RuntimeError(
+                f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; "
+                "pass one of them only, or clone it"
+            )
+    if joint and not traced.tangent_of:
+        # Nothing that comes out carries a gradient: the joint graph is a forward graph.
+        traced = trace(fn, everything, joint=False, decompositions=compilers.decompositions)
+    if not traced.num_forward:
+        run = _no_outputs
+    elif not traced.joint:
+        run = plain_callable(compilers.inference(traced.gm, traced.fake_inputs))
+    else:
+        run = _compile_joint(traced, compilers)
+    return wrap(traced, run, lifted, len(inputs))
+
+
+def _no_outputs(*args):
+    return ()
+
+
+def _compile_joint(traced, compilers: Compilers) -> Callable:
+    joint_inputs = (traced.fake_inputs, traced.fake_tangents)
+    fw, bw = compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
+    forward = plain_callable(compilers.fw(fw, _example_inputs(fw)))
+    backward = plain_callable(compilers.bw(bw, _example_inputs(bw)))
+
+    def recompile(fn):
+        return aot_function(fn, compilers.fw, compilers.bw, compilers.partition, compilers.decompositions)
+
+    return Plan(traced, forward, backward, recompile)
+
+
+def _example_inputs(gm: GraphModule) -> list[Any]:
+    return [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+
+
+def _shared_memory(inputs: list[Any]) -> set[int]:
+    """Indices of inputs whose storage another (different) input has too."""
+    owners: dict[int, list[int]] = {}
+    for i, t in enumerate(inputs):
+        if isinstance(t, _C.TensorBase):
+            owners.setdefault(id(t._storage), []).append(i)
+    return {i for group in owners.values() if len(group) > 1 for i in group}
+
+
+def aot_function(
+    fn: Callable,
+    fw_compiler: Callable,
+    bw_compiler: Callable | None = None,
+    partition_fn: Callable | None = None,
+    decompositions: Any = None,
+    inference_compiler: Callable | None = None,
+    **_ignored,
+) -> Callable:
+    """Compile ``fn`` of nested tensors. Compiled at the first call for each combination of shapes, dtypes and gradient
+    requirements.
+    """
+    compilers = Compilers(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    cache: dict[Any, tuple[Callable, Any]] = {}
+
+    @functools.wraps(fn if not isinstance(fn, GraphModule) else fn.forward)
+    def compiled(*args, **kwargs):
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        unique, positions = _deduplicate(leaves)
+        key = (spec, tuple(positions), _autograd.is_grad_enabled(), *map(_key, unique))
+        found = cache.get(key)
+        if found is None:
+            out_spec: list[Any] = []
+
+            def flat(*flat_args):
+                inner_args, inner_kwargs = pytree.tree_unflatten([flat_args[p] for p in positions], spec)
+                out, structure = pytree.tree_flatten(fn(*inner_args, **inner_kwargs))
+                out_spec[:] = [structure]
+                return out
+
+            call = compile_flat(flat, unique, compilers)
+            found = cache[key] = (call, out_spec[0])
+        call, structure = found
+        return pytree.tree_unflatten(list(call(*unique)), structure)
+
+    return compiled
+
+
+def _deduplicate(leaves: list[Any]) -> tuple[list[Any], list[int]]:
+    """Each tensor once, and for each leaf its position among them."""
+    unique: list[Any] = []
+    where: dict[int, int] = {}
+    positions = []
+    for leaf in leaves:
+        at = where.setdefault(id(leaf), len(unique)) if isinstance(leaf, _C.TensorBase) else len(unique)
+        if at == len(unique):
+            unique.append(leaf)
+        positions.append(at)
+    return unique, positions
+
+
+def _key(x: Any):
+    if isinstance(x, _C.TensorBase):
+        return (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad, x.is_leaf)
+    return (type(x), x)
+
+
+def aot_module_simplified(
+    mod: Any,
+    args: list[Any],
+    fw_compiler: Callable,
+    bw_compiler: Callable | None = None,
+    partition_fn: Callable | None = None,
+    decompositions: Any = None,
+    inference_compiler: Callable | None = None,
+    **_ignored,
+) -> Callable:
+    """Compile a captured module whose ``forward`` takes flat tensors and returns a flat tuple. ``args``: example
+    inputs.
+
+    Parameters and buffers that the module holds become inputs of the graph, passed by the returned callable at each
+    call.
+    """
+    compilers = Compilers(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    held = _held_tensors(mod)
+    names, lifted = list(held), list(held.values())
+    n = len(lifted)
+    structure: list[Any] = []
+
+    def flat(*everything):
+        # What function modes do is in the captured graph already.
+        with modes.disabled("function"):
+            out = run_with(mod, dict(zip(names, everything[:n])), everything[n:])
+        leaves, spec = pytree.tree_flatten(out)
+        structure[:] = [spec, _is_flat(out)]
+        return leaves
+
+    unique, positions = _deduplicate(list(args))
+    if len(unique) == len(args):
+        call = compile_flat(flat, unique, compilers, lifted)
+    else:
+        inner = compile_flat(lambda *a: flat(*a[:n], *(a[n + p] for p in positions)), unique, compilers, lifted)
+        first = [positions.index(i) for i in range(len(unique))]
+
+        def call(*args):
+            return inner(*(args[i] for i in first))
+
+    spec, is_flat = structure
+    if is_flat:
+        return call
+    return lambda *args: pytree.tree_unflatten(list(call(*args)), spec)
+
+
+def _is_flat(out: Any) -> bool:
+    return type(out) in (tuple, list) and not any(isinstance(o, (tuple, list, dict)) for o in out)
+
+
+def _held_tensors(mod: Any) -> dict[str, Any]:
+    """Parameters, buffers and tensor attributes that a module's graph reads, by name; each tensor once."""
+    if isinstance(mod, GraphModule):
+        found: dict[str, Any] = {}
+        for node in mod.graph.nodes:
+            if node.op == "get_attr":
+                value = _attribute(mod, node.target)
+                if isinstance(value, _C.TensorBase):
+                    found[node.target] = value
+            elif node.op == "call_module":
+                sub = _attribute(mod, node.target)
+                for kind in ("named_parameters", "named_buffers"):
+                    if hasattr(sub, kind):
+                        found.update({f"{node.target}.{k}": v for k, v in getattr(sub, kind)()})
+        return found
+    return {**dict(mod.named_parameters()), **dict(mod.named_buffers())} if hasattr(mod, "named_parameters") else {}
+
+
+def _attribute(obj: Any, path: str) -> Any:
+    for part in path.split("."):
+        obj = getattr(obj, part)
+    return obj
+
+
+class _WithTensors(Interpreter):
+    """Runs a captured module with other tensors in the place of those it holds."""
+
+    def __init__(self, module, tensors):
+        super().__init__(module)
+        self.tensors = tensors
+
+    def get_attr(self, target, args, kwargs):
+        return self.tensors[target] if target in self.tensors else self.fetch_attr(target)
+
+    def call_module(self, target, args, kwargs):
+        prefix = target + "."
+        inner = {k[len(prefix) :]: v for k, v in self.tensors.items() if k.startswith(prefix)}
+        with swapped(self.fetch_attr(target), inner) as sub:
+            return sub(*args, **kwargs)
+
+
+def run_with(mod: Any, tensors: dict[str, Any], args) -> Any:
+    """``mod(*args)`` with its parameters and buffers replaced by ``tensors``."""
+    if isinstance(mod, GraphModule):
+        return _WithTensors(mod, tensors).run(*args)
+    with swapped(mod, tensors):
+        return mod(*args)
+
+
+class swapped:
+    """While entered, the module holds ``tensors`` under the given names. Other threads see them too."""
+
+    def __init__(self, mod: Any, tensors: dict[str, Any]):
+        self.mod, self.tensors = mod, tensors
+        self.undo: list[Callable] = []
+
+    def __enter__(self):
+        for name, t in self.tensors.items():
+            path, _, last = name.rpartition(".")
+            owner = _attribute(self.mod, path) if path else self.mod
+            for table in ("_parameters", "_buffers"):
+                held = getattr(owner, table, {})
+                if last in held:
+                    self.undo.append(functools.partial(held.__setitem__, last, held[last]))
+                    held[last] = t
+                    break
+            else:
+                self.undo.append(functools.partial(setattr, owner, last, getattr(owner, last)))
+                setattr(owner, last, t)
+        return self.mod
+
+    def __exit__(self, *exc):
+        for undo in reversed(self.undo):
+            undo()
+        return False
+
+
+def aot_module(mod: Any, *args, **kwargs) -> Callable:
+    """``aot_function`` of a module, its parameters and buffers passed at each call."""
+
+    def functional(tensors, inputs):
+        return run_with(mod, tensors, inputs)
+
+    compiled = aot_function(functional, *args, **kwargs)
+
+    def forward(*inputs):
+        return compiled(_held_tensors(mod), inputs)
+
+    return forward

@@ -1,0 +1,76 @@
+"""What the runtime must know of a traced function beyond its graph: where outputs come from and which inputs were
+written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..fx import GraphModule
+
+__all__ = ["Computed", "Constant", "InputAlias", "InputView", "Traced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The graph's ``index``-th output."""
+
+    index: int
+    requires_grad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InputAlias:
+    """The input itself."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputView:
+    """A view of an input, made again from the caller's tensor, so that memory and history are shared as they are
+    without compiling.
+
+    ``chain``: (operator, arguments after the first, keyword arguments, which result or None) from the input on."""
+
+    index: int
+    chain: tuple
+
+    def replay(self, tensor: Any) -> Any:
+        for op, rest, kwargs, which in self.chain:
+            tensor = op(tensor, *rest, **kwargs)
+            if which is not None:
+                tensor = tensor[which]
+        return tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Not a tensor, or a tensor the graph holds unchanged."""
+
+    value: Any
+
+
+@dataclass
+class Traced:
+    """A functional ATen graph and its facts.
+
+    The graph's outputs are: the new contents of ``mutated`` inputs, the computed outputs, and in a joint graph the
+    gradients of all
+    inputs (None where there is none). Its inputs are the function's, then in a joint graph one tangent for each index
+    of ``tangent_of``
+    (an index into the forward outputs).
+    """
+
+    gm: GraphModule
+    fake_inputs: list[Any]
+    outputs: list[Computed | InputAlias | InputView | Constant]
+    mutated: list[int]
+    num_forward: int
+    joint: bool
+    tangent_of: list[int] = field(default_factory=list)
+    fake_tangents: list[Any] = field(default_factory=list)
+    # Of the mutated inputs, those whose new contents carry gradients.
+    mutated_with_grad: frozenset = frozenset()
+    random: bool = False

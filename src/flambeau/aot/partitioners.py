@@ -1,0 +1,256 @@
+"""Cutting a joint graph into a forward and a backward graph, and choosing what is kept between them.
+
+The joint graph takes primals and tangents and returns the forward's outputs followed by the gradients. Everything that
+depends on a
+tangent belongs to the backward graph. What the backward reads of the rest is either saved by the forward or recomputed:
+:func:`default_partition` saves all of it; :func:`min_cut_rematerialization_partition` minimises the bytes saved, by a
+minimum cut in which
+values that are cheap to compute again may be (after Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016,
+and the
+formulation as a cut used by PyTorch). Costs come from an operator's kind and never from its name.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from ..fx import Graph, GraphModule, Node
+from ..fx.node import map_arg
+from .maxflow import INFINITE, FlowNetwork
+
+__all__ = ["default_partition", "min_cut_rematerialization_partition"]
+
+# How dear it is to compute a value again, by kind. A composite is as dear as its dearest part; unless marked
+# pointwise it is kept.
+_FREE, _CHEAP, _MEDIUM, _NEVER = range(4)
+_COST = {"view": _FREE, "pointwise": _CHEAP, "factory": _CHEAP, "reduction": _MEDIUM, "index": _MEDIUM}
+
+
+def _cost(node: Node) -> int:
+    if node.op == "get_attr" or node.target is operator.getitem:
+        return _FREE
+    if node.op != "call_function":
+        return _NEVER
+    kind = getattr(node.target, "kind", None)
+    if kind == "composite" and "pointwise" in (str(t) for t in getattr(node.target, "tags", ())):
+        return _CHEAP
+    return _COST.get(kind, _NEVER)
+
+
+def _tensors(value) -> list:
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return [value]
+    return [t for v in value for t in _tensors(v)] if isinstance(value, (tuple, list)) else []
+
+
+def nbytes(node: Node) -> int:
+    """Bytes of the tensors that a node produces."""
+    total = 0
+    for t in _tensors(node.meta.get("val")):
+        n = t.dtype.itemsize
+        for s in t.shape:
+            n *= int(s)
+        total += n
+    return total
+
+
+class _Sides:
+    """The joint graph sorted into what depends on tangents (``backward``) and the rest (``forward``, with
+    placeholders).
+    """
+
+    def __init__(self, graph: Graph, num_fwd_outputs: int):
+        out = graph.output_node().args[0]
+        self.fw_outputs, self.grads = list(out[:num_fwd_outputs]), list(out[num_fwd_outputs:])
+        self.primals: list[Node] = []
+        self.tangents: list[Node] = []
+        self.backward: dict[Node, None] = {}
+        self.forward: dict[Node, None] = {}
+        for n in graph.nodes:
+            if n.op == "placeholder":
+                (self.tangents if n.target.startswith("tangents") else self.primals).append(n)
+                (self.backward if n.target.startswith("tangents") else self.forward)[n] = None
+            elif n.op != "output":
+                (self.backward if any(i in self.backward for i in n._inputs) else self.forward)[n] = None
+        for o in self.fw_outputs:
+            if isinstance(o, Node) and o in self.backward:
+                raise RuntimeError(f"output {o} of the forward depends on a tangent; the joint graph is malformed")
+        # Of the backward's side only what gradients need.
+        needed = _ancestors([g for g in self.grads if isinstance(g, Node)])
+        self.backward = {n: None for n in self.backward if n in needed or n.op == "placeholder"}
+        wanted = [i for n in self.backward for i in n._inputs if i in self.forward]
+        wanted += [g for g in self.grads if isinstance(g, Node) and g in self.forward]
+        self.wanted = dict.fromkeys(wanted)  # forward values that the backward reads
+
+
+def _ancestors(nodes: list[Node]) -> set[Node]:
+    seen = set(nodes)
+    stack = list(nodes)
+    while stack:
+        for i in stack.pop()._inputs:
+            if i not in seen:
+                seen.add(i)
+                stack.append(i)
+    return seen
+
+
+def _is_saveable(n: Node) -> bool:
+    value = n.meta.get("val")
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def default_partition(joint_module: GraphModule, _joint_inputs, *, num_fwd_outputs: int, **_ignored):
+    """Save every forward value that the backward reads. Returns (forward module, backward module)."""
+    sides = _Sides(joint_module.graph, num_fwd_outputs)
+    saved: dict[Node, None] = {}
+    stack = list(reversed(sides.wanted))
+    while stack:
+        n = stack.pop()
+        if n in saved:
+            continue
+        if n.op == "get_attr":
+            continue  # a constant of the module; both graphs hold it
+        if _is_saveable(n):
+            saved[n] = None
+        else:  # a tuple: its users are saved, or what it is computed from
+            stack.extend(n._inputs)
+    # Tuples that the backward reads whole are rebuilt from what is saved; their elements are saved instead where they
+    # exist.
+    return _split(joint_module, sides, list(saved))
+
+
+def min_cut_rematerialization_partition(
+    joint_module: GraphModule, _joint_inputs=None, compiler: str = "inductor", *, num_fwd_outputs: int, **_ignored
+):
+    """Save the fewest bytes. Returns (forward module, backward module)."""
+    sides = _Sides(joint_module.graph, num_fwd_outputs)
+    reach = _ancestors(list(sides.wanted))
+    nodes = [n for n in sides.forward if n in reach]
+    if not nodes:
+        return _split(joint_module, sides, [])
+    index = {n: i for i, n in enumerate(nodes)}
+    source, sink = 2 * len(nodes), 2 * len(nodes) + 1
+    net = FlowNetwork(2 * len(nodes) + 2)
+    distance = _distance_from_backward(nodes, sides)
+    materialised = _materialised(nodes, sides)
+    for n, i in index.items():
+        if n.op == "get_attr":
+            continue  # available to both graphs
+        if n.op == "placeholder" or _never_again(n):
+            net.add_edge(source, 2 * i, INFINITE)
+        if _is_saveable(n):
+            # A value that needn't exist in memory otherwise costs a write and a read. Among equals the nearest to its
+            # use is saved.
+            weight = max(nbytes(n), 1) * (1 if n in materialised else 2)
+            net.add_edge(2 * i, 2 * i + 1, int(weight * 64 * 1.02 ** min(distance[n], 60)))
+        else:
+            net.add_edge(2 * i, 2 * i + 1, INFINITE)
+        if n in sides.wanted:
+            net.add_edge(2 * i + 1, sink, INFINITE)
+        for u in n.users:
+            if u in index:
+                net.add_edge(2 * i + 1, 2 * index[u], INFINITE)
+    _, side = net.minimum_cut(source, sink)
+    saved = [n for n, i in index.items() if 2 * i + 1 in side and 2 * i not in side and n.op != "get_attr"]
+    return _split(joint_module, sides, saved)
+
+
+def _never_again(n: Node) -> bool:
+    cost = _cost(n)
+    if cost == _MEDIUM:
+        # A small result of a large input (the sum of a row) is cheap to keep and dear to compute.
+        return nbytes(n) * 4 < sum(nbytes(i) for i in n._inputs)
+    return cost == _NEVER
+
+
+def _distance_from_backward(nodes: list[Node], sides: _Sides) -> dict[Node, int]:
+    far = 1 << 30
+    out: dict[Node, int] = {}
+    for n in reversed(nodes):
+        if n in sides.wanted:
+            out[n] = 0
+        else:
+            out[n] = 1 + min((out.get(u, far) for u in n.users), default=far)
+    return out
+
+
+def _materialised(nodes: list[Node], sides: _Sides) -> set[Node]:
+    """Values that are in memory anyway: inputs, outputs, results and operands of operators that don't fuse."""
+    outs = {o for o in sides.fw_outputs if isinstance(o, Node)}
+    return {
+        n
+        for n in nodes
+        if n.op == "placeholder"
+        or n in outs
+        or _cost(n) == _NEVER
+        or any(u.op != "output" and _cost(u) == _NEVER for u in n.users)
+    }
+
+
+# -- making the two graphs ------------------------------------------------------------------------------------------
+
+
+def _split(joint: GraphModule, sides: _Sides, saved: list[Node]) -> tuple[GraphModule, GraphModule]:
+    forward = extract_graph(joint.graph, sides.primals, [*sides.fw_outputs, *saved], "the forward")
+    order = [n for n in sides.backward if n.op != "placeholder"]
+    backward = extract_graph(joint.graph, [*saved, *sides.tangents], sides.grads, "the backward", order)
+    fw = GraphModule(joint, forward, "GraphModule")
+    bw = GraphModule(joint, backward, "GraphModule")
+    return fw, bw
+
+
+def extract_graph(graph: Graph, inputs: list[Node], outputs: list, what: str, order: list[Node] | None = None) -> Graph:
+    """A new graph computing ``outputs`` (nodes, None or constants) from ``inputs``. Nodes in ``order`` are computed in
+    that order, each
+    after what it reads and nothing earlier than needed; without it the order of ``graph`` is kept."""
+    new = Graph()
+    env: dict[Node, Node] = {}
+    for n in inputs:
+        copy = new.create_node("placeholder", n.target if n.op == "placeholder" else n.name, name=n.name)
+        copy.meta = dict(n.meta)
+        env[n] = copy
+    ends = [o for o in outputs if isinstance(o, Node)]
+    needed = _needed(ends, env, what)
+    if order is None:
+        for n in graph.nodes:
+            if n in needed and n not in env:
+                env[n] = new.node_copy(n, env.__getitem__)
+    else:
+        for n in (*(n for n in order if n in needed), *ends):
+            _emit(n, new, env)
+    out = new.output(tuple(map_arg(tuple(outputs), env.__getitem__)))
+    out.meta = dict(graph.output_node().meta)
+    return new
+
+
+def _needed(ends: list[Node], env: dict[Node, Node], what: str) -> set[Node]:
+    needed: set[Node] = set()
+    stack = list(ends)
+    while stack:
+        n = stack.pop()
+        if n in needed or n in env:
+            continue
+        if n.op == "placeholder":
+            raise RuntimeError(f"{what} graph needs {n}, which is neither saved nor one of its inputs")
+        needed.add(n)
+        stack.extend(n._inputs)
+    return needed
+
+
+def _emit(end: Node, new: Graph, env: dict[Node, Node]) -> None:
+    stack = [end]
+    while stack:
+        n = stack[-1]
+        if n in env:
+            stack.pop()
+            continue
+        missing = [i for i in n._inputs if i not in env]
+        if missing:
+            stack.extend(reversed(missing))
+        else:
+            env[n] = new.node_copy(n, env.__getitem__)
+            stack.pop()
+
+
+PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]

@@ -1,0 +1,68 @@
+"""What runs around a compiled graph: writing mutated inputs, making views of inputs, dropping saved values.
+
+The wrapper is generated for each graph and contains only what that graph needs; a graph without anything special is
+called directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import autograd as _autograd
+from ..fx.graph_module import compile_source
+from .facts import Computed, Constant, InputAlias, InputView, Traced
+
+__all__ = ["plain_callable", "wrap"]
+
+
+def plain_callable(compiled: Callable) -> Callable:
+    """A compiled graph as ``f(*inputs)``, whichever of the two conventions its compiler follows."""
+    if getattr(compiled, "_boxed_call", False):
+        return lambda *args: compiled(list(args))
+    return compiled
+
+
+def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
+    """``call(*args)`` giving the function's outputs as a tuple. ``run(*lifted, *args)`` gives the forward outputs, or
+    more.
+
+    ``lifted`` are tensors passed before the caller's arguments (parameters that the captured module holds).
+    """
+    direct = (
+        not traced.mutated
+        and not lifted
+        and len(traced.outputs) == traced.num_forward
+        and all(isinstance(o, Computed) and o.index == i for i, o in enumerate(traced.outputs))
+    )
+    if direct:
+        return run
+    scope: dict[str, Any] = {"run": run, "no_grad": _autograd.no_grad}
+    n = len(lifted)
+    for i, t in enumerate(lifted):
+        scope[f"lifted_{i}"] = t
+    args = [f"arg_{i}" for i in range(num_args)]
+    names = [f"lifted_{i}" for i in range(n)] + args
+    lines = [f"def call({', '.join(args)}):"]
+    if traced.num_forward:
+        lines.append(f"    outs = run({', '.join(names)})")
+    for k, i in enumerate(traced.mutated):
+        if i in traced.mutated_with_grad:
+            lines.append(f"    {names[i]}.copy_(outs[{k}])")
+        else:
+            lines += ["    with no_grad():", f"        {names[i]}.copy_(outs[{k}])"]
+    parts = []
+    for k, o in enumerate(traced.outputs):
+        if isinstance(o, Computed):
+            parts.append(f"outs[{o.index}]")
+        elif isinstance(o, InputAlias):
+            parts.append(names[o.index])
+        elif isinstance(o, InputView):
+            scope[f"view_{k}"] = o.replay
+            parts.append(f"view_{k}({names[o.index]})")
+        elif isinstance(o, Constant):
+            scope[f"constant_{k}"] = o.value
+            parts.append(f"constant_{k}")
+    lines.append(f"    return ({', '.join(parts)}{',' if len(parts) == 1 else ''})")
+    call, _ = compile_source("\n".join(lines) + "\n", scope, "call")
+    return call

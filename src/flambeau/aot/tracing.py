@@ -1,0 +1,219 @@
+"""Tracing a flat function of tensors into a functional ATen graph, with or without its gradients.
+
+The forward runs once on fake tensors under a proxy mode, with autograd above it when gradients are asked for; then the
+engine runs
+backward in the same trace, which records the gradients' operators behind the forward's. If anything was written in
+place, the
+graph is run again through functional values (``functionalize``), which leaves only operators that return new tensors.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C, functionalize
+from .. import autograd as _autograd
+from ..core import modes
+from ..core.operator import namespace
+from ..fake import FakeTensorMode
+from ..fx import Graph, GraphModule, Interpreter, Node
+from ..proxy import ProxyTorchDispatchMode, find_fake_mode
+from .facts import Computed, Constant, InputAlias, InputView, Traced
+from .graph_passes import common_subexpressions, identities
+
+__all__ = ["trace"]
+
+
+def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) -> Traced:
+    """``fn(*inputs)`` returns a list of leaves. ``joint``: record gradients of the inputs that require them."""
+    fake_mode = find_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
+    mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack=False)
+    prefix = "primals_" if joint else "arg"
+    fakes = []
+    for i, t in enumerate(inputs):
+        fake = _fake_input(mode, t, joint) if isinstance(t, _C.TensorBase) else t
+        mode.placeholder(f"{prefix}{i + 1}" if joint else f"arg{i}_1", fake)
+        fakes.append(fake)
+    given = [
+        _as_non_leaf(mode, f) if joint and isinstance(t, _C.TensorBase) and not t.is_leaf else f
+        for f, t in zip(fakes, inputs)
+    ]
+    # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
+    with modes.disabled("dispatch"), fake_mode, mode, _autograd.set_grad_enabled(joint):
+        outs = fn(*given)
+        traced = _collect(mode, given, fakes, outs, joint)
+    traced.gm = _finish(mode, traced)
+    return traced
+
+
+def _fake_input(mode, t, joint: bool):
+    fake = mode.snapshot(t)
+    if joint and t.requires_grad:
+        fake.requires_grad_(True)
+    return fake
+
+
+def _as_non_leaf(mode, fake):
+    """An input with a history of its own may be written in place under grad, which a leaf may not: stand a copy in for
+    it.
+    """
+    if not fake.requires_grad:
+        return fake
+    with mode.fake_mode, _autograd.enable_grad():
+        copy = fake.clone()
+    mode.track(copy, mode.node_of(fake))
+    return copy
+
+
+def _collect(mode, given, fakes, outs, joint: bool) -> Traced:
+    storages = {id(t._storage): i for i, t in reversed(list(enumerate(given))) if isinstance(t, _C.TensorBase)}
+    by_id = {id(t): i for i, t in enumerate(given)}
+    mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
+    with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not None and given[i].requires_grad)
+    forward: list[Any] = [given[i] for i in mutated]
+    facts: list[Any] = []
+    computed: dict[int, int] = {}
+    for o in outs:
+        if not isinstance(o, _C.TensorBase):
+            facts.append(Constant(o))
+        elif id(o) in by_id:
+            facts.append(InputAlias(by_id[id(o)]))
+        elif id(o._storage) in storages and (view := _view_of_input(mode, o)) is not None:
+            facts.append(view)
+        else:
+            at = computed.setdefault(id(o), len(forward))
+            if at == len(forward):
+                forward.append(o)
+            facts.append(Computed(at, joint and o.requires_grad))
+    num = len(forward)
+    nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
+    traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad)
+    if joint:
+        nodes += _gradients(mode, traced, given, fakes, forward)
+    mode.graph.output(tuple(nodes))
+    return traced
+
+
+def _view_of_input(mode, o) -> InputView | None:
+    """How ``o`` is made of an input by views alone, read off the graph."""
+    node, chain, which = mode.node_of(o), [], None
+    while node is not None and node.op == "call_function":
+        if node.target is operator.getitem:
+            which = node.args[1]
+        elif node.target.kind == "view":
+            chain.append((node.target, node.args[1:], dict(node.kwargs), which))
+            which = None
+        elif node.target.kind != "inplace":  # an in-place operator returns its first argument
+            return None
+        node = node.args[0]
+    if node is None or node.op != "placeholder":
+        return None
+    return InputView(mode.inputs.index(node), tuple(reversed(chain)))
+
+
+def _input_node(mode, i: int, given) -> Node:
+    # The placeholder: functionalization reads the memory's last contents from it.
+    return mode.inputs[i]
+
+
+def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]:
+    wanted = [i for i, t in enumerate(fakes) if isinstance(t, _C.TensorBase) and t.requires_grad]
+    ends = []
+    for k, o in enumerate(forward):
+        mutated = k < len(traced.mutated)
+        if o.requires_grad and (not mutated or traced.mutated[k] in traced.mutated_with_grad):
+            ends.append(k)
+    with mode.graph.inserting_after(mode.inputs[-1]):
+        for k in ends:
+            tangent = mode.snapshot(forward[k])
+            mode.placeholder(f"tangents_{len(traced.tangent_of) + 1}", tangent)
+            traced.tangent_of.append(k)
+            traced.fake_tangents.append(tangent)
+    grads: list[Node | None] = [None] * len(fakes)
+    if ends and wanted:
+        found = _autograd.grad(
+            [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
+        )
+        for i, g in zip(wanted, found):
+            grads[i] = None if g is None else mode.argument(g)
+    return grads
+
+
+def _finish(mode, traced: Traced) -> GraphModule:
+    graph = mode.graph
+    graph.eliminate_dead_code()
+    constants = mode.constants
+    if mode.written:
+        graph, constants = _functional(mode, graph)
+        graph.eliminate_dead_code()
+    identities(graph)
+    common_subexpressions(graph)
+    graph.eliminate_dead_code()
+    _separate_outputs(graph, traced)
+    gm = GraphModule(constants, graph, "joint_graph" if traced.joint else "graph")
+    traced.random = any("nondeterministic_seeded" in getattr(n.target, "tags", ()) for n in graph.nodes)
+    return gm
+
+
+def _separate_outputs(graph: Graph, traced: Traced) -> None:
+    """Outputs that were different tensors stay so, though their values turned out equal to each other or to an input.
+    """
+    out = graph.output_node()
+    values = list(out.args[0])
+    seen: set[Node] = set()
+    for k in range(len(traced.mutated), traced.num_forward):
+        node = values[k]
+        if node.op in ("placeholder", "get_attr") or node in seen:
+            with graph.inserting_before(out):
+                values[k] = graph.call_function(namespace("aten").clone.default, (node,))
+            values[k].meta.update(node.meta)
+        seen.add(node)
+    out.args = (tuple(values),)
+
+
+class _Functional(Interpreter):
+    """Runs a graph on functional values."""
+
+    def call_function(self, target, args, kwargs):
+        if hasattr(target, "_schema"):
+            return functionalize.call(target, args, kwargs)
+        if target is operator.getitem:
+            return args[0][args[1]]
+        raise RuntimeError(f"functionalization met the call of {target}, which is not an operator")
+
+    def fetch_attr(self, target):
+        return functionalize.Value(functionalize.Memory(super().fetch_attr(target)))
+
+    def run_node(self, n):
+        self.mode.stack = n.meta.get("stack")
+        return super().run_node(n)
+
+
+def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
+    """The graph without mutation."""
+    mode = ProxyTorchDispatchMode(Graph(), raw.fake_mode)
+    inputs = []
+    for n in graph.nodes:
+        if n.op == "placeholder":
+            value = n.meta["val"]
+            if isinstance(value, _C.TensorBase):
+                value = raw.snapshot(value)
+            mode.placeholder(n.target, value)
+            inputs.append(
+                functionalize.Value(functionalize.Memory(value)) if isinstance(value, _C.TensorBase) else value
+            )
+    run = _Functional(GraphModule(raw.constants, graph), garbage_collect_values=False)
+    run.mode = mode
+    with mode.fake_mode, mode, _autograd.no_grad():
+        out = run.run(*inputs)
+        nodes = [mode.argument(o.tensor) if isinstance(o, functionalize.Value) else o for o in out]
+    for n, value in run.env.items():
+        if n.op == "get_attr" and isinstance(value, functionalize.Value) and value.memory.version:
+            raise RuntimeError(
+                f"the traced function writes a tensor of shape {list(value.tensor.shape)} that is neither an argument "
+                "nor made inside it; pass it as an argument"
+            )
+    mode.graph.output(tuple(nodes))
+    return mode.graph, mode.constants

@@ -1,0 +1,132 @@
+"""Functional values: tensors under mutation, with operators that never mutate.
+
+A :class:`Value` is a view (a chain of view operators, possibly empty) of a :class:`Memory`, which holds the present
+contents of one
+storage as an ordinary tensor. A write computes the new contents of the value and carries them back through the chain
+to the memory;
+other views of the memory are computed again when they are next read. :func:`call` runs any operator on Values this way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from ..core.operator import OpOverload, namespace
+from .views import steps_of, write_back
+
+__all__ = ["Memory", "Value", "call"]
+
+
+class Memory:
+    """``base``: the contents now. ``version`` counts writes; ``initial`` is what it began with."""
+
+    __slots__ = ("base", "initial", "storage", "version")
+
+    def __init__(self, base: Any):
+        self.base = self.initial = base
+        self.version = 0
+        self.storage: Any = None  # of the wrappers on this memory, so that aliases are seen as such
+
+
+class Value:
+    """``chain``: (operator, arguments after the first, keyword arguments, which result) from the memory's base to this
+    value.
+    """
+
+    __slots__ = ("memory", "chain", "_tensor", "_version")
+
+    def __init__(self, memory: Memory, chain: tuple = (), tensor: Any = None):
+        self.memory, self.chain = memory, chain
+        self._tensor, self._version = tensor, memory.version
+
+    @property
+    def tensor(self) -> Any:
+        """The contents now."""
+        if not self.chain:
+            return self.memory.base
+        if self._version != self.memory.version:
+            t = self.memory.base
+            for link in self.chain:
+                t = _follow(link, t)
+            self._tensor, self._version = t, self.memory.version
+        return self._tensor
+
+    def write(self, new: Any) -> None:
+        """Overwrite the contents; shape and dtype stay."""
+        old = self.tensor
+        if tuple(new.shape) != tuple(old.shape):
+            new = namespace("aten").expand(new, list(old.shape))
+        if new.dtype != old.dtype:
+            new = namespace("aten")._to_copy(new, dtype=old.dtype)
+        bases = [self.memory.base]
+        for link in self.chain[:-1]:
+            bases.append(_follow(link, bases[-1]))
+        contents = new
+        for (op, rest, kwargs, which), base in zip(reversed(self.chain), reversed(bases)):
+            values = op.full(base, *rest, **kwargs)[1:]
+            contents = write_back(base, steps_of(op, tuple(base.shape), values)[which or 0], contents)
+        self.memory.base = contents
+        self.memory.version += 1
+        self._tensor, self._version = new, self.memory.version
+
+
+def _follow(link, t):
+    op, rest, kwargs, which = link
+    out = op(t, *rest, **kwargs)
+    return out if which is None else out[which]
+
+
+def _unwrap(a: Any) -> Any:
+    if isinstance(a, Value):
+        return a.tensor
+    if isinstance(a, (list, tuple)):
+        return type(a)(map(_unwrap, a)) if type(a) in (list, tuple) else list(map(_unwrap, a))
+    return a
+
+
+def _wrap(a: Any) -> Any:
+    if isinstance(a, _C.TensorBase):
+        return Value(Memory(a))
+    if isinstance(a, (list, tuple)):
+        return type(a)(map(_wrap, a))
+    return a
+
+
+def call(op: OpOverload, args: tuple, kwargs: dict) -> Any:
+    """Run ``op`` on Values (and whatever else it takes); results are Values, the written arguments themselves where it
+    returns them.
+    """
+    if op.kind == "view" and op._schema.is_view and isinstance(args[0], Value):
+        return _view(op, args, kwargs)
+    if op._schema.is_mutable:
+        return _mutate(op, args, kwargs)
+    return _wrap(op(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+
+
+def _view(op: OpOverload, args: tuple, kwargs: dict) -> Any:
+    source = args[0]
+    rest = tuple(map(_unwrap, args[1:]))
+    out = op(source.tensor, *rest, **kwargs)
+    if isinstance(out, (list, tuple)):
+        return type(out)(Value(source.memory, (*source.chain, (op, rest, kwargs, i)), o) for i, o in enumerate(out))
+    return Value(source.memory, (*source.chain, (op, rest, kwargs, None)), out)
+
+
+def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
+    functional = getattr(op.definition, "functional", None)
+    if functional is None:
+        raise RuntimeError(f"functionalization requires {op.name()} (kind {op.kind}) to have a functional variant")
+    written = [(a, v) for a, v in zip(op._schema.arguments, op.full(*args, **kwargs)) if a.is_write]
+    keep = {k: v for k, v in kwargs.items() if not any(a.is_out and a.name == k for a, _ in written)}
+    results = functional(*map(_unwrap, args), **{k: _unwrap(v) for k, v in keep.items()})
+    several = len(written) > 1
+    for i, (a, target) in enumerate(written):
+        if not isinstance(target, Value):
+            raise RuntimeError(
+                f"functionalization: argument {a.name!r} of {op.name()} is written but is not a functional value"
+            )
+        target.write(results[i] if several else results)
+    targets = tuple(t for _, t in written)
+    returned = len(op._schema.returns)
+    return None if not returned else targets if several else targets[0]

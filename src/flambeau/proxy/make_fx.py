@@ -1,0 +1,135 @@
+"""make_fx: trace a function of tensors down to operators and return the graph as a module.
+
+The function runs once under a :class:`ProxyTorchDispatchMode`, on the tensors given (``tracing_mode="real"``) or on
+fake ones.
+``"symbolic"``: see symbolic.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from ..base import pytree
+from ..core import modes
+from ..fake import FakeTensor, FakeTensorMode
+from ..fx import Graph, GraphModule
+from .tracing import ProxyTorchDispatchMode
+
+__all__ = ["make_fx"]
+
+_MODES = ("real", "fake", "symbolic")
+
+
+def make_fx(
+    f: Callable,
+    decomposition_table: dict[Any, Callable] | None = None,
+    tracing_mode: str = "real",
+    *,
+    record_stack_traces: bool = False,
+    **unsupported,
+) -> Callable[..., GraphModule]:
+    """``make_fx(f)(*args)`` is a GraphModule computing ``f`` with operators only.
+
+    Tensors among ``args`` (in any nesting) become inputs; everything else is a constant of the trace. The module is
+    called with the same
+    structure of arguments and returns the structure that ``f`` returned.
+    """
+    if tracing_mode not in _MODES:
+        raise ValueError(f"make_fx: tracing_mode must be one of {_MODES}, got {tracing_mode!r}")
+    off = {k: v for k, v in unsupported.items() if v}
+    off.pop("_allow_non_fake_inputs", None)
+    off.pop("_error_on_data_dependent_ops", None)
+    if off:
+        raise NotImplementedError(f"make_fx: {', '.join(off)} is not implemented")
+
+    @functools.wraps(f)
+    def wrapped(*args) -> GraphModule:
+        if tracing_mode == "symbolic":
+            from .symbolic import trace_symbolically
+
+            return trace_symbolically(f, args, decomposition_table, record_stack_traces)
+        return trace(f, args, decomposition_table, tracing_mode, record_stack_traces)
+
+    return wrapped
+
+
+def find_fake_mode(values) -> FakeTensorMode | None:
+    """The mode of the first FakeTensor among ``values``, or the active one."""
+    for v in values:
+        if isinstance(v, FakeTensor):
+            return v.fake_mode
+    return next((m for m in reversed(modes.dispatch_stack()) if isinstance(m, FakeTensorMode)), None)
+
+
+def trace(
+    f, args: tuple, decomposition_table=None, tracing_mode: str = "fake", record_stack: bool = False
+) -> GraphModule:
+    """Trace ``f(*args)`` once."""
+    leaves, spec = pytree.tree_flatten(args)
+    fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=True)
+    if tracing_mode == "fake":
+        made: dict[int, Any] = {}
+
+        def fake(t):
+            if isinstance(t, _C.TensorBase) and not isinstance(t, FakeTensor):
+                return made.setdefault(id(t), fake_mode.from_tensor(t))
+            return t
+
+        leaves = [fake(t) for t in leaves]
+    graph = Graph()
+    mode = ProxyTorchDispatchMode(graph, fake_mode, decomposition_table, record_stack)
+    for name, leaf in zip(_input_names(f, args, leaves), leaves):
+        mode.placeholder(name, leaf)
+    inputs = pytree.tree_unflatten(leaves, spec)
+    if tracing_mode == "fake":
+        with fake_mode, mode:
+            out = f(*inputs)
+    else:
+        with mode:
+            out = f(*inputs)
+    return finish(mode, out, getattr(f, "__name__", "GraphModule"), spec)
+
+
+def _input_names(f, args: tuple, leaves: list) -> list[str]:
+    """``x_1`` for a parameter ``x`` that is a leaf itself, ``arg3_1`` for the rest."""
+    names = [f"arg{i}_1" for i in range(len(leaves))]
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):  # a builtin without a signature
+        return names
+    i = 0
+    for p, a in zip(parameters, args):
+        n = len(pytree.tree_leaves(a))
+        if p.kind in (p.VAR_POSITIONAL, p.KEYWORD_ONLY, p.VAR_KEYWORD):
+            break
+        if n == 1 and leaves[i : i + 1] and not isinstance(a, (tuple, list, dict)):
+            names[i] = f"{p.name}_1"
+        i += n
+    return names
+
+
+def finish(mode: ProxyTorchDispatchMode, out: Any, name: str, in_spec=None) -> GraphModule:
+    """Add the output, drop dead nodes and build the module."""
+    leaves, spec = pytree.tree_flatten(out)
+    nodes = [mode.argument(o) for o in leaves]
+    graph = mode.graph
+    plain = _is_plain(out)
+    graph.output(pytree.tree_unflatten(nodes, spec) if plain else nodes)
+    nested = in_spec is not None and in_spec.num_nodes - in_spec.num_leaves > 1
+    if nested or not plain:
+        graph.specs = (in_spec, None if plain else spec)
+    graph.eliminate_dead_code()
+    return GraphModule(mode.constants, graph, name if name.isidentifier() else "GraphModule")
+
+
+def _is_plain(out: Any) -> bool:
+    """Whether the graph's output can hold the value's structure itself."""
+    if type(out) in (tuple, list):
+        return all(map(_is_plain, out))
+    if type(out) is dict:
+        return all(map(_is_plain, out.values()))
+    return isinstance(out, (_C.TensorBase, int, float, bool, str, complex, type(None)))

@@ -1,0 +1,203 @@
+"""ProxyTorchDispatchMode: a dispatch mode that records every operator it sees as a node.
+
+Tensors are tracked by identity: the same tensor is the same node; a tensor the trace hasn't seen is a constant of the
+graph (get_attr).
+An operator that writes an argument makes that argument mean the new node from then on. ``node.meta["val"]`` is a
+FakeTensor like the
+result (or a list of them), ``node.meta["stack"]`` the user's line when asked for.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from ..core import modes
+from ..fake import FakeTensor, FakeTensorMode
+from ..fake.meta import meta_of
+from ..fx import Graph, Node
+
+__all__ = ["ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
+
+
+class ProxyTorchDispatchMode(modes.TorchDispatchMode):
+    """``graph`` receives the nodes; ``fake_mode`` makes ``meta["val"]``. ``decompositions`` maps operators to
+    functions that are traced
+    in their place."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        fake_mode: FakeTensorMode,
+        decompositions: dict[Any, Callable] | None = None,
+        record_stack: bool = False,
+    ):
+        super().__init__()
+        self.graph = graph
+        self.fake_mode = fake_mode
+        self.decompositions = decompositions or {}
+        self.record_stack = record_stack
+        self.stack: Any = None  # recorded in place of the user's line, by passes that retrace a graph
+        self.constants: dict[str, Any] = {}
+        self.inputs: list[Node] = []  # placeholders, in the order in which they were made
+        self.written: dict[int, Any] = {}  # storages that some recorded operator wrote, by id
+        self._nodes: dict[int, Node] = {}
+        self._memory: dict[int, dict[tuple, Node]] = {}  # storage -> place in it -> node
+        self._alive: list[Any] = []  # tracked tensors are kept, so that an id stays theirs
+
+    # -- tracking -------------------------------------------------------------------------------------------------
+
+    def track(self, tensor: Any, node: Node) -> None:
+        """From now on ``tensor`` means ``node``."""
+        if id(tensor) not in self._nodes:
+            self._alive.append(tensor)
+        self._nodes[id(tensor)] = node
+        self._memory.setdefault(id(tensor._storage), {})[_place(tensor)] = node
+
+    def node_of(self, tensor: Any) -> Node | None:
+        return self._nodes.get(id(tensor))
+
+    def placeholder(self, name: str, tensor: Any) -> Node:
+        """A new input of the graph meaning ``tensor``."""
+        node = self.graph.create_node("placeholder", name, name=name)
+        node.meta["val"] = self.snapshot(tensor)
+        self.inputs.append(node)
+        if isinstance(tensor, _C.TensorBase):
+            self.track(tensor, node)
+        return node
+
+    def snapshot(self, value: Any) -> Any:
+        """What ``meta["val"]`` keeps of a value: fake tensors without history; numbers as they are."""
+        if isinstance(value, _C.TensorBase):
+            return FakeTensor(self.fake_mode, meta_of(value))
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.snapshot(v) for v in value)
+        return value
+
+    def constant(self, tensor: Any) -> Node:
+        """The node of a tensor that no recorded operator made: the same memory under another object (autograd keeps
+        results that way),
+        or a constant of the graph."""
+        known = self._memory.get(id(tensor._storage))
+        if known is not None:
+            node = known.get(_place(tensor))
+            if node is None:
+                raise RuntimeError(
+                    f"tracing met a tensor of shape {list(tensor.shape)} that shares memory with a traced one but was "
+                    "not made by an operator; make it with operators"
+                )
+            self.track(tensor, node)
+            return node
+        if isinstance(tensor, FakeTensor):
+            raise RuntimeError(
+                f"tracing met a FakeTensor of shape {list(tensor.shape)} that it did not make; without data it can't "
+                "be a constant of the graph. Make it inside the traced function, or pass it as an argument."
+            )
+        name = f"_tensor_constant{len(self.constants)}"
+        self.constants[name] = tensor
+        node = self.graph.create_node("get_attr", name, name=name)
+        node.meta["val"] = self.snapshot(tensor)
+        self._alive.append(tensor)
+        self._nodes[id(tensor)] = node
+        return node
+
+    def argument(self, a: Any) -> Any:
+        """The node argument for a value given to an operator."""
+        if isinstance(a, _C.TensorBase):
+            return self._nodes.get(id(a)) or self.constant(a)
+        if isinstance(a, (list, tuple)):
+            return type(a)(map(self.argument, a)) if type(a) in (list, tuple) else tuple(map(self.argument, a))
+        return a
+
+    # -- recording ------------------------------------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        replacement = self.decompositions.get(func)
+        if replacement is None and self.decompositions:
+            replacement = self.decompositions.get(func.overloadpacket)
+        if replacement is not None:
+            with self:
+                out = replacement(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        node_args = tuple(map(self.argument, args))
+        node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
+        out = self.run(func, args, kwargs)
+        if not _holds_tensors(out) and func._schema.returns:
+            self._refuse_number(func, out)
+        node = self.graph.create_node("call_function", func, node_args, node_kwargs)
+        stack = user_line() if self.record_stack else self.stack
+        if stack is not None:
+            node.meta["stack"] = stack
+        schema = func._schema
+        if schema.is_mutable:
+            self._write(func, args, kwargs, node, out)
+        self._track_result(out, node)
+        return out
+
+    def run(self, func, args, kwargs):
+        """Compute the result: on the arguments as they are, constants made fake when the trace is."""
+        return func(*args, **kwargs)
+
+    def _refuse_number(self, func, out):
+        raise RuntimeError(
+            f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's "
+            "likely that this is caused by data-dependent control flow or similar: the trace would keep "
+            f"{out!r} for all inputs."
+        )
+
+    def _track_result(self, out: Any, node: Node) -> None:
+        if isinstance(out, _C.TensorBase):
+            node.meta["val"] = self.snapshot(out)
+            self.track(out, node)
+        elif isinstance(out, (list, tuple)):
+            node.meta["val"] = self.snapshot(out)
+            for i, o in enumerate(out):
+                if isinstance(o, _C.TensorBase) and self._nodes.get(id(o)) is not node:
+                    item = self.graph.create_node("call_function", operator.getitem, (node, i))
+                    item.meta["val"] = node.meta["val"][i]
+                    self.track(o, item)
+        else:
+            node.meta["val"] = out
+
+    def _write(self, func, args, kwargs, node: Node, out: Any) -> None:
+        values = func.full(*args, **kwargs)
+        for argument, value in zip(func._schema.arguments, values):
+            if argument.is_write:
+                for t in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(t, _C.TensorBase):
+                        self.written[id(t._storage)] = t._storage
+
+
+def _place(t) -> tuple:
+    return tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype
+
+
+def _holds_tensors(out: Any) -> bool:
+    if isinstance(out, (list, tuple)):
+        return not out or any(map(_holds_tensors, out))
+    return isinstance(out, _C.TensorBase) or out is None
+
+
+def current_proxy_mode() -> ProxyTorchDispatchMode | None:
+    """The innermost active proxy mode of this thread."""
+    return next((m for m in reversed(modes.dispatch_stack()) if isinstance(m, ProxyTorchDispatchMode)), None)
+
+
+def user_line() -> str | None:
+    """``file:line in function, source`` of the innermost frame outside flambeau."""
+    import linecache
+
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith("flambeau") or name.startswith("flambeau.testing"):
+            code = frame.f_code
+            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            return f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}, code: {text}'
+        frame = frame.f_back
+    return None

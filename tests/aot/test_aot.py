@@ -1,0 +1,247 @@
+"""Compiled ahead of time (with compilers that run the graphs as they are), functions and modules give eager's values
+and gradients.
+"""
+
+import pytest
+
+import flambeau as torch
+from flambeau.aot import (
+    aot_eager,
+    aot_function,
+    aot_module_simplified,
+    default_partition,
+    min_cut_rematerialization_partition,
+    nop,
+)
+from flambeau.base import pytree
+from flambeau.fx import symbolic_trace
+
+
+class Spy:
+    """A compiler that keeps the graphs."""
+
+    def __init__(self):
+        self.graphs = []
+
+    def __call__(self, gm, example_inputs):
+        gm.graph.lint()
+        assert len(example_inputs) == len(gm.graph.find_nodes(op="placeholder"))
+        for n in gm.graph.nodes:
+            assert n.op in ("placeholder", "call_function", "get_attr", "output")
+            if n.op == "call_function" and hasattr(n.target, "_schema"):
+                assert not n.target._schema.is_mutable, n
+                assert "val" in n.meta
+        self.graphs.append(gm)
+        return gm.forward
+
+    def targets(self, i=0):
+        return [str(n.target) for n in self.graphs[i].graph.nodes if n.op == "call_function"]
+
+
+def tensor(*shape, seed=0, grad=True):
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=g).requires_grad_(grad)
+
+
+def check(f, *args, partition=min_cut_rematerialization_partition, **kw):
+    """Values, gradients and mutations of ``f`` compiled and plain. Returns the spies on forward and backward."""
+    fw, bw = Spy(), Spy()
+    compiled = aot_function(f, fw, bw, partition_fn=partition)
+
+    def run(fn):
+        xs = [a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args]
+        ins = [x * 1 if isinstance(x, torch.Tensor) and x.requires_grad and kw.get("non_leaf") else x for x in xs]
+        out = fn(*ins)
+        leaves = [o for o in pytree.tree_leaves(out) if isinstance(o, torch.Tensor)]
+        total = sum((o * (i + 1)).sum() for i, o in enumerate(leaves) if o.requires_grad)
+        if isinstance(total, torch.Tensor):
+            total.backward()
+        return (
+            out,
+            [x.grad for x in xs if isinstance(x, torch.Tensor)],
+            [x.detach() for x in ins if isinstance(x, torch.Tensor)],
+        )
+
+    (o1, g1, i1), (o2, g2, i2) = run(f), run(compiled)
+    assert pytree.tree_structure(o1) == pytree.tree_structure(o2)
+    for a, b in zip(pytree.tree_leaves((o1, g1, i1)), pytree.tree_leaves((o2, g2, i2)), strict=True):
+        if isinstance(a, torch.Tensor):
+            assert a.requires_grad == b.requires_grad
+            same = torch.allclose(a.detach(), b.detach(), atol=1e-5) if a.is_floating_point() else torch.equal(a, b)
+            assert same, (a, b)
+        else:
+            assert a == b
+    return fw, bw
+
+
+def mlp(x, w1, b1, w2):
+    h = torch.nn.functional.gelu(torch.addmm(b1, x, w1))
+    return (h @ w2).sum()
+
+
+CASES = [
+    (lambda x: x.sin().cos(), (tensor(3),)),
+    (lambda x, y: x * y + x, (tensor(2, 3), tensor(3, seed=1))),
+    (lambda x, y: {"a": x @ y, "b": [x.sum(), 3]}, (tensor(2, 3), tensor(3, 4, seed=1))),
+    (lambda x: (x.detach() * 2, x * 3), (tensor(3),)),
+    (lambda x, y: (x * 2, (y > 0)), (tensor(3), tensor(3, seed=2, grad=False))),
+    (lambda x: (x + 1).t().reshape(-1), (tensor(2, 3),)),
+    (lambda x: (x, x.view(-1), x * 2), (tensor(2, 3),)),
+    (lambda x: torch.softmax(x, -1) * torch.sigmoid(x), (tensor(2, 3),)),
+    (mlp, (tensor(4, 3, grad=False), tensor(3, 5, seed=1), tensor(5, seed=2), tensor(5, 2, seed=3))),
+]
+
+
+@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
+@pytest.mark.parametrize(("f", "args"), CASES)
+def test_same_as_eager(f, args, partition):
+    check(f, *args, partition=partition)
+    check(f, *[a.detach() for a in args])
+
+
+def in_place_on_intermediate(x):
+    y = x * 2
+    y.add_(1)
+    y[0].mul_(3)
+    return y
+
+
+def writes_buffer(x, buffer):
+    buffer.mul_(0.9).add_(x.detach().sum() * 0.1)
+    return x * buffer
+
+
+def returns_view_of_written(x, buffer):
+    buffer.add_(1)
+    return x * 2, buffer, buffer[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (in_place_on_intermediate, (tensor(2, 3),)),
+        (writes_buffer, (tensor(3), tensor(3, seed=1, grad=False))),
+        (returns_view_of_written, (tensor(3), tensor(2, 3, seed=1, grad=False))),
+    ],
+)
+def test_mutation(f, args):
+    check(f, *args)
+    check(f, *[a.detach() for a in args])
+
+
+def test_write_to_an_input_that_carries_a_gradient():
+    def f(x):
+        x.mul_(2)
+        return x.sin()
+
+    check(f, tensor(3), non_leaf=True)
+
+
+def test_views_of_inputs_share_their_memory():
+    compiled = aot_function(lambda x: (x, x[1], x + 1), nop)
+    x = tensor(2, 3, grad=False)
+    same, view, fresh = compiled(x)
+    assert same is x
+    view.zero_()
+    assert x[1].sum().item() == 0 and torch.equal(fresh[0], x[0] + 1)
+
+
+def test_one_node_in_the_autograd_graph():
+    x = tensor(3)
+    out = aot_function(lambda x: x.sin().cos() * 2, nop)(x)
+    assert type(out.grad_fn).__name__ == "CompiledFunctionBackward"
+
+
+def test_same_tensor_passed_twice():
+    x = tensor(3)
+    compiled = aot_function(lambda a, b: (a * b).sum(), nop)
+    compiled(x, x).backward()
+    assert torch.allclose(x.grad, 2 * x.detach())
+    y = tensor(3, seed=1)
+    x.grad = None
+    compiled(x, y).backward()
+    assert torch.allclose(x.grad, y.detach())
+
+
+def test_second_derivative():
+    def f(x, y):
+        return (x.sin() * y).sum()
+
+    for fn in (f, aot_function(f, nop)):
+        x, y = tensor(3), tensor(3, seed=1)
+        (g,) = torch.autograd.grad(fn(x, y), [x], create_graph=True)
+        (gx, gy) = torch.autograd.grad(g.sum(), [x, y])
+        assert torch.allclose(gx, -(x.sin() * y).detach(), atol=1e-6)
+        assert torch.allclose(gy, x.cos().detach(), atol=1e-6)
+
+
+def test_forward_without_gradients_is_not_joint():
+    fw, bw = Spy(), Spy()
+    compiled = aot_function(lambda x: x * 2, fw, bw)
+    with torch.no_grad():
+        assert not compiled(tensor(3)).requires_grad
+    assert len(fw.graphs) == 1 and not bw.graphs
+
+
+def test_compiled_graph_without_epilogue_is_called_directly():
+    gm = symbolic_trace(lambda x: (x * 2,))
+    made = []
+
+    def compiler(graph, inputs):
+        made.append(graph.forward)
+        return made[0]
+
+    assert aot_module_simplified(gm, [torch.ones(2)], fw_compiler=compiler) is made[0]
+
+
+def test_explicit_composites_stay_whole():
+    fw, bw = check(lambda x: torch.nn.functional.layer_norm(x, (4,)).sum(), tensor(3, 4))
+    assert "aten.native_layer_norm.default" in fw.targets()
+    assert "aten.native_layer_norm_backward.default" in bw.targets()
+
+
+def test_recompiles_for_other_shapes():
+    fw = Spy()
+    compiled = aot_function(lambda x: x + 1, fw)
+    compiled(torch.ones(2))
+    compiled(torch.zeros(2))
+    compiled(torch.ones(3))
+    assert len(fw.graphs) == 2
+
+
+def test_captured_module_with_parameters():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Linear(3, 4)
+            self.b = torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return (self.b(torch.relu(self.a(x))),)
+
+    torch.manual_seed(0)
+    net = Net()
+    x = tensor(5, 3, grad=False)
+    compiled = aot_eager(symbolic_trace(net), [x])
+    (out,) = compiled(x)
+    assert torch.allclose(out, net(x)[0])
+    out.sum().backward()
+    grads = [p.grad for p in net.parameters()]
+    for p in net.parameters():
+        p.grad = None
+    net(x)[0].sum().backward()
+    assert all(torch.allclose(g, p.grad) for g, p in zip(grads, net.parameters()))
+
+
+def test_min_cut_saves_less_than_default():
+    def saved(partition):
+        fw, _ = check(lambda w: w.sin().cos().exp().tanh().sum(), tensor(16, 16), partition=partition)
+        return len(fw.graphs[0].graph.output_node().args[0]) - 1
+
+    assert saved(min_cut_rematerialization_partition) == 1 < saved(default_partition)
+
+
+def test_shared_memory_of_a_written_input_is_refused():
+    base = torch.zeros(2, 2)
+    with pytest.raises(RuntimeError, match="shares its memory"):
+        aot_function(lambda a, b: a.add_(1) + b, nop)(base[0], base)

@@ -1,0 +1,121 @@
+"""make_fx records what runs; what it returns computes the same, at other values and (symbolic) other sizes."""
+
+import pytest
+
+import flambeau as torch
+from flambeau.proxy import make_fx
+
+
+def targets(gm):
+    return [str(n.target) for n in gm.graph.nodes if n.op == "call_function"]
+
+
+def test_same_tensor_is_the_same_node_and_factories_are_recorded():
+    gm = make_fx(lambda p: torch.sin(p) * p + torch.ones(3))(torch.randn(3))
+    assert targets(gm) == ["aten.sin.default", "aten.mul.Tensor", "aten.ones.default", "aten.add.Tensor"]
+    p = gm.graph.find_nodes(op="placeholder")
+    mul = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)[0]
+    assert len(p) == 1 and p[0].name == "p_1" and mul.args[1] is p[0] and mul.name == "mul"
+    gm.graph.lint()
+
+
+def nested(d, pair):
+    return {"sum": d["a"] + pair[0], "list": [pair[1], 3]}
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (lambda x: x * 2 + 1, (torch.arange(6.0),)),
+        (lambda x, y: (x @ y, x.sum()), (torch.ones(2, 3), torch.ones(3, 4))),
+        (lambda x: x.t().contiguous(), (torch.arange(6.0).reshape(2, 3),)),
+        (lambda x: torch.relu(x).neg(), (torch.arange(4.0) - 2,)),
+        (nested, ({"a": torch.ones(3)}, (torch.ones(3), torch.zeros(3)))),
+    ],
+)
+def test_traced_equals_plain(mode, f, args):
+    gm = make_fx(f, tracing_mode=mode)(*args)
+    gm.graph.lint()
+    got, expected = gm(*args), f(*args)
+    from flambeau.base import pytree
+
+    a, b = pytree.tree_leaves(got), pytree.tree_leaves(expected)
+    assert pytree.tree_structure(got) == pytree.tree_structure(expected)
+    assert all(torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y for x, y in zip(a, b))
+    for n in gm.graph.nodes:
+        if n.op == "call_function":
+            assert "val" in n.meta, n
+
+
+def test_constants_are_lifted():
+    c = torch.tensor([1.0, 2.0])
+    gm = make_fx(lambda x: x + c)(torch.ones(2))
+    (node,) = gm.graph.find_nodes(op="get_attr")
+    assert getattr(gm, node.target) is c
+    assert torch.equal(gm(torch.zeros(2)), c)
+
+
+def test_in_place_operators_rename_what_they_write():
+    def f(x):
+        y = x.clone()
+        y.add_(1)
+        return y * 2
+
+    gm = make_fx(f)(torch.ones(2))
+    assert targets(gm) == ["aten.clone.default", "aten.add_.Tensor", "aten.mul.Tensor"]
+    mul = [n for n in gm.graph.nodes if "mul" in n.name][0]
+    assert mul.args[0].name == "add_"
+    assert torch.equal(gm(torch.zeros(2)), torch.full((2,), 2.0))
+
+
+def test_decompositions_replace_operators():
+    table = {torch.ops.aten.neg.default: lambda x: x * -1}
+    gm = make_fx(lambda x: -x, decomposition_table=table)(torch.ones(2))
+    assert targets(gm) == ["aten.mul.Tensor"]
+
+
+def test_backward_is_recorded():
+    def f(x, y):
+        loss = (x * y).sum()
+        return torch.autograd.grad(loss, [x])[0]
+
+    x, y = torch.ones(3, requires_grad=True), torch.arange(3.0)
+    gm = make_fx(f, tracing_mode="fake")(x, y)
+    assert torch.equal(gm(x.detach(), y), y)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_values_of_traced_tensors_are_refused(mode):
+    with pytest.raises(RuntimeError, match="value"):
+        make_fx(lambda x: x * (2 if x.sum().item() > 0 else 3), tracing_mode=mode)(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("f", "shape", "other"),
+    [
+        (lambda p: p + p, (5,), (7,)),
+        (lambda p: p.reshape(p.shape[1], p.shape[0]), (2, 3), (5, 4)),
+        (lambda p: p * torch.ones(p.shape[0] + 1)[1:], (3,), (8,)),
+        (lambda p: p.reshape(p.shape[0] * p.shape[1]), (2, 3), (5, 4)),
+        (lambda p: p / p.shape[0], (4,), (9,)),
+    ],
+)
+def test_symbolic_graphs_hold_at_other_sizes(f, shape, other):
+    gm = make_fx(f, tracing_mode="symbolic")(torch.ones(*shape))
+    x = torch.arange(float(torch.ones(*other).numel())).reshape(other)
+    assert torch.equal(gm(x), f(x))
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda p: p + 1 if p.shape[0] > 100 else p - 1, "operators differ"),
+        (lambda p: p + torch.ones(3), "with sizes"),
+        (lambda p: p * (1 / p.shape[0]), "depends on a size"),
+        (lambda p: [p + 1] * p.shape[0] and torch.stack([p + i for i in range(min(p.shape[0], 5))]), "differ"),
+    ],
+)
+def test_symbolic_tracing_never_specialises_silently(f, message):
+    with pytest.raises(RuntimeError, match=message):
+        make_fx(f, tracing_mode="symbolic")(torch.ones(3))
