@@ -1,0 +1,144 @@
+"""Settings: each knob is declared once with its default, type, help text, environment variables and whether it enters the compile-cache key.
+
+A :class:`Config` is a namespace of knobs (``torch._dynamo.config``). Unknown names raise AttributeError, so that a misspelt setting can't
+pass; a value of the wrong type raises TypeError. Dotted names ("trace.enabled") make nested groups.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Config", "Knob"]
+
+
+def _flag(text: str) -> bool:
+    return text.strip().lower() not in ("", "0", "false", "no", "off")
+
+
+_PARSERS = {bool: _flag, int: int, float: float, str: str}
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """``env``: environment variables that set it at start, the first one set wins. ``in_key``: a change makes cached code stale."""
+
+    default: Any
+    help: str
+    env: tuple[str, ...] = ()
+    in_key: bool = False
+    type: type | None = None
+
+    def initial(self) -> Any:
+        kind = self.type or type(self.default)
+        for name in self.env:
+            text = os.environ.get(name)
+            if text is not None:
+                try:
+                    return _PARSERS.get(kind, str)(text)
+                except ValueError:
+                    raise ValueError(f"environment variable {name}={text!r} is not a valid {kind.__name__} ({self.help})") from None
+        return copy.copy(self.default)
+
+
+class Config:
+    """Attribute access to knobs. ``path`` is the name users know, e.g. ``torch._dynamo.config``."""
+
+    def __init__(self, path: str, knobs: dict[str, Knob], aliases: dict[str, str] | None = None):
+        set_ = object.__setattr__
+        set_(self, "_path", path)
+        set_(self, "_knobs", {n: k for n, k in knobs.items() if "." not in n})
+        set_(self, "_aliases", aliases or {})
+        set_(self, "_values", {n: k.initial() for n, k in knobs.items() if "." not in n})
+        set_(self, "_groups", {})
+        set_(self, "_listeners", [])
+        for group in {n.split(".")[0] for n in knobs if "." in n}:
+            inner = {n[len(group) + 1:]: k for n, k in knobs.items() if n.startswith(group + ".")}
+            self._groups[group] = Config(f"{path}.{group}", inner)
+
+    def _name(self, name: str) -> str:
+        name = self._aliases.get(name, name)
+        if name not in self._values:
+            raise AttributeError(f"{self._path}.{name} does not exist")
+        return name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._groups:
+            return self._groups[name]
+        return self._values[self._name(name)]
+
+    def __setattr__(self, name, value):
+        name = self._name(name)
+        want = self._knobs[name].type
+        if want is not None and not isinstance(value, want):
+            raise TypeError(f"{self._path}.{name} must be {want.__name__}, not {type(value).__name__}")
+        self._values[name] = value
+        for listener in self._listeners:
+            listener(name, value)
+
+    def __dir__(self):
+        return [*self._values, *self._groups, *self._aliases, "patch", "help", "key"]
+
+    def get(self, dotted: str):
+        """Value of a knob by its dotted name."""
+        at = self
+        for part in dotted.split("."):
+            at = getattr(at, part)
+        return at
+
+    def set(self, dotted: str, value) -> None:
+        *groups, last = dotted.split(".")
+        at = self
+        for part in groups:
+            at = getattr(at, part)
+        setattr(at, last, value)
+
+    def help(self, dotted: str) -> str:
+        """What the knob does."""
+        *groups, last = dotted.split(".")
+        at = self
+        for part in groups:
+            at = getattr(at, part)
+        return at._knobs[at._name(last)].help
+
+    def key(self) -> str:
+        """Text of the settings that change generated code, for cache keys."""
+        own = [f"{n}={self._values[n]!r}" for n, k in sorted(self._knobs.items()) if k.in_key]
+        return " ".join(own + [f"{g}({c.key()})" for g, c in sorted(self._groups.items()) if c.key()])
+
+    def patch(self, arg=None, value=None, **changes):
+        """Context manager and decorator: ``patch(name=value)``, ``patch("a.b", value)`` or ``patch({"name": value})``."""
+        if isinstance(arg, dict):
+            changes = {**arg, **changes}
+        elif arg is not None:
+            changes = {arg: value, **changes}
+        return _Patch(self, changes)
+
+
+class _Patch:
+    def __init__(self, config: Config, changes: dict[str, Any]):
+        self.config, self.changes, self.saved = config, changes, []
+
+    def __enter__(self):
+        self.saved.append({k: self.config.get(k) for k in self.changes})
+        for k, v in self.changes.items():
+            self.config.set(k, v)
+        return self
+
+    def __exit__(self, *exc):
+        for k, v in self.saved.pop().items():
+            self.config.set(k, v)
+        return False
+
+    def __call__(self, fn):
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            with _Patch(self.config, self.changes):
+                return fn(*args, **kwargs)
+
+        return wrapper

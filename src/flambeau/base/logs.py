@@ -1,0 +1,109 @@
+"""Logs: each artifact is declared once with its help. ``TORCH_LOGS=graph_breaks,+dynamo`` (or FLAMBEAU_LOGS) turns some on at start,
+:func:`set_logs` later. An artifact is off unless asked for, and costs one attribute test then.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+__all__ = ["ARTIFACTS", "Artifact", "artifact", "set_logs"]
+
+
+class Artifact:
+    """A named stream of messages. ``on`` tells whether somebody reads it; test it before building an expensive message."""
+
+    __slots__ = ("name", "help", "on", "_logger")
+
+    def __init__(self, name: str, help: str):
+        self.name, self.help, self.on = name, help, False
+        self._logger = logging.getLogger(f"flambeau.{name}")
+
+    def __call__(self, message: str, *args) -> None:
+        """Log the message (%-format) when the artifact is on."""
+        if self.on:
+            self._logger.info(message, *args)
+
+
+ARTIFACTS: dict[str, Artifact] = {}
+_handler: logging.Handler | None = None
+
+
+def artifact(name: str, help: str) -> Artifact:
+    """Declare an artifact (the same object for the same name)."""
+    found = ARTIFACTS.get(name)
+    if found is None:
+        found = ARTIFACTS[name] = Artifact(name, help)
+        if name in _pending:
+            _switch(found, True)
+    return found
+
+
+def _install() -> None:
+    global _handler
+    if _handler is None:
+        _handler = logging.StreamHandler(sys.stderr)
+        _handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+        root = logging.getLogger("flambeau")
+        root.addHandler(_handler)
+        root.setLevel(logging.INFO)
+        root.propagate = False
+
+
+def _switch(a: Artifact, on: bool) -> None:
+    a.on = bool(on)
+    if on:
+        _install()
+
+
+def set_logs(*, all=None, **names) -> None:
+    """``set_logs(graph_breaks=True)``. ValueError for an artifact that doesn't exist, listing those that do."""
+    for name, on in names.items():
+        if name not in ARTIFACTS:
+            raise ValueError(_unknown(name))
+        _switch(ARTIFACTS[name], on)
+    if all is not None:
+        for a in ARTIFACTS.values():
+            _switch(a, all is not False)
+
+
+def _unknown(name: str) -> str:
+    known = "\n".join(f"  {a.name}: {a.help}" for a in sorted(ARTIFACTS.values(), key=lambda a: a.name))
+    return f"Unrecognized log artifact '{name}'. The artifacts are:\n{known}"
+
+
+def check_environment() -> None:
+    """Complain about names in TORCH_LOGS that no artifact has; called when the compiler has been imported."""
+    for name in _pending - set(ARTIFACTS) - {"help"}:
+        raise ValueError(_unknown(name))
+    if "help" in _pending:
+        print(_unknown("help"), file=sys.stderr)
+
+
+def _parse(text: str) -> set[str]:
+    return {part.strip().lstrip("+") for part in text.split(",") if part.strip() and not part.strip().startswith("-")}
+
+
+_pending = _parse(os.environ.get("TORCH_LOGS", os.environ.get("FLAMBEAU_LOGS", "")))
+
+for _name, _help in [
+    ("graph_breaks", "why and where a graph was broken"),
+    ("recompiles", "which guard failed when a frame was compiled again"),
+    ("guards", "the guards of each compiled frame"),
+    ("graph_code", "the captured graph as Python"),
+    ("graph", "the captured graph as a table"),
+    ("bytecode", "bytecode before and after"),
+    ("aot_graphs", "forward and backward graphs after differentiation"),
+    ("aot_joint_graph", "the joint graph before partitioning"),
+    ("output_code", "generated kernels and the launch program"),
+    ("ir_pre_fusion", "loop IR before fusion"),
+    ("ir_post_fusion", "loop IR after fusion"),
+    ("schedule", "which nodes were fused and why not others"),
+    ("dynamo", "capture"),
+    ("aot", "differentiation ahead of time"),
+    ("inductor", "lowering and code generation"),
+    ("perf_hints", "fallbacks and other things that cost time"),
+    ("not_implemented", "handlers that returned NotImplemented"),
+]:
+    artifact(_name, _help)
