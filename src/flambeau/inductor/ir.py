@@ -110,7 +110,7 @@ def stores(node) -> list[str]:
 
 def verify(nodes, buffers: dict[str, Buffer]) -> None:
     """Every read buffer is an input or was written before; loops cover what indices use. AssertionError naming the node otherwise."""
-    written = {b.name for b in buffers.values() if b.kind in ("input", "constant")}
+    written = {b.name for b in buffers.values() if b.kind in ("input", "constant") or b.size == 0}
     for node in nodes:
         for name in loads(node):
             assert name in buffers, f"{node} reads unknown buffer {name}"

@@ -1,0 +1,127 @@
+"""The compiler as a list of passes: graph -> program -> loop IR -> groups -> kernels -> LLVM text -> native graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+
+from . import cache, config, debug, memory, metrics
+from .codegen import write_kernel
+from .ir import ExternCall, loads, stores, verify
+from .lowering import Lowering, eliminate_dead
+from .opening import open_graph
+from .program import assemble
+from .schedule import build, fuse
+
+__all__ = ["CompiledInfo", "compile_graph"]
+
+log = logging.getLogger("flambeau.inductor")
+
+
+@dataclasses.dataclass
+class CompiledInfo:
+    """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
+    eager kernel and why."""
+
+    source: str
+    kernels: dict[str, str]
+    steps: list
+    times: dict[str, float]
+    fallbacks: list[str]
+    arena_size: int
+
+
+def compile_graph(gm, example_inputs=None, **_unused):
+    """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
+    inputs as positional tensors and returns the list of its outputs."""
+    times: dict[str, float] = {}
+    clock = time.perf_counter()
+
+    def passed(name):
+        nonlocal clock
+        now = time.perf_counter()
+        times[name] = times.get(name, 0.0) + now - clock
+        clock = now
+
+    program = open_graph(gm)
+    passed("open composites")
+    lowering = Lowering()
+    lowering.run(program)
+    passed("lower")
+    outputs = {o[1].buffer for o in lowering.outputs if o[0] == "region"}
+    nodes = eliminate_dead(lowering.nodes, outputs)
+    verify(nodes, lowering.buffers)
+    metrics.ir_nodes_pre_fusion += len(nodes)
+    passed("eliminate dead nodes")
+    groups = fuse(nodes, lowering.buffers, lowering.values)
+    passed("fuse")
+    steps = _kernels(groups, lowering, outputs)
+    passed("build kernels")
+    for step in steps:
+        if not isinstance(step, ExternCall):
+            write_kernel(step, lowering.buffers, lowering.values)
+            step.name = cache.kernel_name(step.text)
+            step.text = step.text.replace("@KERNEL", f"@{step.name}")
+    passed("write LLVM text")
+    offsets, arena, notes = memory.plan(lowering.buffers, [_effects(s) for s in steps])
+    passed("plan memory")
+    kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
+    addresses = cache.addresses(kernels) if kernels else {}
+    passed("compile")
+    source = _source(steps, kernels, notes, arena)
+    info = CompiledInfo(source, kernels, steps, times, lowering.fallbacks, arena)
+    graph = assemble(lowering, steps, addresses, offsets, arena, info)
+    passed("assemble")
+    metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in steps)
+    metrics.num_fallbacks += len(lowering.fallbacks)
+    for reason in lowering.fallbacks:
+        log.warning("eager kernel inside a compiled graph: %s", reason)
+    debug.dump(gm, program, nodes, lowering, groups, info)
+    debug.notify(source)
+    log.debug("compiled %d kernels: %s", len(kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in times.items()))
+    return graph
+
+
+def _kernels(groups, lowering, outputs) -> list:
+    """Kernels and extern calls in order. A buffer stays in memory when it is an output or another group reads it."""
+    readers: dict[str, set[int]] = {}
+    for i, g in enumerate(groups):
+        for name in g.reads:
+            readers.setdefault(name, set()).add(i)
+    steps = []
+    for i, g in enumerate(groups):
+        if g.kind == "extern":
+            steps.append(g.nodes[0])
+            continue
+        keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or _written_elsewhere(n, i, groups)}
+        if keep or g.kind == "scatter":
+            steps.append(build(g, lowering.buffers, lowering.values, keep))
+    return steps
+
+
+def _written_elsewhere(name, i, groups) -> bool:
+    return any(j != i and name in g.writes for j, g in enumerate(groups))
+
+
+def _effects(step) -> tuple[set[str], set[str]]:
+    if isinstance(step, ExternCall):
+        return loads(step), set(stores(step))
+    written = {n.buffer for n in step.nodes}
+    return set(step.args) - written, {a for a in step.args if a in written}
+
+
+def _source(steps, kernels, notes, arena) -> str:
+    """What the graph runs, as text: the launches in order, then each kernel once."""
+    lines = [f"; arena of {arena} bytes", *(f"; {n} (reuse)" for n in notes)]
+    for s in steps:
+        if not isinstance(s, ExternCall):
+            lines.append(f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}")
+        elif s.what == "gemm":
+            ins = ", ".join(f"{r.buffer}{list(r.shape)}" for r in s.inputs)
+            lines.append(f"; extern_kernels.{s.name}({ins}, out={s.outputs[0]})")
+        else:
+            lines.append(f"; call {s.name}({', '.join(r.buffer for r in s.inputs)}) -> {', '.join(s.outputs)}")
+    return "\n".join([*lines, "", *kernels.values()])
+
+

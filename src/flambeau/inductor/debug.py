@@ -1,0 +1,81 @@
+"""Looking into the compiler: source listeners, and the directory that TORCH_COMPILE_DEBUG=1 writes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+
+from . import config
+from .ir import show
+
+__all__ = ["dump", "listeners", "notify"]
+
+listeners: list = []
+"""Functions that get the source text of every graph compiled."""
+
+_count = itertools.count()
+_run: str | None = None
+
+
+def notify(source: str) -> None:
+    for listener in list(listeners):
+        listener(source)
+
+
+def directory() -> str:
+    """The directory of this run."""
+    global _run
+    if _run is None:
+        base = config.trace.debug_dir or os.path.join(os.getcwd(), "torch_compile_debug")
+        _run = os.path.join(base, time.strftime("run_%Y_%m_%d_%H_%M_%S_") + f"{int(time.time() * 1e6) % 1000000:06d}-pid_{os.getpid()}")
+        os.makedirs(_run, exist_ok=True)
+    return _run
+
+
+def dump(gm, program, nodes, lowering, groups, info) -> None:
+    """Write the files whose switches in config.trace are on."""
+    trace = config.trace
+    if not trace.enabled:
+        return
+    folder = os.path.join(directory(), "torchinductor", f"model__{next(_count)}")
+    os.makedirs(folder, exist_ok=True)
+
+    def write(name, text):
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+
+    if trace.fx_graph:
+        write("fx_graph_readable.py", gm.print_readable(print_output=False))
+        write("fx_graph_runnable.py", runnable(gm))
+    if trace.fx_graph_transformed:
+        write("fx_graph_transformed.py", program.show())
+    if trace.ir_pre_fusion:
+        write("ir_pre_fusion.txt", show(nodes, lowering.buffers))
+    if trace.ir_post_fusion:
+        write("ir_post_fusion.txt", "\n".join(f"group {i} ({g.kind}, domain {list(g.outer)} x {g.inner and list(g.inner)}):\n"
+                                              + show(g.nodes, {}) for i, g in enumerate(groups)))
+    if trace.output_code:
+        write("output_code.py", info.source)
+
+
+def runnable(gm) -> str:
+    """A script that builds the graph again with random inputs of the same shapes and runs it compiled."""
+    lines = ["import flambeau as torch", "from flambeau import device", "from math import inf, nan", "", "class Repro(torch.nn.Module):"]
+    lines += ["    " + line for line in gm.code.strip().splitlines()]
+    lines.append("")
+    args = []
+    for node in gm.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        val = node.meta.get("val")
+        if hasattr(val, "stride"):
+            shape = [int(n) for n in val.shape]
+            make = f"torch.randn({shape}).to({val.dtype})" if val.dtype.is_floating_point else f"torch.zeros({shape}, dtype={val.dtype})"
+            args.append(make)
+        else:
+            args.append(repr(val))
+    lines += [f"args = [{', '.join(args)}]", "module = Repro()", "from flambeau.fx.experimental.proxy_tensor import make_fx",
+              "from flambeau.inductor import compile_graph", "graph = make_fx(module.forward, tracing_mode='fake')(*args)",
+              "print([tuple(t.shape) for t in compile_graph(graph, args)(*args)])", ""]
+    return "\n".join(lines)

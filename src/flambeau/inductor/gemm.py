@@ -1,0 +1,99 @@
+"""Contractions as matrix products: which letters are rows, columns, summed or batched, and how BLAS reads the operands in place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .index import variable
+from .ir import ExternCall, Reduction, Region, dense_strides
+from .values import short
+
+__all__ = ["Gemm", "lower_contraction"]
+
+
+@dataclass(slots=True)
+class Gemm:
+    """C = A B in C order, for each element of ``batch`` = ((count, A stride, B stride, C stride), ...), strides in elements."""
+
+    t: str
+    ta: str
+    tb: str
+    m: int
+    n: int
+    k: int
+    lda: int
+    ldb: int
+    ldc: int
+    batch: tuple
+
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k * math.prod(b[0] for b in self.batch)
+
+
+def lower_contraction(lowering, op, full, val):
+    """A Gemm call; NotImplementedError (then the eager kernel runs) for forms BLAS has no product for."""
+    inputs, _, out = op.definition.letters.partition("->")
+    left, right = inputs.split(",")
+    a, b = full[0], full[1]
+    t = short(val.dtype)
+    sizes = {**dict(zip(left, a.shape)), **dict(zip(right, b.shape))}
+    batch = [c for c in out if c in left and c in right]
+    rows = [c for c in out if c in left and c not in right]
+    columns = [c for c in out if c in right and c not in left]
+    summed = [c for c in left if c in right and c not in out]
+    if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or out != "".join([*batch, *rows, *columns]):
+        raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
+    if t not in ("f32", "f64"):
+        raise NotImplementedError(f"BLAS has no product for {val.dtype}")
+    shape = tuple(sizes[c] for c in out)
+    m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
+    if not (m and n and k and math.prod(shape)):
+        raise NotImplementedError("an empty product")
+    if n == 1 or m == 1:
+        return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
+
+    def operand(x, letters, row, column):
+        """(region, transposed?, leading dimension, batch strides): a matrix of ``row`` by ``column`` with one of them contiguous."""
+        for region in (lowering.realize(x), None):
+            region = region if region is not None else lowering.contiguous(_detached(x))
+            stride = dict(zip(letters, region.strides))
+            r = stride[row[0]] if row else 0
+            c = stride[column[0]] if column else 0
+            nr, nc = (sizes[g[0]] if g else 1 for g in (row, column))
+            if (c == 1 or nc == 1) and (r >= nc or nr == 1):
+                return region, "N", max(r if nr != 1 else nc, nc, 1), stride
+            if (r == 1 or nr == 1) and (c >= nr or nc == 1):
+                return region, "T", max(c if nc != 1 else nr, nr, 1), stride
+        raise AssertionError("a contiguous operand has a leading dimension")
+
+    ra, ta, lda, sa = operand(a, left, rows, summed)
+    rb, tb, ldb, sb = operand(b, right, summed, columns)
+    buffer = lowering.new_buffer(shape, dense_strides(shape), t)
+    sc = dict(zip(out, buffer.strides))
+    plan = Gemm(t, ta, tb, m, n, k, lda, ldb, max(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
+    lowering.nodes.append(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
+    return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
+
+
+def _detached(x):
+    from .lowering import Lazy
+
+    return Lazy(x.shape, x.dtype, x.at)
+
+
+def _matrix_vector(lowering, left, right, out, k, sizes, a, b, t, val):
+    """One row or one column: a reduction, which fuses with its neighbours and is bound by memory anyway."""
+    loops = lowering.variables([sizes[c] for c in out])
+    (r,) = lowering.variables([sizes[k]])
+    at = {**dict(zip(out, map(variable, loops))), k: variable(r)}
+    x = lowering.values.cast(a.at(tuple(at[c] for c in left)), t)
+    y = lowering.values.cast(b.at(tuple(at[c] for c in right)), t)
+    shape = tuple(sizes[c] for c in out)
+    buffer = lowering.new_buffer(shape, dense_strides(shape), t)
+    from .index import linear
+
+    value = lowering.values.make("mul", (x, y), t)
+    where = linear(map(variable, loops), buffer.strides)
+    lowering.nodes.append(Reduction(buffer.name, loops, (r,), "add", 0, value, where))
+    return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)

@@ -1,0 +1,584 @@
+"""From an ATen-level fx graph to the loop IR: one rule per operator kind, none per operator.
+
+While lowering, a tensor is a :class:`Lazy`: its shape and a function from coordinates to the Value of that element. Pointwise operators,
+factories and views only compose such functions. A tensor becomes a buffer when something needs memory (a matrix product, an eager kernel, an
+output), when it is reduced or scattered, or when it is costly and read more than once; fusion may later remove the buffer again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from typing import Any
+
+from ..base.shapes import normalize_dims
+from ..core.promotion import compute_dtype, operand_indices
+from ..core.reductions import arguments as reduction_arguments
+from ..core.viewmap import Recorder, Strided, source_index
+from . import config
+from .builder import compute_type
+from .index import Index, Var, constant, floordiv, linear, mod, of_atom, variable
+from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
+from .opening import Call
+from .values import Typed, Value, Values, loaded_atoms, short, walk
+
+__all__ = ["Lazy", "Lowering", "Unsupported"]
+
+
+class Unsupported(Exception):
+    """A node that has no native lowering here; it is run by its eager kernel. Carries the reason."""
+
+
+class IndexOps:
+    """Arithmetic on indices for core.viewmap.source_index."""
+
+    @staticmethod
+    def add(a, b):
+        return a + b if isinstance(a, (int, Index)) else b + a
+
+    @staticmethod
+    def mul(a, b):
+        return a * b if isinstance(a, Index) or isinstance(b, int) else b * a
+
+    @staticmethod
+    def floordiv(a, k):
+        return floordiv(_index(a), k)
+
+    @staticmethod
+    def mod(a, k):
+        return mod(_index(a), k)
+
+
+def _index(x) -> Index:
+    return constant(x) if isinstance(x, int) else x
+
+
+class Lazy:
+    """A tensor during lowering. ``dtype`` is the flambeau dtype; ``at(coords)`` the Value of an element; ``region`` where it lies in memory,
+    None as long as it doesn't."""
+
+    __slots__ = ("shape", "dtype", "device", "at", "region", "strides")
+
+    def __init__(self, shape, dtype, at, region=None, strides=None, device=None):
+        self.shape, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
+        self.strides = strides  # what the tensor's strides are by its shape rule
+        self.device = device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def size(self, d=None):
+        return self.shape if d is None else self.shape[d]
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def stride(self):
+        return self.strides or dense_strides(self.shape)
+
+
+class Lowering:
+    """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
+
+    def __init__(self):
+        self.values = Values()
+        self.nodes: list = []
+        self.buffers: dict[str, Buffer] = {}
+        self.outputs: list = []
+        self.messages: list[str] = []
+        self.inputs: list[str | None] = []
+        self.fallbacks: list[str] = []
+        self._ids = itertools.count()
+        self._names = itertools.count()
+
+    # --- buffers and loops --------------------------------------------------------------------------------------------
+    def variables(self, extents) -> tuple[Var, ...]:
+        return tuple(Var(next(self._ids), n) for n in extents)
+
+    def new_buffer(self, shape, strides, t, kind="temp", np_dtype=None, constant=None) -> Buffer:
+        name = f"buf{next(self._names)}" if kind != "input" else f"arg{len(self.inputs)}"
+        b = self.buffers[name] = Buffer(name, tuple(shape), tuple(strides), t, kind, np_dtype, constant)
+        return b
+
+    def in_memory(self, region: Region, dtype, strides=None, device=None) -> Lazy:
+        """The Lazy of a region of a buffer."""
+        buffer = self.buffers[region.buffer]
+
+        def at(coords):
+            return self.values.load(region.buffer, linear(coords, region.strides, region.offset), buffer.dtype)
+
+        return Lazy(region.shape, dtype, at, region, strides or region.strides, device)
+
+    def realize(self, x: Lazy, strides=None) -> Region:
+        """The tensor in memory; computed into a new buffer unless it is there already."""
+        if x.region is not None:
+            return x.region
+        strides = strides if strides is not None and _dense(x.shape, strides) else dense_strides(x.shape)
+        t = short(x.dtype)
+        buffer = self.new_buffer(x.shape, strides, t)
+        self.fill(buffer, x)
+        region = Region(buffer.name, x.shape, buffer.strides)
+        x.at, x.region = self.in_memory(region, x.dtype).at, region
+        return region
+
+    def fill(self, buffer: Buffer, x: Lazy) -> None:
+        """A loop nest that stores x, its loops in the order of the memory."""
+        if 0 in x.shape:
+            return
+        loops = self.variables(x.shape)
+        coords = tuple(variable(v) for v in loops)
+        value = self.values.cast(x.at(coords), buffer.dtype)
+        order = sorted(range(len(loops)), key=lambda d: (-buffer.strides[d], d))
+        self.nodes.append(Pointwise(buffer.name, tuple(loops[d] for d in order), value, linear(coords, buffer.strides)))
+
+    def contiguous(self, x: Lazy) -> Region:
+        """In memory in C order."""
+        region = self.realize(x)
+        if _same_layout(region.shape, region.strides, dense_strides(region.shape)):
+            return region
+        return self.realize(Lazy(x.shape, x.dtype, x.at))
+
+    # --- the graph ----------------------------------------------------------------------------------------------------
+    def run(self, program) -> None:
+        """``program``: an opened graph, see opening.py."""
+        env: dict[Any, Any] = {}
+        for call in program.calls:
+            if call.what == "input":
+                env[call] = self.placeholder(call.val)
+            elif call.what == "constant":
+                env[call] = self.constant(call.val)
+            else:
+                args, kwargs = _map((call.args, call.kwargs), env.__getitem__)
+                env[call] = self.settle(self.call(call, args, kwargs), call)
+        results = [_map(x, env.__getitem__) for x in program.outputs]
+        self.finish(results, [x.val if isinstance(x, Call) else None for x in program.outputs])
+
+    def placeholder(self, val):
+        if not hasattr(val, "stride"):
+            self.inputs.append(None)
+            return int(val) if hasattr(val, "__index__") and not isinstance(val, (bool, float)) else val
+        shape, strides = tuple(int(n) for n in val.shape), tuple(int(n) for n in val.stride())
+        try:
+            buffer = self.new_buffer(shape, strides, short(val.dtype), "input", val.dtype.np)
+        except NotImplementedError:
+            buffer = self.new_buffer(shape, strides, "opaque", "input", val.dtype.np)
+        self.inputs.append(buffer.name)
+        return self.in_memory(Region(buffer.name, shape, strides), val.dtype, strides, val.device)
+
+    def constant(self, tensor):
+        if not hasattr(tensor, "stride"):
+            return tensor
+        array = tensor.detach()._array
+        strides = tuple(tensor.stride())
+        buffer = self.new_buffer(tuple(tensor.shape), strides, short(tensor.dtype), "constant", tensor.dtype.np, array)
+        return self.in_memory(Region(buffer.name, tuple(tensor.shape), strides), tensor.dtype, strides, tensor.device)
+
+    def settle(self, result, call):
+        """Give a node's result memory when several readers would each compute something costly."""
+        if isinstance(result, Lazy) and result.region is None and call.uses > 1 and self.costly(result):
+            self.realize(result, result.strides)
+        return result
+
+    def costly(self, x: Lazy) -> bool:
+        from .codegen import weight
+
+        if not x.numel():
+            return False
+        probe = walk(x.at(tuple(variable(v) for v in self.variables(x.shape))))
+        return weight(probe) > 6 or sum(v.op == "load" for v in probe) > 2
+
+    def finish(self, results, vals) -> None:
+        for x, val in zip(results, vals):
+            if not isinstance(x, Lazy):
+                self.outputs.append(("constant", x))
+                continue
+            strides = tuple(int(s) for s in val.stride()) if hasattr(val, "stride") else x.strides
+            region = self.realize(x, strides)
+            if strides is not None and not _same_layout(x.shape, region.strides, strides) and _dense(x.shape, strides):
+                region = self.realize(Lazy(x.shape, x.dtype, x.at), strides)
+            buffer = self.buffers[region.buffer]
+            if buffer.kind == "temp":
+                buffer.kind = "output"
+            self.outputs.append(("region", region, x.dtype))
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+    def call(self, call, args, kwargs):
+        if call.target is operator.getitem:
+            return args[0][args[1]]
+        if not hasattr(call.target, "definition"):
+            if any(isinstance(a, Lazy) for a in _flatten((args, kwargs))):
+                raise NotImplementedError(f"inductor: {call.target} is not an ATen operator")
+            return call.target(*args, **kwargs)
+        return self.operator(call.target, args, kwargs, call.val)
+
+    def operator(self, op, args, kwargs, val):
+        full = op.full(*args, **kwargs)
+        rule = getattr(self, f"_{op.definition.kind}", None)
+        try:
+            if rule is None:
+                raise Unsupported(f"kind {op.definition.kind}")
+            for x in _flatten(full):
+                if isinstance(x, Lazy):
+                    short(x.dtype)
+            for v in val if isinstance(val, (tuple, list)) else (val,):
+                if hasattr(v, "stride"):
+                    short(v.dtype)
+            return rule(op, full, val)
+        except (Unsupported, NotImplementedError) as reason:
+            self.fallbacks.append(f"{op.name()}: {reason}")
+            return self._extern(op, full, val)
+
+    def _pointwise(self, op, full, val):
+        d = op.definition
+        taking = set(operand_indices(op))
+        compute = compute_dtype(op, full)
+        t, out = short(compute), short(val.dtype)
+        shape = tuple(int(n) for n in val.shape)
+        handler = Typed(self.values, t)
+
+        def at(coords):
+            actual = []
+            for k, x in enumerate(full):
+                if isinstance(x, Lazy):
+                    v = x.at(_broadcast(coords, x.shape))
+                    v = self.values.cast(v, t) if k in taking else v
+                    actual.append(self.values.cast(v, compute_type(v.dtype)))
+                else:
+                    actual.append(x)
+            result = d.body(handler, *actual)
+            if not isinstance(result, Value):
+                result = self.values.const(result, compute_type(out))
+            return self.values.cast(result, out)
+
+        return Lazy(shape, val.dtype, at, strides=_strides(val), device=val.device)
+
+    def _reduction(self, op, full, val):
+        d = op.definition
+        r = reduction_arguments(op)(full)
+        x, params, keepdim = r.input, r.params, r.keepdim
+        dims = sorted(normalize_dims(r.dims, x.ndim)) if x.ndim else []
+        acc = compute_type(short(r.acc))
+        handler = Typed(self.values, acc)
+        n = math.prod(x.shape[k] for k in dims)
+        kept = [k for k in range(x.ndim) if k not in dims]
+
+        def element(coords):
+            v = x.at(coords)
+            v = self.values.cast(v, compute_type(v.dtype)) if d.acc == "bool" and d.map is not None else self.values.cast(v, acc)
+            if d.map is not None:
+                v = d.map(handler, v, *params)
+                v = v if isinstance(v, Value) else self.values.const(v, acc)
+            return self.values.cast(v, acc)
+
+        if n == 0 and d.init is None:
+            raise Unsupported("empty reduction without an initial value")
+        result = self.reduce(d.combine, d.init, x.shape, kept, dims, element)
+        out = short(val.dtype)
+
+        def at(coords):
+            outer = [c for k, c in enumerate(coords) if k not in dims] if keepdim and x.ndim == len(coords) else list(coords)
+            v = result(tuple(outer))
+            if d.finalize is not None:
+                v = d.finalize(handler, v, n, *params)
+                v = v if isinstance(v, Value) else self.values.const(v, acc)
+            return self.values.cast(v, out)
+
+        return Lazy(tuple(int(k) for k in val.shape), val.dtype, at, strides=_strides(val), device=val.device)
+
+    def reduce(self, combine, init, shape, kept, dims, element):
+        """Emit the reduction; returns the function from kept coordinates to the accumulated Value. A reduction with few results is done in
+        two steps, pieces of fixed length first: parallel, and with the accuracy of a pairwise sum, whatever the number of threads."""
+        outer, inner = [shape[k] for k in kept], [shape[k] for k in dims]
+        rows, n = math.prod(outer), math.prod(inner)
+        coords: list = [None] * len(shape)
+
+        def value(outer_coords, inner_coords):
+            for k, c in zip(kept, outer_coords):
+                coords[k] = c
+            for k, c in zip(dims, inner_coords):
+                coords[k] = c
+            return element(tuple(coords))
+
+        if n == 0:
+            v = value([constant(0)] * len(kept), [constant(0)] * len(dims))
+            return lambda c: self.values.const(init, v.dtype)
+        if n == 1:
+            zero = [constant(0)] * len(dims)
+            if combine in ("argmax", "argmin"):
+                return lambda c: self.values.const(0, "i64")
+            return lambda c: value(c, zero)
+        arg = combine in ("argmax", "argmin")
+        if not arg and n >= 4 * config.reduction_piece and (rows < 16 or n > 64 * config.reduction_piece):
+            piece = config.reduction_piece if rows < 16 and not (kept and kept[-1] == len(shape) - 1) else 64
+            piece = max(piece, -(-n // 256)) if piece == 64 else piece
+            pieces = -(-n // piece)
+            c, l = self.variables((pieces, piece))
+            loops = self.variables(outer)
+            flat = variable(c) * piece + variable(l)
+            v = value([variable(p) for p in loops], _unflatten(flat, inner))
+            buffer = self.new_buffer((pieces, *outer), dense_strides((pieces, *outer)), v.dtype)
+            where = linear([variable(c), *map(variable, loops)], buffer.strides)
+            limit = (c, l, n) if n % piece else None
+            self.nodes.append(Reduction(buffer.name, (c, *loops), (l,), combine, init, v, where, limit))
+            return self.reduce(combine, init, (pieces, *outer), list(range(1, len(outer) + 1)), [0],
+                               lambda cs: self.values.load(buffer.name, linear(cs, buffer.strides), v.dtype))
+        loops, reduced = self.variables(outer), self.variables(inner)
+        v = value([variable(p) for p in loops], [variable(r) for r in reduced])
+        t = "i64" if arg else v.dtype
+        buffer = self.new_buffer(outer, dense_strides(outer), t)
+        self.nodes.append(Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides)))
+        return lambda c: self.values.load(buffer.name, linear(c, buffer.strides), t)
+
+    def _view(self, op, full, val):
+        x, rest = full[0], full[1:]
+        if not isinstance(x, Lazy):
+            raise Unsupported("no tensor argument")
+        results = None
+        if x.region is not None:
+            try:
+                results = op.definition.map(Strided(x.region.shape, x.region.strides, x.region.offset), *rest)
+            except RuntimeError:
+                results = None  # a reshape that needs other strides: by index below
+        if results is None:
+            results = op.definition.map(Recorder(x.shape), *rest)
+        vals = val if isinstance(val, (tuple, list)) else [val]
+        listed = isinstance(results, (tuple, list))
+        out = []
+        for r, v in zip(results if listed else [results], vals):
+            if isinstance(r, Strided):
+                region = Region(x.region.buffer, tuple(r.shape), tuple(r.strides), r.offset)
+                out.append(self.in_memory(region, x.dtype, _strides(v), x.device))
+                continue
+
+            def at(coords, r=r):
+                return x.at(tuple(_index(c) for c in source_index(r.steps, coords, IndexOps)))
+
+            out.append(Lazy(r.shape, x.dtype, at, strides=_strides(v), device=x.device))
+        return out if listed else out[0]
+
+    def _factory(self, op, full, val):
+        body = op.definition.body
+        t = short(val.dtype)
+        handler = Typed(self.values, t)
+
+        def at(coords):
+            v = 0 if body is None else body(handler, tuple(self.values.index(c) for c in coords), *full)
+            return self.values.cast(v, t) if isinstance(v, Value) else self.values.const(v, t)
+
+        return Lazy(tuple(int(n) for n in val.shape), val.dtype, at, strides=_strides(val), device=val.device)
+
+    def _index(self, op, full, val):
+        d = op.definition
+        bound = dict(zip((a.name for a in op._schema.arguments), full))
+        source = bound[d.source]
+        shape, fn = d.coords(IndexOps, *full)
+        shape = tuple(int(n) for n in shape)
+        tag = len(self.messages)
+        self.messages.append(op.name())
+
+        def load(name, *coords):
+            tensor = bound[name] if isinstance(name, str) else name
+            v = tensor.at(tuple(_index(c) for c in coords))
+            return of_atom(self.values.cast(v, "i64"))
+
+        def position(coords, sizes):
+            out = []
+            for c, size in zip(fn(tuple(coords), load, IndexOps), sizes):
+                c = _index(c)
+                if loaded_atoms(c):
+                    whole = self.values.index(c)
+                    if len(c.terms) == 1 and not c.const and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
+                        whole = c.terms[0][0]
+                    c = of_atom(self.values.make("checked", (whole, size, tag), "i64"))
+                out.append(c)
+            return tuple(out)
+
+        if d.mode == "read":
+            if 0 in source.shape and math.prod(shape):
+                raise Unsupported("reading from an empty tensor")
+            return Lazy(shape, source.dtype, lambda coords: source.at(position(coords, source.shape)), strides=_strides(val),
+                        device=source.device)
+        out_shape = tuple(int(n) for n in val.shape)
+        t = short(val.dtype)
+        start = bound.get(d.base) if d.base else None
+        if start is None:
+            zero = self.values.const(0, compute_type(t))
+            start = Lazy(out_shape, val.dtype, lambda coords: self.values.cast(zero, t))
+        target = self.new_buffer(out_shape, dense_strides(out_shape), t)
+        self.fill(target, start)
+        if math.prod(shape):
+            loops = self.variables(shape)
+            coords = tuple(variable(v) for v in loops)
+            if isinstance(source, Lazy):
+                value = self.values.cast(source.at(_broadcast(coords, source.shape)), t)
+            else:
+                value = self.values.cast(self.values.const(source, compute_type(t)), t)
+            where = linear(position(coords, out_shape), target.strides)
+            self.nodes.append(Pointwise(target.name, loops, value, where, d.combine))
+        return self.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
+
+    def _contraction(self, op, full, val):
+        from .gemm import lower_contraction
+
+        return lower_contraction(self, op, full, val)
+
+    def _composite(self, op, full, val):
+        raise Unsupported("a composite that wasn't opened")
+
+    def _random(self, op, full, val):
+        raise Unsupported("a draw from the generator")
+
+    # --- eager kernels ------------------------------------------------------------------------------------------------
+    def _extern(self, op, full, val):
+        """A call of the operator itself, on tensors over the buffers."""
+        tensors: list[Lazy] = [x for x in _flatten(full) if isinstance(x, Lazy)]
+        regions = [self.realize(x) for x in tensors]
+        vals = list(val) if isinstance(val, (tuple, list)) else [val]
+        outs = []
+        results: list = []
+        for v in vals:
+            if not hasattr(v, "stride"):
+                results.append(v)
+                continue
+            shape, strides = tuple(int(n) for n in v.shape), tuple(int(n) for n in v.stride())
+            if not _dense(shape, strides):
+                strides = dense_strides(shape)
+            try:
+                t = short(v.dtype)
+            except NotImplementedError:
+                t = "opaque"
+            buffer = self.new_buffer(shape, strides, t, "object", v.dtype.np)
+            outs.append(buffer.name)
+            results.append(self.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
+        effect = bool({"nondeterministic_seeded"} & set(op.tags)) or op.definition.kind in ("random", "extern")
+        plan = _EagerCall(op, full, regions, [self.buffers[n] for n in outs], isinstance(val, (tuple, list)))
+        self.nodes.append(ExternCall("call", op.name(), regions, outs, plan, effect))
+        return results if isinstance(val, (tuple, list)) else results[0]
+
+
+class _EagerCall:
+    """Calls an operator on tensors made from buffers. The tensors it gets are whole buffers, from which it cuts its arguments."""
+
+    def __init__(self, op, full, regions, outs, many):
+        self.op, self.regions, self.outs, self.many = op, regions, outs, many
+        counter = itertools.count()
+        self.template = _replace(full, lambda x: _Slot(next(counter)))
+
+    def __call__(self, *tensors):
+        import numpy as np
+
+        from .. import _C
+
+        by_name = dict(zip(self.buffers(), tensors))
+        actual = []
+        for r in self.regions:
+            whole = by_name[r.buffer]._array
+            item = whole.itemsize
+            view = np.ndarray(r.shape, whole.dtype, whole, r.offset * item, tuple(s * item for s in r.strides)) if whole.size else whole
+            actual.append(_C.from_array(view))
+        full = _replace(self.template, lambda s: actual[s.k], _Slot)
+        pos, kw = [], {}
+        for a, v in zip(self.op._schema.arguments, full):
+            if a.kwarg_only:
+                kw[a.name] = v
+            else:
+                pos.append(v)
+        kw = {k: v for k, v in kw.items() if v is not None}
+        result = self.op(*pos, **kw)
+        results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, _C.TensorBase)]
+        out = []
+        for r, b in zip(results, self.outs):
+            array = r._array
+            want = tuple(s * array.itemsize for s in b.strides)
+            if not _same_layout(b.shape, array.strides, want) or any(np.may_share_memory(array, t._array) for t in tensors):
+                copy = np.empty(b.size, array.dtype)
+                made = np.ndarray(b.shape, array.dtype, copy, 0, want)
+                made[...] = array
+                array = made
+            out.append(_C.from_array(array))
+        return out
+
+    def buffers(self) -> list[str]:
+        return list(dict.fromkeys(r.buffer for r in self.regions))
+
+
+class _Slot:
+    __slots__ = ("k",)
+
+    def __init__(self, k):
+        self.k = k
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+def _strides(val):
+    return tuple(int(s) for s in val.stride()) if hasattr(val, "stride") else None
+
+
+def _broadcast(coords, shape):
+    tail = coords[len(coords) - len(shape):] if shape else ()
+    return tuple(constant(0) if n == 1 else c for c, n in zip(tail, shape))
+
+
+def _dense(shape, strides) -> bool:
+    """Strides of a permutation of C order."""
+    step = 1
+    for n, s in sorted(((n, s) for n, s in zip(shape, strides) if n != 1), key=lambda p: p[1]):
+        if s != step:
+            return False
+        step *= n
+    return 0 not in shape or True
+
+
+def _same_layout(shape, a, b) -> bool:
+    return 0 in shape or all(n == 1 or x == y for n, x, y in zip(shape, a, b))
+
+
+def _unflatten(flat: Index, shape):
+    out, stride = [], math.prod(shape)
+    for k, n in enumerate(shape):
+        stride //= n
+        q = floordiv(flat, stride)
+        out.append(mod(q, n) if k else q)
+    return out
+
+
+def _map(tree, fn):
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(_map(x, fn) for x in tree) if type(tree) in (tuple, list) else [_map(x, fn) for x in tree]
+    if isinstance(tree, dict):
+        return {k: _map(v, fn) for k, v in tree.items()}
+    if isinstance(tree, slice):
+        return slice(*(_map(x, fn) for x in (tree.start, tree.stop, tree.step)))
+    return fn(tree) if isinstance(tree, Call) else tree
+
+
+def _flatten(tree):
+    if isinstance(tree, (tuple, list)):
+        for x in tree:
+            yield from _flatten(x)
+    elif isinstance(tree, dict):
+        for x in tree.values():
+            yield from _flatten(x)
+    else:
+        yield tree
+
+
+def _replace(tree, fn, kind=Lazy):
+    if isinstance(tree, (tuple, list)):
+        return [_replace(x, fn, kind) for x in tree]
+    return fn(tree) if isinstance(tree, kind) else tree
+
+
+def eliminate_dead(nodes, outputs: set[str]) -> list:
+    """Nodes whose results nobody reads, dropped."""
+    wanted, keep = set(outputs), []
+    for node in reversed(nodes):
+        if wanted & set(stores(node)) or (isinstance(node, ExternCall) and node.effect):
+            keep.append(node)
+            wanted |= loads(node)
+    return keep[::-1]

@@ -1,0 +1,45 @@
+"""Where intermediate buffers lie in the arena of a graph: two share memory when their lifetimes don't overlap."""
+
+from __future__ import annotations
+
+from .builder import itemsize
+from .ir import Buffer
+
+__all__ = ["plan"]
+
+ALIGN = 64
+
+
+def plan(buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]]) -> tuple[dict[str, int], int, list[str]]:
+    """Offsets of the temporary buffers, size of the arena, and a line for each reuse. ``steps``: (reads, writes) of each step in order.
+
+    Greedy by size (Pisarchyk & Lee, arXiv:2001.03288): the largest buffer first, at the lowest place free during its whole life.
+    """
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for i, (reads, writes) in enumerate(steps):
+        for name in writes:
+            first.setdefault(name, i)
+            last[name] = i
+        for name in reads:
+            last[name] = i
+    temps = [n for n in first if buffers[n].kind == "temp"]
+    size = {n: -(-max(buffers[n].size * itemsize(buffers[n].dtype), 1) // ALIGN) * ALIGN for n in temps}
+    offsets: dict[str, int] = {}
+    total = 0
+    for name in sorted(temps, key=lambda n: (-size[n], first[n], n)):
+        taken = sorted((offsets[o], offsets[o] + size[o]) for o in offsets if first[o] <= last[name] and first[name] <= last[o])
+        at = 0
+        for begin, end in taken:
+            if at + size[name] <= begin:
+                break
+            at = max(at, end)
+        offsets[name] = at
+        total = max(total, at + size[name])
+    notes = []
+    for name in sorted(temps, key=lambda n: first[n]):
+        before = [o for o in temps if last[o] < first[name] and offsets[o] < offsets[name] + size[name]
+                  and offsets[name] < offsets[o] + size[o]]
+        if before:
+            notes.append(f"{name} reuses the memory of {before[-1]}")
+    return offsets, total, notes
