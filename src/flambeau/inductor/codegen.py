@@ -108,6 +108,9 @@ class _Writer:
             self.vv = None
         self.bound: dict[str, tuple[str, bool]] = {}
         self.pointers: dict[str, str] = {}
+        self.produced = {n.buffer for n in self._nodes()}
+        self.dependent: dict[Value, bool] = {}
+        self.once = self.entry  # the scope that is entered for each p
 
     # --- structure ----------------------------------------------------------------------------------------------------
     def run(self):
@@ -138,6 +141,7 @@ class _Writer:
         p_lines: list[str] = []
         scope = _Scope(p_lines, outer)
         self.scopes.append(scope)
+        self.once = scope
         p = "%p"
         if k.column:
             blocks = -(-last.extent // block)
@@ -210,6 +214,7 @@ class _Writer:
         self.scopes.append(fresh)
         self.lanes = lanes
         self.bound = {}
+        self.once = fresh
         self._items()
         self.scopes.pop()
 
@@ -446,6 +451,23 @@ class _Writer:
                 return scope
         return self.entry
 
+    def value_scope(self, v: Value) -> _Scope:
+        """Where a value is computed: not before the loop of a reduction that it depends on, even if it has no variables."""
+        scope = self.scope_of(v.variables())
+        return self.once if scope is self.entry and self._depends(v) else scope
+
+    def _depends(self, v: Value) -> bool:
+        found = self.dependent.get(v)
+        if found is None:
+            if v.op == "load" and v.args[0] in self.produced:
+                found = True
+            else:
+                parts = [a for a in v.args if isinstance(a, Value)]
+                parts += [x for a in v.args if isinstance(a, Index) for x in loaded_atoms(a)]
+                found = any([self._depends(p) for p in parts])
+            self.dependent[v] = found
+        return found
+
     def _variable(self, v: Var) -> str:
         if v.extent == 1:
             return "0"
@@ -464,7 +486,7 @@ class _Writer:
         name, vec = self.emit(v)
         if vec or b.lanes == 1:
             return name
-        scope = self.scope_of(v.variables())
+        scope = self.value_scope(v)
         key = ("splat", name, b.lanes)
         if key not in scope.cache:
             scope.cache[key] = Builder(self.names, b.lanes, scope.lines).splat(compute_type(v.dtype), name)
@@ -475,7 +497,7 @@ class _Writer:
         if v.op == "load" and v.args[0] in self.bound:
             return self.bound[v.args[0]]
         vec = self.is_vector(v)
-        scope = self.scope_of(v.variables())
+        scope = self.value_scope(v)
         found = scope.cache.get(v)
         if found is not None:
             return found
@@ -525,7 +547,9 @@ class _Writer:
     def _atom_scope(self, atom):
         if isinstance(atom, Var):
             return self.scope_of({atom})
-        return self.scope_of(atom[1].variables() if isinstance(atom, tuple) else atom.variables())
+        if isinstance(atom, tuple):
+            return max((self._atom_scope(a) for a, _ in atom[1].terms), key=self.scopes.index, default=self.entry)
+        return self.value_scope(atom)
 
     def _atom(self, atom, scope) -> str:
         if isinstance(atom, Var):
