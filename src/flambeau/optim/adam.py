@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
 
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
@@ -70,7 +71,8 @@ class Adam(Optimizer):
             loss = self._loss(closure)
             for group in self.param_groups:
                 amsgrad = group["amsgrad"]
-                update = _update_tensor_step if group["capturable"] else _update
+                # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
+                update = _update_tensor_step if group["capturable"] or is_compiling() else _update
                 for p in group["params"]:
                     if p.grad is None:
                         continue
