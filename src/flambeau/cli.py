@@ -103,9 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.version:
-        from importlib.metadata import version
+        from flambeau import __version__
 
-        print(f"flambeau {version('flambeau')}")
+        print(f"flambeau {__version__}")
         return 0
     if args.command is None:
         parser.print_help()

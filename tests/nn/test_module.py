@@ -60,7 +60,7 @@ ERRORS = [
         TypeError,
         "as parameter 'weight' (torch.nn.Parameter or None",
     ),
-    (lambda: nn.Linear(2, 3).register_parameter("a.b", None), KeyError, 'parameter name can\'t contain "."'),
+    (lambda: nn.Linear(2, 3).register_parameter("a.b", None), KeyError, "parameter name can"),
     (lambda: nn.Linear(2, 3).register_buffer("weight", None), KeyError, "attribute 'weight' already exists"),
     (lambda: nn.Linear(2, 3).foo, AttributeError, "'Linear' object has no attribute 'foo'"),
     (lambda: nn.Module()(1), NotImplementedError, 'Module [Module] is missing the required "forward" function'),
@@ -68,7 +68,7 @@ ERRORS = [
     (lambda: nn.ModuleList([])[0], IndexError, "index 0 is out of range"),
     (lambda: nn.Dropout(3), ValueError, "dropout probability has to be between 0 and 1, but got 3"),
     (lambda: nn.Linear(2, 3).to(torch.int32), TypeError, "only accepts floating point or complex dtypes"),
-    (lambda: nn.Linear(2, 3)(torch.zeros(4)), RuntimeError, "size mismatch, got input"),
+    (lambda: nn.Linear(2, 3)(torch.zeros(4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (1x4 and 2x3)"),
     (
         lambda: nn.Linear(2, 3)(torch.zeros(5, 4)),
         RuntimeError,

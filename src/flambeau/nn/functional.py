@@ -18,7 +18,7 @@ import flambeau.ops  # noqa: F401  (declares the operators bound below)
 
 def function(name: str):
     """The binding of ``aten::name``; a function that says so where the operator isn't there yet."""
-    if namespace("aten").packet(name) is not None:
+    if hasattr(namespace("aten"), name):
         return _binding(name)
 
     def missing(*args, **kwargs):
@@ -54,7 +54,6 @@ _mse_loss, _l1_loss = function("mse_loss"), function("l1_loss")
 _smooth_l1_loss, _huber_loss = function("smooth_l1_loss"), function("huber_loss")
 _bce, _bce_logits = function("binary_cross_entropy"), function("binary_cross_entropy_with_logits")
 _pad = function("pad")
-_broadcast_tensors = function("broadcast_tensors")
 
 _REDUCTION = {"none": 0, "mean": 1, "sum": 2}
 
@@ -324,7 +323,6 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
         )
     _sizes_differ("mse_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
-    input, target = _broadcast_tensors([input, target])
     if weight is None:
         return _mse_loss(input, target, code)
     if weight.size() != input.size():
@@ -341,7 +339,6 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
         )
     _sizes_differ("l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
-    input, target = _broadcast_tensors([input, target])
     return _l1_loss(input, target, code)
 
 
@@ -360,7 +357,6 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str
         )
     _sizes_differ("smooth_l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
-    input, target = _broadcast_tensors([input, target])
     return _l1_loss(input, target, code) if beta == 0.0 else _smooth_l1_loss(input, target, code, beta)
 
 
@@ -369,7 +365,6 @@ def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0):
     if has_torch_function(input, target):
         return handle_torch_function(huber_loss, (input, target), input, target, reduction=reduction, delta=delta)
     _sizes_differ("huber_loss", input, target)
-    input, target = _broadcast_tensors([input, target])
     return _huber_loss(input, target, _reduction(reduction), delta)
 
 

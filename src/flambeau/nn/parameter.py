@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau._C import _disabled_torch_function_impl
+from flambeau import _C
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
@@ -45,7 +45,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return wrapped
 
     # Operators on a parameter see a plain Tensor and return one.
-    __torch_function__ = _disabled_torch_function_impl
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __deepcopy__(self, memo):
         if id(self) in memo:
@@ -81,3 +81,6 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         t._is_buffer = True
         t.persistent = persistent
         return t
+
+
+_C.configure(parameter=Parameter)  # the native core takes it for a plain tensor, without looking at its class

@@ -122,10 +122,9 @@ def _update_tensor_step(p, grad, state: dict, group: dict, amsgrad: bool) -> Non
     beta1, beta2 = group["betas"]
     lr = group["lr"]
     _moments(p, grad, state, group, beta1, beta2, lr)
-    step = state["step"]
+    # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
+    step = state["step"].double()
     bias1 = 1 - beta1**step
     bias2 = 1 - beta2**step
-    # p -= lr/bias1 * m / (sqrt(v)/sqrt(bias2) + eps), with the scalars moved into the denominator as PyTorch does
-    negative_step = (lr / bias1).neg()
-    denom = _second_moment(state, amsgrad).sqrt() / (bias2.sqrt() * negative_step)
-    p.addcdiv_(state["exp_avg"], denom.add_(group["eps"] / negative_step))
+    denom = (_second_moment(state, amsgrad).sqrt() / bias2.sqrt()).add_(group["eps"])
+    p.addcdiv_(state["exp_avg"] * (-(lr / bias1)), denom)

@@ -8,7 +8,6 @@ from flambeau.core.tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
 
-_norm = function("linalg_vector_norm")
 _stack = function("stack")
 _clamp = function("clamp")
 _tensor_zero = function("zeros")
@@ -24,7 +23,12 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not tensors:
         return _tensor_zero(())
-    total = _norm(_stack([_norm(t, norm_type) for t in tensors]), norm_type)
+    if norm_type == float("inf"):
+        total = _stack([t.abs().max() for t in tensors]).max()
+    elif norm_type == 2.0:
+        total = _stack([t.square().sum() for t in tensors]).sum().sqrt()
+    else:
+        total = _stack([t.abs().pow(norm_type).sum() for t in tensors]).sum().pow(1.0 / norm_type)
     if error_if_nonfinite and not total.isfinite().item():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable "
