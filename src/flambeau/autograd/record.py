@@ -7,7 +7,7 @@ from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.operator import OpOverload, namespace
 from .node import Node, Saved, ViewInfo, _output_meta, gradient_edge
-from .rules import plan
+from .rules import NOT_DIFFERENTIABLE, plan
 
 aten = namespace("aten")
 
@@ -106,7 +106,7 @@ def _leaves(result):
 def record(op, full, result, needs) -> Node | None:
     """Put a node for this call on its differentiable results. Mutable operators without a rule raise."""
     outs = _leaves(result)
-    if op.vjp_formulas == {} or not any(isinstance(o, _C.TensorBase) and _differentiable(o) for o in outs):
+    if op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas) or not any(isinstance(o, _C.TensorBase) and _differentiable(o) for o in outs):
         return None
     p = plan(op, full, needs)
     node = make_node(op, full, p, needs, outs)

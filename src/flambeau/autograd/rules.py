@@ -250,4 +250,5 @@ def _none(op, args, needs) -> Plan:
     return Plan((), lambda cts, values: [None] * len(needs))
 
 
+NOT_DIFFERENTIABLE = ("factory", "random")  # they read the shape of a tensor argument at most; a formula says otherwise
 _RULES = {"pointwise": _pointwise, "view": _view, "factory": _none, "random": _none}

@@ -128,6 +128,8 @@ def trunc_normal_(tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, 
                 again = empty_like(tensor).normal_(mean, std, generator=generator)
                 tensor.copy_(where(outside, again, tensor))
         else:
+            if not hasattr(tensor, "erfinv_"):
+                raise NotImplementedError("trunc_normal_: bounds this far from the mean need erfinv_, which is not implemented")
             tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
             tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
     return tensor

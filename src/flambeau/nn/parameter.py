@@ -53,9 +53,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         copied = memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
         return copied
 
-    def __repr__(self):
-        return "Parameter containing:\n" + super().__repr__()
-
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (type(self), self.data, self.requires_grad)
 

@@ -169,7 +169,31 @@ def _inplace_draw(name, params, draw):
     return op
 
 
-normal_ = _inplace_draw("normal_functional", "float mean=0, float std=1", lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std))
+normal_ = _inplace_draw("normal", "float mean=0, float std=1", lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std))
 uniform_ = _inplace_draw("uniform", "float from=0, float to=1", lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b))
 bernoulli_p = _inplace_draw("bernoulli.p", "float p=0.5", lambda gen, shape, dtype, self, p, g: (gen.uniform(shape, dtype_f64) < p).astype(dtype.np))
 dtype_f64 = dtypes.float64.np
+exponential_ = _inplace_draw("exponential", "float lambd=1", lambda gen, shape, dtype, self, lambd, g:
+                             (-np.log1p(-gen.uniform(shape, dtype_f64)) / lambd).astype(dtype.np))
+
+
+@random("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+        shape=lambda self, n, *o: (*self.shape[:-1], n), dtype=lambda self, *o: dtypes.int64, variants="function method")
+def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
+    """An exponential race: category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""
+    p = self.numpy()
+    if p.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not np.isfinite(p).all() or (p < 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (p.sum(-1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement and num_samples > p.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    races = num_samples if replacement else 1
+    draws = -np.log1p(-gen.uniform((races, *p.shape), dtype_f64))
+    with np.errstate(divide="ignore"):
+        times = draws / p
+    if replacement:
+        return np.moveaxis(times.argmin(-1), 0, -1)
+    return np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples]
