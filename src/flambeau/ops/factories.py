@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..base import dtypes
 from ..core.declare import composite, explicit, factory, random
 from ..core.operator import namespace
