@@ -245,3 +245,100 @@ def test_shared_memory_of_a_written_input_is_refused():
     base = torch.zeros(2, 2)
     with pytest.raises(RuntimeError, match="shares its memory"):
         aot_function(lambda a, b: a.add_(1) + b, nop)(base[0], base)
+
+
+def test_operators_that_draw_carry_the_tag():
+    """Merging equal nodes and recomputing rely on it."""
+    aten = torch.ops.aten
+    ops = [o for name in dir(aten) for o in getattr(aten, name)._overloads.values()]
+    random = {o._opname for o in ops if o.kind == "random"} | {"rand_like", "randn_like", "bernoulli"}
+    for o in ops:
+        if o.kind == "composite" and not o.definition.implicit and random & set(o.definition.fn.__code__.co_names):
+            assert "nondeterministic_seeded" in o.tags, o
+
+
+def test_random_draws_are_not_merged_and_not_repeated():
+    def f(x):
+        return torch.nn.functional.dropout(x, 0.5), torch.nn.functional.dropout(x, 0.5)
+
+    fw, bw = Spy(), Spy()
+    x = torch.ones(1000, requires_grad=True)
+    torch.manual_seed(0)
+    expected = f(x)
+    torch.manual_seed(0)
+    a, b = aot_function(f, fw, bw, partition_fn=min_cut_rematerialization_partition)(x)
+    assert torch.equal(a, expected[0]) and torch.equal(b, expected[1]) and not torch.equal(a, b)
+    (a.sum() + b.sum()).backward()
+    assert torch.equal(x.grad, (a + b).detach())
+    assert not any("drop" in t or "rand" in t for t in bw.targets())
+
+
+def test_second_derivative_of_random_draws_is_refused():
+    x = torch.ones(4, requires_grad=True)
+    out = aot_function(lambda x: torch.nn.functional.dropout(x * x, 0.5).sum(), nop)(x)
+    with pytest.raises(RuntimeError, match="random"):
+        torch.autograd.grad(out, [x], create_graph=True)
+
+
+def test_hooks_inside_are_part_of_the_graph():
+    def f(x):
+        z = x * 2
+        z.register_hook(lambda g: g * 10)
+        return z.sum()
+
+    x = tensor(3)
+    aot_function(f, nop)(x).backward()
+    assert torch.equal(x.grad, torch.full((3,), 20.0))
+
+
+def test_autograd_function_inside():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * 3 * x
+
+    x = tensor(3)
+    aot_function(lambda x: Square.apply(x).sum(), nop)(x).backward()
+    assert torch.allclose(x.grad, 3 * x.detach())
+
+
+def test_saved_input_changed_before_backward_is_an_error():
+    x, w = tensor(3), tensor(3, seed=1, grad=False)
+    out = aot_function(lambda x, w: (x * w).sum(), nop)(x, w)
+    w.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+
+def test_backward_twice_is_an_error_without_retain_graph():
+    x = tensor(3)
+    out = aot_function(lambda x: x.sin().sum(), nop)(x)
+    out.backward(retain_graph=True)
+    out.backward()
+    assert torch.allclose(x.grad, 2 * x.cos().detach())
+    with pytest.raises(RuntimeError, match="second time"):
+        out.backward()
+
+
+def test_modes_of_the_caller_see_the_run_and_not_the_trace():
+    from flambeau.core.modes import TorchDispatchMode
+
+    class Log(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    compiled, x = aot_function(lambda x: x.sin() + 1, nop), torch.ones(2)
+    with Log() as log:
+        compiled(x)
+    assert log.seen == ["aten.sin.default", "aten.add.Tensor"]

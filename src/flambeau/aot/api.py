@@ -14,6 +14,7 @@ from typing import Any
 from .. import _C
 from .. import autograd as _autograd
 from ..base import pytree
+from ..base.logs import artifact
 from ..core import modes
 from ..fx import GraphModule, Interpreter
 from .compiled_function import Plan
@@ -41,8 +42,7 @@ class Compilers:
 
 
 def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None) -> Callable:
-    """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple.
-    """
+    """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple."""
     lifted = lifted or []
     everything = [*lifted, *inputs]
     shared = _shared_memory(everything)
@@ -61,10 +61,20 @@ def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: 
     if not traced.num_forward:
         run = _no_outputs
     elif not traced.joint:
+        _log(_GRAPHS, "forward graph (inference)", traced.gm)
         run = plain_callable(compilers.inference(traced.gm, traced.fake_inputs))
     else:
         run = _compile_joint(traced, compilers)
     return wrap(traced, run, lifted, len(inputs))
+
+
+_GRAPHS = artifact("aot_graphs", "forward and backward graphs after differentiation")
+_JOINT = artifact("aot_joint_graph", "the joint graph before partitioning")
+
+
+def _log(stream, what: str, gm: GraphModule) -> None:
+    if stream.on:
+        stream("===== %s =====\n%s", what, gm.print_readable(print_output=False))
 
 
 def _no_outputs(*args):
@@ -73,7 +83,10 @@ def _no_outputs(*args):
 
 def _compile_joint(traced, compilers: Compilers) -> Callable:
     joint_inputs = (traced.fake_inputs, traced.fake_tangents)
+    _log(_JOINT, "joint graph", traced.gm)
     fw, bw = compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
+    _log(_GRAPHS, "forward graph", fw)
+    _log(_GRAPHS, "backward graph", bw)
     forward = plain_callable(compilers.fw(fw, _example_inputs(fw)))
     backward = plain_callable(compilers.bw(bw, _example_inputs(bw)))
 

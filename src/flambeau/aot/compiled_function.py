@@ -62,8 +62,7 @@ class CompiledFunctionBackward(Node):
 
 
 class Plan:
-    """What all calls of one compiled graph share. ``recompile(fn)`` compiles a function that is differentiated again.
-    """
+    """What all calls of one compiled graph share. ``recompile(fn)`` compiles a function that is differentiated again."""
 
     def __init__(self, traced: Traced, forward: Callable, backward: Callable, recompile: Callable):
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile

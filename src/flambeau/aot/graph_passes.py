@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..fx import Graph, Node
 
-__all__ = ["common_subexpressions", "identities"]
+__all__ = ["common_subexpressions", "draws", "identities"]
 
 
 def identities(graph: Graph) -> None:
@@ -13,22 +13,12 @@ def identities(graph: Graph) -> None:
     Without mutation a view is a value, so a view with the metadata of its argument is its argument.
     """
     for n in list(graph.nodes):
-        if (
-            n.op != "call_function"
-            or getattr(n.target, "kind", None) != "view"
-            or not n.args
-            or not isinstance(n.args[0], Node)
-        ):
+        if n.op != "call_function" or getattr(n.target, "kind", None) != "view" or not n.args or not isinstance(n.args[0], Node):
             continue
         a, b = n.args[0].meta.get("val"), n.meta.get("val")
         if not (hasattr(a, "dtype") and hasattr(b, "dtype")):
             continue
-        if (
-            a.dtype == b.dtype
-            and tuple(a.shape) == tuple(b.shape)
-            and _strides(a) == _strides(b)
-            and _offset(a) == _offset(b)
-        ):
+        if a.dtype == b.dtype and tuple(a.shape) == tuple(b.shape) and _strides(a) == _strides(b) and _offset(a) == _offset(b):
             n.replace_all_uses_with(n.args[0])
             graph.erase_node(n)
 
@@ -52,9 +42,7 @@ def common_subexpressions(graph: Graph) -> None:
         is_getitem = n.op == "call_function" and getattr(n.target, "__name__", "") == "getitem"
         if n.op == "get_attr":
             key = ("get_attr", n.target)
-        elif is_getitem or (kind is not None and kind not in ("random", "extern", "composite") and not n.is_impure()):
-            if "nondeterministic_seeded" in (str(t) for t in getattr(n.target, "tags", ())):
-                continue
+        elif is_getitem or (kind is not None and kind != "random" and not n.is_impure() and not draws(n)):
             key = (n.target, _key(n.args), _key(dict(n.kwargs)))
         else:
             continue
@@ -65,6 +53,11 @@ def common_subexpressions(graph: Graph) -> None:
         if first is not n:
             n.replace_all_uses_with(first)
             graph.erase_node(n)
+
+
+def draws(n: Node) -> bool:
+    """Whether a node draws random numbers; composites that do so carry the tag as well."""
+    return "nondeterministic_seeded" in getattr(n.target, "tags", ())
 
 
 def _key(a):

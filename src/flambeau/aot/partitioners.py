@@ -181,10 +181,7 @@ def _materialised(nodes: list[Node], sides: _Sides) -> set[Node]:
     return {
         n
         for n in nodes
-        if n.op == "placeholder"
-        or n in outs
-        or _cost(n) == _NEVER
-        or any(u.op != "output" and _cost(u) == _NEVER for u in n.users)
+        if n.op == "placeholder" or n in outs or _cost(n) == _NEVER or any(u.op != "output" and _cost(u) == _NEVER for u in n.users)
     }
 
 

@@ -21,7 +21,7 @@ from ..fake import FakeTensorMode
 from ..fx import Graph, GraphModule, Interpreter, Node
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Traced
-from .graph_passes import common_subexpressions, identities
+from .graph_passes import common_subexpressions, draws, identities
 
 __all__ = ["trace"]
 
@@ -36,10 +36,7 @@ def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) 
         fake = _fake_input(mode, t, joint) if isinstance(t, _C.TensorBase) else t
         mode.placeholder(f"{prefix}{i + 1}" if joint else f"arg{i}_1", fake)
         fakes.append(fake)
-    given = [
-        _as_non_leaf(mode, f) if joint and isinstance(t, _C.TensorBase) and not t.is_leaf else f
-        for f, t in zip(fakes, inputs)
-    ]
+    given = [_as_non_leaf(mode, f) if joint and isinstance(t, _C.TensorBase) and not t.is_leaf else f for f, t in zip(fakes, inputs)]
     # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
     with modes.disabled("dispatch"), fake_mode, mode, _autograd.set_grad_enabled(joint):
         outs = fn(*given)
@@ -133,9 +130,7 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             traced.fake_tangents.append(tangent)
     grads: list[Node | None] = [None] * len(fakes)
     if ends and wanted:
-        found = _autograd.grad(
-            [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
-        )
+        found = _autograd.grad([forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True)
         for i, g in zip(wanted, found):
             grads[i] = None if g is None else mode.argument(g)
     return grads
@@ -153,13 +148,12 @@ def _finish(mode, traced: Traced) -> GraphModule:
     graph.eliminate_dead_code()
     _separate_outputs(graph, traced)
     gm = GraphModule(constants, graph, "joint_graph" if traced.joint else "graph")
-    traced.random = any("nondeterministic_seeded" in getattr(n.target, "tags", ()) for n in graph.nodes)
+    traced.random = any(map(draws, graph.nodes))
     return gm
 
 
 def _separate_outputs(graph: Graph, traced: Traced) -> None:
-    """Outputs that were different tensors stay so, though their values turned out equal to each other or to an input.
-    """
+    """Outputs that were different tensors stay so, though their values turned out equal to each other or to an input."""
     out = graph.output_node()
     values = list(out.args[0])
     seen: set[Node] = set()
@@ -201,9 +195,7 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
             if isinstance(value, _C.TensorBase):
                 value = raw.snapshot(value)
             mode.placeholder(n.target, value)
-            inputs.append(
-                functionalize.Value(functionalize.Memory(value)) if isinstance(value, _C.TensorBase) else value
-            )
+            inputs.append(functionalize.Value(functionalize.Memory(value)) if isinstance(value, _C.TensorBase) else value)
     run = _Functional(GraphModule(raw.constants, graph), garbage_collect_values=False)
     run.mode = mode
     with mode.fake_mode, mode, _autograd.no_grad():

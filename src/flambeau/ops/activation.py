@@ -175,7 +175,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     return aten.native_layer_norm.default(input, list(normalized_shape), weight, bias, eps)[0]
 
 
-@explicit("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", variants="function")
+@explicit("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", variants="function", tags=("nondeterministic_seeded",))
 def native_dropout(input, p, train):
     if train is False or p == 0:
         return aten.clone.default(input), aten.ones_like.default(input, dtype=dtypes.bool_)
