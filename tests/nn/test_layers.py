@@ -140,6 +140,27 @@ def test_attention_is_causal():
     assert torch.allclose(out[:, :, -1:], torch.softmax(scores[:, :, -1:], -1) @ v, atol=1e-5)
 
 
+def test_masked_attention_gradients():
+    """Against differences: a mask is an argument of masked_fill like any other."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 3, 2, dtype=torch.float64) for _ in range(3))
+    q.requires_grad_()
+
+    def loss():
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True).square().sum()
+
+    loss().backward()
+    expected = np.zeros(6)
+    with torch.no_grad():
+        flat = q.view(-1)
+        for i in range(6):
+            for sign in (1, -1):
+                flat[i] += sign * 1e-6
+                expected[i] += sign * loss().item() / 2e-6
+                flat[i] -= sign * 1e-6
+    close(q.grad, expected, rtol=1e-5, atol=1e-7)
+
+
 def test_functional_goes_through_function_modes():
     from flambeau.overrides import TorchFunctionMode
 

@@ -54,7 +54,7 @@ def _given(op: OpOverload, needs) -> Plan:
     for outs, params, fn in _formulas(op):
         if any(o in wanted for o in outs):
             parts.append((outs, params, fn))
-            saves.extend(p for p in params if p not in saves and not p.startswith("ct") and p != "mask")
+            saves.extend(p for p in params if p not in saves and not p.startswith("ct") and (p != "mask" or p in names))
     covered = {o for outs, _, _ in _formulas(op) for o in outs}
     missing = [n for n in wanted if n not in covered]
     # An argument without a formula has no derivative (integers, masks); nothing at all is an error unless the operator says so: {}.
@@ -70,7 +70,7 @@ def _given(op: OpOverload, needs) -> Plan:
                     kwargs.append(cts)
                 elif p.startswith("ct") and p[2:].isdigit():
                     kwargs.append(cts[int(p[2:])])
-                elif p == "mask":
+                elif p == "mask" and p not in names:
                     kwargs.append([o in wanted for o in outs])
                 else:
                     kwargs.append(values[p])
