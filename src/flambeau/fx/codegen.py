@@ -39,13 +39,15 @@ _INPLACE_FN = {getattr(operator, k): v for k, v in _INPLACE.items()}
 
 @dataclass
 class PythonCode:
-    """``src`` defines ``forward``; ``globals`` are the names it needs; ``lines`` maps a line of ``src`` to the node's
-    index.
+    """``src`` defines ``forward``; ``globals`` are the names it needs.
+
+    ``executable`` is the same text, line for line, with operators bound to globals: ``torch.ops.aten.sin.default`` is
+    four attribute lookups, more than a small operator itself takes.
     """
 
     src: str
     globals: dict[str, Any]
-    lines: dict[int, int]
+    executable: str
 
 
 class _Globals:
@@ -126,19 +128,9 @@ class _Globals:
             return self.function(v)
         text = repr(v)
         torch = sys.modules.get("flambeau")
-        if (
-            torch is not None
-            and re.fullmatch(r"torch(\.\w+)+", text)
-            and _lookup(torch, text[6:]) is v
-            and self.root("torch", torch)
-        ):
+        if torch is not None and re.fullmatch(r"torch(\.\w+)+", text) and _lookup(torch, text[6:]) is v and self.root("torch", torch):
             return text
-        if (
-            t.__name__.lower() == "device"
-            and torch is not None
-            and getattr(torch, "device", None) is t
-            and self.root("torch", torch)
-        ):
+        if t.__name__.lower() == "device" and torch is not None and getattr(torch, "device", None) is t and self.root("torch", torch):
             return f"torch.{text}" if text.startswith("device(") else f"torch.device({str(v)!r})"
         return self.bind(t.__name__.lower(), v)
 
@@ -201,26 +193,33 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
                 dying.setdefault(n, []).append(i)
 
     params: list[str] = []
-    body: list[tuple[str, int]] = []
+    body: list[tuple[str, str]] = []  # a line, and the same with operators bound to globals
+    bound: dict[Any, str] = {}
+
+    def emit(text: str, fast: str | None = None) -> None:
+        body.append((text, fast or text))
+
     last_stack = None
-    for index, n in enumerate(graph.nodes):
+    for n in graph.nodes:
         note = f'  # "{_describe(n)}"' if verbose and _describe(n) else ""
         if n.op == "placeholder":
             name = n.target if n.target.startswith("*") else n.name
             params.append(name if not n.args else f"{name} = {arg(n.args[0])}")
             if name.startswith("*") and name.lstrip("*") != n.name:
-                body.append((f"{n.name} = {name.lstrip('*')}", index))
+                emit(f"{n.name} = {name.lstrip('*')}")
             elif note:
-                body.append((f"# {n.name}: {_describe(n)}", index))
+                emit(f"# {n.name}: {_describe(n)}")
             continue
         if verbose:
             stack = n.meta.get("stack") or n.meta.get("stack_trace")
             if stack and stack != last_stack:
                 last_stack = stack
-                body.extend((f"# {line}", index) for line in str(stack).strip().splitlines()[-2:])
+                for line in str(stack).strip().splitlines()[-2:]:
+                    emit(f"# {line}")
         if n.op == "output":
-            body.append((f"return {arg(n.args[0])}", index))
+            emit(f"return {arg(n.args[0])}")
             continue
+        fast = None
         if n.op == "get_attr":
             rhs = _attr(root, n.target)
         elif n.op == "call_module":
@@ -231,27 +230,30 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
             rhs = f"{receiver}.{n.target}({call(n.args[1:], n.kwargs)})"
         else:
             rhs = _call_function(n, arg, call, g)
-        line = f"{n.name} = {rhs}"
+            if hasattr(n.target, "_schema"):
+                callee = f"torch.ops.{n.target}"
+                if rhs.startswith(callee):
+                    if n.target not in bound:
+                        short = f"_op_{len(bound)}"
+                        bound[n.target] = short if short not in names else f"__{short}"
+                    fast = bound[n.target] + rhs[len(callee) :]
         dead = [d.name for d in dying.get(n, []) if d.op != "placeholder" or not d.target.startswith("**")]
         if not n.users:
             dead.append(n.name)
+        end = ""
         if dead:
-            line += f";  {' = '.join(dead)} = None"
-        body.append((line + note, index))
+            end = f";  {' = '.join(dead)} = None"
+        emit(f"{n.name} = {rhs}{end}{note}", fast and f"{n.name} = {fast}{end}")
 
     if not body:
-        body.append(("pass", 0))
+        emit("pass")
     header = [f"import {name}" for name, v in g.values.items() if type(v).__name__ == "module" and v.__name__ == name]
     torch = g.values.get("torch")
     if torch is not None and type(torch).__name__ == "module":
         header.append("import flambeau as torch")
-    src = list(header) + [""] * bool(header)
-    src.append(f"def forward({', '.join([root, *params])}):")
-    lines: dict[int, int] = {}
-    for text, index in body:
-        src.append(f"    {text}")
-        lines[len(src)] = index
-    return PythonCode("\n".join(src) + "\n", g.values, lines)
+    head = [*header, *[""] * bool(header), f"def forward({', '.join([root, *params])}):"]
+    src, executable = ("\n".join([*head, *(f"    {line[k]}" for line in body)]) + "\n" for k in (0, 1))
+    return PythonCode(src, g.values | {name: op for op, name in bound.items()}, executable)
 
 
 def _call_function(n: Node, arg, call, g: _Globals) -> str:
@@ -271,13 +273,7 @@ def _call_function(n: Node, arg, call, g: _Globals) -> str:
         # `a += b` rebinds a as well; through the operator function the statement stays one expression.
         name = g.function(f)
         return f"{name}({arg(args[0])}, {arg(args[1])})"
-    if (
-        f is getattr
-        and len(args) == 2
-        and isinstance(args[1], str)
-        and args[1].isidentifier()
-        and isinstance(args[0], Node)
-    ):
+    if f is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier() and isinstance(args[0], Node):
         return f"{args[0].name}.{args[1]}"
     if f is operator.getitem and len(args) == 2 and isinstance(args[0], Node):
         return f"{args[0].name}[{arg(args[1])}]"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import weakref
 from typing import Any
 
 from ..base import pytree
@@ -21,14 +22,14 @@ __all__ = ["GraphModule"]
 _counter = itertools.count()
 
 
-def compile_source(src: str, globals: dict[str, Any], name: str) -> tuple[Any, str]:
+def compile_source(src: str, globals: dict[str, Any], name: str, executable: str | None = None) -> tuple[Any, str]:
     """Execute generated source that defines ``name``; returns the function and the file name that linecache knows it
     by.
     """
     filename = f"<flambeau_generated_{next(_counter)}>"
     linecache.cache[filename] = (len(src), None, src.splitlines(True), filename)
     scope = dict(globals)
-    exec(compile(src, filename, "exec"), scope)
+    exec(compile(executable or src, filename, "exec"), scope)
     return scope[name], filename
 
 
@@ -56,9 +57,7 @@ class GraphModule:
             if node.op in ("get_attr", "call_module"):
                 if isinstance(root, dict):
                     if node.target not in root:
-                        raise RuntimeError(
-                            f"Node {node} referenced target {node.target} but that target was not provided in `root`!"
-                        )
+                        raise RuntimeError(f"Node {node} referenced target {node.target} but that target was not provided in `root`!")
                     _assign(self, node.target, root[node.target])
                 else:
                     _copy_attr(root, self, node.target)
@@ -84,10 +83,11 @@ class GraphModule:
 
     def _compile(self) -> None:
         code = self._graph.python_code("self")
-        forward, filename = compile_source(code.src, code.globals, "forward")
+        forward, filename = compile_source(code.src, code.globals, "forward", code.executable)
         old = self.__dict__.get("_filename")
         if old is not None:
             linecache.cache.pop(old, None)
+        weakref.finalize(self, linecache.cache.pop, filename, None)
         self.__dict__.update(_code=code.src, _filename=filename)
         specs = self._graph.specs
         type(self).forward = forward if specs is None else _with_structure(forward, *specs)
