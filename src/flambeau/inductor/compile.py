@@ -12,7 +12,7 @@ from .ir import ExternCall, loads, stores, verify
 from .lowering import Lowering, eliminate_dead
 from .opening import open_graph
 from .program import assemble
-from .schedule import build, fuse
+from .schedule import build, fuse, merge
 
 __all__ = ["CompiledInfo", "compile_graph"]
 
@@ -56,6 +56,8 @@ def compile_graph(gm, example_inputs=None, **_unused):
     passed("eliminate dead nodes")
     groups = fuse(nodes, lowering.buffers, lowering.values)
     passed("fuse")
+    groups = merge(groups, lowering.values)
+    passed("merge groups")
     steps = _kernels(groups, lowering, outputs)
     passed("build kernels")
     for step in steps:

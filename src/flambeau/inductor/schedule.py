@@ -18,7 +18,7 @@ from .index import Index, Var, floordiv, mod, variable
 from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
 from .values import Values, loaded_atoms, walk
 
-__all__ = ["Group", "build", "fuse"]
+__all__ = ["Group", "build", "fuse", "merge"]
 
 WINDOW = 6          # how many groups back an unrelated node may be fused
 MAX_NODES = 48      # in a group
@@ -98,19 +98,20 @@ def _environment(node, level, outer, inner):
     return spread(node.loops, (*outer, *inner) if level == "full" else outer)
 
 
-def _try_join(group: Group, node, values: Values):
-    """(outer, inner, limit, level) of the group with the node, or None."""
+def _try_join(group: Group, node, values: Values, merging=False):
+    """(outer, inner, limit, level) of the group with the node, or None. ``merging``: the node belongs to a group that shares its elements
+    with this one, so it needs no relation of its own."""
     if group.kind != "loops" or len(group.nodes) >= MAX_NODES:
         return None
     dependent = bool(loads(node) & group.writes.keys())
-    related = dependent or bool(loads(node) & group.reads)
+    related = merging or dependent or bool(loads(node) & group.reads)
     outer, inner, limit, level = group.outer, group.inner, group.limit, "full"
     if isinstance(node, Reduction):
         p, r = _extents(node.loops), _extents(node.reduced)
         if not related:
             return None
         if inner is None:
-            if not dependent or node.limit is not None:
+            if not (dependent or merging) or node.limit is not None:
                 return None
             both = refine(outer, (*p, *r))
             if both is None:
@@ -221,6 +222,67 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values) -> list[Group]:
             chosen = len(groups) - 1
         last_writer[node.buffer] = chosen
     return groups
+
+
+def merge(groups: list[Group], values: Values) -> list[Group]:
+    """Join groups that run over the same elements and read something in common, when the order allows it: a reduction that came before the
+    pointwise nodes it shares its input with, for instance."""
+    j = 1
+    while j < len(groups):
+        for i in range(j - 1, max(j - 1 - WINDOW, -1), -1):
+            joined = _merged(groups, i, j, values)
+            if joined is not None:
+                at, gone, group = joined
+                groups[at] = group
+                del groups[gone]
+                j = max(j - 1, 0)
+                break
+        j += 1
+    return groups
+
+
+def _merged(groups, i, j, values):
+    """(place, place to drop, group) for groups i < j, or None."""
+    a, b = groups[i], groups[j]
+    if a.kind != "loops" or b.kind != "loops" or (a.inner is None and b.inner is None) or (a.limit is None) != (b.limit is None):
+        return None
+    size = [math.prod(g.outer) * math.prod(g.inner or ()) for g in (a, b)]
+    if size[0] != size[1] or len(a.nodes) + len(b.nodes) > MAX_NODES or not (b.reads & (a.reads | a.writes.keys())):
+        return None
+    between = groups[i + 1:j]
+    later = not any(g.reads & a.writes.keys() for g in between)    # a can move down to b
+    earlier = not any(b.reads & g.writes.keys() for g in between)  # b can move up to a
+    if not (later or earlier):
+        return None
+    out = Group("loops")
+    out.outer, out.inner, out.limit = a.outer, a.inner, a.limit
+    for node, level in zip(a.nodes, a.levels):
+        out.add(node, level)
+    for node in b.nodes:
+        found = _try_join(out, node, values, merging=True)
+        if found is None:
+            return None
+        out.outer, out.inner, out.limit, level = found
+        out.add(node, level)
+    if not _shares_elements(out, a, b, values):
+        return None
+    return (j, i, out) if later else (i, j, out)
+
+
+def _shares_elements(out, a, b, values) -> bool:
+    """Whether the two parts read some buffer at the same place in the same iteration."""
+    ov, iv = _domain_variables(out.outer, out.inner)
+    places: list[set] = [set(), set()]
+    for node, level in zip(out.nodes, out.levels):
+        env = _environment(node, level, ov, iv)
+        if env is None:
+            return False
+        part = places[0 if any(node is n for n in a.nodes) else 1]
+        for v in walk(values.substitute(node.value, env)):
+            if v.op == "load" and v.args[1].terms:
+                part.add((v.args[0], v.args[1]))
+        part.add((node.buffer, node.index.substitute(env)))
+    return bool(places[0] & places[1])
 
 
 # --- from a group to a kernel -----------------------------------------------------------------------------------------

@@ -1,0 +1,217 @@
+"""Compiled graphs against eager: values, dtypes, strides; and how many kernels come out."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tracing import trace
+
+import flambeau as torch
+from flambeau import _runtime
+from flambeau.inductor import cache, compile_graph, config, metrics
+
+aten = torch.ops.aten
+
+
+def R(*shape, dtype=None):
+    t = torch.from_numpy(np.random.default_rng(abs(hash(shape)) % 1000).normal(size=shape).astype(np.float32))
+    return t if dtype is None else t.to(dtype)
+
+
+def check(fn, *args, tol=2e-5):
+    """Compiled and eager agree; returns the compiled graph."""
+    graph = compile_graph(trace(fn, *args))
+    got, want = graph(*args), fn(*args)
+    want = want if isinstance(want, (tuple, list)) else (want,)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        assert g.dtype is w.dtype and tuple(g.shape) == tuple(w.shape)
+        assert tuple(g.stride()) == tuple(w.stride()) or 0 in g.shape
+        np.testing.assert_allclose(np.asarray(g._array, np.float64), np.asarray(w._array, np.float64), rtol=tol, atol=tol)
+    assert not graph.info.fallbacks
+    return graph
+
+
+IDX = torch.tensor([[1, 2, -3], [4, 0, 9]])
+CAUSAL = lambda n: torch.ones(n, n, dtype=torch.bool).tril().logical_not()  # noqa: E731
+
+# name, function, arguments, kernels expected (None: any)
+CASES = [
+    ("two_ops", lambda x: (x + 1).relu(), (R(8, 8),), 1),
+    ("two_results", lambda x: (x.sin() + 1, x.cos() * 2), (R(1000),), 1),
+    ("independent", lambda x, y: (x.sin() + 1, y.cos() * 2), (R(1000), R(1000)), 1),
+    ("three_reductions", lambda x: (x.sum(), (x * x).sum(), x.max()), (R(100, 77),), 1),
+    ("softmax", lambda x: aten._softmax.default(x, -1, False), (R(64, 100),), 1),
+    ("softmax_columns", lambda x: aten._softmax.default(x, 0, False), (R(64, 100),), None),
+    ("gelu_layer_norm", lambda x, w, b: aten.native_layer_norm.default(aten.gelu.default(x), [100], w, b, 1e-5), (R(4, 64, 100), R(100), R(100)), 1),
+    ("layer_norm_backward", lambda g, x, m, r, w, b: aten.native_layer_norm_backward.default(g, x, [100], m, r, w, b, [True] * 3),
+     (R(4, 64, 100), R(4, 64, 100), R(4, 64, 1), R(4, 64, 1), R(100), R(100)), 2),
+    ("gelu_backward", lambda g, x: aten.gelu_backward.default(g, x), (R(64, 100), R(64, 100)), 1),
+    ("products", lambda a, b: ((a @ b).relu() @ b).relu() @ b, (R(8, 8), R(8, 8)), 2),
+    ("linear", lambda a, w, b: aten.addmm.default(b, a, w.t()).relu(), (R(5, 7), R(3, 7), R(3)), 1),
+    ("transposed_left", lambda a, b: a.t() @ b, (R(7, 5), R(7, 3)), 0),
+    ("strided_left", lambda a, b: a[:, ::2] @ b, (R(7, 10), R(5, 3)), 1),
+    ("bmm", lambda a, b: aten.bmm.default(a, b.transpose(1, 2)), (R(5, 7, 4), R(5, 3, 4)), 0),
+    ("matrix_vector", lambda a, v: aten.mv.default(a, v) + 1, (R(50, 70), R(70)), 1),
+    ("dot", lambda a, b: aten.dot.default(a, b), (R(5000), R(5000)), None),
+    ("column_sum", lambda a: a.sum(0), (R(1000, 70),), 1),
+    ("narrow_column_sum", lambda a: a.sum(0), (R(40000, 3),), None),
+    ("large_sum", lambda a: (a * 2).sum(), (R(999, 701),), None),
+    ("middle_sum", lambda a: a.sum(1), (R(10, 70, 33),), 1),
+    ("variance", lambda a: aten.var.correction(a, [1]), (R(5, 600),), 1),
+    ("embedding", lambda w, i: aten.embedding.default(w, i) * 2, (R(10, 64), IDX), 1),
+    ("embedding_backward", lambda g, i: aten.embedding_dense_backward.default(g, i, 10, -1, False), (R(2, 3, 64), IDX.abs()), 2),
+    ("arg_reductions", lambda x: (x.argmax(1), x.argmin(0)), (R(33, 44),), None),
+    ("masked", lambda x: x.masked_fill(CAUSAL(8), 0.0), (R(3, 8, 8),), 1),
+    ("log_softmax_nll", lambda x, t: aten.nll_loss_forward.default(aten._log_softmax.default(x, 1, False), t, None, 1, -100),
+     (R(32, 50), torch.arange(32)), None),
+    ("views", lambda x: (x.t() + 1, x.t().reshape(-1) * 2, x[1:, ::2] - 3, x.view(-1)), (R(8, 6),), None),
+    ("merge_heads", lambda x: (x.transpose(1, 2).reshape(2, 5, 12) + 1).sum(-1), (R(2, 3, 5, 4),), 1),
+    ("broadcast_sum", lambda x, y: (x[:, :, None] * y[:, None, :]).sum((-2, -1)), (R(64, 16), R(64, 16)), 1),
+    ("integers", lambda x: (x + 1, x // 3, x % 5, x * 2.5, x > 2, x.sum(), x.max()), (torch.arange(-20, 20),), 1),
+    ("zero_dimensional", lambda x, y: (x * y + 1, x.sum()), (torch.tensor(2.0), R(3)), None),
+    ("empty", lambda x: (x + 1, x.sum()), (R(0, 4),), None),
+    ("gather", lambda x, i: x.gather(1, i), (R(5, 6), torch.tensor([[1, 2], [3, 4], [0, 0]])), 1),
+    ("scatter_add", lambda x, i, s: x.scatter_add(1, i, s), (R(5, 6), torch.tensor([[1, 2], [3, 1], [0, 0]]), R(3, 2)), 2),
+    ("index_inlined", lambda x: x * torch.arange(6) + torch.arange(5)[:, None], (R(5, 6),), 1),
+    ("odd_sizes", lambda x: (x.tanh() * x).exp(), (R(3, 10007),), 1),
+    ("transposed_input", lambda x: x.t() * 2 + x.t().sum(1, True), (R(37, 41),), None),
+]
+
+
+@pytest.mark.parametrize("fn,args,kernels", [pytest.param(*c[1:], id=c[0]) for c in CASES])
+def test_against_eager(fn, args, kernels):
+    graph = check(fn, *args)
+    if kernels is not None:
+        assert len([s for s in graph.info.steps if hasattr(s, "text")]) == kernels, graph.info.source
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_dtypes(dtype):
+    tol = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float64: 1e-12}[dtype]
+    check(lambda x: ((x + 1).exp(), aten._softmax.default(x, 1, False), x.sum(0)), R(20, 30).to(dtype), tol=tol)
+    graph = compile_graph(trace(lambda x: (x + 1) * 3 - x, R(50).to(dtype)))
+    x = R(50).to(dtype)
+    np.testing.assert_array_equal(graph(x)[0]._array, ((x + 1) * 3 - x)._array)  # rounded after each operator, as eager does
+
+
+def test_bad_index_is_an_error():
+    graph = compile_graph(trace(lambda w, i: aten.embedding.default(w, i), R(4, 3), torch.tensor([1, 3])))
+    with pytest.raises(IndexError, match="embedding: index 7 is out of bounds for dimension with size 4"):
+        graph(R(4, 3), torch.tensor([1, 7]))
+
+
+def test_inputs_are_checked():
+    graph = compile_graph(trace(lambda x: x + 1, R(4, 6)))
+    np.testing.assert_array_equal(graph(R(6, 4).t())[0]._array, R(6, 4)._array.T + 1)  # other strides: copied
+    with pytest.raises(RuntimeError, match=r"input 0 has shape \[3, 6\]"):
+        graph(R(3, 6))
+    with pytest.raises(TypeError, match="1 positional tensors, got 2"):
+        graph(R(4, 6), R(4, 6))
+    with pytest.raises(TypeError, match="must be a tensor"):
+        graph(3)
+
+
+def test_eager_kernel_inside_a_graph():
+    graph = compile_graph(trace(lambda x: torch.cat([x, x * 2]) + 1, R(3, 4)))
+    x = R(3, 4)
+    np.testing.assert_array_equal(graph(x)[0]._array, (torch.cat([x, x * 2]) + 1)._array)
+
+
+def test_arena_is_reused_and_reentrant():
+    fn = lambda x: ((((x @ x).relu() @ x).relu() @ x).relu() @ x).relu() @ x  # noqa: E731
+    x = R(300, 300) * 0.05
+    graph = check(fn, x, tol=1e-4)
+    assert graph.arena_size <= 2 * 300 * 300 * 4 + 128 and "reuse" in graph.info.source
+    results, want = [], fn(x)._array
+    threads = [threading.Thread(target=lambda: [results.append(graph(x)[0]) for _ in range(5)]) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(results) == 20
+    for r in results:
+        np.testing.assert_allclose(r._array, want, rtol=1e-4, atol=1e-4)
+
+
+def test_outputs_are_independent_of_the_arena():
+    graph = compile_graph(trace(lambda x: (x + 1, (x + 1) * 2), R(100)))
+    a, b = graph(torch.zeros(100))
+    graph(torch.ones(100))
+    gc.collect()
+    assert float(a._array.max()) == 1.0 and float(b._array.max()) == 2.0
+
+
+def test_result_does_not_depend_on_threads():
+    old = _runtime.get_num_threads()
+    x = R(3000, 257)
+    graph = compile_graph(trace(lambda x: (x.sum(), x.sum(0), x.exp()), x))
+    try:
+        outs = []
+        for n in (1, 2, 5):
+            _runtime.set_num_threads(n)
+            outs.append([o._array for o in graph(x)])
+        for other in outs[1:]:
+            for a, b in zip(outs[0], other):
+                np.testing.assert_array_equal(a, b)
+    finally:
+        _runtime.set_num_threads(old)
+    with pytest.raises(RuntimeError, match="positive"):
+        _runtime.set_num_threads(0)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_pool_survives_fork():
+    x = R(2000, 2000)
+    graph = compile_graph(trace(lambda x: x.exp().sum(1), x))
+    want = graph(x)[0]._array
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if np.array_equal(graph(x)[0]._array, want) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_sum_is_as_accurate_as_pairwise():
+    x = torch.from_numpy(np.random.default_rng(0).random(3_000_000).astype(np.float32))
+    got = float(compile_graph(trace(lambda x: x.sum(), x))(x)[0]._array)
+    exact = float(x._array.astype(np.float64).sum())
+    assert abs(got - exact) / exact < 2e-7
+
+
+def test_identical_loop_nests_are_one_kernel():
+    metrics.reset()
+    graph = compile_graph(trace(lambda a, w: ((a @ w).tanh() @ w).tanh() @ w, R(9, 9), R(9, 9)))
+    assert metrics.generated_kernel_count == 2 and len(graph.info.kernels) == 1
+
+
+def test_disk_cache(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    gm = trace(lambda x: x.sin() * 1.2345678, R(11))
+    info = compile_graph(gm).info
+    (name,) = info.kernels
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert any(p.name == name for p in files)
+    (path,) = [p for p in files if p.name == name]
+    assert cache.read(name)
+    data = bytearray(path.read_bytes())
+    data[100] ^= 255
+    path.write_bytes(bytes(data))
+    with caplog.at_level("WARNING", logger="flambeau.inductor"):
+        assert cache.read(name) is None
+    assert "damaged" in caplog.text
+    code = ("import sys; sys.path.insert(0, sys.argv[1])\nimport numpy as np, flambeau as torch\nfrom tracing import trace\n"
+            "from flambeau.inductor import compile_graph, metrics\n"
+            "x = torch.ones(11)\ng = compile_graph(trace(lambda x: x.sin() * 1.2345678, x))\n"
+            "assert np.allclose(g(x)[0]._array, np.sin(1) * 1.2345678)\nprint(metrics.compiled_kernels, metrics.cache_hits)")
+    runs = [subprocess.run([sys.executable, "-c", code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=60) for _ in range(2)]
+    assert [r.stdout.split() for r in runs] == [["1", "0"], ["0", "1"]], runs[0].stderr + runs[1].stderr
+
+
+def test_config_patch():
+    with config.patch(reduction_piece=1024), config.patch({"trace.enabled": False}):
+        assert config.reduction_piece == 1024
+    assert config.reduction_piece == 4096
+    with pytest.raises(AttributeError, match="no setting nonsense"), config.patch(nonsense=1):
+        pass

@@ -1,0 +1,50 @@
+"""Elementary functions against higher precision, and their special values against NumPy."""
+
+import numpy as np
+import pytest
+from kernels import NUMPY, elementwise, padded
+
+from flambeau.core.body import TABLE
+
+ULP = {"tan": 2.5, "erf": 3.1}  # default 2; erf in float64 is measured against SciPy's, which has its own error
+OPS = ["exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "reciprocal"]
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, 88.7, 88.73, 89, -87.5, -103, -104, -110, 709.7, 710, -745, -746, -708.5,
+           1e-40, 1e-310, 3e38, 1e300, -1e300, 1e9, 1e15, 0.625, 4, 6, 9, 20, 64, 1024]
+
+
+def sample(t):
+    rng = np.random.default_rng(0)
+    spread = [rng.normal(size=4000) * s for s in (1e-8, 1e-3, 0.3, 1, 3, 10, 100, 1e4)]
+    return padded(np.concatenate([*spread, SPECIAL]), NUMPY[t])
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_accuracy(op, t, lanes):
+    x = sample(t)
+    if op in ("log", "log2", "sqrt", "rsqrt"):
+        x = np.concatenate([np.abs(x), padded([-1.0, -np.inf], x.dtype)])
+    got = elementwise(op, [t], t, lanes)(x)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64 if t == "f32" or op == "erf" else np.longdouble)
+        reference = TABLE[op].numpy(wide)
+        rounded = reference.astype(x.dtype)
+        finite = np.isfinite(rounded) & np.isfinite(got)
+        error = np.abs(got[finite].astype(reference.dtype) - reference[finite]) / np.spacing(np.abs(rounded[finite]))
+    assert error.max() <= ULP.get(op, 2.0), f"{float(error.max()):.2f} ulp at {x[finite][error.argmax()]!r}"
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(rounded))
+    np.testing.assert_array_equal(got[np.isinf(rounded)], rounded[np.isinf(rounded)])
+    zero = rounded == 0
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(rounded[zero]))
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+def test_pow(t):
+    values = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 2.5, np.inf, -np.inf, np.nan, 100, 1e-3]
+    x, y = (padded(a.ravel(), NUMPY[t]) for a in np.meshgrid(values, values))
+    got = elementwise("pow", [t, t], t, 8)(x, y)
+    with np.errstate(all="ignore"):
+        want = np.power(x, y)
+    np.testing.assert_allclose(got, want, rtol=3e-7 if t == "f32" else 4e-16)
+    np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
