@@ -1,0 +1,37 @@
+"""torch.compile and torch.compiler: what users call to have code captured and compiled.
+
+``compile`` turns a function or module into a native callable (:mod:`wrap`) that captures through :mod:`flambeau.dynamo` and hands graphs to a
+backend (:mod:`backends`). :mod:`dynamo_api` is the namespace ``torch._dynamo``.
+"""
+
+from flambeau.dynamo.config import config as config
+from flambeau.dynamo.convert import is_compiling as _is_compiling
+
+from .backends import list_backends as list_backends
+from .backends import register_backend as register_backend
+from .controls import allow_in_graph as allow_in_graph
+from .controls import assume_constant_result as assume_constant_result
+from .controls import disable as disable
+from .controls import disable_path as disable_path
+from .controls import disallow_in_graph as disallow_in_graph
+from .controls import enable_path as enable_path
+from .controls import graph_break as graph_break
+from .controls import reset as reset
+from .controls import run as run
+from .controls import set_stance as set_stance
+from .explain import explain as explain
+from .wrap import OptimizedModule as OptimizedModule
+from .wrap import compile as compile
+
+
+def is_compiling() -> bool:
+    """Whether the caller is being traced, or runs inside something that is. In captured code this is the constant True."""
+    return _is_compiling()
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Whether the caller is being exported."""
+    return False

@@ -1,0 +1,80 @@
+"""Backends by name. A backend is ``backend(gm, example_inputs) -> callable``; aot and inductor are imported when first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["aot_autograd", "list_backends", "lookup_backend", "register_backend"]
+
+_backends: dict[str, Callable] = {}
+_tags: dict[str, tuple[str, ...]] = {}
+
+
+class InvalidBackend(RuntimeError):
+    """No backend of this name."""
+
+    def __init__(self, name: str):
+        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
+
+
+def register_backend(compiler_fn: Callable | None = None, name: str | None = None, tags=()):
+    """Make a backend known by name. Usable as ``@register_backend`` and ``@register_backend(name=...)``."""
+    if compiler_fn is None:
+        return lambda fn: register_backend(fn, name, tags)
+    if not callable(compiler_fn):
+        raise TypeError(f"register_backend expects a callable, got {type(compiler_fn).__name__}")
+    key = name or compiler_fn.__name__
+    if _backends.get(key, compiler_fn) is not compiler_fn:
+        raise RuntimeError(f"duplicate backend name: {key}")
+    _backends[key], _tags[key] = compiler_fn, tuple(tags)
+    return compiler_fn
+
+
+def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
+    return sorted(n for n in _backends if not set(_tags[n]) & set(exclude_tags or ()))
+
+
+def lookup_backend(backend: str | Callable) -> Callable:
+    if isinstance(backend, str):
+        if backend not in _backends:
+            raise InvalidBackend(backend)
+        return _backends[backend]
+    if not callable(backend):
+        raise TypeError(f"backend must be a name or a callable, got {type(backend).__name__}")
+    return backend
+
+
+def aot_autograd(**compilers) -> Callable:
+    """A backend that differentiates ahead of time: ``fw_compiler`` and ``bw_compiler`` get ATen-level graphs (see flambeau.aot)."""
+    return importlib.import_module("flambeau.aot").aot_autograd(**compilers)
+
+
+@register_backend
+def eager(gm, example_inputs, **kwargs):
+    return gm.forward
+
+
+@register_backend(tags=("debug",))
+def eager_noexcept(gm, example_inputs, **kwargs):
+    def run(*args):
+        try:
+            return gm.forward(*args)
+        except Exception as e:
+            raise RuntimeError("Unexpected exception when running generated GraphModule") from e
+
+    return run
+
+
+@register_backend(tags=("debug",))
+def aot_eager(gm, example_inputs, **kwargs):
+    return importlib.import_module("flambeau.aot").aot_eager(gm, example_inputs, **kwargs)
+
+
+@register_backend
+def inductor(gm, example_inputs, **kwargs):
+    aot = importlib.import_module("flambeau.aot")
+    compile_graph: Any = importlib.import_module("flambeau.inductor").compile_graph
+    backend = aot.aot_autograd(fw_compiler=compile_graph, partition_fn=aot.min_cut_rematerialization_partition)
+    return backend(gm, example_inputs)

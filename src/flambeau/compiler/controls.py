@@ -1,0 +1,158 @@
+"""Switches around capture: what is left out of it, what goes in as it is, and whether it happens at all."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+
+from flambeau import _frame
+from flambeau.dynamo import trace_rules, utils
+from flambeau.dynamo.convert import Stance, reset_caches, set_current_stance
+from flambeau.dynamo.trace_rules import allow_in_graph, disable_path, disallow_in_graph, enable_path
+
+from . import wrap
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "disable",
+    "disable_path",
+    "disallow_in_graph",
+    "enable_path",
+    "graph_break",
+    "reset",
+    "run",
+    "set_stance",
+    "skip",
+]
+
+
+def reset() -> None:
+    """Forget everything captured, and the counters."""
+    reset_caches()
+    wrap._compilers.clear()
+    utils.clear()
+
+
+def graph_break(msg: str = "") -> None:
+    """End the graph here when traced; nothing otherwise."""
+
+
+class _Disable:
+    """``disable()`` without a function: a decorator, and a context manager in which nothing is captured."""
+
+    def __init__(self, recursive: bool, reason: str | None):
+        self.recursive, self.reason = recursive, reason
+        self.saved: list = []
+
+    def __call__(self, fn):
+        return disable(fn, self.recursive, reason=self.reason)
+
+    def __enter__(self):
+        self.saved.append(_frame.set_context(None))
+        return self
+
+    def __exit__(self, *exc):
+        _frame.set_context(self.saved.pop())
+        return False
+
+
+def disable(fn=None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True):
+    """Run ``fn`` as ordinary Python. ``recursive``: also everything it calls; otherwise the functions it calls are captured again.
+    Functions, methods, classes (their construction) and modules; without ``fn`` a decorator and context manager. ``reason`` is shown
+    in the graph-break message."""
+    if fn is None:
+        return _Disable(recursive, reason)
+    if not recursive:
+        inner = innermost(fn)
+        if isinstance(inner, types.FunctionType):
+            inner._torchdynamo_disable = True
+            inner._torchdynamo_disable_msg = reason
+            _frame.mark_code(inner.__code__, _frame.code_flags(inner.__code__) | _frame.SKIP)
+        return fn
+    if inspect.isclass(fn):
+        for name in ("__init__", "__call__"):
+            f = fn.__dict__.get(name)
+            if isinstance(f, types.FunctionType):
+                setattr(fn, name, disable(f, reason=reason))
+        return fn
+    if trace_rules.is_nn_module_class(type(fn)):
+        fn.forward = disable(fn.forward, reason=reason)
+        return fn
+    if not callable(fn):
+        raise TypeError(f"torch._dynamo.disable expects a callable, got {type(fn).__name__}")
+    out = _frame.DisabledFunction(fn)
+    functools.update_wrapper(out, fn)
+    out._torchdynamo_disable = True
+    out._torchdynamo_disable_msg = reason
+    out._torchdynamo_orig_callable = fn
+    return out
+
+
+def innermost(fn):
+    while not isinstance(fn, types.FunctionType):
+        nxt = getattr(fn, "fn", None) or getattr(fn, "__func__", None) or getattr(fn, "__wrapped__", None)
+        if nxt is None:
+            break
+        fn = nxt
+    return fn
+
+
+def skip(fn=None):
+    """Deprecated: ``disable(fn, recursive=False)``."""
+    import warnings
+
+    warnings.warn("torch._dynamo.skip is deprecated, use torch._dynamo.disable(recursive=False)", DeprecationWarning, stacklevel=2)
+    return skip if fn is None else disable(fn, recursive=False)
+
+
+def run(fn: Callable) -> Callable:
+    """``fn`` with captured code where there is some that fits, as ordinary Python otherwise; nothing new is compiled."""
+    context = getattr(fn, "context", None) if trace_rules.is_compiled(fn) else None
+    if trace_rules.is_nn_module_class(type(fn)):
+        compiler = fn.__dict__.get("_compiler")
+        module = fn._orig_mod if compiler is not None else fn
+        return types.MethodType(run(type(module).forward), module)
+    inner = innermost(fn)
+    if not isinstance(inner, types.FunctionType):
+        raise TypeError(f"torch._dynamo.run expects a function, got {type(fn).__name__}")
+    if context is None:
+        known = list(_frame.caches(inner.__code__))
+        context = known[-1] if known else None
+    out = _frame.FrozenFunction(inner, context)
+    functools.update_wrapper(out, inner)
+    return out
+
+
+def assume_constant_result(fn: Callable) -> Callable:
+    """Calls of ``fn`` are made while tracing, and their result taken as a constant, unguarded."""
+    fn._dynamo_marked_constant = True
+    return fn
+
+
+class set_stance:
+    """What a miss does, as a context manager or once and for all: ``"default"``, ``"force_eager"``, ``"eager_on_recompile"``,
+    ``"fail_on_recompile"``."""
+
+    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend=None):
+        self.stance = Stance(stance)
+        self.previous = set_current_stance(self.stance)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        set_current_stance(self.previous)
+        return False
+
+    def __call__(self, fn):
+        set_current_stance(self.previous)
+
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            with set_stance(self.stance.name):
+                return fn(*args, **kwargs)
+
+        return wrapper

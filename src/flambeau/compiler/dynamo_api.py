@@ -1,0 +1,118 @@
+"""The namespace ``torch._dynamo``."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from flambeau import _frame
+from flambeau.dynamo import convert, exc, numpy_bridge, trace_rules, utils, variables
+from flambeau.dynamo.config import config
+
+from . import backends as _backends
+from .backends import list_backends, lookup_backend, register_backend
+from .controls import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    disallow_in_graph,
+    graph_break,
+    reset,
+    run,
+    set_stance,
+    skip,
+)
+from .explain import ExplainOutput, explain
+from .wrap import OptimizedModule, compiler_for, wrap_callable
+
+__all__ = [
+    "ExplainOutput",
+    "OptimizedModule",
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "disallow_in_graph",
+    "exc",
+    "explain",
+    "forbid_in_graph",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "lookup_backend",
+    "numpy_bridge",
+    "optimize",
+    "register_backend",
+    "reset",
+    "reset_code_caches",
+    "run",
+    "set_stance",
+    "skip",
+    "trace_rules",
+    "utils",
+    "variables",
+]
+
+reset_code_caches = convert.reset_caches
+
+
+def is_compiling() -> bool:
+    """Whether the caller is being traced."""
+    return convert.is_compiling()
+
+
+def optimize(backend="inductor", *, nopython: bool = False, disable: bool = False, dynamic: bool | None = None):
+    """The older spelling of compile(): ``optimize(backend)(fn)``; ``nopython`` is ``fullgraph``."""
+    if disable:
+        return lambda fn: fn
+    compiler = compiler_for(backend, nopython, dynamic)
+    return lambda fn: wrap_callable(fn, compiler)
+
+
+def optimize_assert(backend):
+    """``optimize(backend, nopython=True)``."""
+    return optimize(backend, nopython=True)
+
+
+def forbid_in_graph(fn):
+    """Tracing a call of ``fn`` breaks the graph, as disallow_in_graph."""
+    return disallow_in_graph(fn)
+
+
+def mark_dynamic(tensor, index, **kwargs) -> None:
+    """Accepted: sizes are guarded by value, so a new size is a new variant."""
+
+
+mark_static = maybe_mark_dynamic = mark_dynamic
+
+
+def _submodule(name: str, doc: str, **names) -> types.ModuleType:
+    """A module of this namespace that has no file of its own."""
+    m = types.ModuleType(f"{__name__}.{name}", doc)
+    m.__dict__.update(names)
+    sys.modules[m.__name__] = m
+    return m
+
+
+class CompileCounter:
+    """A backend that counts graphs and operations and runs the graph as it is."""
+
+    def __init__(self):
+        self.frame_count = self.op_count = 0
+        self.graphs: list = []
+
+    def __call__(self, gm, example_inputs):
+        self.frame_count += 1
+        self.op_count += sum(n.op.startswith("call") for n in gm.graph.nodes)
+        self.graphs.append(gm)
+        return gm.forward
+
+    def clear(self) -> None:
+        self.__init__()
+
+
+backends = _submodule("backends", "Backends of compile().", registry=None, common=None)
+backends.registry = _submodule("backends.registry", "Backends by name.", register_backend=register_backend, list_backends=list_backends, lookup_backend=lookup_backend)
+backends.common = _submodule("backends.common", "What backends are made of.", aot_autograd=_backends.aot_autograd)
+testing = _submodule("testing", "Backends for tests.", CompileCounter=CompileCounter, EagerAndRecordGraphs=CompileCounter)
+eval_frame = _submodule("eval_frame", "Frame evaluation.", OptimizedModule=OptimizedModule, set_eval_frame=_frame.set_context, innermost_fn=trace_rules.unwrap_compiled)

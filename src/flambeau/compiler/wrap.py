@@ -1,0 +1,186 @@
+"""``compile``: from a function, method, partial, callable object or module to its compiled counterpart."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from flambeau import _frame
+from flambeau.dynamo import trace_rules
+from flambeau.dynamo.config import config
+from flambeau.dynamo.convert import Compiler
+
+from .backends import lookup_backend
+
+__all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_compilers: dict[Any, Compiler] = {}
+
+
+def compile(
+    model: Callable | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    name: str | None = None,
+):
+    """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
+    ``(gm, example_inputs) -> callable``. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
+    argument. Without ``model`` a decorator is returned. Sizes are guarded by value whatever ``dynamic`` says: a new size is a new
+    variant, up to ``config.cache_size_limit``.
+
+    Raises RuntimeError when both ``mode`` and ``options`` are given, or for an unknown mode or backend."""
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+    if model is None:
+        return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable, name=name)
+    if not callable(model):
+        raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
+    if disable or config.disable:
+        return model
+    return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options))
+
+
+def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None) -> Compiler:
+    """The compiler of a configuration: the same one for the same configuration, so that captured variants are shared."""
+    fn = lookup_backend(backend)
+    extra = {}
+    if mode not in (None, "default"):
+        extra["mode"] = mode
+    if options:
+        extra["options"] = dict(options)
+    key = (id(fn), fullgraph, dynamic, mode, tuple(sorted((k, repr(v)) for k, v in (options or {}).items())))
+    found = _compilers.get(key)
+    if found is not None and found.key_backend is fn:
+        return found
+    call = functools.partial(fn, **extra) if extra and accepts(fn, extra) else fn
+    c = _compilers[key] = Compiler(call, backend if isinstance(backend, str) else "", fullgraph, dynamic)
+    c.key_backend = fn
+    return c
+
+
+def accepts(fn, names) -> bool:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.kind is p.VAR_KEYWORD for p in parameters) or all(n in {p.name for p in parameters} for n in names)
+
+
+def wrap_callable(fn, compiler: Compiler):
+    while trace_rules.is_compiled(fn):
+        fn = fn.fn
+    if isinstance(fn, type):
+        raise RuntimeError(f"torch.compile expects a function or a module, got the class {fn.__qualname__}")
+    if trace_rules.is_nn_module_class(type(fn)):
+        return optimized_module_class(type(fn))(fn, compiler)
+    if isinstance(fn, types.FunctionType):
+        compiler.top_codes.add(fn.__code__)
+        out = _frame.CompiledFunction(fn, compiler.context)
+        functools.update_wrapper(out, fn)
+        out._torchdynamo_orig_callable = fn
+        return out
+    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType):
+        return types.MethodType(wrap_callable(fn.__func__, compiler), fn.__self__)
+    if isinstance(fn, functools.partial):
+        return functools.partial(wrap_callable(fn.func, compiler), *fn.args, **fn.keywords)
+    if trace_rules.is_disabled(fn):
+        return fn
+    call = getattr(type(fn), "__call__", None)
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(wrap_callable(call, compiler), fn)
+    return wrap_callable(calling(fn), compiler)
+
+
+def calling(fn):
+    """A Python function that calls ``fn``, which is implemented in C."""
+
+    def wrapper(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    wrapper.__name__ = getattr(fn, "__name__", type(fn).__name__)
+    return wrapper
+
+
+def _call_module(module, *args, **kwargs):
+    return module(*args, **kwargs)
+
+
+class OptimizedModule:
+    """What compile() returns for a module: the same parameters and buffers (names prefixed ``_orig_mod.`` in ``state_dict``, as in
+    PyTorch), attributes read from the original, calls captured. The real class also derives from the module's base class."""
+
+    def __init__(self, module, compiler: Compiler):
+        super().__init__()
+        self.__dict__["_compiler"] = compiler
+        self._orig_mod = module
+        self._bind()
+
+    def _bind(self):
+        module, compiler = self._orig_mod, self._compiler
+        forward = getattr(type(module), "forward", None)
+        direct = isinstance(forward, types.FunctionType) and "forward" not in module.__dict__ and trace_rules.is_library_module_call(type(module).__call__)
+        d = self.__dict__
+        d["_call_forward"] = wrap_callable(forward, compiler) if direct else None
+        d["_call_whole"] = wrap_callable(_call_module, compiler)
+        d["training"] = module.training
+
+    def __call__(self, *args, **kwargs):
+        module = self.__dict__["_modules"]["_orig_mod"]
+        d = module.__dict__
+        if self.__dict__["_forward_hooks"] or self.__dict__["_forward_pre_hooks"]:
+            return super().__call__(*args, **kwargs)
+        forward = self.__dict__["_call_forward"]
+        if forward is None or d["_forward_hooks"] or d["_forward_pre_hooks"] or d["_backward_hooks"] or "forward" in d:
+            return self.__dict__["_call_whole"](module, *args, **kwargs)
+        return forward(module, *args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        return self.__dict__["_call_whole"](self._orig_mod, *args, **kwargs)
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self.__dict__["_modules"]["_orig_mod"]
+        return getattr(self.__dict__["_modules"]["_orig_mod"], name)
+
+    def __setattr__(self, name, value):
+        if name in ("_orig_mod", "training") or name in self.__dict__:
+            super().__setattr__(name, value)
+            return
+        setattr(self.__dict__["_modules"]["_orig_mod"], name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __getitem__(self, key):
+        return self._orig_mod[key]
+
+    def __iter__(self):
+        return iter(self._orig_mod)
+
+    def __reduce__(self):
+        raise TypeError("a compiled module cannot be pickled: pickle its _orig_mod, or its state_dict")
+
+
+@functools.cache
+def optimized_module_class(cls: type) -> type:
+    base = next(c for c in cls.__mro__ if c.__name__ == "Module" and c.__module__.startswith("flambeau.nn"))
+    return _combined(base)
+
+
+@functools.cache
+def _combined(base: type) -> type:
+    return type("OptimizedModule", (OptimizedModule, base), {"__module__": "flambeau._dynamo.eval_frame"})

@@ -1,0 +1,419 @@
+"""From values to variables: which class stands for a value that existed before the call, and what is guarded about it."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import contextlib
+import enum
+import functools
+import types
+
+import numpy as np
+
+from flambeau import _C
+
+from . import numpy_bridge, tensors, trace_rules
+from .config import config
+from .exc import unsupported
+from .source import AttrSource, ConstSource, GetAttrSource, GlobalSource, ItemSource, KeySource, Source
+from .variables.base import Lazy, Variable
+from .variables.builtin import HANDLERS, OPERATORS, PURE, PURE_MODULES, BuiltinVariable
+from .variables.constant import ConstantVariable, is_constant_value
+from .variables.contexts import NullContextVariable
+from .variables.dicts import DictVariable
+from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
+from .variables.tensor import as_ndarray
+from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable
+
+__all__ = ["global_of_dict", "global_of_frame", "wrap"]
+
+FLB_FUNCTION = 8
+FAKE_OR_WRAPPED = 2 | 4 | 16
+
+
+def wrap(tx, value, source: Source) -> Variable:
+    """The variable for ``value``, guarded at ``source``."""
+    known = type(source) is ConstSource and source.value is value
+    if is_constant_value(value):
+        if type(value) is tuple:
+            if not known:
+                tx.output.guard(source, "EQUALS_MATCH", value)
+            return TupleVariable([wrap(tx, v, ConstSource(v, "const")) for v in value])
+        if type(value) is frozenset:
+            if not known:
+                tx.output.guard(source, "EQUALS_MATCH", value)
+            return SetVariable([ConstantVariable(v) for v in value], cls=frozenset)
+        if not known:
+            identity = value is None or isinstance(value, (bool, enum.Enum, types.CodeType)) or type(value).__name__ in ("DType", "dtype")
+            tx.output.guard(source, "ID_MATCH" if identity else "EQUALS_MATCH", value)
+        return ConstantVariable(value, source)
+    memo = tx.output.by_id.get(id(value))
+    if memo is not None:
+        if memo.source is not None and memo.source is not source:
+            tx.output.guards.same_as(source, memo.source)
+        return memo
+    v = _wrap(tx, value, source)
+    if v.mutable or isinstance(value, (_C.TensorBase, np.ndarray)):
+        tx.output.by_id[id(value)] = v
+        tx.output.keep.append(value)
+        if not known and v.mutable:
+            tx.output.mutable_sources.append(source)
+    return v
+
+
+def _guard(tx, source, kind, payload) -> None:
+    if not (type(source) is ConstSource and kind in ("ID_MATCH", "TYPE_MATCH")):
+        tx.output.guard(source, kind, payload)
+
+
+def _wrap(tx, value, source: Source) -> Variable:
+    if isinstance(value, _C.TensorBase):
+        return _tensor(tx, value, source)
+    if isinstance(value, np.ndarray):
+        return _ndarray(tx, value, source)
+    cls = type(value)
+    maker = BY_TYPE.get(cls)
+    if maker is not None:
+        return maker(tx, value, source)
+    if isinstance(value, type):
+        _guard(tx, source, "ID_MATCH", value)
+        return _class(value, source)
+    if isinstance(value, tuple):
+        return _tuple(tx, value, source)
+    if trace_rules.is_compiled(value):
+        _guard(tx, source, "ID_MATCH", value)
+        fn = trace_rules.unwrap_compiled(value)
+        return UserFunctionVariable(fn, ConstSource(fn, fn.__qualname__))
+    if trace_rules.is_disabled(value):
+        _guard(tx, source, "ID_MATCH", value)
+        return _disabled(value, source)
+    if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value)):
+        _guard(tx, source, "ID_MATCH", value)
+        return _numpy_function(value, source)
+    if trace_rules.is_torch_callable(value):
+        _guard(tx, source, "ID_MATCH", value)
+        return _torch_function(value, source)
+    if cls.__module__.startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
+        _guard(tx, source, "ID_MATCH", value)
+        return TorchObjectVariable(value, source)
+    if callable(value) and cls in (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, functools._lru_cache_wrapper):
+        _guard(tx, source, "ID_MATCH", value)
+        return _c_callable(tx, value, source)
+    if isinstance(value, contextlib.nullcontext):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return NullContextVariable(contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result")))
+    if trace_rules.is_nn_module_class(cls):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return ModuleVariable(value, cls, source)
+    if isinstance(value, (dict, list, set, str, int, float)):
+        unsupported("builtin-subclass", f"an object of {cls.__qualname__}, a subclass of {cls.__mro__[-2].__name__}", "Subclasses of builtin containers are not traced.")
+    if isinstance(getattr(value, "__dict__", None), dict) or hasattr(cls, "__slots__"):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return ObjectVariable(value, cls, source)
+    _guard(tx, source, "ID_MATCH", value)
+    if callable(value):
+        return SkippedFunctionVariable(value, "c-callable", f"call to {cls.__module__}.{cls.__qualname__} object", "It is implemented in C.", source=source)
+    return OpaqueVariable(value, source)
+
+
+class OpaqueVariable(Variable):
+    """An object that is only passed around."""
+
+    def __init__(self, value, source):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"OpaqueVariable({type(self.value).__name__})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def getattr(self, tx, name):
+        value = getattr(self.value, name)
+        if callable(value):
+            return SkippedFunctionVariable(value, "c-method", f"call to {type(self.value).__name__}.{name}", "It is implemented in C.")
+        return tx.wrap(value, GetAttrSource(self.source, name))
+
+
+def _user_like(cls) -> bool:
+    """Classes of the library that are ordinary Python objects to a program (optimizers)."""
+    return cls.__module__.startswith("flambeau.optim")
+
+
+def _tensor(tx, value, source):
+    cls = type(value)
+    if cls is not tensors.Tensor and not trace_rules.is_parameter_class(cls):
+        if value._keys & FAKE_OR_WRAPPED or value._flags & FLB_FUNCTION or cls.__name__ == "FakeTensor":
+            unsupported("tensor-subclass", f"a tensor of class {cls.__module__}.{cls.__qualname__}", "Tensor subclasses that override operations run as ordinary Python.")
+    elif value._keys & FAKE_OR_WRAPPED:
+        unsupported("wrapped-tensor", "a tensor that belongs to a function transform or a dispatch mode", "The call runs as ordinary Python under it.")
+    return tx.output.add_input(value, source, ndarray=False)
+
+
+def _ndarray(tx, value, source):
+    if not config.trace_numpy or type(value) is not np.ndarray:
+        unsupported("numpy", f"a NumPy array of class {type(value).__name__}", "Only plain ndarrays are captured (and only with config.trace_numpy).")
+    if value.dtype.kind not in "biufc" or not value.dtype.isnative or any(s < 0 for s in value.strides) or not value.flags.writeable:
+        unsupported("numpy", f"an ndarray of dtype {value.dtype}, strides {value.strides}, writeable={value.flags.writeable}", "Tensors have no counterpart of it.")
+    if any(s % value.itemsize for s in value.strides):
+        unsupported("numpy", "an ndarray whose strides are no multiples of its item size", "Tensors have no counterpart of it.")
+    try:
+        return as_ndarray(tx.output.add_input(value, source, ndarray=True))
+    except TypeError as e:
+        unsupported("numpy", f"an ndarray of dtype {value.dtype}: {e}", "Tensors have no counterpart of it.")
+
+
+def _tuple(tx, value, source):
+    cls = type(value)
+    if cls is not tuple and cls.__new__ is not tuple.__new__ and not hasattr(cls, "_fields") and cls.__name__ != "Size":
+        unsupported("builtin-subclass", f"an object of {cls.__qualname__}, a subclass of tuple")
+    _guard(tx, source, "TYPE_MATCH", cls)
+    tx.output.guard(source, "LENGTH", len(value))
+    return TupleVariable([Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)], source, cls=cls)
+
+
+def _list(tx, value, source):
+    _guard(tx, source, "TYPE_MATCH", list)
+    return ListVariable([], source, open_value=value)
+
+
+def _deque(tx, value, source):
+    _guard(tx, source, "TYPE_MATCH", collections.deque)
+    if value.maxlen is not None:
+        unsupported("deque", "a deque with maxlen")
+    tx.output.guard(source, "LENGTH", len(value))
+    return DequeVariable([Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)], source, cls=collections.deque)
+
+
+def _dict(tx, value, source):
+    cls = type(value)
+    _guard(tx, source, "TYPE_MATCH", cls)
+    factory = None
+    if cls is collections.defaultdict and value.default_factory is not None:
+        factory = wrap(tx, value.default_factory, GetAttrSource(source, "default_factory"))
+    return DictVariable(source=source, cls=cls, base=value, factory=factory)
+
+
+def _set(tx, value, source):
+    if not all(is_constant_value(v) for v in value):
+        unsupported("set", "a set that holds more than constants")
+    snapshot = type(value)(value)
+    tx.output.guard(source, "TYPE_MATCH", type(value))
+    tx.output.guard(source, "EQUALS_MATCH", snapshot)
+    return SetVariable([ConstantVariable(v) for v in snapshot], source, cls=type(value))
+
+
+def _slice(tx, value, source):
+    _guard(tx, source, "TYPE_MATCH", slice)
+    return SliceVariable([wrap(tx, getattr(value, n), GetAttrSource(source, n)) for n in ("start", "stop", "step")])
+
+
+def _range(tx, value, source):
+    tx.output.guard(source, "EQUALS_MATCH", value)
+    return RangeVariable(value, source)
+
+
+def _function(tx, value, source):
+    if trace_rules.is_allowed(value):
+        _guard(tx, source, "ID_MATCH", value)
+        return TorchFunctionVariable(value, source)
+    if trace_rules.is_disallowed(value):
+        _guard(tx, source, "ID_MATCH", value)
+        return SkippedFunctionVariable(value, "disallowed", f"call to disallowed function {value.__qualname__}", "disallow_in_graph was called for it.", source=source)
+    if trace_rules.is_torch_callable(value):
+        _guard(tx, source, "ID_MATCH", value)
+        return _torch_function(value, source)
+    what, why = trace_rules.inline_reason(value)
+    if what == "skip":
+        _guard(tx, source, "ID_MATCH", value)
+        if value in HANDLERS or (getattr(value, "__module__", None) == "numpy" or (value.__module__ or "").startswith("numpy.")):
+            return _numpy_function(value, source) if value not in HANDLERS else BuiltinVariable(value, source)
+        if getattr(value, "_torchdynamo_disable", False):
+            return _disabled(value, source)
+        return SkippedFunctionVariable(
+            value, "skipped-function", f"call to skipped function {value.__module__}.{value.__qualname__}", f"Not traced: {why}.", "torch._dynamo.allow_in_graph puts it in the graph as it is.", source
+        )
+    _guard(tx, source, "TYPE_MATCH", types.FunctionType)
+    if type(source) is not ConstSource:
+        tx.output.guard(GetAttrSource(source, "__code__"), "ID_MATCH", value.__code__)
+    return UserFunctionVariable(value, source)
+
+
+def _disabled(value, source):
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or repr(value)
+    reason = getattr(value, "_torchdynamo_disable_msg", None)
+    text = f"call to {name}, on which torch._dynamo.disable was used" + (f": {reason}" if reason else "")
+    return SkippedFunctionVariable(value, "disabled", text, f"reason: {reason}" if reason else "Disabled functions run as ordinary Python.", "Remove the disable.", source)
+
+
+def _method(tx, value, source):
+    if trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value):
+        return TorchFunctionVariable(value, source)
+    _guard(tx, source, "TYPE_MATCH", types.MethodType)
+    fn = wrap(tx, value.__func__, GetAttrSource(source, "__func__"))
+    owner = wrap(tx, value.__self__, GetAttrSource(source, "__self__"))
+    return UserMethodVariable(fn, owner, source)
+
+
+def _builtin_method(tx, value, source):
+    owner = getattr(value, "__self__", None)
+    if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+        if isinstance(owner, _C.TensorBase):
+            return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
+        if trace_rules.is_torch_callable(value):
+            return TorchFunctionVariable(value, source)
+        if type(source) is not ConstSource and isinstance(owner, (list, dict, set, str)):
+            return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
+    _guard(tx, source, "ID_MATCH", value)
+    return _c_callable(tx, value, source)
+
+
+def _partial(tx, value, source):
+    _guard(tx, source, "TYPE_MATCH", functools.partial)
+    fn = wrap(tx, value.func, GetAttrSource(source, "func"))
+    args = wrap(tx, value.args, GetAttrSource(source, "args"))
+    kwargs = wrap(tx, value.keywords, GetAttrSource(source, "keywords"))
+    return PartialVariable(fn, args.items(tx), {k.as_constant(): v for k, v in kwargs.pairs(tx)}, source)
+
+
+def _module(tx, value, source):
+    _guard(tx, source, "ID_MATCH", value)
+    return PythonModuleVariable(value, source)
+
+
+def _class(value, source):
+    if value in HANDLERS or value in PURE or value.__module__ == "builtins":
+        return BuiltinVariable(value, source)
+    if value.__module__ == "numpy" and not issubclass(value, np.ndarray):
+        return BuiltinVariable(value, source)
+    if value.__module__ == "itertools" or value is functools.partial:
+        return BuiltinVariable(value, source)
+    if value is contextlib.nullcontext:
+        return NullContextClass(value, source)
+    if value.__module__ == "flambeau" or value.__module__.startswith("flambeau."):
+        if not trace_rules.is_nn_module_class(value):
+            return TorchClassVariable(value, source)
+    if trace_rules.is_autograd_function(value):
+        return TorchClassVariable(value, source)
+    return ClassVariable(value, source)
+
+
+class NullContextClass(ClassVariable):
+    def call(self, tx, args, kwargs):
+        return NullContextVariable(self.value, args[0] if args else None, args)
+
+
+def _torch_function(value, source):
+    return TorchFunctionVariable(value, source)
+
+
+def _numpy_function(value, source):
+    impl = numpy_bridge.lookup(value)
+    if impl is None or not config.trace_numpy:
+        name = f"{getattr(value, '__module__', 'numpy')}.{getattr(value, '__name__', value)}"
+        if value in PURE:
+            return BuiltinVariable(value, source)
+        return SkippedFunctionVariable(value, "numpy", f"call to {name}", "This NumPy function has no tensor counterpart registered.", "The piece runs in NumPy.", source)
+    return NumpyFunctionVariable(value, impl, source)
+
+
+class NumpyFunctionVariable(Variable):
+    def __init__(self, value, impl, source):
+        super().__init__(source)
+        self.value, self.impl = value, impl
+
+    def __repr__(self):
+        return f"NumpyVariable({self.value.__name__})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def truth(self, tx):
+        return True
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def getattr(self, tx, name):
+        return tx.wrap_known(getattr(self.value, name))
+
+    def call(self, tx, args, kwargs):
+        from .variables.tensor import NumpyNdarrayVariable, TensorVariable
+
+        if any(isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]):
+            unsupported("numpy", f"np.{self.value.__name__} of a tensor", "NumPy converts the tensor by itself.", "Call .numpy() first.")
+        if isinstance(self.value, np.ufunc) and not any(isinstance(a, TensorVariable) for a in args) and all(a.can_constant() for a in args):
+            unsupported("numpy", f"np.{self.value.__name__} of numbers", "It returns a NumPy scalar.", "Use math.")
+        return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
+
+
+def _c_callable(tx, value, source):
+    if isinstance(value, np.ufunc) or (getattr(value, "__module__", None) or "").split(".")[0] == "numpy":
+        return _numpy_function(value, source)
+    try:
+        handled = value in HANDLERS or value in PURE or value in OPERATORS
+    except TypeError:
+        handled = False
+    module = getattr(value, "__module__", None)
+    if handled or module in PURE_MODULES or module == "builtins" or isinstance(getattr(value, "__objclass__", None), type):
+        return BuiltinVariable(value, source)
+    if trace_rules.is_torch_callable(value):
+        return TorchFunctionVariable(value, source)
+    name = f"{module}.{getattr(value, '__qualname__', value)}"
+    return SkippedFunctionVariable(
+        value, "c-function", f"call to C function {name}", "Functions of C extensions cannot be traced.", "torch._dynamo.allow_in_graph, or torch.library.custom_op, puts it in the graph.", source
+    )
+
+
+BY_TYPE = {
+    list: _list,
+    dict: _dict,
+    collections.OrderedDict: _dict,
+    collections.defaultdict: _dict,
+    collections.deque: _deque,
+    set: _set,
+    slice: _slice,
+    range: _range,
+    types.FunctionType: _function,
+    types.MethodType: _method,
+    types.BuiltinFunctionType: _builtin_method,
+    functools.partial: _partial,
+    types.ModuleType: _module,
+}
+
+
+def global_of_frame(tx, name: str) -> Variable:
+    """A global of the captured frame."""
+    pending = tx.side_effects.global_writes.get((id(tx.globals), name))
+    if pending is not None:
+        if pending[1] is None:
+            tx.raise_user(NameError(f"name {name!r} is not defined"))
+        return pending[1]
+    if name in tx.globals:
+        return wrap(tx, tx.globals[name], GlobalSource(name))
+    if hasattr(builtins, name):
+        return wrap(tx, getattr(builtins, name), GlobalSource(name))
+    tx.raise_user(NameError(f"name {name!r} is not defined"))
+
+
+def global_of_dict(tx, globals: dict, name: str) -> Variable:
+    """A global of an inlined function, which may live in another module."""
+    if globals is tx.root.globals:
+        return global_of_frame(tx, name)
+    pending = tx.side_effects.global_writes.get((id(globals), name))
+    if pending is not None and pending[1] is not None:
+        return pending[1]
+    module = ConstSource(globals, f"globals<{globals.get('__name__')}>")
+    if name in globals:
+        return wrap(tx, globals[name], KeySource(module, name))
+    if hasattr(builtins, name):
+        tx.output.guard(module, "NO_KEY", name)
+        return wrap(tx, getattr(builtins, name), ConstSource(getattr(builtins, name), name))
+    tx.raise_user(NameError(f"name {name!r} is not defined"))

@@ -1,0 +1,246 @@
+"""Writing captured code: pushing values back onto a real stack, and assembling code objects.
+
+Two passes run over the same values: the first counts how often each is needed and which graph outputs there are, the second emits.
+A value needed twice is built once and kept in a temporary, so identities between the user's objects are preserved.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import bytecode
+from bytecode import BinaryOp, Bytecode, CellVar, Compare, FreeVar, Instr, Label
+
+from .exc import SkipFrame
+from .instructions import Inst
+
+__all__ = ["Codegen", "assemble", "flat_argument_names", "original_instr", "remainder_code", "resume_code"]
+
+TEMP = "___flb_"
+
+
+def flat_argument_names(code: types.CodeType) -> list[str]:
+    n = code.co_argcount + code.co_kwonlyargcount
+    n += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return list(code.co_varnames[:n])
+
+
+class Codegen:
+    def __init__(self, code: types.CodeType, globals: dict[str, Any]):
+        self.globals = globals
+        self.cells = frozenset(code.co_cellvars)
+        self.free = frozenset(code.co_freevars)
+        self.counts: Counter[int] = Counter()
+        self.keep: list[Any] = []  # variables whose id is a key must stay alive
+        self.counting = True
+        self.outputs: dict[Any, int] = {}  # graph node -> position in the graph's output
+        self.start()
+
+    def start(self) -> None:
+        self.code: list[Any] = []
+        self.temps: dict[int, str] = {}
+        self.in_progress: set[int] = set()
+        self.n_temps = 0
+
+    # -- single instructions --
+    def emit(self, name: str, *arg) -> None:
+        self.code.append(Instr(name, *arg))
+
+    def load_const(self, value) -> None:
+        self.emit("LOAD_CONST", value)
+
+    def load_fast(self, name: str) -> None:
+        if name in self.cells:
+            self.emit("LOAD_DEREF", CellVar(name))
+        else:
+            self.emit("LOAD_FAST", name)
+
+    def store_local(self, name: str) -> None:
+        if name in self.cells:
+            self.emit("STORE_DEREF", CellVar(name))
+        elif name in self.free:
+            self.emit("STORE_DEREF", FreeVar(name))
+        else:
+            self.emit("STORE_FAST", name)
+
+    def load_closure(self, name: str) -> None:
+        self.emit("LOAD_CLOSURE", CellVar(name) if name in self.cells else FreeVar(name))
+
+    def load_global(self, name: str) -> None:
+        self.emit("LOAD_GLOBAL", (False, name))
+
+    def load_attr(self, name: str) -> None:
+        self.emit("LOAD_ATTR", name)
+
+    def call_function(self, fn, push_args: Callable[[], Any] | None, n: int) -> None:
+        """Push ``fn(args)``; ``push_args`` pushes the n arguments."""
+        self.emit("PUSH_NULL")
+        self.load_const(fn)
+        if push_args is not None:
+            push_args()
+        self.call(n)
+
+    def call(self, n: int) -> None:
+        self.emit("PRECALL", n)
+        self.emit("CALL", n)
+
+    def temp(self) -> str:
+        self.n_temps += 1
+        return f"{TEMP}{self.n_temps}"
+
+    # -- values --
+    def __call__(self, var) -> None:
+        """Push ``var``."""
+        var = var.unwrap()
+        key = id(var)
+        if self.counting:
+            self.keep.append(var)
+            self.counts[key] += 1
+            if self.counts[key] > 1 and not var.is_constant():
+                return
+        if key in self.temps:
+            self.emit("LOAD_FAST", self.temps[key])
+            return
+        if var.reloadable():
+            var.source.load(self)
+            return
+        if key in self.in_progress:
+            raise SkipFrame(f"a {var.python_type_name()} that contains itself cannot be rebuilt")
+        self.in_progress.add(key)
+        var.reconstruct(self)
+        self.in_progress.discard(key)
+        if self.counts[key] > 1 and not var.is_constant() and key not in self.temps:
+            t = self.temps[key] = self.temp()
+            self.emit("COPY", 1)
+            self.emit("STORE_FAST", t)
+
+    def all(self, vars) -> None:
+        for v in vars:
+            self(v)
+
+    def graph_output(self, node) -> None:
+        """Push one output of the compiled graph."""
+        i = self.outputs.setdefault(node, len(self.outputs))
+        self.emit("LOAD_FAST", f"{TEMP}graph_out")
+        self.load_const(i)
+        self.emit("BINARY_SUBSCR")
+
+
+def original_instr(i: Inst) -> Instr:
+    """An instruction of the original code (no jump, no variable) for use in captured code."""
+    if i.name == "BINARY_OP":
+        return Instr(i.name, BinaryOp(i.arg))
+    if i.name == "COMPARE_OP":
+        return Instr(i.name, Compare(i.arg))
+    if i.arg is None:
+        return Instr(i.name)
+    if i.name == "LOAD_GLOBAL":
+        return Instr(i.name, (bool(i.arg & 1), i.argval))
+    if i.name == "IMPORT_NAME" or i.opcode in bytecode.instr._opcode.hasname:
+        return Instr(i.name, i.argval)
+    return Instr(i.name, i.arg)
+
+
+def _finish(bc: Bytecode, like: types.CodeType, name: str, argnames: list[str], freevars: list[str], cellvars: list[str]) -> types.CodeType:
+    bc.name = name
+    bc.qualname = like.co_qualname.rpartition(".")[0] + ("." if "." in like.co_qualname else "") + name
+    bc.filename = like.co_filename
+    bc.first_lineno = like.co_firstlineno
+    bc.argcount, bc.kwonlyargcount, bc.posonlyargcount = len(argnames), 0, 0
+    bc.argnames = list(argnames)
+    bc.freevars, bc.cellvars = list(freevars), list(cellvars)
+    bc.flags = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
+    bc.docstring = None
+    return bc.to_code()
+
+
+def _header(bc: list, freevars, cellvars) -> None:
+    if freevars:
+        bc.append(Instr("COPY_FREE_VARS", len(freevars)))
+    for c in cellvars:
+        bc.append(Instr("MAKE_CELL", CellVar(c)))
+    bc.append(Instr("RESUME", 0))
+
+
+def assemble(orig: types.CodeType, code: list, name: str, line: int) -> types.CodeType:
+    """Code with the flat arguments, cells and closure of ``orig`` and the given body."""
+    bc = Bytecode()
+    body: list = []
+    _header(body, orig.co_freevars, orig.co_cellvars)
+    body.extend(code)
+    for i in body:
+        if isinstance(i, Instr) and i.lineno is None:
+            i.lineno = line
+    bc.extend(body)
+    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars)
+
+
+def _labelled(orig: types.CodeType, target: int) -> tuple[list, Label]:
+    """The original body without its header, with a label before instruction number ``target``."""
+    bc = Bytecode.from_code(orig, conserve_exception_block_stackdepth=True)
+    out: list = []
+    label = Label()
+    n = 0
+    for item in bc:
+        if isinstance(item, Instr):
+            if n == target:
+                # NOTE: a TryBegin in front of the target must stay in front of the label, or the block would not be entered.
+                out.append(label)
+            n += 1
+            if item.name in ("COPY_FREE_VARS", "MAKE_CELL"):
+                out.append(Instr("NOP", location=item.location))
+                continue
+        out.append(item)
+    return out, label
+
+
+def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str, line: int) -> types.CodeType:
+    """``prologue``, then the original code from instruction ``target`` on, as ordinary Python."""
+    body, label = _labelled(orig, target)
+    head: list = []
+    _header(head, orig.co_freevars, orig.co_cellvars)
+    head.extend(prologue)
+    head.append(Instr("JUMP_FORWARD", label))
+    for i in head:
+        if isinstance(i, Instr) and i.lineno is None:
+            i.lineno = line
+    bc = Bytecode()
+    bc.extend(head + body)
+    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars)
+
+
+def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: list[str], line: int) -> types.CodeType:
+    """The function that goes on at instruction ``target``. ``stack``: for each slot of the stack whether it is a NULL; values arrive as
+    the first arguments, then the locals ``names``. Cells of the original are free variables here."""
+    body, label = _labelled(orig, target)
+    free = [*orig.co_cellvars, *orig.co_freevars]
+    base = orig.co_name
+    if base.startswith("torch_dynamo_resume_in_"):
+        base = base[len("torch_dynamo_resume_in_") : base.rindex("_at_")]
+    head: list = []
+    _header(head, free, [])
+    stack_names = []
+    for k, null in enumerate(stack):
+        if null:
+            head.append(Instr("PUSH_NULL"))
+        else:
+            stack_names.append(f"___stack{k}")
+            head.append(Instr("LOAD_FAST", stack_names[-1]))
+    head.append(Instr("JUMP_FORWARD", label))
+    for i in head:
+        if isinstance(i, Instr) and i.lineno is None:
+            i.lineno = line
+    out = []
+    for i in head + body:
+        if isinstance(i, Instr) and isinstance(i.arg, CellVar):
+            i = Instr(i.name, FreeVar(str(i.arg.name)), location=i.location)
+        out.append(i)
+    bc = Bytecode()
+    bc.extend(out)
+    return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", stack_names + names, free, [])
+
+

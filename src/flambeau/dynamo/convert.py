@@ -1,0 +1,281 @@
+"""From a call that no captured variant fits to a new variant: the function the native side calls on a miss."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flambeau import _C, _frame
+
+from . import tensors, trace_rules
+from .codegen import assemble, flat_argument_names
+from .config import config
+from .exc import BackendCompilerFailed, BreakReason, InternalTorchDynamoError, RestartAnalysis, SkipFrame, TorchDynamoException, TorchRuntimeError, Unsupported
+from .executor import RootFrame
+from .output_graph import OutputGraph
+from .source import CellSource, ClosureCellSource, LocalSource
+from .utils import counters, record_compile
+from .variables.base import Lazy
+from .variables.functions import CellVariable
+
+__all__ = ["Compiler", "Event", "Stance", "is_compiling", "reset_caches", "set_current_stance"]
+
+log = logging.getLogger("flambeau._dynamo")
+_state = threading.local()
+MAX_RESTARTS = 20
+
+
+@dataclass
+class Event:
+    """What came out of one frame: for explain, logs and tests."""
+
+    code: types.CodeType
+    graph: Any = None
+    guards: list = field(default_factory=list)
+    break_reason: BreakReason | None = None
+    skipped: str | None = None
+    seconds: float = 0.0
+    order: int = field(default_factory=itertools.count().__next__)
+
+
+class Stance:
+    """What happens on a miss: compile, run plainly, or fail."""
+
+    NAMES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+
+    def __init__(self, name: str):
+        if name not in self.NAMES:
+            raise RuntimeError(f"invalid stance {name!r}, expected one of {', '.join(self.NAMES)}")
+        self.name = name
+
+
+_stance = Stance("default")
+
+
+def set_current_stance(stance: Stance) -> Stance:
+    global _stance
+    old, _stance = _stance, stance
+    return old
+
+
+def is_compiling() -> bool:
+    return getattr(_state, "depth", 0) > 0
+
+
+class compiling:
+    def __enter__(self):
+        _state.depth = getattr(_state, "depth", 0) + 1
+
+    def __exit__(self, *exc):
+        _state.depth -= 1
+
+
+_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+_compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
+
+
+def reset_caches() -> None:
+    """Forget every captured variant."""
+    for code in list(_codes):
+        _frame.forget(code)
+    for c in list(_compilers):
+        c.warned.clear()
+        c.attempts.clear()
+
+
+class Compiler:
+    """One compile() configuration. Its ``context`` is what native caches are keyed by."""
+
+    def __init__(self, backend: Callable, name: str = "", fullgraph: bool = False, dynamic: bool | None = None):
+        self.backend, self.name = backend, name or getattr(backend, "__name__", type(backend).__name__)
+        self.fullgraph, self.dynamic = fullgraph, dynamic
+        self.context = _frame.Context(self.miss)
+        self.context.compiler = self
+        self.listeners: list[Callable[[Event], None]] = []
+        self.warned: set[types.CodeType] = set()
+        self.attempts: dict[types.CodeType, int] = {}
+        self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+        _compilers.add(self)
+
+    def call_backend(self, gm, examples):
+        with compiling():
+            return self.backend(gm, examples)
+
+    def register_code(self, code: types.CodeType) -> None:
+        """``code`` is a resume function: its frames are captured like the one it continues."""
+        _codes.add(code)
+        self.top_codes.add(code)
+
+    # -- called by the native side --
+    def miss(self, func: types.FunctionType, args: tuple, cache) -> bool:
+        code = func.__code__
+        _codes.add(code)
+        top = code in self.top_codes
+        if config.disable or _stance.name == "force_eager":
+            return False
+        if _stance.name == "fail_on_recompile" and top:
+            raise RuntimeError(f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}")
+        if _stance.name != "default":
+            return False
+        if not top:
+            why = trace_rules.skip_frame_reason(func)
+            if why is not None:
+                cache.skip = 1
+                return False
+            if not trace_rules.frame_has_tensors(func, args):
+                return self._again_later(code, cache)
+        if len(cache.entries) >= config.cache_size_limit:
+            self._limit(func, args, cache)
+            return False
+        event = Event(code)
+        try:
+            added = self._capture(func, args, cache, event, top)
+        except SkipFrame as e:
+            event.skipped = str(e)
+            counters["frames"]["skipped"] += 1
+            log.info("frame %s (%s:%d) runs plainly: %s", code.co_name, code.co_filename, code.co_firstlineno, e)
+            if self.fullgraph and top and event.break_reason is not None:
+                raise Unsupported(event.break_reason) from e
+            added = self._again_later(code, cache)
+        except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
+            if config.suppress_errors:
+                log.warning("frame %s runs plainly after an error", code.co_name, exc_info=True)
+                cache.skip = 1
+                return False
+            raise
+        except TorchDynamoException:
+            raise
+        except Exception as e:  # a defect of ours must not take the user's program down
+            if self.fullgraph or config.strict_capture:
+                raise InternalTorchDynamoError(f"{type(e).__name__}: {e}, while capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno})") from e
+            event.skipped = f"internal error: {type(e).__name__}: {e}"
+            counters["frames"]["internal_error"] += 1
+            warnings.warn(
+                f"capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with {type(e).__name__}: {e}; it runs plainly", RuntimeWarning, stacklevel=2
+            )
+            cache.skip = 1
+            added = False
+        for listener in self.listeners:
+            listener(event)
+        return added
+
+    def _again_later(self, code, cache) -> bool:
+        """Nothing to capture this time; other arguments may differ, but not for ever."""
+        self.attempts[code] = self.attempts.get(code, 0) + 1
+        if self.attempts[code] >= config.cache_size_limit:
+            cache.skip = 1
+        return False
+
+    def _limit(self, func, args, cache) -> None:
+        code = func.__code__
+        cache.skip = 1
+        failed = failed_guard(cache, func, args)
+        text = (
+            f"torch._dynamo hit config.cache_size_limit ({config.cache_size_limit})\n"
+            f"   function: '{code.co_name}' ({code.co_filename}:{code.co_firstlineno})\n"
+            f"   last reason: {failed}\n"
+            "It runs as ordinary Python from now on."
+        )
+        counters["frames"]["recompile_limit"] += 1
+        if config.fail_on_recompile_limit_hit or self.fullgraph:
+            raise Unsupported(BreakReason("recompile-limit", text))
+        if code not in self.warned:
+            self.warned.add(code)
+            log.warning(text)
+
+    def _capture(self, func, args, cache, event: Event, top: bool) -> bool:
+        code = func.__code__
+        counters["frames"]["total"] += 1
+        if cache.entries:
+            counters["recompiles"]["total"] += 1
+            log.info("recompiling %s: %s", code.co_name, failed_guard(cache, func, args))
+        grad = _C.tls("grad_enabled")
+        break_at: int | None = None
+        reason: BreakReason | None = None
+        for _ in range(MAX_RESTARTS):
+            output = OutputGraph(self, code, func.__globals__)
+            tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
+            try:
+                with compiling():
+                    tx.run()
+                break
+            except RestartAnalysis as e:
+                event.break_reason = e.reason
+                if self.fullgraph:
+                    if e.reason.id == "fake-tensor":
+                        raise TorchRuntimeError(e.reason.describe()) from e.error.__context__
+                    raise Unsupported(e.reason) from (e.error if config.verbose else None)
+                if break_at is not None and e.visit >= break_at:
+                    raise SkipFrame(f"tracing is not deterministic: {e.reason.reason}") from e
+                break_at, reason = e.visit, e.reason
+            finally:
+                tensors.set_grad_enabled(bool(grad))
+        else:
+            raise SkipFrame("too many restarts")
+        if reason is not None:
+            counters["graph_break"][reason.reason] += 1
+            log.info("graph break in %s: %s", code.co_name, reason.describe())
+        if output.graph_module is None and reason is None and not output.inputs:
+            raise SkipFrame("no tensor operation was captured")
+        tree = output.finish_guards()
+        final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
+        event.graph, event.break_reason, event.guards, event.seconds = output.graph_module, reason, output.guards.guards(), output.compile_seconds
+        cache.add(tree, final, tx.needs_eval)
+        remember_guards(tree, event.guards, output)
+        counters["frames"]["ok"] += 1
+        if output.graph_module is not None:
+            counters["stats"]["unique_graphs"] += 1
+            counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
+        record_compile(code.co_name, output.compile_seconds)
+        return True
+
+
+def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break_at, reason, fullgraph) -> RootFrame:
+    code = func.__code__
+    locals = {n: Lazy(v, LocalSource(n, i)) for i, (n, v) in enumerate(zip(flat_argument_names(code), args))}
+    cells = {}
+    for i, (name, cell) in enumerate(zip(code.co_freevars, func.__closure__ or ())):
+        source = ClosureCellSource(i, name)
+        try:
+            contents = Lazy(cell.cell_contents, CellSource(source))
+        except ValueError:
+            contents = None
+        c = CellVariable(contents, None, root_name=name)
+        output.cells[id(cell)] = c
+        output.keep.append(cell)
+        cells[name] = c
+    return RootFrame(output, func, locals, cells, break_at, reason, fullgraph)
+
+
+
+
+def remember_guards(tree, guards, output) -> None:
+    spec = output.guards.spec()
+    mirror = tree.mirror
+    mirror.sources = output.guards.sources
+    mirror.spec = spec
+
+
+def failed_guard(cache, func, args) -> str:
+    """The first guard of the latest variant that does not hold for this call, as text."""
+    from .guards import CHECK_NAME, Guard
+
+    if not cache.entries:
+        return "no captured variant"
+    tree = cache.entries[0][0]
+    if tree.check(func, args):
+        return "none"
+    node, check = tree.failed
+    mirror = tree.mirror
+    source = mirror.sources[node]
+    if check < 0:
+        return f"{source} does not exist"
+    kind, payload = mirror.spec[node][3][check]
+    return f"{source}: {Guard(source, CHECK_NAME[kind], payload)}"

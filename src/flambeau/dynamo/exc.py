@@ -1,0 +1,102 @@
+"""Graph breaks and the errors of the compiler. Three families that never mix: the user's error, a graph break, a defect of ours."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+
+__all__ = [
+    "BackendCompilerFailed",
+    "BreakReason",
+    "InternalTorchDynamoError",
+    "RestartAnalysis",
+    "SkipFrame",
+    "TorchDynamoException",
+    "TorchRuntimeError",
+    "Unsupported",
+    "UserRaises",
+    "unsupported",
+]
+
+
+@dataclass
+class BreakReason:
+    """Why capture stopped. ``id`` is stable, ``reason`` the text, ``user_stack`` innermost last, ``why`` and ``hint`` for the reader."""
+
+    id: str
+    reason: str
+    user_stack: list[traceback.FrameSummary] = field(default_factory=list)
+    why: str = ""
+    hint: str = ""
+    graph_break: bool = True
+
+    def describe(self) -> str:
+        lines = [f"{self.reason}", f"  [{self.id}]"]
+        if self.why:
+            lines.append(f"  Why: {self.why}")
+        if self.hint:
+            lines.append(f"  Hint: {self.hint}")
+        if self.user_stack:
+            lines.append("\nfrom user code:")
+            lines.extend(s.rstrip("\n") for s in traceback.format_list(self.user_stack))
+        return "\n".join(lines)
+
+
+class TorchDynamoException(RuntimeError):
+    """Base of everything capture raises."""
+
+
+class Unsupported(TorchDynamoException):
+    """A construct that cannot be captured. Under ``fullgraph=True`` the user sees it, otherwise it becomes a graph break."""
+
+    def __init__(self, reason: BreakReason):
+        super().__init__(reason.reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason.describe()
+
+
+class UserRaises(Unsupported):
+    """The traced code raises this exception here. Handlers that are traced catch it; otherwise the plain code raises it for real."""
+
+    def __init__(self, exception: BaseException, variable=None):
+        text = f"{type(exception).__name__}: {exception}"
+        super().__init__(BreakReason("user-exception", f"the code raises {text}", [], "The exception is raised by ordinary Python."))
+        self.exception = exception
+        self.variable = variable
+
+
+class TorchRuntimeError(TorchDynamoException):
+    """A tensor operation of the user's that fails on the shapes and dtypes it was given (under ``fullgraph=True``)."""
+
+
+class BackendCompilerFailed(TorchDynamoException):
+    """The backend raised. ``inner_exception`` is what it raised."""
+
+    def __init__(self, backend, inner: BaseException):
+        name = getattr(backend, "__name__", None) or type(backend).__name__
+        super().__init__(f"backend={name!r} raised:\n{type(inner).__name__}: {inner}")
+        self.backend_name = name
+        self.inner_exception = inner
+
+
+class InternalTorchDynamoError(TorchDynamoException):
+    """A defect of capture itself."""
+
+
+class SkipFrame(TorchDynamoException):
+    """The frame is to be run plainly; the message says why."""
+
+
+class RestartAnalysis(TorchDynamoException):
+    """Trace the frame again from its start, and break in front of root instruction number ``visit``."""
+
+    def __init__(self, visit: int, reason: BreakReason, error: Unsupported):
+        super().__init__(reason.reason)
+        self.visit, self.reason, self.error = visit, reason, error
+
+
+def unsupported(id: str, reason: str, why: str = "", hint: str = ""):
+    """Stop capturing here: raises :class:`Unsupported`."""
+    raise Unsupported(BreakReason(id, reason, [], why, hint))

@@ -1,0 +1,264 @@
+"""The symbolic executor: interprets a frame's bytecode on variables, inlining the functions it calls.
+
+:class:`Frame` is the machine (stack, locals, cells, exceptions); the opcode handlers are in :mod:`opcodes`. :class:`RootFrame` is the frame being
+captured, :class:`InlineFrame` one that is traced into it. A break is decided in the root frame: an :class:`~.exc.Unsupported` anywhere below makes
+it trace again from the start and stop in front of the root instruction that led there, so nothing has to be undone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+import types
+from typing import Any
+
+from . import builder, tensors, trace_rules
+from .config import config
+from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
+from .instructions import Inst, decode
+from .opcodes import Opcodes
+from .source import ConstSource
+from .variables.base import Lazy, Variable
+from .variables.builtin import sort
+from .variables.constant import ConstantVariable
+from .variables.contexts import ContextExit, GradModeVariable
+from .variables.dicts import DictVariable
+from .variables.functions import CellVariable, FunctionVariable, UserFunctionVariable, bind
+from .variables.lists import IteratorVariable, ListVariable, TupleVariable
+
+__all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
+
+_active: list[Frame] = []
+MAX_INLINE_DEPTH = 120
+
+
+def current() -> Frame:
+    """The frame being traced now, for variables that are asked something outside an operation."""
+    return _active[-1]
+
+
+class Frame(Opcodes):
+    parent: Frame | None = None
+
+    def __init__(self, output, code: types.CodeType, globals: dict, locals: dict[str, Variable], cells: dict[str, CellVariable]):
+        self.output, self.code, self.globals = output, code, globals
+        self.insts = decode(code)
+        self.locals, self.cells = locals, cells
+        self.stack: list[Variable] = []
+        self.ip = 0
+        self.inst: Inst = self.insts[0]
+        self.kw_names: tuple[str, ...] = ()
+        self.result: Variable | None = None
+        self.yielded: list[Variable] = []
+        self.handling: list[Variable] = []  # exceptions being handled
+
+    @property
+    def side_effects(self):
+        return self.output.side_effects
+
+    @property
+    def root(self) -> RootFrame:
+        f = self
+        while f.parent is not None:
+            f = f.parent
+        return f
+
+    # -- the stack --
+    def push(self, v: Variable) -> None:
+        self.stack.append(v.real(self) if type(v) is Lazy else v)
+
+    def pop(self) -> Variable:
+        return self.stack.pop()
+
+    def popn(self, n: int) -> list[Variable]:
+        if not n:
+            return []
+        out = self.stack[-n:]
+        del self.stack[-n:]
+        return out
+
+    # -- making variables --
+    def wrap(self, value, source) -> Variable:
+        if source is None:
+            return self.wrap_known(value)
+        return builder.wrap(self, value, source)
+
+    def wrap_known(self, value) -> Variable:
+        """A value that is the same at every call as far as guards already made say; what is read from it is guarded."""
+        return builder.wrap(self, value, ConstSource(value, f"const<{type(value).__name__}>"))
+
+    def wrap_function(self, fn, source=None) -> Variable:
+        return builder.wrap(self, fn, source or ConstSource(fn, getattr(fn, "__qualname__", "fn")))
+
+    def wrap_key(self, key) -> Variable:
+        return self.wrap_known(key)
+
+    def make_tuple(self, elements) -> Variable:
+        return TupleVariable(elements)
+
+    def make_list(self, elements) -> Variable:
+        return ListVariable(elements)
+
+    def make_dict(self, entries: dict[str, Variable]) -> Variable:
+        return DictVariable({k: (ConstantVariable(k), v) for k, v in entries.items()})
+
+    def realize(self, v: Variable) -> Variable:
+        return v.real(self) if type(v) is Lazy else v
+
+    def sorted(self, items: list[Variable], kwargs: dict[str, Variable]) -> list[Variable]:
+        return sort(self, items, kwargs)
+
+    def raise_user(self, e: BaseException):
+        raise UserRaises(e)
+
+    def truth(self, v: Variable) -> bool:
+        b = v.truth(self)
+        if b is None:
+            unsupported("generic_jump", "generic_jump TensorVariable()", "The branch depends on tensor data.", "Use torch.where, or torch.cond.")
+        return b
+
+    # -- where we are --
+    def location(self) -> traceback.FrameSummary:
+        return traceback.FrameSummary(self.code.co_filename, self.inst.line, self.code.co_name, lookup_line=False)
+
+    def user_stack(self) -> list[traceback.FrameSummary]:
+        out, f = [], self
+        while f is not None:
+            out.append(f.location())
+            f = f.parent
+        return out[::-1]
+
+    # -- running --
+    def step(self) -> bool:
+        """One instruction; False when the frame is done."""
+        inst = self.inst = self.insts[self.ip]
+        self.ip += 1
+        root = self.root
+        root.executed += 1
+        if root.executed > config.max_traced_instructions:
+            unsupported("too-long", f"more than {config.max_traced_instructions} instructions", "Loops are unrolled while tracing.", "Write the loop with tensor operations.")
+        handler = getattr(self, inst.name, None)
+        try:
+            if handler is None:
+                unsupported("opcode", f"missing: {inst.name}", "This bytecode instruction is not traced.")
+            return handler(inst) is not False
+        except UserRaises as e:
+            if inst.handler is None:
+                raise
+            self.enter_handler(inst, e)
+            return True
+
+    def enter_handler(self, inst: Inst, e: UserRaises) -> None:
+        del self.stack[inst.depth :]
+        if inst.lasti:
+            self.stack.append(ConstantVariable(inst.offset))
+        self.stack.append(self.exception_variable(e))
+        self.ip = inst.handler
+
+    def run(self) -> Variable:
+        _active.append(self)
+        try:
+            while self.step():
+                pass
+        except Unsupported as e:
+            if not e.reason.user_stack:
+                e.reason.user_stack = self.user_stack()
+            raise
+        finally:
+            _active.pop()
+        return self.result
+
+    def inline(self, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        depth, p = 0, self
+        while p is not None:
+            depth, p = depth + 1, p.parent
+        if depth > MAX_INLINE_DEPTH:
+            unsupported("inline-depth", f"more than {MAX_INLINE_DEPTH} nested calls", "Deep recursion is not traced.")
+        if isinstance(f, UserFunctionVariable):
+            what, why = trace_rules.inline_reason(f.fn)
+            if what == "skip":
+                unsupported("skipped-function", f"call to skipped function {f.name}", f"Not traced: {why}.", "torch._dynamo.allow_in_graph puts it in the graph as it is.")
+        code = f.code
+        if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            unsupported("async", f"call to async function {f.name}", "Coroutines are not traced.")
+        locals = bind(self, f, args, kwargs)
+        cells = dict(zip(code.co_freevars, f.closure(self)))
+        frame = InlineFrame(self, f, code, f.globals, locals, cells)
+        if code.co_flags & inspect.CO_GENERATOR:
+            return frame.run_generator()
+        return frame.run()
+
+
+class InlineFrame(Frame):
+    def __init__(self, parent: Frame, function: FunctionVariable, code, globals, locals, cells):
+        super().__init__(parent.output, code, globals, locals, cells)
+        self.parent = parent
+        self.function = function
+
+    def load_global(self, name: str) -> Variable:
+        return builder.global_of_dict(self, self.globals, name)
+
+    def run_generator(self) -> Variable:
+        """All its values at once. Allowed only while nobody could see the difference: it must not write to older objects."""
+        effects = self.side_effects
+        before, effects.oldest_touched = effects.oldest_touched, None
+        start = Variable().born
+        self.run()
+        touched = effects.oldest_touched
+        effects.oldest_touched = before if touched is None else touched if before is None else min(before, touched)
+        if touched is not None and touched < start:
+            unsupported("generator", f"generator {self.code.co_name} writes to objects outside it", "Generators are run ahead of their consumer while tracing.")
+        return IteratorVariable(self.yielded)
+
+
+class RootFrame(Frame):
+    """The captured frame. ``break_at``: the visit count of the root instruction to stop in front of, from an earlier attempt."""
+
+    def __init__(self, output, func: types.FunctionType, locals, cells, break_at: int | None, reason: BreakReason | None, fullgraph: bool):
+        super().__init__(output, func.__code__, func.__globals__, locals, cells)
+        self.func = func
+        self.break_at, self.reason, self.fullgraph = break_at, reason, fullgraph
+        self.visits = 0
+        self.executed = 0
+        self.instructions: list | None = None
+        self.needs_eval = False
+        self.dirty_locals: set[str] = set()
+
+    def load_global(self, name: str) -> Variable:
+        return builder.global_of_frame(self, name)
+
+    def run(self):
+        from . import resume
+
+        _active.append(self)
+        try:
+            while True:
+                if self.visits == self.break_at:
+                    self.inst = self.insts[self.ip]
+                    resume.emit_break(self, self.inst)
+                    return
+                self.visits += 1
+                if self.insts[self.ip].name == "RETURN_VALUE":
+                    self.inst = self.insts[self.ip]
+                    self.emit_return()
+                    return
+                self.step()
+        except Unsupported as e:
+            if not e.reason.user_stack:
+                e.reason.user_stack = self.user_stack()
+            if self.break_at is not None and self.visits >= self.break_at:
+                raise SkipFrame(f"the state at the graph break cannot be rebuilt: {e.reason.reason}") from e
+            raise RestartAnalysis(self.visits - 1, e.reason, e) from e
+        finally:
+            _active.pop()
+
+    def emit_return(self) -> None:
+        value = self.stack[-1]
+        self.instructions = self.output.emit(self, [value], {}, lambda cg: cg.emit("RETURN_VALUE"), returning=True)
+
+    def base_grad_mode(self) -> bool:
+        for v in self.stack:
+            if isinstance(v, ContextExit) and isinstance(v.manager, GradModeVariable):
+                return bool(v.manager.previous)
+        return tensors.grad_enabled()
+

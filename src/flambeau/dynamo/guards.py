@@ -1,0 +1,224 @@
+"""Guards: the tree of assumptions of one captured variant, its text, and its Python mirror.
+
+:class:`GuardBuilder` collects ``(source, check, payload)`` while tracing and yields the native tree (csrc/guards.c). The mirror evaluates
+the same program in Python; with ``config.strict_guards`` both run at each call and must agree.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flambeau import _frame
+
+from .source import Source
+
+__all__ = ["Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
+
+ACCESS, CHECK = _frame.ACCESS, _frame.CHECK
+ACCESS_NAME = {v: k for k, v in ACCESS.items()}
+CHECK_NAME = {v: k for k, v in CHECK.items()}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One assumption, for people: ``source`` as text, the check's name, and what it compares with."""
+
+    source: str
+    kind: str
+    payload: Any
+
+    def __str__(self) -> str:
+        p = self.payload
+        if self.kind == "TENSOR_MATCH":
+            return f"{self.kind}: {self.source}, dtype={p[1]}, device={p[2]}, size={list(p[3])}, stride={list(p[4])}, requires_grad={p[5]}"
+        if self.kind == "NDARRAY_MATCH":
+            return f"{self.kind}: {self.source}, dtype={p[1]}, shape={list(p[3])}, strides={list(p[4])}"
+        text = getattr(p, "__qualname__", None) or repr(p)
+        return f"{self.kind}: {self.source} {text[:120]}"
+
+
+class GuardBuilder:
+    def __init__(self):
+        self.nodes: list[list] = []  # [parent, access, key, {check: None}]
+        self.sources: list[str] = []
+        self.index: dict[Any, int] = {}
+        self.final: list[tuple[int, int, Any]] = []
+
+    def node(self, source: Source) -> int:
+        key = source.identity()
+        i = self.index.get(key)
+        if i is None:
+            base, access, k = source.node()
+            parent = -1 if base is None else self.node(base)
+            i = self.index[key] = len(self.nodes)
+            self.nodes.append([parent, ACCESS[access], k, []])
+            self.sources.append(source.name)
+        return i
+
+    def add(self, source: Source, kind: str, payload: Any = None) -> None:
+        checks = self.nodes[self.node(source)][3]
+        c = (CHECK[kind], payload)
+        for k, p in checks:
+            if k == c[0] and (p is payload or (type(p) is type(payload) and kind in ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH") and p == payload)):
+                return
+        checks.append(c)
+
+    def not_aliased(self, sources: list[Source]) -> None:
+        idx = sorted({self.node(s) for s in sources})
+        if len(idx) > 1:
+            self.nodes[idx[-1]][3].append((CHECK["NO_TENSOR_ALIASING"], tuple(idx)))
+
+    def same_as(self, source: Source, other: Source) -> None:
+        a, b = self.node(source), self.node(other)
+        if a == b:
+            return
+        if a < b:
+            a, b = b, a
+        self.nodes[a][3].append((CHECK["DUPLICATE_INPUT"], b))
+
+    def spec(self) -> list[tuple]:
+        return [(p, a, k, tuple(c)) for p, a, k, c in self.nodes]
+
+    def guards(self) -> list[Guard]:
+        return [Guard(s, CHECK_NAME[k], p) for s, n in zip(self.sources, self.nodes) for k, p in n[3]]
+
+    def build(self):
+        spec = self.spec()
+        tree = _frame.GuardTree(spec, Mirror(spec))
+        return tree
+
+
+class Mirror:
+    """The Python mirror as a callable ``(func, flat_args) -> bool``."""
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    def __call__(self, func, args) -> bool:
+        return mirror_check(self.spec, func, args)
+
+
+class _Missing(Exception):
+    pass
+
+
+def tensor_facts(t) -> tuple:
+    """Payload of TENSOR_MATCH for this tensor."""
+    return (type(t), t._dtype, t._device, tuple(t._shape), tuple(t._strides), t._requires_grad, t._keys)
+
+
+def ndarray_facts(a: np.ndarray) -> tuple:
+    return (type(a), a.dtype, None, a.shape, a.strides, a.flags.writeable, 0)
+
+
+def _value(access: str, parent, key, func, args):
+    if access == "arg":
+        return args[key]
+    if access == "func":
+        return func
+    if access == "globals":
+        return func.__globals__
+    if access == "const":
+        return key
+    if access == "closure_cell":
+        return func.__closure__[key]
+    if access == "cell":
+        return parent.cell_contents
+    if access == "global":
+        g = func.__globals__
+        return g[key] if key in g else vars(builtins)[key]
+    if access == "attr":
+        return object.__getattribute__(parent, key)
+    if access == "getattr":
+        return getattr(parent, key)
+    if access == "item":
+        if isinstance(parent, tuple):
+            return tuple.__getitem__(parent, key)
+        return list.__getitem__(parent, key) if isinstance(parent, list) else parent[key]
+    if access == "key":
+        if not isinstance(parent, dict):
+            raise _Missing
+        return dict.__getitem__(parent, key)
+    if access == "instance_dict":
+        return object.__getattribute__(parent, "__dict__")
+    if access == "type_lookup":
+        for c in parent.__mro__:
+            if key in c.__dict__:
+                return c.__dict__[key]
+        raise _Missing
+    if access == "type":
+        return type(parent)
+    return key(parent)
+
+
+def same_constant(a, b) -> bool:
+    """Equality of constants as guards see it: same type, same value, floats by bits."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return np.float64(a).tobytes() == np.float64(b).tobytes()
+    return not isinstance(a, bool) and bool(a == b)
+
+
+def _holds(kind: str, p, v, values) -> bool:
+    if kind == "TYPE_MATCH":
+        return type(v) is p
+    if kind == "ID_MATCH":
+        return v is p
+    if kind == "EQUALS_MATCH":
+        return same_constant(v, p)
+    if kind == "TENSOR_MATCH":
+        if type(v) is not p[0]:
+            return False
+        f = tensor_facts(v)
+        return f[1] is p[1] and f[2] == p[2] and f[3:] == (tuple(p[3]), tuple(p[4]), *p[5:])
+    if kind == "NDARRAY_MATCH":
+        return type(v) is p[0] and ndarray_facts(v) == p
+    if kind == "LENGTH":
+        return len(v) == p
+    if kind == "DICT_KEYS":
+        return isinstance(v, dict) and len(v) == len(p) and all(same_constant(a, b) for a, b in zip(dict.keys(v), p))
+    if kind in ("HAS_KEY", "NO_KEY"):
+        return (p in v) == (kind == "HAS_KEY")
+    if kind == "NO_INSTANCE_KEY":
+        return p not in getattr(v, "__dict__", ())
+    if kind == "GLOBAL_STATE":
+        return tuple(global_state()) == tuple(p)
+    if kind == "NO_TENSOR_ALIASING":
+        return len({id(values[i]) for i in p}) == len(p)
+    if kind == "DUPLICATE_INPUT":
+        return v is values[p]
+    return bool(p(v))
+
+
+def mirror_check(spec, func: types.FunctionType, args: tuple) -> bool:
+    values: list[Any] = []
+    for parent, access, key, checks in spec:
+        try:
+            v = _value(ACCESS_NAME[access], values[parent] if parent >= 0 else None, key, func, args)
+        except (AttributeError, KeyError, IndexError, ValueError, TypeError, _Missing):
+            return False
+        values.append(v)
+        for kind, payload in checks:
+            try:
+                if not _holds(CHECK_NAME[kind], payload, v, values):
+                    return False
+            except (TypeError, AttributeError):
+                return False
+    return True
+
+
+STATE = ("grad_enabled", "inference", "function_modes", "dispatch_modes", "transforms", "function_disabled")
+
+
+def global_state() -> tuple[int, ...]:
+    from flambeau import _C
+
+    return tuple(int(_C.tls(n)) for n in STATE)

@@ -1,0 +1,97 @@
+"""Bytecode of CPython 3.11 as the executor reads it: jumps resolved to indices, exception-table cover, liveness of locals."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+
+__all__ = ["Inst", "decode", "in_loop", "live_locals"]
+
+JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
+NO_FALLTHROUGH = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
+
+
+class Inst:
+    """One instruction. ``target``: index of the jump target; ``handler``: index of the exception handler covering it, or None."""
+
+    __slots__ = ("arg", "argval", "depth", "handler", "index", "lasti", "line", "name", "offset", "opcode", "positions", "target")
+
+    def __init__(self, i: dis.Instruction, index: int, line: int):
+        self.opcode, self.name, self.arg, self.argval = i.opcode, i.opname, i.arg, i.argval
+        self.offset, self.index, self.line, self.positions = i.offset, index, line, i.positions
+        self.target: int | None = None
+        self.handler: int | None = None
+        self.depth, self.lasti = 0, False  # of the handler: stack depth to cut to, whether it wants the raising offset
+
+    def __repr__(self):
+        return f"{self.index}: {self.name} {self.argval!r} (line {self.line})"
+
+
+@functools.lru_cache(maxsize=2048)
+def decode(code: types.CodeType) -> tuple[Inst, ...]:
+    """All instructions but CACHE and EXTENDED_ARG, in order."""
+    insts: list[Inst] = []
+    at: dict[int, int] = {}
+    pending: list[int] = []  # offsets of EXTENDED_ARG prefixes: a jump may aim at the prefix
+    line = code.co_firstlineno
+    for i in dis.get_instructions(code):
+        if i.positions is not None and i.positions.lineno is not None:
+            line = i.positions.lineno
+        if i.opname == "EXTENDED_ARG":
+            pending.append(i.offset)
+            continue
+        for o in (*pending, i.offset):
+            at[o] = len(insts)
+        pending.clear()
+        insts.append(Inst(i, len(insts), line))
+    for i in insts:
+        if i.opcode in JUMPS:
+            i.target = at[i.argval]
+    for e in dis._parse_exception_table(code):
+        for i in insts:
+            if e.start <= i.offset < e.end:
+                i.handler, i.depth, i.lasti = at[e.target], e.depth, e.lasti
+    return tuple(insts)
+
+
+def successors(i: Inst) -> list[int]:
+    out = [] if i.name in NO_FALLTHROUGH else [i.index + 1]
+    if i.target is not None:
+        out.append(i.target)
+    if i.handler is not None:
+        out.append(i.handler)
+    return out
+
+
+@functools.lru_cache(maxsize=1024)
+def _liveness(code: types.CodeType) -> tuple[frozenset[str], ...]:
+    insts = decode(code)
+    live: list[set[str]] = [set() for _ in insts]
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(insts):
+            out: set[str] = set()
+            for s in successors(i):
+                if s < len(insts):
+                    out |= live[s]
+            if i.name == "STORE_FAST":
+                if i.handler is None:  # inside a try the old value may still be seen by the handler
+                    out.discard(i.argval)
+            elif i.name in ("LOAD_FAST", "DELETE_FAST"):
+                out.add(i.argval)
+            if out != live[i.index]:
+                live[i.index] = out
+                changed = True
+    return tuple(map(frozenset, live))
+
+
+def live_locals(code: types.CodeType, index: int) -> frozenset[str]:
+    """Names of fast locals that may be read at or after instruction ``index``."""
+    return _liveness(code)[index]
+
+
+def in_loop(code: types.CodeType, index: int) -> bool:
+    """Whether a backward jump encloses instruction ``index``."""
+    return any(i.target is not None and i.target <= index <= i.index for i in decode(code))

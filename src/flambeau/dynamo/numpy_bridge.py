@@ -1,0 +1,60 @@
+"""NumPy in captured code: a table from NumPy's functions, ufuncs and ndarray methods to functions on tensors.
+
+The implementations are registered from outside (flambeau.numpy fills the table in); capture only looks them up. ``functions`` is keyed by
+the NumPy callable, ``methods`` and ``attributes`` by name. An implementation takes tensors where NumPy takes arrays, and follows NumPy's
+promotion; its result is a tensor or a tuple of tensors. In the graph the implementation is the node's target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flambeau import _C
+
+__all__ = ["attributes", "from_ndarray", "functions", "lookup", "methods", "np_dtype", "register", "register_attribute", "register_method", "to_ndarray"]
+
+functions: dict[int, tuple[Any, Callable]] = {}
+methods: dict[str, Callable] = {}
+attributes: dict[str, Callable] = {}
+binary: dict[str, Callable] = {}
+
+
+def register(np_callable, impl: Callable) -> None:
+    functions[id(np_callable)] = (np_callable, impl)
+
+
+def register_method(name: str, impl: Callable) -> None:
+    methods[name] = impl
+
+
+def register_attribute(name: str, impl: Callable) -> None:
+    attributes[name] = impl
+
+
+def register_operator(name: str, impl: Callable) -> None:
+    """``name``: of the operator module, e.g. ``"truediv"``. Operators without an entry are the tensor's own."""
+    binary[name] = impl
+
+
+def lookup(np_callable) -> Callable | None:
+    hit = functions.get(id(np_callable))
+    return hit[1] if hit is not None and hit[0] is np_callable else None
+
+
+def from_ndarray(a: np.ndarray):
+    """The graph's input: a tensor over the array's memory."""
+    return _C.from_array(a)
+
+
+def to_ndarray(t) -> np.ndarray:
+    """The graph's output, as the array that the user's code holds."""
+    if isinstance(t, _C.TensorBase):
+        return t.detach().numpy() if t.requires_grad else t.numpy()
+    return t
+
+
+def np_dtype(fake) -> np.dtype:
+    return np.dtype(fake.dtype.np)

@@ -1,0 +1,451 @@
+"""Opcode handlers of CPython 3.11, by family. A handler returns False when the frame is done.
+
+Instruction semantics: https://docs.python.org/3.11/library/dis.html#python-bytecode-instructions
+"""
+
+from __future__ import annotations
+
+import dis
+import operator
+import sys
+
+from .exc import UserRaises, unsupported
+from .variables import builtin
+from .variables.base import NullVariable, Variable
+from .variables.constant import ConstantVariable
+from .variables.contexts import ContextExit
+from .variables.dicts import DictVariable
+from .variables.exceptions import ExceptionVariable
+from .variables.functions import CellVariable, NestedFunctionVariable
+from .variables.lists import IteratorVariable, ListVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.objects import ClassVariable, ObjectVariable
+
+BINARY = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+    ">>": operator.rshift,
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul, "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+    "<<=": operator.ilshift, ">>=": operator.irshift,
+}  # fmt: skip
+BINARY_BY_ARG = [BINARY[symbol] for _, symbol in dis._nb_ops]
+COMPARE = {"<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge}
+
+
+class Opcodes:
+    # -- no effect while tracing --
+    def RESUME(self, inst):
+        pass
+
+    NOP = CACHE = PRECALL = COPY_FREE_VARS = RETURN_GENERATOR = EXTENDED_ARG = RESUME
+
+    # -- stack --
+    def POP_TOP(self, inst):
+        self.pop()
+
+    def PUSH_NULL(self, inst):
+        self.stack.append(NullVariable())
+
+    def SWAP(self, inst):
+        s = self.stack
+        s[-1], s[-inst.arg] = s[-inst.arg], s[-1]
+
+    def COPY(self, inst):
+        self.stack.append(self.stack[-inst.arg])
+
+    def LOAD_CONST(self, inst):
+        v = inst.argval
+        self.stack.append(self.wrap_known(v) if type(v) in (tuple, frozenset) else ConstantVariable(v))
+
+    # -- locals, cells, globals --
+    def LOAD_FAST(self, inst):
+        v = self.locals.get(inst.argval)
+        if v is None:
+            self.raise_user(UnboundLocalError(f"cannot access local variable '{inst.argval}' where it is not associated with a value"))
+        v = self.realize(v)
+        self.locals[inst.argval] = v
+        self.stack.append(v)
+
+    def STORE_FAST(self, inst):
+        self.locals[inst.argval] = self.pop()
+
+    def DELETE_FAST(self, inst):
+        self.locals.pop(inst.argval, None)
+
+    def MAKE_CELL(self, inst):
+        name = inst.argval
+        self.cells[name] = CellVariable(self.locals.pop(name, None), root_name=name if self.parent is None else None)
+
+    def LOAD_CLOSURE(self, inst):
+        self.stack.append(self.cells[inst.argval])
+
+    def LOAD_DEREF(self, inst):
+        v = self.cells[inst.argval].get(self)
+        if v is None:
+            self.raise_user(NameError(f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope"))
+        self.stack.append(v)
+
+    def STORE_DEREF(self, inst):
+        self.cells[inst.argval].set(self, self.pop())
+
+    def DELETE_DEREF(self, inst):
+        self.cells[inst.argval].set(self, None)
+
+    def LOAD_GLOBAL(self, inst):
+        if inst.arg & 1:
+            self.stack.append(NullVariable())
+        self.push(self.load_global(inst.argval))
+
+    def STORE_GLOBAL(self, inst):
+        self.side_effects.store_global(self.globals, inst.argval, self.pop())
+
+    def DELETE_GLOBAL(self, inst):
+        self.load_global(inst.argval)
+        self.side_effects.store_global(self.globals, inst.argval, None)
+
+    # -- operators --
+    def BINARY_OP(self, inst):
+        b, a = self.pop(), self.pop()
+        self.push(builtin.binary(self, BINARY_BY_ARG[inst.arg], a, b))
+
+    def COMPARE_OP(self, inst):
+        b, a = self.pop(), self.pop()
+        self.push(builtin.binary(self, COMPARE[inst.argval], a, b))
+
+    def UNARY_NEGATIVE(self, inst):
+        self.push(builtin.unary(self, operator.neg, self.pop()))
+
+    def UNARY_POSITIVE(self, inst):
+        self.push(builtin.unary(self, operator.pos, self.pop()))
+
+    def UNARY_INVERT(self, inst):
+        self.push(builtin.unary(self, operator.invert, self.pop()))
+
+    def UNARY_NOT(self, inst):
+        self.push(ConstantVariable(not self.truth(self.pop())))
+
+    def IS_OP(self, inst):
+        b, a = self.pop(), self.pop()
+        self.push(ConstantVariable(builtin.identical(self, a, b) != bool(inst.arg)))
+
+    def CONTAINS_OP(self, inst):
+        container, item = self.pop(), self.pop()
+        r = container.contains(self, item)
+        self.push(ConstantVariable(self.truth(r) != bool(inst.arg)))
+
+    def BINARY_SUBSCR(self, inst):
+        key, v = self.pop(), self.pop()
+        self.push(v.getitem(self, key))
+
+    def STORE_SUBSCR(self, inst):
+        key, target, value = self.pop(), self.pop(), self.pop()
+        target.setitem(self, key, value)
+
+    def DELETE_SUBSCR(self, inst):
+        key, target = self.pop(), self.pop()
+        target.delitem(self, key)
+
+    # -- attributes --
+    def LOAD_ATTR(self, inst):
+        self.push(self.pop().getattr(self, inst.argval))
+
+    def LOAD_METHOD(self, inst):
+        v = self.pop().getattr(self, inst.argval)
+        self.stack.append(NullVariable())
+        self.push(v)
+
+    def STORE_ATTR(self, inst):
+        target, value = self.pop(), self.pop()
+        target.setattr(self, inst.argval, value)
+
+    def DELETE_ATTR(self, inst):
+        target = self.pop()
+        if not isinstance(target, ObjectVariable):
+            unsupported("delattr", f"delattr {target!r} {inst.argval}")
+        target.delattr(self, inst.argval)
+
+    # -- building --
+    def BUILD_TUPLE(self, inst):
+        self.push(TupleVariable(self.popn(inst.arg)))
+
+    def BUILD_LIST(self, inst):
+        self.push(ListVariable(self.popn(inst.arg)))
+
+    def BUILD_SET(self, inst):
+        self.push(SetVariable(self.popn(inst.arg)))
+
+    def BUILD_SLICE(self, inst):
+        parts = self.popn(inst.arg)
+        self.push(SliceVariable(parts if len(parts) == 3 else [*parts, ConstantVariable(None)]))
+
+    def BUILD_MAP(self, inst):
+        flat = self.popn(2 * inst.arg)
+        d = DictVariable()
+        for k, v in zip(flat[::2], flat[1::2]):
+            d.entries[d._key(k)] = (k, v)
+        self.push(d)
+
+    def BUILD_CONST_KEY_MAP(self, inst):
+        keys = self.pop().as_constant()
+        values = self.popn(inst.arg)
+        self.push(DictVariable({k: (ConstantVariable(k), v) for k, v in zip(keys, values)}))
+
+    def BUILD_STRING(self, inst):
+        self.push(ConstantVariable("".join(p.as_constant() for p in self.popn(inst.arg))))
+
+    def FORMAT_VALUE(self, inst):
+        spec = self.pop().as_constant() if inst.arg & 4 else ""
+        v = self.pop()
+        if not v.can_constant() or isinstance(v, ClassVariable):
+            unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
+        value = v.as_constant()
+        conversion = (None, str, repr, ascii)[inst.arg & 3]
+        try:
+            self.push(ConstantVariable(format(conversion(value) if conversion else value, spec)))
+        except (TypeError, ValueError) as e:
+            self.raise_user(e)
+
+    def LIST_TO_TUPLE(self, inst):
+        self.push(TupleVariable(self.pop().items(self)))
+
+    def LIST_EXTEND(self, inst):
+        v = self.pop()
+        self.stack[-inst.arg].elements.extend(builtin.iterate(self, v).items(self))
+
+    def SET_UPDATE(self, inst):
+        v = self.pop()
+        self.stack[-inst.arg].call_method(self, "update", [v], {})
+
+    def DICT_UPDATE(self, inst):
+        v = self.pop()
+        self.stack[-inst.arg].call_method(self, "update", [v], {})
+
+    def DICT_MERGE(self, inst):
+        v, target = self.pop(), self.stack[-inst.arg]
+        if not isinstance(v, DictVariable):
+            unsupported("call-kwargs", f"** of {v!r}")
+        for k, x in v.pairs(self):
+            if target.contains(self, k).value:
+                self.raise_user(TypeError(f"got multiple values for keyword argument {k.as_constant()!r}"))
+            target.setitem(self, k, x)
+
+    def LIST_APPEND(self, inst):
+        v = self.pop()
+        self.stack[-inst.arg].elements.append(v)
+
+    def SET_ADD(self, inst):
+        v = self.pop()
+        self.stack[-inst.arg].call_method(self, "add", [v], {})
+
+    def MAP_ADD(self, inst):
+        v, k = self.pop(), self.pop()
+        self.stack[-inst.arg].setitem(self, k, v)
+
+    # -- unpacking and iteration --
+    def UNPACK_SEQUENCE(self, inst):
+        items = builtin.iterate(self, self.pop()).items(self)
+        if len(items) != inst.arg:
+            text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})" if len(items) < inst.arg else f"too many values to unpack (expected {inst.arg})"
+            self.raise_user(ValueError(text))
+        self.stack.extend(reversed(items))
+
+    def UNPACK_EX(self, inst):
+        before, after = inst.arg & 0xFF, inst.arg >> 8
+        items = builtin.iterate(self, self.pop()).items(self)
+        if len(items) < before + after:
+            self.raise_user(ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})"))
+        rest = items[before : len(items) - after]
+        out = [*items[:before], ListVariable(rest), *items[len(items) - after :]]
+        self.stack.extend(reversed(out))
+
+    def GET_ITER(self, inst):
+        self.push(builtin.iterate(self, self.pop()))
+
+    def FOR_ITER(self, inst):
+        it = self.stack[-1]
+        if not isinstance(it, IteratorVariable):
+            unsupported("iterate", f"iterating over {it!r}", "Its elements are not known while tracing.")
+        v = it.next(self)
+        if v is None:
+            self.pop()
+            self.ip = inst.target
+        else:
+            self.push(v)
+
+    # -- jumps --
+    def JUMP_FORWARD(self, inst):
+        self.ip = inst.target
+
+    JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
+
+    def _jump_if(self, inst, want):
+        if self.truth(self.stack[-1]) == want:
+            self.ip = inst.target
+        self.pop()
+
+    def POP_JUMP_FORWARD_IF_TRUE(self, inst):
+        self._jump_if(inst, True)
+
+    def POP_JUMP_FORWARD_IF_FALSE(self, inst):
+        self._jump_if(inst, False)
+
+    POP_JUMP_BACKWARD_IF_TRUE, POP_JUMP_BACKWARD_IF_FALSE = POP_JUMP_FORWARD_IF_TRUE, POP_JUMP_FORWARD_IF_FALSE
+
+    def _jump_if_none(self, inst, want):
+        v = self.pop()
+        if (v.is_constant() and v.as_constant() is None) == want:
+            self.ip = inst.target
+
+    def POP_JUMP_FORWARD_IF_NONE(self, inst):
+        self._jump_if_none(inst, True)
+
+    def POP_JUMP_FORWARD_IF_NOT_NONE(self, inst):
+        self._jump_if_none(inst, False)
+
+    POP_JUMP_BACKWARD_IF_NONE, POP_JUMP_BACKWARD_IF_NOT_NONE = POP_JUMP_FORWARD_IF_NONE, POP_JUMP_FORWARD_IF_NOT_NONE
+
+    def JUMP_IF_TRUE_OR_POP(self, inst):
+        if self.truth(self.stack[-1]):
+            self.ip = inst.target
+        else:
+            self.pop()
+
+    def JUMP_IF_FALSE_OR_POP(self, inst):
+        if not self.truth(self.stack[-1]):
+            self.ip = inst.target
+        else:
+            self.pop()
+
+    # -- calls --
+    def KW_NAMES(self, inst):
+        names = inst.argval
+        self.kw_names = names if isinstance(names, tuple) else self.code.co_consts[inst.arg]
+
+    def CALL(self, inst):
+        names, self.kw_names = self.kw_names, ()
+        values = self.popn(inst.arg)
+        n = len(values) - len(names)
+        args, kwargs = values[:n], dict(zip(names, values[n:]))
+        fn, below = self.pop(), self.pop()
+        if not isinstance(below, NullVariable):
+            fn, args = below, [fn, *args]
+        self.push(fn.call(self, args, kwargs))
+
+    def CALL_FUNCTION_EX(self, inst):
+        kwargs: dict[str, Variable] = {}
+        if inst.arg & 1:
+            d = self.pop()
+            if not isinstance(d, DictVariable):
+                unsupported("call-kwargs", f"** of {d!r}")
+            kwargs = {k.as_constant(): v for k, v in d.pairs(self)}
+        args = builtin.iterate(self, self.pop()).items(self)
+        fn = self.pop()
+        self.pop()
+        self.push(fn.call(self, args, kwargs))
+
+    def MAKE_FUNCTION(self, inst):
+        code = self.pop().as_constant()
+        closure = self.pop().elements if inst.arg & 8 else []
+        annotations = self.pop() if inst.arg & 4 else None
+        kwdefaults = {k.as_constant(): v for k, v in self.pop().pairs(self)} if inst.arg & 2 else {}
+        defaults = self.pop().items(self) if inst.arg & 1 else []
+        self.push(NestedFunctionVariable(code, self.globals, code.co_qualname, defaults, kwdefaults, closure, annotations))
+
+    def RETURN_VALUE(self, inst):
+        self.result = self.pop()
+        return False
+
+    def YIELD_VALUE(self, inst):
+        self.yielded.append(self.pop())
+        if len(self.yielded) > 100_000:
+            unsupported("long-loop", "a generator with very many values")
+        self.stack.append(ConstantVariable(None))
+
+    def GET_YIELD_FROM_ITER(self, inst):
+        self.push(builtin.iterate(self, self.pop()))
+
+    def SEND(self, inst):
+        self.pop()
+        it = self.stack[-1]
+        self.yielded.extend(it.items(self))
+        self.pop()
+        self.stack.append(ConstantVariable(None))
+        self.ip = inst.target
+
+    # -- imports --
+    def IMPORT_NAME(self, inst):
+        names, level = self.pop().as_constant(), self.pop().as_constant()
+        name = inst.argval
+        if level == 0 and name not in sys.modules:
+            unsupported("import", f"import of {name}", "The module is not loaded yet: importing it runs its code.", "Import it outside.")
+        self.push(self.wrap_known(__import__(name, self.globals, None, names or (), level)))
+
+    def IMPORT_FROM(self, inst):
+        self.push(self.stack[-1].getattr(self, inst.argval))
+
+    # -- with --
+    def BEFORE_WITH(self, inst):
+        manager = self.pop()
+        if isinstance(manager, ObjectVariable):
+            manager.special(self, "__exit__")
+            self.stack.append(ContextExit(manager))
+            self.push(manager.call_special(self, "__enter__"))
+            return
+        if not hasattr(manager, "enter"):
+            unsupported("context-manager", f"with {manager!r}", "This context manager is not traced.")
+        result = manager.enter(self)
+        self.stack.append(ContextExit(manager))
+        self.push(result)
+
+    def WITH_EXCEPT_START(self, inst):
+        exc, leave = self.stack[-1], self.stack[-4]
+        cls = ClassVariable(type(exc.exception)) if isinstance(exc, ExceptionVariable) else ConstantVariable(None)
+        self.push(leave.call(self, [cls, exc, ConstantVariable(None)], {}))
+
+    # -- exceptions --
+    def exception_variable(self, e: UserRaises) -> Variable:
+        if e.variable is None:
+            e.variable = ExceptionVariable(e.exception)
+        return e.variable
+
+    def PUSH_EXC_INFO(self, inst):
+        v = self.pop()
+        self.handling.append(v)
+        self.stack.append(ConstantVariable(None))
+        self.stack.append(v)
+
+    def POP_EXCEPT(self, inst):
+        self.pop()
+        if self.handling:
+            self.handling.pop()
+
+    def CHECK_EXC_MATCH(self, inst):
+        want = self.pop().as_constant()
+        exc = self.stack[-1]
+        if not isinstance(exc, ExceptionVariable):
+            unsupported("exception", f"matching {exc!r}")
+        self.push(ConstantVariable(isinstance(exc.exception, want)))
+
+    def LOAD_ASSERTION_ERROR(self, inst):
+        self.push(ClassVariable(AssertionError))
+
+    def _raise(self, v):
+        if isinstance(v, ClassVariable) and issubclass(v.value, BaseException):
+            v = ExceptionVariable(v.value())
+        if not isinstance(v, ExceptionVariable):
+            unsupported("raise", f"raise of {v!r}", "The exception is not made while tracing.")
+        raise UserRaises(v.exception, v)
+
+    def RAISE_VARARGS(self, inst):
+        if inst.arg == 0:
+            if not self.handling:
+                unsupported("raise", "raise without an active exception")
+            self._raise(self.handling[-1])
+        if inst.arg == 2:
+            self.pop()
+        self._raise(self.pop())
+
+    def RERAISE(self, inst):
+        self._raise(self.pop())
+
+

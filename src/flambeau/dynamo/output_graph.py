@@ -1,0 +1,298 @@
+"""What a trace produces: the graph with its inputs, the guards, and in the end captured code."""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flambeau import _C, _frame, fx
+
+from . import numpy_bridge, tensors
+from .codegen import TEMP, Codegen
+from .exc import BackendCompilerFailed, Unsupported, unsupported
+from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
+from .side_effects import SideEffects
+from .source import CellSource, ConstSource, Source
+from .variables.base import Lazy, Variable
+from .variables.constant import ConstantVariable, is_constant_value
+from .variables.functions import CellVariable
+from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
+
+__all__ = ["GraphInput", "OutputGraph"]
+
+
+@dataclass
+class GraphInput:
+    node: Any
+    source: Source
+    example: Any  # the tensor of this call
+    ndarray: bool
+
+
+class OutputGraph:
+    """One per attempt at tracing a frame."""
+
+    def __init__(self, compiler, code: types.CodeType, globals: dict):
+        self.compiler = compiler
+        self.code, self.globals = code, globals
+        self.graph = fx.Graph()
+        self.inputs: list[GraphInput] = []
+        self.examples: dict[Any, Any] = {}
+        self.guards = GuardBuilder()
+        self.side_effects = SideEffects()
+        self.by_id: dict[int, Variable] = {}
+        self.keep: list[Any] = []
+        self.mutable_sources: list[Source] = []
+        self.cells: dict[int, CellVariable] = {}
+        self._fake_mode = None
+        self.initial_grad = tensors.grad_enabled()
+        self.graph_module = None
+        self.compile_seconds = 0.0
+
+    # -- guards --
+    def guard(self, source: Source | None, kind: str, payload=None) -> None:
+        if source is not None:
+            self.guards.add(source, kind, payload)
+
+    def finish_guards(self):
+        state = ConstSource(None, "global state")
+        self.guards.add(state, "GLOBAL_STATE", global_state_of(self.initial_grad))
+        self.guards.not_aliased([i.source for i in self.inputs])
+        if self.side_effects.any():
+            self.guards.not_aliased(self.mutable_sources)
+        return self.guards.build()
+
+    def cell(self, cell: types.CellType, source: Source | None) -> CellVariable:
+        v = self.cells.get(id(cell))
+        if v is None:
+            source = source or ConstSource(cell, "cell")
+            try:
+                contents = Lazy(cell.cell_contents, CellSource(source))
+            except ValueError:
+                contents = None
+            v = self.cells[id(cell)] = CellVariable(contents, source)
+            self.keep.append(cell)
+        return v
+
+    # -- the graph --
+    @property
+    def fake_mode(self):
+        if self._fake_mode is None:
+            self._fake_mode = tensors.fake_mode()
+        return self._fake_mode
+
+    def add_input(self, value, source: Source, ndarray: bool) -> TensorVariable:
+        if ndarray:
+            self.guard(source, "NDARRAY_MATCH", ndarray_facts(value))
+            tensor = numpy_bridge.from_ndarray(value)
+        else:
+            self.guard(source, "TENSOR_MATCH", tensor_facts(value))
+            tensor = value
+        name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name).lower()
+        if name[:1].isdigit():
+            name = "_" + name
+        node = self.graph.placeholder(name)
+        fake = self.fake_mode.from_tensor(tensor)
+        node.meta["val"] = node.meta["example_value"] = fake
+        node.meta["source"] = source.name
+        self.inputs.append(GraphInput(node, source, tensor, ndarray))
+        self.examples[node] = tensor
+        if ndarray:
+            return NumpyNdarrayVariable(node, fake, source)
+        return TensorVariable(node, fake, source, type(value))
+
+    def example_of(self, var: TensorVariable):
+        """The tensor of this call behind a graph input (its fake tensor for an intermediate)."""
+        return self.examples.get(var.node, var.val)
+
+    def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
+        node = self.graph.create_node(op, target, args, kwargs)
+        stack = tx.user_stack()
+        node.meta["stack"] = stack[-1]
+        node.meta["user_stack"] = stack
+        return node
+
+    def eval_fake(self, fn: Callable, args, kwargs=None):
+        with self.fake_mode:
+            return fn(*args, **(kwargs or {}))
+
+    def call_in_graph(self, tx, op: str, target, args: list[Variable], kwargs: dict[str, Variable], none_ok=False) -> Variable:
+        """Run the operation on fake tensors, record it, and wrap its result."""
+        pargs = tuple(a.as_proxy() for a in args)
+        pkwargs = {k: v.as_proxy() for k, v in kwargs.items()}
+        self._check_proxies(pargs, pkwargs)
+        fargs = fx.map_arg(pargs, lambda n: n.meta["val"])
+        fkwargs = fx.map_arg(pkwargs, lambda n: n.meta["val"])
+        fargs, fkwargs = thaw(fargs), thaw(fkwargs)
+        name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        try:
+            if op == "call_method":
+                value = self.eval_fake(lambda o, *a, **k: getattr(o, target)(*a, **k), fargs, fkwargs)
+            else:
+                value = self.eval_fake(target, fargs, fkwargs)
+        except Unsupported:
+            raise
+        except Exception as e:
+            data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
+            if data:
+                unsupported("data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data.")
+            unsupported("fake-tensor", f"running {name} on fake tensors raised {type(e).__name__}: {e}", "The operation fails on these shapes, dtypes or arguments, or has no shape rule.")
+        if value is None and not none_ok:
+            unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
+        if value is not None and is_constant_value(value):
+            return ConstantVariable(value)
+        if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
+            return tx.wrap_known(value)
+        node = self.create_node(tx, op, target, pargs, pkwargs)
+        node.meta["val"] = node.meta["example_value"] = value
+        if value is None:
+            return ConstantVariable(None)
+        return wrap_result(tx, node, value, *args)
+
+    def _check_proxies(self, args, kwargs):
+        """Objects in the graph must be values that mean the same at every call."""
+
+        def leaf(x):
+            if isinstance(x, (_C.TensorBase,)):
+                unsupported("not-proxyable", "a tensor that is no graph input is an argument of an operation")
+            return x
+
+        fx.map_aggregate(args, leaf)
+        fx.map_aggregate(kwargs, leaf)
+
+    def set_grad_mode(self, tx, mode: bool) -> None:
+        if tensors.grad_enabled() != mode:
+            node = self.create_node(tx, "call_function", tensors.set_grad_enabled, (mode,), {})
+            node.meta["val"] = None
+            tensors.set_grad_enabled(mode)
+
+    # -- captured code --
+    def has_work(self, outputs: bool) -> bool:
+        """Whether the graph has to run: something is taken from it, or it writes."""
+        calls = [n for n in self.graph.nodes if n.op.startswith("call")]
+        return bool(calls) and (outputs or any(is_impure(n) for n in calls))
+
+    def emit(self, tx, stack: list[Variable], local_names: dict[str, Variable], tail: Callable[[Codegen], None], returning: bool) -> list:
+        """Bytecode that computes the graph, rebuilds ``stack`` and the named locals, replays side effects, and goes on with ``tail``."""
+        cg = Codegen(self.code, self.globals)
+        final_grad = tensors.grad_enabled()
+        base_grad = tx.base_grad_mode()  # outside the with blocks that the rebuilt stack enters again
+        for counting in (True, False):
+            cg.counting = counting
+            cg.start()
+            if base_grad != self.initial_grad:
+                cg.call_function(tensors.set_grad_enabled, lambda: cg.load_const(base_grad), 1)
+                cg.emit("POP_TOP")
+            cg.all(stack)
+            cg.all(local_names.values())
+
+            def flush(cell: CellVariable) -> bool:
+                return cell.root_name is not None and (not returning or cell.escapes or cell.root_name in cg.free)
+
+            write = self.side_effects.codegen(cg, flush)
+        write()
+        for name in reversed(list(local_names)):
+            cg.store_local(name)
+        tail(cg)
+        body = cg.code
+        outputs = list(cg.outputs)
+        if not self.has_work(bool(outputs)):
+            self._drop_calls(outputs)
+        if not outputs and not self.has_work(False):
+            return body
+        if final_grad != self.initial_grad:
+            self.graph.call_function(tensors.set_grad_enabled, (self.initial_grad,)).meta["val"] = None
+        fn = self.compile(tx, outputs)
+        cg.start()
+        cg.counting = False
+        cg.call_function(fn, lambda: self._push_inputs(cg), len(self.inputs))
+        cg.emit("STORE_FAST", f"{TEMP}graph_out")
+        return cg.code + body
+
+    def _drop_calls(self, outputs) -> None:
+        if not outputs:
+            for n in reversed(list(self.graph.nodes)):
+                if n.op.startswith("call") and not n.users:
+                    self.graph.erase_node(n)
+
+    def _push_inputs(self, cg) -> None:
+        for i in self.inputs:
+            if i.ndarray:
+                cg.call_function(numpy_bridge.from_ndarray, lambda i=i: i.source.load(cg), 1)
+            else:
+                i.source.load(cg)
+
+    def compile(self, tx, outputs: list):
+        """Hand the graph to the backend."""
+        out = self.graph.output(tuple(outputs))
+        out.meta["val"] = tuple(n.meta["val"] for n in outputs)
+        keep = []
+        for i in self.inputs:
+            if i.node.users:
+                keep.append(i)
+            else:
+                self.graph.erase_node(i.node)
+        self.inputs = keep
+        gm = fx.GraphModule(fx_root(), self.graph)
+        self.graph_module = gm
+        examples = [i.example for i in keep]
+        grad = tensors.grad_enabled()
+        tensors.set_grad_enabled(self.initial_grad)
+        start = time.perf_counter()
+        try:
+            fn = self.compiler.call_backend(gm, examples)
+        except (Unsupported, BackendCompilerFailed):
+            raise
+        except Exception as e:
+            raise BackendCompilerFailed(self.compiler.backend, e).with_traceback(e.__traceback__) from e
+        finally:
+            self.compile_seconds = time.perf_counter() - start
+            tensors.set_grad_enabled(grad)
+        if not callable(fn):
+            raise BackendCompilerFailed(self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}"))
+        return _frame.DisabledFunction(fn)
+
+
+def fx_root():
+    """GraphModules of captured code hold no attributes: every tensor is an input."""
+    return {}
+
+
+def global_state_of(grad: bool) -> tuple[int, ...]:
+    return (int(grad), *global_state()[1:])
+
+
+def is_impure(node) -> bool:
+    """Whether leaving the node out could be noticed."""
+    if node.target is tensors.set_grad_enabled:
+        return False
+    if node.op == "call_method":
+        return node.target.endswith("_") and not node.target.endswith("__") or node.target in ("__setitem__",)
+    name = getattr(node.target, "__name__", "")
+    if name in ("setitem", "delitem") or (name.endswith("_") and not name.endswith("__")):
+        return True
+    if name.startswith("i") and getattr(node.target, "__module__", "") == "_operator" and name not in ("index", "inv", "invert", "is_", "is_not", "indexOf"):
+        return True
+    if "out" in node.kwargs or node.kwargs.get("inplace"):
+        return True
+    from . import trace_rules
+
+    return trace_rules.is_allowed(node.target)
+
+
+def thaw(x):
+    """Plain containers from the graph's immutable ones: operators may check for list."""
+    if isinstance(x, list):
+        return [thaw(v) for v in x]
+    if isinstance(x, dict):
+        return {k: thaw(v) for k, v in x.items()}
+    if isinstance(x, tuple):
+        return type(x)(*map(thaw, x)) if hasattr(x, "_fields") else tuple(map(thaw, x))
+    return x
+
+

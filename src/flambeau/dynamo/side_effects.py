@@ -1,0 +1,198 @@
+"""Writes of the traced function to objects that existed before it. While tracing they stay on the variables; captured code replays them.
+
+Replay is in three steps: everything that is to be written is pushed first (reading old state), then the writes happen, then the frame goes on.
+The order between different objects is not observable; within one object the final state is what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .variables.base import Variable
+from .variables.dicts import DictVariable
+from .variables.functions import CellVariable
+from .variables.lists import ListVariable, SetVariable
+from .variables.objects import ModuleVariable, ObjectVariable
+
+__all__ = ["SideEffects"]
+
+
+class SideEffects:
+    def __init__(self):
+        self.modified: dict[int, Variable] = {}
+        self.global_writes: dict[tuple[int, str], tuple[dict, Variable | None, str]] = {}
+        self.newest_touch = -1
+        self.oldest_touched: int | None = None
+
+    def touch(self, var: Variable) -> None:
+        """``var`` is written to. ``oldest_touched`` lets eagerly run generators notice that they are not pure."""
+        if self.oldest_touched is None or var.born < self.oldest_touched:
+            self.oldest_touched = var.born
+        if var.source is not None or isinstance(var, CellVariable):
+            self.modified.setdefault(id(var), var)
+
+    def remember(self, var: Variable) -> None:
+        if var.source is not None:
+            self.modified.setdefault(id(var), var)
+
+    def store_global(self, globals: dict, name: str, value: Variable | None) -> None:
+        self.global_writes[id(globals), name] = (globals, value, name)
+        self.oldest_touched = -1
+
+    def any(self) -> bool:
+        return bool(self.global_writes) or any(not isinstance(v, CellVariable) or v.source is not None for v in self.modified.values())
+
+    def codegen(self, cg, flush_cells: Callable[[CellVariable], bool]) -> Callable[[], None]:
+        """Push what will be written into temporaries; the returned function emits the writes."""
+        writes: list[Callable[[], None]] = []
+        done: set[int] = set()
+        while True:
+            todo = [v for v in self.modified.values() if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))]
+            if not todo:
+                break
+            for v in todo:
+                done.add(id(v))
+                self._one(cg, v, writes)
+        for globals, value, name in self.global_writes.values():
+            self._global(cg, globals, name, value, writes)
+
+        def emit():
+            for w in writes:
+                w()
+
+        return emit
+
+    def _keep(self, cg, push: Callable[[], Any]) -> str:
+        push()
+        t = cg.temp()
+        cg.emit("STORE_FAST", t)
+        return t
+
+    def _one(self, cg, v, writes):
+        if isinstance(v, CellVariable):
+            if v.contents is None:
+                writes.append(lambda: self._clear_cell(cg, v))
+                return
+            t = self._keep(cg, lambda: cg(v.contents))
+            if v.root_name is not None:
+                writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.store_local(v.root_name)))
+            else:
+                target = self._keep(cg, lambda: v.source.load(cg))
+                writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.emit("LOAD_FAST", target), cg.emit("STORE_ATTR", "cell_contents")))
+        elif isinstance(v, ObjectVariable):
+            target = self._keep(cg, lambda: v.source.load(cg))
+            for name, value in v.written.items():
+                self._attribute(cg, v, target, name, value, writes)
+        elif isinstance(v, ListVariable):
+            target = self._keep(cg, lambda: v.source.load(cg))
+            elements = v.elements if v.dirty else v.elements[len(v.elements) - v.appended :]
+            if not v.dirty and not elements:
+                return
+
+            def push():
+                cg.all(elements)
+                cg.emit("BUILD_LIST", len(elements))
+
+            t = self._keep(cg, push)
+            if v.dirty and v.cls is list:
+
+                def write():
+                    cg.emit("LOAD_FAST", t)
+                    cg.emit("LOAD_FAST", target)
+                    cg.load_const(None)
+                    cg.load_const(None)
+                    cg.emit("BUILD_SLICE", 2)
+                    cg.emit("STORE_SUBSCR")
+
+                writes.append(write)
+            else:
+                if v.dirty:
+                    writes.append(lambda: self._method(cg, target, "clear"))
+                writes.append(lambda: self._method(cg, target, "extend", t))
+        elif isinstance(v, SetVariable):
+            target = self._keep(cg, lambda: v.source.load(cg))
+
+            def push_set():
+                cg.all(v.entries.values())
+                cg.emit("BUILD_SET", len(v.entries))
+
+            t = self._keep(cg, push_set)
+            writes.append(lambda: self._method(cg, target, "clear"))
+            writes.append(lambda: self._method(cg, target, "update", t))
+        elif isinstance(v, DictVariable):
+            target = self._keep(cg, lambda: v.source.load(cg))
+            if v.dirty:
+                t = self._keep(cg, lambda: v._push_plain(cg))
+                writes.append(lambda: self._method(cg, target, "clear"))
+                writes.append(lambda: self._method(cg, target, "update", t))
+                return
+            for k in v.written:
+                kv, value = v.entries[k]
+                tk, tv = self._keep(cg, lambda kv=kv: cg(kv)), self._keep(cg, lambda value=value: cg(value))
+
+                def write_item(tk=tk, tv=tv):
+                    for n in (tv, target, tk):
+                        cg.emit("LOAD_FAST", n)
+                    cg.emit("STORE_SUBSCR")
+
+                writes.append(write_item)
+
+    def _attribute(self, cg, v, target, name, value, writes):
+        # An attribute that a custom __setattr__ was already traced through is stored plainly; a module's own hook must run.
+        plain = not isinstance(v, ModuleVariable) and v.cls.__setattr__ is not object.__setattr__
+        if value is None:
+            fn = object.__delattr__ if plain else delattr
+            writes.append(lambda: self._call(cg, fn, [target], [name]))
+            return
+        t = self._keep(cg, lambda: cg(value))
+        if plain:
+            writes.append(lambda: self._call(cg, object.__setattr__, [target], [name], [t]))
+        else:
+            writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.emit("LOAD_FAST", target), cg.emit("STORE_ATTR", name)))
+
+    def _call(self, cg, fn, first, consts, last=()):
+        def push():
+            for n in first:
+                cg.emit("LOAD_FAST", n)
+            for c in consts:
+                cg.load_const(c)
+            for n in last:
+                cg.emit("LOAD_FAST", n)
+
+        cg.call_function(fn, push, len(first) + len(consts) + len(last))
+        cg.emit("POP_TOP")
+
+    def _method(self, cg, target: str, name: str, *args: str) -> None:
+        cg.emit("PUSH_NULL")
+        cg.emit("LOAD_FAST", target)
+        cg.load_attr(name)
+        for a in args:
+            cg.emit("LOAD_FAST", a)
+        cg.call(len(args))
+        cg.emit("POP_TOP")
+
+    def _clear_cell(self, cg, v):
+        if v.root_name is not None:
+            from bytecode import CellVar, FreeVar
+
+            cg.emit("DELETE_DEREF", CellVar(v.root_name) if v.root_name in cg.cells else FreeVar(v.root_name))
+
+    def _global(self, cg, globals, name, value, writes):
+        if value is None:
+            writes.append(lambda: self._call(cg, dict.pop, [], [globals, name]))
+            return
+        t = self._keep(cg, lambda: cg(value))
+        if globals is cg.globals:
+            writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.emit("STORE_GLOBAL", name)))
+        else:
+
+            def write():
+                cg.emit("LOAD_FAST", t)
+                cg.load_const(globals)
+                cg.load_const(name)
+                cg.emit("STORE_SUBSCR")
+
+            writes.append(write)
+
+

@@ -1,0 +1,283 @@
+"""Sources: where a value came from, so that it can be guarded at the next call and reloaded in captured code.
+
+A source is an access path. ``node()`` is its step in the guard tree (parent source, access, key), ``load(cg)`` emits the bytecode that
+pushes the value, ``name`` is the path as text (``L['x']``, ``G['f']``, ``L['self']._modules['0']``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "AttrSource",
+    "CallSource",
+    "CellSource",
+    "ClosureCellSource",
+    "ConstSource",
+    "FuncSource",
+    "GetAttrSource",
+    "GlobalSource",
+    "InstanceDictSource",
+    "ItemSource",
+    "KeySource",
+    "LocalSource",
+    "Source",
+    "TypeLookupSource",
+    "TypeSource",
+]
+
+
+class Source:
+    access: str
+
+    def node(self) -> tuple[Source | None, str, Any]:
+        return getattr(self, "base", None), self.access, self.key_value()
+
+    def key_value(self):
+        return None
+
+    def identity(self):
+        """Hashable key: equal for equal paths."""
+        b, access, key = self.node()
+        try:
+            hash(key)
+        except TypeError:
+            key = ("id", id(key))
+        return (b.identity() if b is not None else None, access, type(key), key)
+
+    def load(self, cg) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSource(Source):
+    """An argument of the frame, by its place in the flat argument vector."""
+
+    local: str
+    index: int
+    access = "arg"
+
+    @property
+    def name(self):
+        return f"L['{self.local}']"
+
+    def key_value(self):
+        return self.index
+
+    def load(self, cg):
+        cg.load_fast(self.local)
+
+
+@dataclass(frozen=True, eq=False)
+class FuncSource(Source):
+    """The function object itself (not reloadable: captured code has no name for it)."""
+
+    access = "func"
+    name = "F"
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalSource(Source):
+    global_name: str
+    access = "global"
+
+    @property
+    def name(self):
+        return f"G['{self.global_name}']"
+
+    def key_value(self):
+        return self.global_name
+
+    def load(self, cg):
+        cg.load_global(self.global_name)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstSource(Source):
+    """An object that the captured code holds on to."""
+
+    value: Any
+    label: str
+    access = "const"
+
+    @property
+    def name(self):
+        return self.label
+
+    def key_value(self):
+        return self.value
+
+    def identity(self):
+        return (None, "const", id(self.value))
+
+    def load(self, cg):
+        cg.load_const(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosureCellSource(Source):
+    """A cell of the frame's own closure."""
+
+    index: int
+    variable: str
+    access = "closure_cell"
+
+    @property
+    def name(self):
+        return f"closure['{self.variable}']"
+
+    def key_value(self):
+        return self.index
+
+    def load(self, cg):
+        cg.load_closure(self.variable)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSource(Source):
+    base: Source
+    access = "cell"
+
+    @property
+    def name(self):
+        return f"{self.base.name}.cell_contents"
+
+    def load(self, cg):
+        self.base.load(cg)
+        cg.load_attr("cell_contents")
+
+
+@dataclass(frozen=True, eq=False)
+class AttrSource(Source):
+    """An attribute found in the instance (no Python runs when it is read)."""
+
+    base: Source
+    attr: str
+    access = "attr"
+
+    @property
+    def name(self):
+        return f"{self.base.name}.{self.attr}"
+
+    def key_value(self):
+        return self.attr
+
+    def load(self, cg):
+        self.base.load(cg)
+        cg.load_attr(self.attr)
+
+
+class GetAttrSource(AttrSource):
+    """An attribute by the full protocol (slots, C-level descriptors)."""
+
+    access = "getattr"
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceDictSource(Source):
+    base: Source
+    access = "instance_dict"
+
+    @property
+    def name(self):
+        return f"{self.base.name}.__dict__"
+
+    def load(self, cg):
+        self.base.load(cg)
+        cg.load_attr("__dict__")
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSource(Source):
+    base: Source
+    index: int
+    access = "item"
+
+    @property
+    def name(self):
+        return f"{self.base.name}[{self.index}]"
+
+    def key_value(self):
+        return self.index
+
+    def load(self, cg):
+        self.base.load(cg)
+        cg.load_const(self.index)
+        cg.emit("BINARY_SUBSCR")
+
+
+@dataclass(frozen=True, eq=False)
+class KeySource(Source):
+    """A value of a dict. ``in_dict``: read with dict.__getitem__ (the class may override ``[]``)."""
+
+    base: Source
+    key: Any
+    access = "key"
+
+    @property
+    def name(self):
+        if isinstance(self.base, InstanceDictSource) and isinstance(self.key, str):
+            return f"{self.base.base.name}.{self.key}"
+        return f"{self.base.name}[{self.key!r}]"
+
+    def key_value(self):
+        return self.key
+
+    def load(self, cg):
+        self.base.load(cg)
+        cg.load_const(self.key)
+        cg.emit("BINARY_SUBSCR")
+
+
+@dataclass(frozen=True, eq=False)
+class TypeSource(Source):
+    base: Source
+    access = "type"
+
+    @property
+    def name(self):
+        return f"type({self.base.name})"
+
+    def load(self, cg):
+        cg.call_function(type, lambda: self.base.load(cg), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class TypeLookupSource(Source):
+    """What the type's method resolution order holds under a name, descriptors left alone."""
+
+    base: Source
+    attr: str
+    access = "type_lookup"
+
+    @property
+    def name(self):
+        return f"{self.base.name}.__mro__['{self.attr}']"
+
+    def key_value(self):
+        return self.attr
+
+    def load(self, cg):
+        self.base.load(cg)
+        cg.load_attr(self.attr)
+
+
+@dataclass(frozen=True, eq=False)
+class CallSource(Source):
+    """A pure function of another source's value."""
+
+    base: Source
+    fn: Any
+    label: str
+    access = "call"
+
+    @property
+    def name(self):
+        return f"{self.label}({self.base.name})"
+
+    def key_value(self):
+        return self.fn
+
+    def load(self, cg):
+        cg.call_function(self.fn, lambda: self.base.load(cg), 1)

@@ -1,0 +1,59 @@
+"""What capture needs to know of tensors, in one place: the class, fake tensors, grad mode."""
+
+from __future__ import annotations
+
+import types
+
+from flambeau import _C
+
+__all__ = ["Tensor", "class_of_result", "fake_mode", "from_fake", "grad_enabled", "is_tensor", "set_grad_enabled"]
+
+
+def __getattr__(name):
+    if name == "Tensor":  # the class is registered with the native core when core.tensor is imported
+        from flambeau.core.tensor import Tensor
+
+        globals()["Tensor"] = Tensor
+        return Tensor
+    raise AttributeError(name)
+
+
+def is_tensor(v) -> bool:
+    return isinstance(v, _C.TensorBase)
+
+
+def fake_mode():
+    from flambeau.fake import FakeTensorMode
+
+    return FakeTensorMode()
+
+
+def grad_enabled() -> bool:
+    return bool(_C.tls("grad_enabled"))
+
+
+def set_grad_enabled(mode: bool) -> None:
+    """Target of the graph nodes that switch the grad mode."""
+    _C.tls("grad_enabled", int(mode))
+
+
+def class_of_result(value) -> type:
+    from flambeau.core.tensor import Tensor
+
+    return Tensor
+
+
+def static_lookup(cls: type, name: str):
+    for c in cls.__mro__:
+        if name in c.__dict__:
+            return c.__dict__[name]
+    return None
+
+
+def is_python_function(f) -> bool:
+    return isinstance(f, types.FunctionType) or (isinstance(f, property) and isinstance(f.fget, types.FunctionType))
+
+
+def is_user_code(f) -> bool:
+    f = f.fget if isinstance(f, property) else f
+    return not (f.__module__ or "").startswith("flambeau.")

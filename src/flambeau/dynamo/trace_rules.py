@@ -1,0 +1,299 @@
+"""What happens at a call: trace through it, put it in the graph, or run it as ordinary Python. One place answers, and says why."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flambeau import _C, _frame
+
+__all__ = [
+    "allow_in_graph",
+    "disallow_in_graph",
+    "explain",
+    "inline_reason",
+    "is_allowed",
+    "is_compiled",
+    "is_disabled",
+    "is_disallowed",
+    "is_nn_module_class",
+    "is_torch_callable",
+    "skip_file",
+]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
+SITE = tuple({sysconfig.get_paths()["purelib"] + os.sep, sysconfig.get_paths()["platlib"] + os.sep})
+# Library code that is Python for users to read and for capture to trace: modules, optimisers and context decorators.
+INLINE_IN_PACKAGE = (os.path.join(PACKAGE, "nn") + os.sep, os.path.join(PACKAGE, "optim") + os.sep)
+NOT_INLINED_IN_PACKAGE = (os.path.join(PACKAGE, "nn", "functional.py"), os.path.join(PACKAGE, "nn", "functional") + os.sep)
+INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy", "operator", "enum", "abc", "typing")
+
+allowed_ids: dict[int, Any] = {}  # id → object, kept alive
+disallowed_ids: dict[int, Any] = {}
+disabled_paths: set[str] = set()
+inline_modules: set[str] = set()
+
+
+def file_of(code_or_fn) -> str:
+    code = getattr(code_or_fn, "__code__", code_or_fn)
+    return getattr(code, "co_filename", "")
+
+
+@functools.lru_cache(maxsize=4096)
+def _file_rule(filename: str) -> tuple[bool, str]:
+    """(skip, why)."""
+    if filename.startswith("<frozen"):
+        return True, "a frozen module of the interpreter"
+    path = os.path.abspath(filename) if not filename.startswith("<") else filename
+    if path.startswith(PACKAGE):
+        if path.startswith(INLINE_IN_PACKAGE) and not path.startswith(NOT_INLINED_IN_PACKAGE):
+            return False, "library modules are traced through"
+        return True, "the library itself"
+    if path.startswith(SITE):
+        top = next(path[len(s) :] for s in SITE if path.startswith(s)).split(os.sep)[0]
+        if top in ("numpy", "scipy", "llvmlite", "optree", "bytecode", "_pytest", "pytest", "rich", "matplotlib"):
+            return True, f"a library with C parts ({top})"
+        return False, "a third-party package in Python"
+    if path.startswith(STDLIB):
+        name = path[len(STDLIB) :].split(os.sep)[0].removesuffix(".py")
+        if name in INLINE_STDLIB:
+            return False, "a small Python module of the standard library"
+        return True, "the standard library"
+    return False, "user code"
+
+
+def skip_file(filename: str) -> tuple[bool, str]:
+    for p in disabled_paths:
+        f = os.path.abspath(filename)
+        if f == p or f.startswith(p + os.sep):
+            return True, f"disable_path({p!r})"
+    return _file_rule(filename)
+
+
+def disable_path(path: str) -> None:
+    disabled_paths.add(os.path.abspath(path))
+
+
+def enable_path(path: str) -> None:
+    disabled_paths.discard(os.path.abspath(path))
+
+
+def inline_reason(fn) -> tuple[str, str]:
+    """("inline" or "skip", why) for a Python function."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return "skip", "not a Python function"
+    flags = _frame.code_flags(code)
+    if getattr(fn, "_torchdynamo_disable", False) or flags & _frame.SKIP_RECURSIVE:
+        return "skip", "torch._dynamo.disable was applied to it"
+    skip, why = skip_file(code.co_filename)
+    return ("skip" if skip else "inline"), why
+
+
+def explain(fn) -> tuple[str, str]:
+    """Whether calls of ``fn`` are traced through ("inline") or not ("skip"), and why."""
+    if is_disallowed(fn):
+        return "skip", "disallow_in_graph was called for it"
+    if is_allowed(fn):
+        return "inline", "goes into the graph as one node (allow_in_graph)"
+    if is_torch_callable(fn):
+        return "inline", "an operator of the library: one node"
+    return inline_reason(fn)
+
+
+# -- allow / disallow --
+
+
+def _each(fn) -> Iterable[Any]:
+    return fn if isinstance(fn, (list, tuple)) else (fn,)
+
+
+def allow_in_graph(fn):
+    """``fn`` becomes one node of the graph; nothing in it is looked at. Takes a callable or a list of them; undoes disallow_in_graph."""
+    for f in _each(fn):
+        if not callable(f) and not is_namespace(f):
+            raise AssertionError(f"allow_in_graph expects a callable, got {type(f).__name__}")
+        disallowed_ids.pop(id(f), None)
+        for o in overloads(f):
+            disallowed_ids.pop(id(o), None)
+        if not is_namespace(f):
+            allowed_ids[id(f)] = f
+    return fn
+
+
+def disallow_in_graph(fn):
+    """Calls of ``fn`` break the graph and run eagerly. Takes a callable, an operator namespace, or a list of them."""
+    for f in _each(fn):
+        if not callable(f) and not is_namespace(f):
+            raise AssertionError(f"disallow_in_graph expects a callable, got {type(f).__name__}")
+        allowed_ids.pop(id(f), None)
+        disallowed_ids[id(f)] = f
+        for o in overloads(f):
+            disallowed_ids[id(o)] = o
+    return fn
+
+
+def forget(fn) -> None:
+    allowed_ids.pop(id(fn), None)
+    disallowed_ids.pop(id(fn), None)
+
+
+def is_namespace(f) -> bool:
+    return type(f).__module__.startswith("flambeau.") and "namespace" in type(f).__name__.lower()
+
+
+def overloads(f) -> list[Any]:
+    names = getattr(f, "overloads", None)
+    if callable(names) and type(f).__module__.startswith("flambeau."):
+        return [getattr(f, n) for n in names()]
+    return []
+
+
+def is_disallowed(fn) -> bool:
+    if id(fn) in disallowed_ids:
+        return True
+    if not disallowed_ids or not type(fn).__module__.startswith("flambeau."):
+        return False
+    packet = getattr(fn, "overloadpacket", None) or getattr(fn, "_overloadpacket", None)
+    if packet is not None and id(packet) in disallowed_ids and not overloads(packet):
+        return True
+    name = getattr(fn, "_qualified_op_name", None) or (fn.name() if callable(getattr(fn, "name", None)) else None) or str(fn)
+    ns = name.replace("::", ".").split(".")[0]
+    return any(is_namespace(d) and getattr(d, "name", getattr(d, "_name", None)) == ns for d in disallowed_ids.values())
+
+
+def is_disallowed_method(name: str, cls_attr) -> bool:
+    return bool(disallowed_ids) and cls_attr is not None and id(cls_attr) in disallowed_ids
+
+
+def is_allowed(fn) -> bool:
+    return id(fn) in allowed_ids
+
+
+# -- kinds of callables --
+
+
+def is_disabled(fn) -> bool:
+    return isinstance(fn, _frame.DisabledFunction)
+
+
+def is_compiled(fn) -> bool:
+    return isinstance(fn, (_frame.CompiledFunction, _frame.FrozenFunction))
+
+
+def unwrap_compiled(fn):
+    while is_compiled(fn):
+        fn = fn.fn
+    return fn
+
+
+def is_torch_callable(fn) -> bool:
+    """An operator or function of the library that becomes a node: native function objects, operators, functions in its files."""
+    if isinstance(fn, type):
+        return False
+    if isinstance(fn, (_C.Function, _C.Operator)):
+        return True
+    if isinstance(fn, types.FunctionType):
+        f = file_of(fn)
+        if f.startswith("<"):
+            return str(fn.__globals__.get("__name__", "")).startswith("flambeau.") or (fn.__module__ or "").startswith("flambeau.")
+        return f.startswith(PACKAGE) and _file_rule(f)[0]
+    if isinstance(fn, types.MethodType):
+        owner = fn.__self__
+        return is_torch_callable(fn.__func__) and (not isinstance(owner, type) or is_autograd_function(owner) or owner.__module__.startswith("flambeau"))
+    if isinstance(fn, (types.BuiltinFunctionType, types.BuiltinMethodType)):
+        return (getattr(fn, "__module__", None) or "").startswith("flambeau")
+    return type(fn).__module__.startswith("flambeau.") and callable(fn) and not is_nn_module_class(type(fn))
+
+
+def is_autograd_function(cls: type) -> bool:
+    return any(c.__name__ == "Function" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_nn_module_class(cls: type) -> bool:
+    return any(c.__name__ == "Module" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
+
+
+@functools.lru_cache(maxsize=256)
+def is_parameter_class(cls: type) -> bool:
+    return any(c.__name__ == "Parameter" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
+
+
+def is_library_module_call(call) -> bool:
+    return isinstance(call, types.FunctionType) and file_of(call).startswith(PACKAGE)
+
+
+# -- frames reached by the evaluator --
+
+
+def skip_frame_reason(func: types.FunctionType) -> str | None:
+    """Why the frame evaluator leaves this frame alone, or None."""
+    code = func.__code__
+    if code.co_filename.startswith("<"):
+        return "generated code"
+    if getattr(func, "_torchdynamo_disable", False):
+        return "torch._dynamo.disable was applied to it"
+    if code.co_name.startswith("<") and code.co_name != "<lambda>":
+        return f"{code.co_name} frames belong to their function"
+    skip, why = skip_file(code.co_filename)
+    if skip:
+        return why
+    if code.co_filename.startswith(PACKAGE):
+        return "the library itself"
+    return None
+
+
+def frame_has_tensors(func: types.FunctionType, args: tuple) -> bool:
+    """Whether a frame can do anything worth capturing: tensors, arrays or modules among its arguments, or the library in its globals."""
+    if any(has_tensor(a, 3) for a in args):
+        return True
+    for c in func.__closure__ or ():
+        try:
+            if has_tensor(c.cell_contents, 2) or is_library_value(c.cell_contents):
+                return True
+        except ValueError:
+            continue
+    g = func.__globals__
+    return any(n in g and (has_tensor(g[n], 1) or is_library_value(g[n])) for n in func.__code__.co_names)
+
+
+def is_library_value(v) -> bool:
+    if isinstance(v, types.ModuleType):
+        return v.__name__.split(".")[0] == "flambeau" or v.__name__ == "numpy"
+    return is_torch_callable(v)
+
+
+def has_tensor(v, depth: int) -> bool:
+    import numpy as np
+
+    if isinstance(v, (_C.TensorBase, np.ndarray)):
+        return True
+    if depth <= 0:
+        return False
+    if is_nn_module_class(type(v)):
+        return True
+    if isinstance(v, (list, tuple, set, frozenset)):
+        return any(has_tensor(x, depth - 1) for x in v)
+    if isinstance(v, dict):
+        return any(has_tensor(x, depth - 1) for x in v.values())
+    d = getattr(v, "__dict__", None)
+    if isinstance(d, dict) and not isinstance(v, (type, types.ModuleType, types.FunctionType)):
+        return any(has_tensor(x, depth - 1) for x in d.values())
+    return False
+
+
+def library_attr(path: str) -> Callable:
+    """A name of the top-level namespace, e.g. ``"nn.functional.relu"``, without importing anything new."""
+    root = sys.modules.get("flambeau") or importlib.import_module("flambeau")
+    out: Any = root
+    for part in path.split("."):
+        out = getattr(out, part)
+    return out

@@ -1,0 +1,156 @@
+"""The protocol of variables, and the two that stand for no ordinary value."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ..exc import unsupported
+
+__all__ = ["Lazy", "NullVariable", "Variable", "hashable_key"]
+
+_serial = itertools.count()
+
+
+class Variable:
+    """``source`` is set when the value existed before the call; ``mutable`` marks values that can be written to."""
+
+    mutable = False
+
+    def __init__(self, source=None):
+        self.source = source
+        self.born = next(_serial)
+
+    # -- facts --
+    def python_type(self) -> type:
+        unsupported("type-unknown", f"the type of {self!r} is not known while tracing")
+
+    def python_type_name(self) -> str:
+        return self.python_type().__name__
+
+    def is_constant(self) -> bool:
+        return False
+
+    def as_constant(self) -> Any:
+        """The value itself, when it is known while tracing."""
+        unsupported("not-constant", f"{self!r} is not a constant while tracing")
+
+    def can_constant(self) -> bool:
+        """Whether :meth:`as_constant` works (containers of constants too)."""
+        return self.is_constant()
+
+    def unwrap(self) -> Variable:
+        return self
+
+    # -- graph and captured code --
+    def as_proxy(self) -> Any:
+        """As an argument of an fx node."""
+        if self.can_constant():
+            return self.as_constant()
+        unsupported("not-proxyable", f"{self!r} cannot be an argument of an operation in the graph")
+
+    def reloadable(self) -> bool:
+        """Whether captured code gets the value by loading the source again."""
+        return self.source is not None
+
+    def reconstruct(self, cg) -> None:
+        unsupported("not-reconstructible", f"{self!r} cannot be rebuilt outside the graph")
+
+    # -- operations --
+    def getattr(self, tx, name: str) -> Variable:
+        unsupported("getattr", f"getattr {self!r} {name}", "Attributes of this kind of value are not traced.")
+
+    def hasattr(self, tx, name: str) -> bool:
+        unsupported("hasattr", f"hasattr {self!r} {name}")
+
+    def setattr(self, tx, name: str, value: Variable) -> None:
+        unsupported("setattr", f"setattr {self!r} {name}", "Writing attributes of this kind of value is not traced.")
+
+    def call(self, tx, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        unsupported("call", f"call_function {self!r}", "This kind of value cannot be called while tracing.")
+
+    def call_method(self, tx, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        return self.getattr(tx, name).call(tx, args, kwargs)
+
+    def items(self, tx) -> list[Variable]:
+        """All elements, for iteration and unpacking."""
+        unsupported("iterate", f"iterating over {self!r} is not traced")
+
+    def length(self, tx) -> int:
+        return len(self.items(tx))
+
+    def getitem(self, tx, key: Variable) -> Variable:
+        unsupported("getitem", f"{self!r}[...] is not traced")
+
+    def setitem(self, tx, key: Variable, value: Variable) -> None:
+        unsupported("setitem", f"item assignment to {self!r} is not traced")
+
+    def delitem(self, tx, key: Variable) -> None:
+        unsupported("delitem", f"item deletion from {self!r} is not traced")
+
+    def contains(self, tx, key: Variable) -> Variable:
+        from .constant import ConstantVariable
+
+        want = key
+        for v in self.items(tx):
+            if v is want or (v.can_constant() and want.can_constant() and v.as_constant() == want.as_constant()):
+                return ConstantVariable(True)
+            if not (v.can_constant() and want.can_constant()) and not (v.distinct_from(want)):
+                unsupported("contains", f"membership test of {want!r} in {self!r}")
+        return ConstantVariable(False)
+
+    def distinct_from(self, other: Variable) -> bool:
+        """Whether equality with ``other`` is certainly False."""
+        return False
+
+    def truth(self, tx) -> bool | None:
+        """bool(value), or None when it depends on tensor data."""
+        return None
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+class Lazy(Variable):
+    """A value with a source that nothing has looked at yet: no guard, no graph input, until :meth:`real`."""
+
+    def __init__(self, value, source):
+        super().__init__(source)
+        self.value = value
+        self.done: Variable | None = None
+
+    def real(self, tx) -> Variable:
+        if self.done is None:
+            self.done = tx.wrap(self.value, self.source)
+        return self.done
+
+    def unwrap(self):
+        return self if self.done is None else self.done
+
+    def python_type(self):
+        return type(self.value)
+
+    def __repr__(self):
+        return f"Lazy({self.source.name})"
+
+
+class NullVariable(Variable):
+    """The NULL that CPython puts on the stack below callables."""
+
+    def reconstruct(self, cg):
+        cg.emit("PUSH_NULL")
+
+
+def hashable_key(v: Variable):
+    """Dict key of a variable: its constant value, or an identity for functions, modules, classes."""
+    if v.can_constant():
+        k = v.as_constant()
+        try:
+            hash(k)
+        except TypeError:
+            unsupported("unhashable", f"unhashable key {v!r}")
+        return k
+    k = getattr(v, "value", None)
+    if k is not None and v.source is not None and type(k).__hash__ is object.__hash__:
+        return k
+    unsupported("dict-key", f"{v!r} as a dict key is not traced")

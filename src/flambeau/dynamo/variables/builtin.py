@@ -1,0 +1,754 @@
+"""Builtins and operators: folded on constants, recorded on tensors, traced on containers and user objects."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import itertools
+import math
+import operator
+import types
+
+import numpy as np
+
+from .. import numpy_bridge
+from ..exc import UserRaises, unsupported
+from .base import Variable
+from .constant import ConstantVariable
+from .dicts import DictVariable, DictView
+from .functions import PartialVariable
+from .lists import DequeVariable, IteratorVariable, ListVariable, RangeVariable, SequenceVariable, SetVariable, SliceVariable, TupleVariable, count_iterator
+from .objects import ClassVariable, ObjectVariable, SuperVariable
+from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+
+__all__ = ["BuiltinVariable", "binary", "identical", "iterate", "unary"]
+
+REFLECTED = {
+    operator.add: ("__add__", "__radd__"), operator.sub: ("__sub__", "__rsub__"), operator.mul: ("__mul__", "__rmul__"),
+    operator.truediv: ("__truediv__", "__rtruediv__"), operator.floordiv: ("__floordiv__", "__rfloordiv__"),
+    operator.mod: ("__mod__", "__rmod__"), operator.pow: ("__pow__", "__rpow__"), operator.matmul: ("__matmul__", "__rmatmul__"),
+    operator.and_: ("__and__", "__rand__"), operator.or_: ("__or__", "__ror__"), operator.xor: ("__xor__", "__rxor__"),
+    operator.lshift: ("__lshift__", "__rlshift__"), operator.rshift: ("__rshift__", "__rrshift__"),
+    operator.lt: ("__lt__", "__gt__"), operator.le: ("__le__", "__ge__"), operator.gt: ("__gt__", "__lt__"),
+    operator.ge: ("__ge__", "__le__"), operator.eq: ("__eq__", "__eq__"), operator.ne: ("__ne__", "__ne__"),
+}  # fmt: skip
+INPLACE = {
+    operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv, operator.imod: operator.mod, operator.ipow: operator.pow, operator.imatmul: operator.matmul,
+    operator.iand: operator.and_, operator.ior: operator.or_, operator.ixor: operator.xor, operator.ilshift: operator.lshift,
+    operator.irshift: operator.rshift,
+}  # fmt: skip
+OPERATORS = {*REFLECTED, *INPLACE}
+UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__", operator.not_: None}
+PURE_MODULES = {"math", "_operator", "cmath"}
+PURE = {
+    abs, all, any, ascii, bin, bool, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, len, max, min, oct, ord, pow, repr,
+    round, str, sum, tuple, np.dtype, np.float32, np.float64, np.int32, np.int64, np.finfo, np.iinfo, np.prod, math.prod,
+    functools.reduce, inspect.isclass, inspect.isfunction,
+}  # fmt: skip
+
+
+def iterate(tx, v: Variable) -> IteratorVariable:
+    if isinstance(v, IteratorVariable):
+        return v
+    if isinstance(v, ListVariable):
+        v.realized(tx)
+        it = IteratorVariable([])
+        it.elements = v.elements  # live: a list that grows while it is iterated over is seen to grow
+        return it
+    return IteratorVariable(v.items(tx))
+
+
+def identical(tx, a: Variable, b: Variable) -> bool:
+    a, b = a.unwrap(), b.unwrap()
+    if a is b:
+        return True
+    if a.is_constant() and b.is_constant():
+        x, y = a.as_constant(), b.as_constant()
+        return x is y or (type(x) is type(y) and x == y and not isinstance(x, float))
+    if a.is_constant() or b.is_constant():
+        return False
+    x, y = getattr(a, "value", None), getattr(b, "value", None)
+    if x is not None and y is not None and not isinstance(a, (SequenceVariable, DictVariable, SetVariable)):
+        return x is y
+    if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
+        return a.node is b.node and type(a) is type(b)
+    if type(a) is type(b) and a.mutable:
+        return False
+    unsupported("identity", f"{a!r} is {b!r}", "Whether they are one object is not known while tracing.")
+
+
+def _fold(tx, fn, args, kwargs=None):
+    try:
+        return tx.wrap_known(fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()}))
+    except UserRaises:
+        raise
+    except Exception as e:  # a mistake of the user's: happens for real in the plain frame
+        tx.raise_user(e)
+
+
+def unary(tx, fn, v: Variable) -> Variable:
+    if isinstance(v, TensorVariable):
+        return as_like(v, tx.output.call_in_graph(tx, "call_function", fn, [v], {}))
+    if v.can_constant():
+        return _fold(tx, fn, [v])
+    if isinstance(v, ObjectVariable) and UNARY.get(fn):
+        return v.call_special(tx, UNARY[fn])
+    unsupported("operator", f"{fn.__name__} of {v!r}")
+
+
+def as_like(v, out):
+    return as_ndarray(out) if isinstance(v, NumpyNdarrayVariable) else out
+
+
+def binary(tx, fn, a: Variable, b: Variable) -> Variable:
+    if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
+        return tensor_binary(tx, fn, a, b)
+    if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
+        return object_binary(tx, fn, a, b)
+    if isinstance(a, ListVariable) and fn in (operator.iadd, operator.imul) and a.cls is list:
+        if fn is operator.iadd:
+            a.call_method(tx, "extend", [iterate(tx, b)], {})
+            return a
+        old = list(a.items(tx))
+        a.changed(tx)
+        a.elements[:] = old * b.as_constant()
+        return a
+    if isinstance(a, SetVariable) and fn in (operator.ior,):
+        a.call_method(tx, "update", [b], {})
+        return a
+    if isinstance(a, DictVariable) and fn in (operator.ior, operator.or_):
+        target = a if fn is operator.ior else a.call_method(tx, "copy", [], {})
+        target.call_method(tx, "update", [b], {})
+        return target
+    fn = INPLACE.get(fn, fn)
+    for x in (a, b):
+        if isinstance(x, SequenceVariable):
+            x.realized(tx)
+    if a.can_constant() and b.can_constant() and not (isinstance(a, (ListVariable, DictVariable, SetVariable)) and fn not in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)):
+        if isinstance(a, ClassVariable) and fn is operator.or_:
+            unsupported("operator", "a union of types")
+        return _fold(tx, fn, [a, b])
+    if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
+        if a.plain_class() is not b.plain_class():
+            tx.raise_user(TypeError(f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}'))
+        return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) + b.items(tx))
+    if fn is operator.mul and isinstance(b, SequenceVariable):
+        a, b = b, a
+    if fn is operator.mul and isinstance(a, SequenceVariable) and b.is_constant():
+        return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) * b.as_constant())
+    if fn in (operator.eq, operator.ne):
+        r = equal(tx, a, b)
+        return ConstantVariable(r == (fn is operator.eq))
+    if isinstance(a, (SetVariable, DictView)) and fn in (operator.and_, operator.or_, operator.sub):
+        return SetVariable(a.items(tx)).call_method(tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {})
+    if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
+        unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
+    unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def equal(tx, a: Variable, b: Variable) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable):
+        if a.plain_class() is not b.plain_class():
+            return False
+        x, y = a.items(tx), b.items(tx)
+        return len(x) == len(y) and all(tx.truth(binary(tx, operator.eq, p, q)) for p, q in zip(x, y))
+    if a.is_constant() != b.is_constant() and (a.distinct_from(b) or b.distinct_from(a)):
+        return False
+    x, y = getattr(a, "value", None), getattr(b, "value", None)
+    if x is not None and y is not None and (isinstance(x, (type, types.FunctionType)) or callable(x)):
+        return x is y
+    if isinstance(a, DictVariable) and isinstance(b, DictVariable):
+        p, q = a.pairs(tx), b.pairs(tx)
+        return len(p) == len(q) and all(b.contains(tx, k).value and tx.truth(binary(tx, operator.eq, v, b.getitem(tx, k))) for k, v in p)
+    unsupported("operator", f"eq of {a!r} and {b!r}", "Whether they are equal is not known while tracing.")
+
+
+def tensor_binary(tx, fn, a, b):
+    numpy = isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable)
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, ObjectVariable):
+            return object_binary(tx, fn, a, b)
+        if isinstance(y, TensorVariable) and fn in (operator.eq, operator.ne) and x.is_constant() and x.as_constant() is None:
+            return ConstantVariable(fn is operator.ne)
+    if numpy:
+        if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
+            unsupported("numpy", f"{fn.__name__} of a tensor and an ndarray", "The two libraries decide the result's type between them.")
+        impl = numpy_bridge.binary.get(fn.__name__, fn)
+        return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
+    return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
+
+
+def object_binary(tx, fn, a, b):
+    base = INPLACE.get(fn, fn)
+    if fn is not base and isinstance(a, ObjectVariable):
+        f = a.special(tx, f"__{fn.__name__}__")
+        if f is not None:
+            return f.call(tx, [b], {})
+    forward, reflected = REFLECTED[base]
+    for x, y, name in ((a, b, forward), (b, a, reflected)):
+        if isinstance(x, ObjectVariable):
+            f = x.special(tx, name)
+            if f is not None and type(f).__name__ != "SlotMethod":
+                r = f.call(tx, [y], {})
+                if not (r.is_constant() and r.as_constant() is NotImplemented):
+                    return r
+    if base in (operator.eq, operator.ne):
+        return ConstantVariable(identical(tx, a, b) == (base is operator.eq))
+    unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+HANDLERS = {}
+
+
+def handles(*fns):
+    def add(f):
+        for fn in fns:
+            HANDLERS[fn] = f
+        return f
+
+    return add
+
+
+class BuiltinVariable(Variable):
+    """A builtin function or type, or another C callable that may be folded."""
+
+    def __init__(self, value, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"BuiltinVariable({getattr(self.value, '__name__', self.value)})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def truth(self, tx):
+        return True
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.value, name)
+
+    def getattr(self, tx, name):
+        try:
+            value = getattr(self.value, name)
+        except AttributeError as e:
+            tx.raise_user(e)
+        if isinstance(self.value, type) and isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+            return UnboundMethod(self.value, name, value)
+        if self.value is dict and name == "fromkeys":
+            return BuiltinVariable(dict.fromkeys)
+        return tx.wrap_known(value)
+
+    def call(self, tx, args, kwargs):
+        fn = self.value
+        h = HANDLERS.get(fn)
+        if h is not None:
+            r = h(tx, args, kwargs)
+            if r is not None:
+                return r
+        if fn in OPERATORS and len(args) == 2:
+            return binary(tx, fn, *args)
+        if fn in UNARY and len(args) == 1:
+            return unary(tx, fn, args[0])
+        everything = [*args, *kwargs.values()]
+        pure = fn in PURE or getattr(fn, "__module__", None) in PURE_MODULES
+        if pure and all(a.can_constant() for a in everything):
+            return _fold(tx, fn, args, kwargs)
+        if isinstance(fn, type) and issubclass(fn, BaseException):
+            from .exceptions import make_exception
+
+            return make_exception(tx, fn, args, kwargs)
+        name = getattr(fn, "__name__", str(fn))
+        kinds = [type(a) for a in args]
+        if any(isinstance(a, TensorVariable) for a in everything):
+            why = f"{name}() of a tensor depends on tensor data." if fn in (int, float, bool, str, repr, complex) else f"{name}() with these arguments is not traced."
+        else:
+            why = f"{name}() is ordinary Python with effects that a graph cannot hold, or not traced with these arguments."
+        unsupported(f"builtin-{name}", f"builtin: {name} {kinds!r} {bool(kwargs)}", why, "Move the call out of the compiled function, or accept the graph break.")
+
+
+class UnboundMethod(Variable):
+    """str.upper, list.append, object.__setattr__ taken from the type."""
+
+    def __init__(self, cls, name, value):
+        super().__init__()
+        self.cls, self.name, self.value = cls, name, value
+
+    def call(self, tx, args, kwargs):
+        o = args[0]
+        if isinstance(o, ObjectVariable):
+            from .objects import SlotMethod
+
+            return SlotMethod(o, self.name, self.value).call(tx, args[1:], kwargs)
+        return o.call_method(tx, self.name, args[1:], kwargs)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+
+@handles(len)
+def _(tx, args, kwargs):
+    return ConstantVariable(args[0].length(tx)) if not args[0].is_constant() else None
+
+
+@handles(bool)
+def _(tx, args, kwargs):
+    if not args:
+        return ConstantVariable(False)
+    return ConstantVariable(tx.truth(args[0]))
+
+
+@handles(operator.truth)
+def _(tx, args, kwargs):
+    return ConstantVariable(tx.truth(args[0]))
+
+
+@handles(operator.not_)
+def _(tx, args, kwargs):
+    return ConstantVariable(not tx.truth(args[0]))
+
+
+@handles(operator.is_)
+def _(tx, args, kwargs):
+    return ConstantVariable(identical(tx, *args))
+
+
+@handles(operator.is_not)
+def _(tx, args, kwargs):
+    return ConstantVariable(not identical(tx, *args))
+
+
+@handles(operator.contains)
+def _(tx, args, kwargs):
+    return ConstantVariable(tx.truth(args[0].contains(tx, args[1])))
+
+
+@handles(operator.getitem)
+def _(tx, args, kwargs):
+    return args[0].getitem(tx, args[1])
+
+
+@handles(operator.setitem)
+def _(tx, args, kwargs):
+    args[0].setitem(tx, args[1], args[2])
+    return ConstantVariable(None)
+
+
+@handles(isinstance)
+def _(tx, args, kwargs):
+    classes = args[1].as_constant()
+    v = args[0]
+    if isinstance(v, TensorVariable) and v.source is not None and not isinstance(v, NumpyNdarrayVariable):
+        return ConstantVariable(isinstance(tx.output.example_of(v), classes))
+    real = getattr(v, "value", None)
+    if isinstance(v, (ConstantVariable, ObjectVariable, ClassVariable)) and real is not None:
+        return ConstantVariable(isinstance(real, classes))
+    return ConstantVariable(issubclass(v.python_type(), classes))
+
+
+@handles(issubclass)
+def _(tx, args, kwargs):
+    return _fold(tx, issubclass, args)
+
+
+@handles(type)
+def _(tx, args, kwargs):
+    if len(args) != 1:
+        unsupported("type", "making a class while tracing")
+    v = args[0]
+    if isinstance(v, ObjectVariable):
+        return ClassVariable(v.cls, v.type_source())
+    return tx.wrap_known(v.python_type())
+
+
+@handles(callable)
+def _(tx, args, kwargs):
+    return ConstantVariable(callable_variable(args[0]))
+
+
+def callable_variable(v) -> bool:
+    if isinstance(v, TensorVariable):
+        return False
+    if v.is_constant() or isinstance(v, (SequenceVariable, DictVariable, SetVariable)):
+        return False
+    return hasattr(v.python_type(), "__call__")
+
+
+@handles(range)
+def _(tx, args, kwargs):
+    for a in args:
+        if isinstance(a, TensorVariable):
+            unsupported("data-dependent", "range() of a tensor", "The value depends on tensor data.")
+    try:
+        return RangeVariable(range(*[a.as_constant() for a in args]))
+    except TypeError as e:
+        tx.raise_user(e)
+
+
+@handles(slice)
+def _(tx, args, kwargs):
+    none = ConstantVariable(None)
+    parts = [none, args[0], none] if len(args) == 1 else [*args, none][:3]
+    return SliceVariable(parts)
+
+
+@handles(iter)
+def _(tx, args, kwargs):
+    return iterate(tx, args[0]) if len(args) == 1 else None
+
+
+@handles(next)
+def _(tx, args, kwargs):
+    if not isinstance(args[0], IteratorVariable):
+        return None
+    v = args[0].next(tx)
+    if v is None:
+        if len(args) > 1:
+            return args[1]
+        tx.raise_user(StopIteration())
+    return v
+
+
+@handles(enumerate)
+def _(tx, args, kwargs):
+    start = (args[1] if len(args) > 1 else kwargs["start"]).as_constant() if len(args) > 1 or kwargs else 0
+    return IteratorVariable([TupleVariable([ConstantVariable(i), v]) for i, v in enumerate(iterate(tx, args[0]).items(tx), start)])
+
+
+@handles(zip)
+def _(tx, args, kwargs):
+    strict = kwargs["strict"].as_constant() if "strict" in kwargs else False
+    its = [iterate(tx, a) for a in args]
+    finite = [i for i in its if i.pull is None]
+    if not finite:
+        return None
+    n = min(len(i.elements) - i.position for i in finite)
+    columns = [[i.next(tx) for _ in range(n)] for i in its]
+    if strict and any(i.pull is None and i.position < len(i.elements) for i in its):
+        tx.raise_user(ValueError("zip() arguments have different lengths"))
+    return IteratorVariable([TupleVariable(row) for row in zip(*columns)])
+
+
+@handles(map)
+def _(tx, args, kwargs):
+    columns = [iterate(tx, a).items(tx) for a in args[1:]]
+    return IteratorVariable([args[0].call(tx, list(row), {}) for row in zip(*columns)])
+
+
+@handles(filter)
+def _(tx, args, kwargs):
+    fn, items = args[0], iterate(tx, args[1]).items(tx)
+    if fn.is_constant() and fn.as_constant() is None:
+        return IteratorVariable([v for v in items if tx.truth(v)])
+    return IteratorVariable([v for v in items if tx.truth(fn.call(tx, [v], {}))])
+
+
+@handles(reversed)
+def _(tx, args, kwargs):
+    return IteratorVariable(args[0].items(tx)[::-1])
+
+
+def sort(tx, items, kwargs):
+    key = kwargs.get("key")
+    reverse = kwargs["reverse"].as_constant() if "reverse" in kwargs else False
+    keys = [v if key is None or key.is_constant() else key.call(tx, [v], {}) for v in items]
+    if not all(k.can_constant() for k in keys):
+        unsupported("sort", "sorting by values of the graph", "The order depends on tensor data.")
+    order = sorted(range(len(items)), key=lambda i: keys[i].as_constant(), reverse=reverse)
+    return [items[i] for i in order]
+
+
+@handles(sorted)
+def _(tx, args, kwargs):
+    return ListVariable(sort(tx, iterate(tx, args[0]).items(tx), kwargs))
+
+
+@handles(sum)
+def _(tx, args, kwargs):
+    items = iterate(tx, args[0]).items(tx) if not isinstance(args[0], TensorVariable) else args[0].items(tx)
+    total = args[1] if len(args) > 1 else kwargs.get("start", ConstantVariable(0))
+    for v in items:
+        total = binary(tx, operator.add, total, v)
+    return total
+
+
+def _extreme(fn, compare):
+    def handler(tx, args, kwargs):
+        items = iterate(tx, args[0]).items(tx) if len(args) == 1 else args
+        key = kwargs.get("key")
+        if not items and "default" in kwargs:
+            return kwargs["default"]
+        if all(v.can_constant() for v in items) and key is None:
+            return _fold(tx, fn, [tx.make_list(items)])
+        if not items:
+            tx.raise_user(ValueError(f"{fn.__name__}() arg is an empty sequence"))
+        best = items[0]
+        for v in items[1:]:
+            x, y = (v, best) if key is None else (key.call(tx, [v], {}), key.call(tx, [best], {}))
+            if tx.truth(binary(tx, compare, x, y)):
+                best = v
+        return best
+
+    return handler
+
+
+HANDLERS[min], HANDLERS[max] = _extreme(min, operator.lt), _extreme(max, operator.gt)
+
+
+@handles(any)
+def _(tx, args, kwargs):
+    return ConstantVariable(any(tx.truth(v) for v in iterate(tx, args[0]).items(tx)))
+
+
+@handles(all)
+def _(tx, args, kwargs):
+    return ConstantVariable(all(tx.truth(v) for v in iterate(tx, args[0]).items(tx)))
+
+
+@handles(abs)
+def _(tx, args, kwargs):
+    return unary(tx, operator.abs, args[0]) if not args[0].is_constant() else None
+
+
+@handles(divmod)
+def _(tx, args, kwargs):
+    if any(isinstance(a, TensorVariable) for a in args):
+        return TupleVariable([binary(tx, operator.floordiv, *args), binary(tx, operator.mod, *args)])
+    return None
+
+
+@handles(pow)
+def _(tx, args, kwargs):
+    return binary(tx, operator.pow, *args) if len(args) == 2 else None
+
+
+@handles(round)
+def _(tx, args, kwargs):
+    if isinstance(args[0], TensorVariable):
+        return args[0].call_method(tx, "round", [], {"decimals": args[1]} if len(args) > 1 else {})
+    return None
+
+
+@handles(list)
+def _(tx, args, kwargs):
+    return ListVariable(iterate(tx, args[0]).items(tx) if args else [])
+
+
+@handles(tuple)
+def _(tx, args, kwargs):
+    return TupleVariable(iterate(tx, args[0]).items(tx) if args else [])
+
+
+@handles(set)
+def _(tx, args, kwargs):
+    return SetVariable(iterate(tx, args[0]).items(tx) if args else [])
+
+
+@handles(frozenset)
+def _(tx, args, kwargs):
+    return SetVariable(iterate(tx, args[0]).items(tx) if args else [], cls=frozenset)
+
+
+def _dict(cls):
+    def handler(tx, args, kwargs):
+        d = DictVariable(cls=cls)
+        if args:
+            a = args[0]
+            pairs = a.pairs(tx) if isinstance(a, DictVariable) else [p.items(tx) for p in iterate(tx, a).items(tx)]
+            for k, v in pairs:
+                d.entries[d._key(k)] = (k, v)
+        for k, v in kwargs.items():
+            d.entries[k] = (ConstantVariable(k), v)
+        return d
+
+    return handler
+
+
+HANDLERS[dict], HANDLERS[collections.OrderedDict] = _dict(dict), _dict(collections.OrderedDict)
+
+
+@handles(collections.defaultdict)
+def _(tx, args, kwargs):
+    d = _dict(collections.defaultdict)(tx, args[1:], kwargs)
+    if args and not args[0].is_constant():
+        d.factory = args[0]
+    return d
+
+
+@handles(collections.deque)
+def _(tx, args, kwargs):
+    if len(args) > 1 or kwargs:
+        return None
+    return DequeVariable(iterate(tx, args[0]).items(tx) if args else [])
+
+
+@handles(dict.fromkeys)
+def _(tx, args, kwargs):
+    value = args[1] if len(args) > 1 else ConstantVariable(None)
+    d = DictVariable()
+    for k in iterate(tx, args[0]).items(tx):
+        d.entries[d._key(k)] = (k, value)
+    return d
+
+
+@handles(getattr)
+def _(tx, args, kwargs):
+    name = args[1].as_constant()
+    if len(args) == 2:
+        return args[0].getattr(tx, name)
+    try:
+        return args[0].getattr(tx, name)
+    except UserRaises as e:
+        if isinstance(e.exception, AttributeError):
+            return args[2]
+        raise
+
+
+@handles(hasattr)
+def _(tx, args, kwargs):
+    return ConstantVariable(bool(args[0].hasattr(tx, args[1].as_constant())))
+
+
+@handles(setattr)
+def _(tx, args, kwargs):
+    args[0].setattr(tx, args[1].as_constant(), args[2])
+    return ConstantVariable(None)
+
+
+@handles(delattr)
+def _(tx, args, kwargs):
+    args[0].delattr(tx, args[1].as_constant())
+    return ConstantVariable(None)
+
+
+@handles(vars)
+def _(tx, args, kwargs):
+    return args[0].getattr(tx, "__dict__") if args else None
+
+
+@handles(super)
+def _(tx, args, kwargs):
+    if not args:
+        cell = tx.cells.get("__class__")
+        if cell is None:
+            return None
+        first = tx.code.co_varnames[0]
+        obj = tx.locals.get(first) or tx.cells[first].get(tx)
+        return SuperVariable(cell.get(tx).as_constant(), tx.realize(obj))
+    return SuperVariable(args[0].as_constant(), args[1])
+
+
+@handles(id)
+def _(tx, args, kwargs):
+    unsupported("builtin-id", "builtin: id", "Identities are numbers of one process's memory.")
+
+
+@handles(str)
+def _(tx, args, kwargs):
+    if not args:
+        return ConstantVariable("")
+    v = args[0]
+    if isinstance(v, ClassVariable) or not v.can_constant():
+        return None
+    return _fold(tx, str, args)
+
+
+@handles(print)
+def _(tx, args, kwargs):
+    return None
+
+
+@handles(functools.partial)
+def _(tx, args, kwargs):
+    return PartialVariable(args[0], args[1:], kwargs)
+
+
+@handles(functools.reduce)
+def _(tx, args, kwargs):
+    items = iterate(tx, args[1]).items(tx)
+    acc = args[2] if len(args) > 2 else items.pop(0)
+    for v in items:
+        acc = args[0].call(tx, [acc, v], {})
+    return acc
+
+
+@handles(itertools.chain)
+def _(tx, args, kwargs):
+    return IteratorVariable([v for a in args for v in iterate(tx, a).items(tx)])
+
+
+@handles(itertools.chain.from_iterable)
+def _(tx, args, kwargs):
+    return IteratorVariable([v for a in iterate(tx, args[0]).items(tx) for v in iterate(tx, a).items(tx)])
+
+
+@handles(itertools.product)
+def _(tx, args, kwargs):
+    repeat = kwargs["repeat"].as_constant() if kwargs else 1
+    columns = [iterate(tx, a).items(tx) for a in args]
+    return IteratorVariable([TupleVariable(row) for row in itertools.product(*columns, repeat=repeat)])
+
+
+@handles(itertools.count)
+def _(tx, args, kwargs):
+    start = args[0].as_constant() if args else 0
+    return count_iterator(start, args[1].as_constant() if len(args) > 1 else 1)
+
+
+@handles(itertools.islice)
+def _(tx, args, kwargs):
+    bounds = [a.as_constant() for a in args[1:]]
+    it = iterate(tx, args[0])
+    if it.pull is None:
+        return IteratorVariable(list(itertools.islice(it.items(tx), *bounds)))
+    s = slice(*bounds)
+    return IteratorVariable([it.next(tx) for _ in range(s.stop)][s])
+
+
+@handles(itertools.repeat)
+def _(tx, args, kwargs):
+    if len(args) == 2:
+        return IteratorVariable([args[0]] * args[1].as_constant())
+    return IteratorVariable([], pull=lambda tx: args[0])
+
+
+@handles(itertools.accumulate)
+def _(tx, args, kwargs):
+    out: list[Variable] = []
+    for v in iterate(tx, args[0]).items(tx):
+        if not out:
+            out.append(v)
+        else:
+            out.append(args[1].call(tx, [out[-1], v], {}) if len(args) > 1 else binary(tx, operator.add, out[-1], v))
+    return IteratorVariable(out)
+
+
+@handles(math.sqrt, math.exp, math.sin, math.cos, math.log, math.tanh, math.floor, math.ceil)
+def _(tx, args, kwargs):
+    if any(isinstance(a, TensorVariable) for a in args):
+        unsupported("data-dependent", "a math function of a tensor", "math functions take numbers: the value depends on tensor data.", "Use the tensor's own function.")
+    return None
+
+
+@handles(operator.attrgetter, operator.itemgetter, operator.methodcaller)
+def _(tx, args, kwargs):
+    unsupported("operator", "operator.attrgetter and its kin, made while tracing")
+
+
+@handles(object)
+def _(tx, args, kwargs):
+    return ObjectVariable(None, object)
+

@@ -1,0 +1,122 @@
+"""Values known while tracing: numbers, strings, None, dtypes, devices, ranges, code."""
+
+from __future__ import annotations
+
+import enum
+import types
+
+import numpy as np
+
+from ..exc import unsupported
+from .base import Variable
+
+__all__ = ["ConstantVariable", "is_constant_value"]
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
+STR_METHODS_SAFE = True
+
+
+def is_constant_value(v) -> bool:
+    """Values that are equal whenever their guards say so and can be a code constant."""
+    if type(v) in PLAIN or isinstance(v, (np.dtype, enum.Enum)):
+        return True
+    if type(v) in (tuple, frozenset):
+        return all(is_constant_value(x) for x in v)
+    if isinstance(v, (np.bool_, np.integer, np.floating)):
+        return True
+    t = type(v)
+    return t.__module__.startswith("flambeau.base") and t.__name__ in ("DType", "Device", "dtype", "device", "finfo", "iinfo", "layout", "memory_format", "Layout", "MemoryFormat")
+
+
+class ConstantVariable(Variable):
+    def __init__(self, value, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"ConstantVariable({type(self.value).__name__}: {self.value!r})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def is_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def as_proxy(self):
+        return self.value
+
+    def reloadable(self):
+        return False
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def truth(self, tx):
+        return bool(self.value)
+
+    def distinct_from(self, other):
+        return self.value is None or isinstance(self.value, str)
+
+    def getattr(self, tx, name):
+        try:
+            value = getattr(self.value, name)
+        except AttributeError:
+            tx.raise_user(AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}"))
+        if is_constant_value(value):
+            return ConstantVariable(value)
+        if callable(value):
+            return ConstantMethodVariable(self.value, name)
+        return tx.wrap_known(value)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.value, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        return ConstantMethodVariable(self.value, name).call(tx, args, kwargs)
+
+    def items(self, tx):
+        if isinstance(self.value, (str, bytes, tuple, frozenset)):
+            return [ConstantVariable(v) for v in self.value]
+        tx.raise_user(TypeError(f"{type(self.value).__name__!r} object is not iterable"))
+
+    def getitem(self, tx, key):
+        k = key.as_constant()
+        try:
+            return ConstantVariable(self.value[k])
+        except (TypeError, IndexError, KeyError) as e:
+            tx.raise_user(e)
+
+    def contains(self, tx, key):
+        try:
+            return ConstantVariable(key.as_constant() in self.value)
+        except TypeError as e:
+            tx.raise_user(e)
+
+
+class ConstantMethodVariable(Variable):
+    """A bound method of a constant: folded."""
+
+    def __init__(self, value, name):
+        super().__init__()
+        self.value, self.name = value, name
+
+    def python_type(self):
+        return types.BuiltinMethodType
+
+    def call(self, tx, args, kwargs):
+        if self.name == "join" and len(args) == 1 and not args[0].can_constant():
+            args = [tx.make_list(args[0].items(tx))]
+        if not all(a.can_constant() for a in [*args, *kwargs.values()]):
+            unsupported("constant-method", f"call_method {type(self.value).__name__}.{self.name} {args!r}")
+        try:
+            r = getattr(self.value, self.name)(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
+        except Exception as e:  # the user's own mistake: happens again, for real, in the plain frame
+            tx.raise_user(e)
+        return tx.wrap_known(r)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+        cg.load_attr(self.name)

@@ -1,0 +1,117 @@
+"""Context managers: the grad-mode switches of the library, and those written by users."""
+
+from __future__ import annotations
+
+from .. import tensors
+from ..exc import unsupported
+from .base import Variable
+from .constant import ConstantVariable
+
+__all__ = ["ContextExit", "GradModeVariable", "NullContextVariable"]
+
+
+class ContextManagerVariable(Variable):
+    def enter(self, tx) -> Variable:
+        raise NotImplementedError(type(self).__name__)
+
+    def exit(self, tx) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__enter__":
+            return self.enter(tx)
+        if name == "__exit__":
+            self.exit(tx)
+            return ConstantVariable(None)
+        return super().call_method(tx, name, args, kwargs)
+
+
+class GradModeVariable(ContextManagerVariable):
+    """no_grad, enable_grad, set_grad_enabled: node(s) in the graph, and the mode while tracing."""
+
+    def __init__(self, cls, mode: bool, call_args=(), entered=False):
+        super().__init__()
+        self.cls, self.mode, self.call_args = cls, mode, tuple(call_args)
+        self.previous: bool | None = None
+
+    def __repr__(self):
+        return f"GradModeVariable({self.mode})"
+
+    def python_type(self):
+        return self.cls
+
+    def enter(self, tx):
+        self.previous = tensors.grad_enabled()
+        tx.output.set_grad_mode(tx, self.mode)
+        return ConstantVariable(None)
+
+    def exit(self, tx):
+        if self.previous is None:
+            unsupported("grad-mode", "leaving a grad mode that was not entered while tracing")
+        tx.output.set_grad_mode(tx, self.previous)
+
+    def call(self, tx, args, kwargs):
+        """Used as a decorator while tracing: a function run under the mode."""
+        return ModeWrapped(self, args[0])
+
+    def reconstruct(self, cg):
+        cg.call_function(self.cls, lambda: [cg.load_const(a) for a in self.call_args], len(self.call_args))
+
+
+class ModeWrapped(Variable):
+    def __init__(self, mode, fn):
+        super().__init__()
+        self.mode, self.fn = mode, fn
+
+    def call(self, tx, args, kwargs):
+        m = GradModeVariable(self.mode.cls, self.mode.mode, self.mode.call_args)
+        m.enter(tx)
+        out = self.fn.call(tx, args, kwargs)
+        m.exit(tx)
+        return out
+
+
+class NullContextVariable(ContextManagerVariable):
+    """A context manager with no effect on captured code (contextlib.nullcontext, profiler ranges)."""
+
+    def __init__(self, factory, result: Variable | None = None, args=()):
+        super().__init__()
+        self.factory, self.args = factory, list(args)
+        self.result = result or ConstantVariable(None)
+
+    def enter(self, tx):
+        return self.result
+
+    def exit(self, tx):
+        pass
+
+    def reconstruct(self, cg):
+        cg.call_function(self.factory, lambda: cg.all(self.args), len(self.args))
+
+
+class ContextExit(Variable):
+    """What BEFORE_WITH leaves on the stack: the bound ``__exit__``."""
+
+    def __init__(self, manager: Variable):
+        super().__init__()
+        self.manager = manager
+
+    def call(self, tx, args, kwargs):
+        return self.manager.call_method(tx, "__exit__", args, kwargs)
+
+    def reconstruct(self, cg):
+        """Enter the manager again, for the plain code that goes on inside its block."""
+        if not isinstance(self.manager, (GradModeVariable, NullContextVariable)):
+            cg(self.manager)
+            cg.load_attr("__exit__")
+            return
+        cg(self.manager)
+        t = cg.temp()
+        cg.emit("COPY", 1)
+        cg.emit("STORE_FAST", t)
+        cg.load_attr("__exit__")
+        cg.emit("PUSH_NULL")
+        cg.emit("LOAD_FAST", t)
+        cg.load_attr("__enter__")
+        cg.call(0)
+        cg.emit("POP_TOP")

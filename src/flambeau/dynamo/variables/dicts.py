@@ -1,0 +1,276 @@
+"""Dicts. A dict that existed before the call is read key by key: only what was looked at is guarded."""
+
+from __future__ import annotations
+
+import collections
+import types
+
+from ..exc import unsupported
+from ..source import KeySource
+from .base import Lazy, Variable, hashable_key
+from .constant import ConstantVariable, is_constant_value
+from .lists import IteratorVariable, ListVariable, MethodOf, SetVariable, TupleVariable
+
+__all__ = ["DictVariable"]
+
+_DELETED = object()
+
+
+class DictVariable(Variable):
+    """``entries``: key → (key variable, value variable). With ``base`` (the dict itself) open, other keys are looked up there."""
+
+    mutable = True
+
+    def __init__(self, entries=None, source=None, cls=dict, base=None, factory=None):
+        super().__init__(source)
+        self.entries: dict = dict(entries or {})
+        self.cls = cls
+        self.base = base
+        self.written: dict = {}  # keys written while open
+        self.dirty = False
+        self.factory = factory
+
+    def __repr__(self):
+        return f"ConstDictVariable({len(self.entries)})"
+
+    def python_type(self):
+        return self.cls
+
+    def _key(self, k):
+        return hashable_key(k)
+
+    def _lookup(self, tx, k):
+        """The value variable, or None."""
+        hit = self.entries.get(k)
+        if hit is not None:
+            v = hit[1]
+            if v is _DELETED:
+                return None
+            if isinstance(v, Lazy):
+                v = v.real(tx)
+                self.entries[k] = (hit[0], v)
+            return v
+        if self.base is None:
+            return None
+        if k in self.base:
+            tx.output.guard(self.source, "HAS_KEY", k)
+            v = tx.wrap(dict.__getitem__(self.base, k), KeySource(self.source, k))
+            self.entries[k] = (tx.wrap_key(k), v)
+            return v
+        tx.output.guard(self.source, "NO_KEY", k)
+        return None
+
+    def _close(self, tx):
+        """Everything in it matters: guard all keys."""
+        if self.base is None:
+            return
+        base, self.base = self.base, None
+        keys = tuple(base)
+        if all(is_constant_value(k) for k in keys):
+            tx.output.guard(self.source, "DICT_KEYS", keys)
+        else:
+            tx.output.guard(self.source, "LENGTH", len(keys))
+            for k in keys:
+                tx.output.guard(self.source, "HAS_KEY", k)
+        old, self.entries = self.entries, {}
+        for k in keys:
+            self.entries[k] = old.pop(k, None) or (tx.wrap_key(k), Lazy(dict.__getitem__(base, k), KeySource(self.source, k)))
+        self.entries.update(old)
+        self.entries = {k: e for k, e in self.entries.items() if e[1] is not _DELETED}
+
+    def _touch(self, tx, k, deleted=False):
+        tx.side_effects.touch(self)
+        if self.base is not None and not deleted:
+            self.written[k] = True
+        else:
+            self._close(tx)
+            self.dirty = True
+
+    def items(self, tx):
+        self._close(tx)
+        return [k for k, _ in self.entries.values()]
+
+    def pairs(self, tx):
+        self._close(tx)
+        return [(kv, self._lookup(tx, k)) for k, (kv, _) in list(self.entries.items())]
+
+    def length(self, tx):
+        self._close(tx)
+        return len(self.entries)
+
+    def truth(self, tx):
+        return bool(self.length(tx))
+
+    def can_constant(self):
+        return self.base is None and self.source is None and all(v is not _DELETED and v.can_constant() and kv.can_constant() for kv, v in self.entries.values())
+
+    def as_constant(self):
+        return {k: v.as_constant() for k, (_, v) in self.entries.items()}
+
+    def as_proxy(self):
+        from ..executor import current
+
+        return {k.as_constant(): v.as_proxy() for k, v in self.pairs(current())}
+
+    def contains(self, tx, key):
+        return ConstantVariable(self._lookup(tx, self._key(key)) is not None)
+
+    def getitem(self, tx, key):
+        k = self._key(key)
+        v = self._lookup(tx, k)
+        if v is not None:
+            return v
+        if self.factory is not None:
+            v = self.factory.call(tx, [], {})
+            self.setitem(tx, key, v)
+            return v
+        missing = getattr(self.cls, "__missing__", None)
+        if missing is not None and isinstance(missing, types.FunctionType):
+            from .functions import UserFunctionVariable
+
+            return UserFunctionVariable(missing).call(tx, [self, key], {})
+        tx.raise_user(KeyError(k))
+
+    def setitem(self, tx, key, value):
+        k = self._key(key)
+        self._touch(tx, k)
+        old = self.entries.get(k)
+        self.entries[k] = (old[0] if old else key, value)
+
+    def delitem(self, tx, key):
+        k = self._key(key)
+        if self._lookup(tx, k) is None:
+            tx.raise_user(KeyError(k))
+        self._touch(tx, k, deleted=True)
+        del self.entries[k]
+
+    def getattr(self, tx, name):
+        if name == "__class__":
+            return tx.wrap_known(self.cls)
+        if hasattr(self.cls, name):
+            return MethodOf(self, name)
+        tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+
+    def hasattr(self, tx, name):
+        return hasattr(self.cls, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        none = ConstantVariable(None)
+        if name == "keys":
+            return DictView(self, "keys")
+        if name == "values":
+            return DictView(self, "values")
+        if name == "items":
+            return DictView(self, "items")
+        if name == "get":
+            v = self._lookup(tx, self._key(args[0]))
+            return v if v is not None else args[1] if len(args) > 1 else kwargs.get("default", none)
+        if name == "__getitem__":
+            return self.getitem(tx, args[0])
+        if name == "__setitem__":
+            self.setitem(tx, *args)
+            return none
+        if name == "__delitem__":
+            self.delitem(tx, *args)
+            return none
+        if name == "__contains__":
+            return self.contains(tx, args[0])
+        if name == "__len__":
+            return ConstantVariable(self.length(tx))
+        if name == "__iter__":
+            return IteratorVariable(self.items(tx))
+        if name == "pop":
+            v = self._lookup(tx, self._key(args[0]))
+            if v is None:
+                if len(args) > 1:
+                    return args[1]
+                tx.raise_user(KeyError(self._key(args[0])))
+            self.delitem(tx, args[0])
+            return v
+        if name == "setdefault":
+            v = self._lookup(tx, self._key(args[0]))
+            if v is None:
+                v = args[1] if len(args) > 1 else none
+                self.setitem(tx, args[0], v)
+            return v
+        if name == "update":
+            for a in args:
+                for k, v in a.pairs(tx) if isinstance(a, DictVariable) else [p.items(tx) for p in a.items(tx)]:
+                    self.setitem(tx, k, v)
+            for k, v in kwargs.items():
+                self.setitem(tx, ConstantVariable(k), v)
+            return none
+        if name == "clear":
+            self._close(tx)
+            self._touch(tx, None, deleted=True)
+            self.entries.clear()
+            return none
+        if name == "copy":
+            return DictVariable({k: (kv, v) for (kv, v), k in zip(self.pairs(tx), self.entries)}, cls=self.cls, factory=self.factory)
+        unsupported("dict-method", f"call_method {self!r} {name}", f"dict.{name} is not traced.")
+
+    def reconstruct(self, cg):
+        if self.cls is collections.defaultdict and self.factory is not None:
+
+            def push():
+                cg(self.factory)
+                self._push_plain(cg)
+
+            cg.call_function(collections.defaultdict, push, 2)
+        elif self.cls is dict:
+            self._push_plain(cg)
+        else:
+            cg.call_function(self.cls, lambda: self._push_plain(cg), 1)
+
+    def _push_plain(self, cg):
+        for kv, v in self.entries.values():
+            cg(kv)
+            cg(v)
+        cg.emit("BUILD_MAP", len(self.entries))
+
+
+class DictView(Variable):
+    def __init__(self, owner: DictVariable, what: str):
+        super().__init__()
+        self.owner, self.what = owner, what
+
+    def python_type(self):
+        return type(getattr({}, self.what)())
+
+    def items(self, tx):
+        if self.what == "keys":
+            return self.owner.items(tx)
+        if self.what == "values":
+            return [v for _, v in self.owner.pairs(tx)]
+        return [TupleVariable([k, v]) for k, v in self.owner.pairs(tx)]
+
+    def length(self, tx):
+        return self.owner.length(tx)
+
+    def truth(self, tx):
+        return bool(self.length(tx))
+
+    def contains(self, tx, key):
+        if self.what == "keys":
+            return self.owner.contains(tx, key)
+        return super().contains(tx, key)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__iter__":
+            return IteratorVariable(self.items(tx))
+        if self.what == "keys" and name.startswith("__"):
+            return SetVariable(self.items(tx)).call_method(tx, name, args, kwargs)
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg):
+        def load():
+            cg(self.owner)
+            cg.load_attr(self.what)
+
+        cg.emit("PUSH_NULL")
+        load()
+        cg.call(0)
+
+
+def make_list(elements):
+    return ListVariable(elements)

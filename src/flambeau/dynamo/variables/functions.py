@@ -1,0 +1,353 @@
+"""Functions: user functions (inlined), closures made while tracing, bound methods, partials, and functions that break the graph."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+
+from ..exc import unsupported
+from ..source import GetAttrSource, ItemSource, KeySource
+from .base import Lazy, Variable
+from .constant import ConstantVariable
+
+__all__ = [
+    "CellVariable",
+    "FunctionVariable",
+    "NestedFunctionVariable",
+    "PartialVariable",
+    "SkippedFunctionVariable",
+    "UserFunctionVariable",
+    "UserMethodVariable",
+    "bind",
+]
+
+
+class CellVariable(Variable):
+    """A closure cell. ``root_name``: it is a cell of the traced frame itself, reachable there by name."""
+
+    mutable = True
+
+    def __init__(self, contents: Variable | None = None, source=None, root_name=None):
+        super().__init__(source)
+        self.contents = contents
+        self.root_name = root_name
+        self.dirty = False
+        self.escapes = False
+
+    def get(self, tx) -> Variable | None:
+        v = self.contents
+        if isinstance(v, Lazy):
+            v = self.contents = v.real(tx)
+        return v
+
+    def set(self, tx, value: Variable | None) -> None:
+        self.contents = value
+        self.dirty = True
+        tx.side_effects.touch(self)
+
+    def reloadable(self):
+        return self.source is not None or self.root_name is not None
+
+    def reconstruct(self, cg):
+        if self.contents is None:
+            cg.call_function(types.CellType, None, 0)
+        else:
+            cg.call_function(types.CellType, lambda: cg(self.contents), 1)
+
+
+class FunctionVariable(Variable):
+    """What inlining needs: code, globals, defaults, closure."""
+
+    def python_type(self):
+        return types.FunctionType
+
+    def distinct_from(self, other):
+        return other.is_constant()
+
+    def call(self, tx, args, kwargs):
+        return tx.inline(self, args, kwargs)
+
+
+class UserFunctionVariable(FunctionVariable):
+    def __init__(self, fn: types.FunctionType, source=None):
+        super().__init__(source)
+        self.fn = self.value = fn
+
+    def __repr__(self):
+        return f"UserFunctionVariable({self.fn.__qualname__})"
+
+    code = property(lambda self: self.fn.__code__)
+    globals = property(lambda self: self.fn.__globals__)
+    name = property(lambda self: self.fn.__qualname__)
+
+    def as_proxy(self):
+        return self.fn
+
+    def reconstruct(self, cg):
+        cg.load_const(self.fn)
+
+    def defaults(self, tx) -> list[Variable]:
+        d = self.fn.__defaults__ or ()
+        if self.source is None:
+            return [tx.wrap_known(v) for v in d]
+        base = GetAttrSource(self.source, "__defaults__")
+        return [Lazy(v, ItemSource(base, i)) for i, v in enumerate(d)]
+
+    def kwdefaults(self, tx) -> dict[str, Variable]:
+        d = self.fn.__kwdefaults__ or {}
+        if self.source is None:
+            return {k: tx.wrap_known(v) for k, v in d.items()}
+        base = GetAttrSource(self.source, "__kwdefaults__")
+        return {k: Lazy(v, KeySource(base, k)) for k, v in d.items()}
+
+    def closure(self, tx) -> list[CellVariable]:
+        out = []
+        for i, cell in enumerate(self.fn.__closure__ or ()):
+            source = ItemSource(GetAttrSource(self.source, "__closure__"), i) if self.source is not None else None
+            out.append(tx.output.cell(cell, source))
+        return out
+
+    def getattr(self, tx, name):
+        try:
+            value = getattr(self.fn, name)
+        except AttributeError as e:
+            tx.raise_user(e)
+        if self.source is not None:
+            return tx.wrap(value, GetAttrSource(self.source, name))
+        return tx.wrap_known(value)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.fn, name)
+
+
+class NestedFunctionVariable(FunctionVariable):
+    """A function made by MAKE_FUNCTION while tracing."""
+
+    def __init__(self, code, globals, name, defaults, kwdefaults, closure, annotations=None):
+        super().__init__()
+        self.code, self.globals, self.name = code, globals, name
+        self._defaults, self._kwdefaults, self._closure = defaults, kwdefaults, closure
+        self.annotations = annotations
+        self.attributes: dict[str, Variable] = {}
+
+    def __repr__(self):
+        return f"NestedUserFunctionVariable({self.name})"
+
+    def defaults(self, tx):
+        return self._defaults
+
+    def kwdefaults(self, tx):
+        return self._kwdefaults
+
+    def closure(self, tx):
+        return self._closure
+
+    def getattr(self, tx, name):
+        if name in self.attributes:
+            return self.attributes[name]
+        if name in ("__name__", "__qualname__"):
+            return ConstantVariable(self.code.co_name if name == "__name__" else self.name)
+        if name in ("__doc__", "__module__"):
+            return ConstantVariable(self.globals.get("__name__") if name == "__module__" else None)
+        unsupported("getattr", f"getattr {self!r} {name}")
+
+    def hasattr(self, tx, name):
+        return name in self.attributes or hasattr(types.FunctionType, name)
+
+    def setattr(self, tx, name, value):
+        self.attributes[name] = value
+
+    def plain(self) -> types.FunctionType:
+        """The real function, when nothing of it depends on the call."""
+        if self._closure and any(c.contents is None or not c.contents.unwrap().can_constant() for c in self._closure):
+            unsupported("closure", f"{self!r} closes over values of the graph and is passed into it")
+        closure = tuple(types.CellType(c.contents.unwrap().as_constant()) for c in self._closure) or None
+        f = types.FunctionType(self.code, self.globals, self.code.co_name, tuple(d.as_constant() for d in self._defaults) or None, closure)
+        f.__kwdefaults__ = {k: v.as_constant() for k, v in self._kwdefaults.items()} or None
+        return f
+
+    def as_proxy(self):
+        return self.plain()
+
+    def reconstruct(self, cg):
+        flags = 0
+        if self._defaults:
+            cg.all(self._defaults)
+            cg.emit("BUILD_TUPLE", len(self._defaults))
+            flags |= 1
+        if self._kwdefaults:
+            for k, v in self._kwdefaults.items():
+                cg.load_const(k)
+                cg(v)
+            cg.emit("BUILD_MAP", len(self._kwdefaults))
+            flags |= 2
+        if self._closure:
+            for c in self._closure:
+                c.escapes = True
+                if c.root_name is not None:
+                    cg.load_closure(c.root_name)
+                else:
+                    cg(c)
+            cg.emit("BUILD_TUPLE", len(self._closure))
+            flags |= 8
+        cg.load_const(self.code)
+        if self.globals is cg.globals:
+            cg.emit("MAKE_FUNCTION", flags)
+        else:
+            if flags not in (0, 8):
+                unsupported("closure", f"{self!r} has defaults and other globals than the frame that returns it")
+            t = cg.temp()
+            cg.emit("STORE_FAST", t)
+            if flags == 8:
+                c = cg.temp()
+                cg.emit("STORE_FAST", c)
+
+            def push():
+                cg.emit("LOAD_FAST", t)
+                cg.load_const(self.globals)
+                cg.load_const(self.code.co_name)
+                cg.load_const(None)
+                cg.emit("LOAD_FAST", c) if flags == 8 else cg.load_const(None)
+
+            cg.call_function(types.FunctionType, push, 5)
+        for k, v in self.attributes.items():
+            cg(v)
+            cg.emit("COPY", 2)
+            cg.emit("STORE_ATTR", k)
+
+
+class UserMethodVariable(Variable):
+    def __init__(self, fn: Variable, owner: Variable, source=None):
+        super().__init__(source)
+        self.fn, self.owner = fn, owner
+
+    def __repr__(self):
+        return f"UserMethodVariable({self.fn!r}, {self.owner!r})"
+
+    def python_type(self):
+        return types.MethodType
+
+    def call(self, tx, args, kwargs):
+        return self.fn.call(tx, [self.owner, *args], kwargs)
+
+    def getattr(self, tx, name):
+        if name == "__func__":
+            return self.fn
+        if name == "__self__":
+            return self.owner
+        return self.fn.getattr(tx, name)
+
+    def reconstruct(self, cg):
+        cg.call_function(types.MethodType, lambda: cg.all([self.fn, self.owner]), 2)
+
+
+class PartialVariable(Variable):
+    def __init__(self, fn: Variable, args: list[Variable], kwargs: dict[str, Variable], source=None):
+        super().__init__(source)
+        self.fn, self.args, self.kwargs = fn, args, kwargs
+
+    def python_type(self):
+        return functools.partial
+
+    def call(self, tx, args, kwargs):
+        real = [a.real(tx) if isinstance(a, Lazy) else a for a in self.args]
+        kw = {k: v.real(tx) if isinstance(v, Lazy) else v for k, v in self.kwargs.items()}
+        return self.fn.call(tx, [*real, *args], {**kw, **kwargs})
+
+    def getattr(self, tx, name):
+        if name == "func":
+            return self.fn
+        if name == "args":
+            return tx.make_tuple(self.args)
+        if name == "keywords":
+            return tx.make_dict(self.kwargs)
+        return super().getattr(tx, name)
+
+    def as_proxy(self):
+        return functools.partial(self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()})
+
+    def reconstruct(self, cg):
+        def push():
+            cg(self.fn)
+            cg.all(self.args)
+            cg.all(self.kwargs.values())
+
+        cg.emit("PUSH_NULL")
+        cg.load_const(functools.partial)
+        push()
+        n = 1 + len(self.args) + len(self.kwargs)
+        if self.kwargs:
+            cg.emit("KW_NAMES", tuple(self.kwargs))
+        cg.call(n)
+
+
+class SkippedFunctionVariable(Variable):
+    """A callable that runs as ordinary Python: calling it breaks the graph."""
+
+    def __init__(self, value, id: str, reason: str, why: str, hint: str = "", source=None):
+        super().__init__(source)
+        self.value = value
+        self.break_info = (id, reason, why, hint)
+
+    def __repr__(self):
+        return f"SkipFunctionVariable({getattr(self.value, '__qualname__', self.value)!s})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def call(self, tx, args, kwargs):
+        unsupported(*self.break_info)
+
+    def getattr(self, tx, name):
+        value = getattr(self.value, name)
+        return tx.wrap(value, GetAttrSource(self.source, name)) if self.source is not None else tx.wrap_known(value)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.value, name)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+
+def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]) -> dict[str, Variable]:
+    """Arguments to the locals of ``f``'s frame, as CPython binds them. A call that doesn't fit is the user's TypeError."""
+    code = f.code
+    kwargs = dict(kwargs)
+    n, k = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    out: dict[str, Variable] = {}
+
+    def wrong(text):
+        tx.raise_user(TypeError(f"{code.co_name}() {text}"))
+
+    for name, v in zip(names[:n], args):
+        out[name] = v
+    rest = args[n:]
+    if rest and not code.co_flags & inspect.CO_VARARGS:
+        wrong(f"takes {n} positional argument{'s' * (n != 1)} but {len(args)} were given")
+    for name in names[code.co_posonlyargcount : n + k]:
+        if name in kwargs:
+            if name in out:
+                wrong(f"got multiple values for argument '{name}'")
+            out[name] = kwargs.pop(name)
+    defaults = f.defaults(tx)
+    for name, d in zip(names[n - len(defaults) : n], defaults):
+        out.setdefault(name, d)
+    if k:
+        for name, d in f.kwdefaults(tx).items():
+            out.setdefault(name, d)
+    missing = [repr(x) for x in names[: n + k] if x not in out]
+    if missing:
+        wrong(f"missing {len(missing)} required argument{'s' * (len(missing) != 1)}: {', '.join(missing)}")
+    i = n + k
+    if code.co_flags & inspect.CO_VARARGS:
+        out[names[i]] = tx.make_tuple(rest)
+        i += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        out[names[i]] = tx.make_dict(kwargs)
+    elif kwargs:
+        wrong(f"got an unexpected keyword argument '{next(iter(kwargs))}'")
+    return out
+
+

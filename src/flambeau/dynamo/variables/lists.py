@@ -1,0 +1,572 @@
+"""Lists, tuples, sets, slices, ranges and iterators."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+
+from ..exc import unsupported
+from ..source import ItemSource
+from .base import Lazy, Variable, hashable_key
+from .constant import ConstantVariable
+
+__all__ = ["IteratorVariable", "ListVariable", "RangeVariable", "SequenceVariable", "SetVariable", "SliceVariable", "TupleVariable"]
+
+
+class SequenceVariable(Variable):
+    """``elements`` may hold :class:`Lazy` values; reading goes through :meth:`items`."""
+
+    cls: type = list
+
+    def __init__(self, elements, source=None, cls=None):
+        super().__init__(source)
+        self.elements: list[Variable] = list(elements)
+        if cls is not None:
+            self.cls = cls
+
+    def __repr__(self):
+        return f"{type(self).__name__}(length={len(self.elements)})"
+
+    def python_type(self):
+        return self.cls
+
+    def can_constant(self):
+        return all(_known(e) for e in self.elements)
+
+    def as_constant(self):
+        return self.make([_constant(e) for e in self.elements])
+
+    def make(self, values):
+        if hasattr(self.cls, "_fields"):
+            return self.cls(*values)
+        return self.cls(values)
+
+    def as_proxy(self):
+        return (list if issubclass(self.cls, list) else tuple)(e.as_proxy() for e in self.realized())
+
+    def realized(self, tx=None):
+        for i, e in enumerate(self.elements):
+            if isinstance(e, Lazy):
+                if tx is None and e.done is None:
+                    from ..executor import current
+
+                    tx = current()
+                self.elements[i] = e.real(tx)
+        return self.elements
+
+    def items(self, tx):
+        return list(self.realized(tx))
+
+    def length(self, tx):
+        return len(self.elements)
+
+    def truth(self, tx):
+        return bool(self.length(tx))
+
+    def _index(self, tx, key):
+        k = key.as_constant() if key.can_constant() else None
+        if hasattr(k, "__index__") and not isinstance(k, slice):
+            return k.__index__()
+        unsupported("getitem", f"{self!r}[{key!r}]")
+
+    def getitem(self, tx, key):
+        if isinstance(key, SliceVariable):
+            self.items(tx)
+            return type(self)(self.elements[key.as_constant()], cls=self.plain_class())
+        from .tensor import TensorVariable
+
+        if isinstance(key, TensorVariable):
+            unsupported("data-dependent", "a list indexed by a tensor", "The value depends on tensor data.")
+        i = self._index(tx, key)
+        n = self.length(tx)
+        if not -n <= i < n:
+            tx.raise_user(IndexError(f"{self.cls.__name__} index out of range"))
+        e = self.elements[i]
+        if isinstance(e, Lazy):
+            e = self.elements[i] = e.real(tx)
+        return e
+
+    def plain_class(self):
+        return list if issubclass(self.cls, list) else tuple
+
+    def getattr(self, tx, name):
+        if name in getattr(self.cls, "_fields", ()):
+            return self.getitem(tx, ConstantVariable(self.cls._fields.index(name)))
+        if name == "__class__":
+            return tx.wrap_known(self.cls)
+        if hasattr(self.cls, name):
+            return MethodOf(self, name)
+        tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+
+    def hasattr(self, tx, name):
+        return hasattr(self.cls, name)
+
+    def distinct_from(self, other):
+        return other.is_constant()
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__len__":
+            return ConstantVariable(self.length(tx))
+        if name == "__getitem__":
+            return self.getitem(tx, *args)
+        if name == "__contains__":
+            return self.contains(tx, *args)
+        if name == "__iter__":
+            return IteratorVariable(self.items(tx))
+        if name in ("index", "count"):
+            self.items(tx)
+            if self.can_constant() and all(a.can_constant() for a in args):
+                try:
+                    return ConstantVariable(getattr(self.as_constant(), name)(*[a.as_constant() for a in args]))
+                except ValueError as e:
+                    tx.raise_user(e)
+            if name == "index" and len(args) == 1:
+                for i, e in enumerate(self.items(tx)):
+                    if e is args[0]:
+                        return ConstantVariable(i)
+        if name == "numel" and self.can_constant():
+            return ConstantVariable(getattr(self.as_constant(), name)())
+        unsupported("sequence-method", f"call_method {self!r} {name} {args!r}", f"{self.cls.__name__}.{name} is not traced.")
+
+
+def _known(e: Variable) -> bool:
+    if isinstance(e, Lazy) and e.done is None:
+        from ..executor import current
+
+        e = e.real(current())
+    return e.unwrap().can_constant()
+
+
+def _constant(e: Variable):
+    return e.unwrap().as_constant()
+
+
+class MethodOf(Variable):
+    """A bound method of a container variable."""
+
+    def __init__(self, owner, name):
+        super().__init__()
+        self.owner, self.name = owner, name
+
+    def call(self, tx, args, kwargs):
+        return self.owner.call_method(tx, self.name, args, kwargs)
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr(self.name)
+
+
+class TupleVariable(SequenceVariable):
+    cls = tuple
+
+    def reloadable(self):
+        return self.source is not None
+
+    def reconstruct(self, cg):
+        if self.cls is tuple:
+            cg.all(self.elements)
+            cg.emit("BUILD_TUPLE", len(self.elements))
+        elif hasattr(self.cls, "_fields"):
+            cg.call_function(self.cls, lambda: cg.all(self.elements), len(self.elements))
+        else:
+
+            def push():
+                cg.all(self.elements)
+                cg.emit("BUILD_TUPLE", len(self.elements))
+
+            cg.call_function(self.cls, push, 1)
+
+    def getattr(self, tx, name):
+        if name not in getattr(self.cls, "_fields", ()) and self.cls is not tuple:
+            f = self.cls.__dict__.get(name)
+            if isinstance(f, property) or hasattr(f, "__code__"):
+                from .functions import UserFunctionVariable, UserMethodVariable
+
+                if isinstance(f, property):
+                    return UserFunctionVariable(f.fget).call(tx, [self], {})
+                return UserMethodVariable(UserFunctionVariable(f), self)
+        return super().getattr(tx, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "_replace" and hasattr(self.cls, "_fields"):
+            new = [kwargs.get(f, e) for f, e in zip(self.cls._fields, self.items(tx))]
+            return TupleVariable(new, cls=self.cls)
+        if name == "_asdict" and hasattr(self.cls, "_fields"):
+            return tx.make_dict(dict(zip(self.cls._fields, self.items(tx))))
+        return super().call_method(tx, name, args, kwargs)
+
+
+class ListVariable(SequenceVariable):
+    """A list. One with a source is *open* until its length matters: appending to it needs no guard on what it holds."""
+
+    mutable = True
+    cls = list
+
+    def __init__(self, elements, source=None, cls=None, open_value=None):
+        super().__init__(elements, source, cls)
+        self.open_value = open_value
+        self.appended = 0  # appended while open: how many of elements, at its end, are new
+        self.dirty = False
+
+    def __repr__(self):
+        return f"ListVariable(length={len(self.elements)})"
+
+    def _close(self, tx):
+        if self.open_value is not None:
+            value, self.open_value = self.open_value, None
+            tx.output.guard(self.source, "LENGTH", len(value))
+            self.elements = [Lazy(v, ItemSource(self.source, i)) for i, v in enumerate(value)] + self.elements
+
+    def can_constant(self):
+        if self.open_value is not None:
+            from ..executor import current
+
+            self._close(current())
+        return super().can_constant()
+
+    def realized(self, tx=None):
+        if self.open_value is not None:
+            from ..executor import current
+
+            self._close(tx or current())
+        return super().realized(tx)
+
+    def length(self, tx):
+        self._close(tx)
+        return len(self.elements)
+
+    def getitem(self, tx, key):
+        self._close(tx)
+        return super().getitem(tx, key)
+
+    def reconstruct(self, cg):
+        cg.all(self.elements)
+        cg.emit("BUILD_LIST", len(self.elements))
+        if self.cls is not list:
+            unsupported("list-subclass", f"rebuilding a {self.cls.__name__}")
+
+    def changed(self, tx, only_append=False):
+        if not only_append or self.open_value is None:
+            self._close(tx)
+            self.dirty = True
+        else:
+            self.appended += 1
+        tx.side_effects.touch(self)
+
+    def setitem(self, tx, key, value):
+        self.changed(tx)
+        if isinstance(key, SliceVariable):
+            self.elements[key.as_constant()] = value.items(tx)
+            return
+        i = self._index(tx, key)
+        if not -len(self.elements) <= i < len(self.elements):
+            tx.raise_user(IndexError("list assignment index out of range"))
+        self.elements[i] = value
+
+    def delitem(self, tx, key):
+        self.changed(tx)
+        try:
+            del self.elements[key.as_constant()]
+        except IndexError as e:
+            tx.raise_user(e)
+
+    def call_method(self, tx, name, args, kwargs):
+        none = ConstantVariable(None)
+        if name == "append" and len(args) == 1:
+            self.changed(tx, only_append=True)
+            self.elements.append(args[0])
+            return none
+        if name == "extend" and len(args) == 1:
+            for v in args[0].items(tx):
+                self.changed(tx, only_append=True)
+                self.elements.append(v)
+            return none
+        if name == "insert" and args[0].can_constant():
+            self.changed(tx)
+            self.elements.insert(args[0].as_constant(), args[1])
+            return none
+        if name == "pop" and all(a.can_constant() for a in args):
+            self.items(tx)
+            self.changed(tx)
+            try:
+                return self.elements.pop(*[a.as_constant() for a in args])
+            except IndexError as e:
+                tx.raise_user(e)
+        if name == "clear":
+            self.changed(tx)
+            self.elements.clear()
+            return none
+        if name == "reverse":
+            self.changed(tx)
+            self.elements.reverse()
+            return none
+        if name == "copy":
+            return ListVariable(self.items(tx))
+        if name == "sort":
+            new = tx.sorted(self.items(tx), kwargs)
+            self.changed(tx)
+            self.elements[:] = new
+            return none
+        if name == "remove":
+            for i, e in enumerate(self.items(tx)):
+                if e is args[0] or (e.can_constant() and args[0].can_constant() and e.as_constant() == args[0].as_constant()):
+                    self.changed(tx)
+                    del self.elements[i]
+                    return none
+        if name == "__setitem__":
+            self.setitem(tx, *args)
+            return none
+        if name == "__iadd__":
+            return self.call_method(tx, "extend", args, {}) and self
+        return super().call_method(tx, name, args, kwargs)
+
+
+class DequeVariable(ListVariable):
+    cls = collections.deque
+
+    def reconstruct(self, cg):
+        def push():
+            cg.all(self.elements)
+            cg.emit("BUILD_LIST", len(self.elements))
+
+        cg.call_function(collections.deque, push, 1)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "popleft":
+            self.items(tx)
+            self.changed(tx)
+            return self.elements.pop(0)
+        if name == "appendleft":
+            self.changed(tx)
+            self.elements.insert(0, args[0])
+            return ConstantVariable(None)
+        return super().call_method(tx, name, args, kwargs)
+
+
+class SetVariable(Variable):
+    """A set or frozenset: ``entries`` maps hashable keys to variables."""
+
+    mutable = True
+
+    def __init__(self, elements, source=None, cls=set):
+        super().__init__(source)
+        self.entries = {hashable_key(e): e for e in elements}
+        self.cls = cls
+        self.dirty = False
+
+    def python_type(self):
+        return self.cls
+
+    def can_constant(self):
+        return all(e.can_constant() for e in self.entries.values())
+
+    def as_constant(self):
+        return self.cls(e.as_constant() for e in self.entries.values())
+
+    def items(self, tx):
+        return list(self.entries.values())
+
+    def length(self, tx):
+        return len(self.entries)
+
+    def truth(self, tx):
+        return bool(self.entries)
+
+    def contains(self, tx, key):
+        return ConstantVariable(hashable_key(key) in self.entries)
+
+    def getattr(self, tx, name):
+        return MethodOf(self, name)
+
+    def reconstruct(self, cg):
+        cg.all(self.entries.values())
+        cg.emit("BUILD_SET", len(self.entries))
+        if self.cls is not set:
+            t = cg.temp()
+            cg.emit("STORE_FAST", t)
+            cg.call_function(self.cls, lambda: cg.emit("LOAD_FAST", t), 1)
+
+    def changed(self, tx):
+        self.dirty = True
+        tx.side_effects.touch(self)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "add":
+            self.changed(tx)
+            self.entries.setdefault(hashable_key(args[0]), args[0])
+        elif name in ("discard", "remove"):
+            k = hashable_key(args[0])
+            if name == "remove" and k not in self.entries:
+                tx.raise_user(KeyError(k))
+            self.changed(tx)
+            self.entries.pop(k, None)
+        elif name == "update":
+            self.changed(tx)
+            for a in args:
+                for e in a.items(tx):
+                    self.entries.setdefault(hashable_key(e), e)
+        elif name == "clear":
+            self.changed(tx)
+            self.entries.clear()
+        elif name == "copy":
+            return SetVariable(self.items(tx), cls=self.cls)
+        elif name == "__contains__":
+            return self.contains(tx, *args)
+        elif name == "__len__":
+            return ConstantVariable(len(self.entries))
+        elif name in ("union", "__or__"):
+            out = SetVariable(self.items(tx), cls=self.cls)
+            for a in args:
+                for e in a.items(tx):
+                    out.entries.setdefault(hashable_key(e), e)
+            return out
+        elif name in ("intersection", "__and__", "difference", "__sub__") and len(args) == 1:
+            other = {hashable_key(e) for e in args[0].items(tx)}
+            keep = name in ("intersection", "__and__")
+            return SetVariable([e for k, e in self.entries.items() if (k in other) == keep], cls=self.cls)
+        elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
+            other = {hashable_key(e) for e in args[0].items(tx)}
+            return ConstantVariable(getattr(set(self.entries), name)(other))
+        else:
+            unsupported("set-method", f"call_method {self!r} {name}", f"set.{name} is not traced.")
+        return ConstantVariable(None)
+
+
+class SliceVariable(Variable):
+    def __init__(self, parts, source=None):
+        super().__init__(source)
+        self.parts = [*parts]
+
+    def python_type(self):
+        return slice
+
+    def can_constant(self):
+        return all(p.can_constant() for p in self.parts)
+
+    def as_constant(self):
+        for p in self.parts:
+            if not p.can_constant():
+                unsupported("data-dependent", "a slice of a Python sequence by a tensor", "The value depends on tensor data.")
+        return slice(*[p.as_constant() for p in self.parts])
+
+    def as_proxy(self):
+        return slice(*[p.as_proxy() for p in self.parts])
+
+    def getattr(self, tx, name):
+        return self.parts[("start", "stop", "step").index(name)]
+
+    def reconstruct(self, cg):
+        cg.all(self.parts)
+        cg.emit("BUILD_SLICE", len(self.parts))
+
+
+class RangeVariable(Variable):
+    def __init__(self, value: range, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self):
+        return range
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def items(self, tx):
+        if len(self.value) > 100_000:
+            unsupported("long-loop", f"a loop over {self.value}", "Loops are unrolled.", "Write it with tensor operations.")
+        return [ConstantVariable(i) for i in self.value]
+
+    def length(self, tx):
+        return len(self.value)
+
+    def truth(self, tx):
+        return bool(self.value)
+
+    def getitem(self, tx, key):
+        try:
+            return tx.wrap_known(self.value[key.as_constant()])
+        except IndexError as e:
+            tx.raise_user(e)
+
+    def getattr(self, tx, name):
+        if name in ("start", "stop", "step"):
+            return ConstantVariable(getattr(self.value, name))
+        return MethodOf(self, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("index", "count", "__len__", "__contains__", "__getitem__"):
+            return tx.wrap_known(getattr(self.value, name)(*[a.as_constant() for a in args]))
+        return super().call_method(tx, name, args, kwargs)
+
+    def contains(self, tx, key):
+        return ConstantVariable(key.as_constant() in self.value)
+
+    def reconstruct(self, cg):
+        r = self.value
+        cg.call_function(range, lambda: [cg.load_const(x) for x in (r.start, r.stop, r.step)], 3)
+
+
+class IteratorVariable(Variable):
+    """An iterator over known elements; ``pull`` makes further ones for endless iterators (itertools.count)."""
+
+    mutable = True
+
+    def __init__(self, elements, pull=None, rebuild=None):
+        super().__init__()
+        self.elements = list(elements)
+        self.position = 0
+        self.pull = pull
+        self.rebuild = rebuild
+
+    def python_type(self):
+        return type(iter([]))
+
+    def items(self, tx):
+        if self.pull is not None:
+            unsupported("endless", "all elements of an endless iterator")
+        rest = self.elements[self.position :]
+        tx.side_effects.touch(self)
+        self.position = len(self.elements)
+        return [e.real(tx) if isinstance(e, Lazy) else e for e in rest]
+
+    def next(self, tx) -> Variable | None:
+        if self.pull is not None:
+            tx.side_effects.touch(self)
+            return self.pull(tx)
+        if self.position >= len(self.elements):
+            return None
+        e = self.elements[self.position]
+        tx.side_effects.touch(self)
+        self.position += 1
+        return e.real(tx) if isinstance(e, Lazy) else e
+
+    def getattr(self, tx, name):
+        return MethodOf(self, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__next__":
+            v = self.next(tx)
+            if v is None:
+                unsupported("stop-iteration", "next() on an exhausted iterator")
+            return v
+        if name == "__iter__":
+            return self
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg):
+        if self.pull is not None:
+            unsupported("endless", "an endless iterator is alive at a graph break")
+
+        def push():
+            cg.all(self.elements[self.position :])
+            cg.emit("BUILD_LIST", len(self.elements) - self.position)
+
+        cg.call_function(iter, push, 1)
+
+
+def count_iterator(start, step):
+    state = itertools.count(start, step)
+    return IteratorVariable([], pull=lambda tx: ConstantVariable(next(state)))

@@ -1,0 +1,255 @@
+"""Tensors and ndarrays: nodes of the graph, with a fake tensor that tells shape and dtype."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import numpy_bridge, tensors
+from ..exc import unsupported
+from .base import Variable
+from .constant import ConstantVariable, is_constant_value
+
+__all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
+
+# Attributes that depend on more than metadata, or whose use changes autograd state: the graph breaks.
+NOT_TRACED_ATTRS = frozenset({"grad_fn", "_version", "_backward_hooks", "data_ptr", "_storage", "is_leaf"})
+NOT_TRACED_METHODS = {
+    "backward": "Autograd runs on real tensors.",
+    "register_hook": "Hooks belong to the tensor of one call.",
+    "retain_grad": "It changes how autograd treats this very tensor.",
+    "item": "The value depends on tensor data.",
+    "tolist": "The value depends on tensor data.",
+    "__bool__": "The value depends on tensor data.",
+    "__int__": "The value depends on tensor data.",
+    "__float__": "The value depends on tensor data.",
+    "data_ptr": "The address depends on the call.",
+    "storage": "The storage belongs to the tensor of one call.",
+    "untyped_storage": "The storage belongs to the tensor of one call.",
+    "share_memory_": "It changes where the memory lives.",
+    "nonzero": "The shape of the result depends on tensor data.",
+    "unique": "The shape of the result depends on tensor data.",
+    "masked_select": "The shape of the result depends on tensor data.",
+    "__format__": "The text depends on tensor data.",
+    "__repr__": "The text depends on tensor data.",
+    "__str__": "The text depends on tensor data.",
+    "to_sparse": "Sparse tensors are not captured.",
+}
+
+
+class TensorVariable(Variable):
+    """``node`` in the graph; ``val`` its fake tensor; ``cls`` the Python class of the value."""
+
+    def __init__(self, node, val, source=None, cls=None):
+        super().__init__(source)
+        self.node, self.val = node, val
+        self.cls = cls or tensors.Tensor
+
+    def python_type(self):
+        return self.cls
+
+    def as_proxy(self):
+        return self.node
+
+    def reconstruct(self, cg):
+        cg.graph_output(self.node)
+
+    def truth(self, tx):
+        return None
+
+    def length(self, tx):
+        if not self.val.ndim:
+            tx.raise_user(TypeError("len() of a 0-d tensor"))
+        return self.val.shape[0]
+
+    def items(self, tx):
+        if not self.val.ndim:
+            tx.raise_user(TypeError("iteration over a 0-d tensor"))
+        return [self.getitem(tx, ConstantVariable(i)) for i in range(self.val.shape[0])]
+
+    def getattr(self, tx, name):
+        if name in NOT_TRACED_ATTRS:
+            unsupported("tensor-attribute", f"getattr TensorVariable() {name}", "It belongs to the tensor of one call, not to the graph.")
+        if name == "grad":
+            if self.source is None:
+                unsupported("tensor-attribute", "getattr TensorVariable() grad", "The gradient of an intermediate tensor is not captured.")
+            from ..source import GetAttrSource
+
+            return tx.wrap(tx.output.example_of(self).grad, GetAttrSource(self.source, "grad"))
+        if name == "__class__":
+            return tx.wrap_known(self.cls)
+        cls_attr = tensors.static_lookup(self.cls, name)
+        if cls_attr is not None and tensors.is_python_function(cls_attr) and tensors.is_user_code(cls_attr):
+            unsupported("tensor-subclass", f"attribute {name} of tensor class {self.cls.__name__}")
+        try:
+            value = tx.output.eval_fake(lambda v: getattr(v, name), [self.val])
+        except AttributeError:
+            if name in getattr(tx.output.example_of(self), "__dict__", {}) and self.source is not None:
+                from ..source import GetAttrSource
+
+                return tx.wrap(getattr(tx.output.example_of(self), name), GetAttrSource(self.source, name))
+            tx.raise_user(AttributeError(f"'Tensor' object has no attribute '{name}'"))
+        if tensors.is_tensor(value):
+            node = tx.output.create_node(tx, "call_function", getattr, (self.node, name), {})
+            return wrap_result(tx, node, value, self)
+        if callable(value) and not is_constant_value(value):
+            return TensorMethodVariable(self, name)
+        return tx.wrap_known(value)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.val, name)
+
+    def setattr(self, tx, name, value):
+        unsupported("tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph.")
+
+    def call_method(self, tx, name, args, kwargs):
+        return TensorMethodVariable(self, name).call(tx, args, kwargs)
+
+    def getitem(self, tx, key):
+        import operator
+
+        return tx.output.call_in_graph(tx, "call_function", operator.getitem, [self, key], {})
+
+    def setitem(self, tx, key, value):
+        import operator
+
+        tx.output.call_in_graph(tx, "call_function", operator.setitem, [self, key, value], {}, none_ok=True)
+
+    def contains(self, tx, key):
+        unsupported("data-dependent", "membership test in a tensor", "The value depends on tensor data.")
+
+
+class TensorMethodVariable(Variable):
+    def __init__(self, owner: TensorVariable, name: str):
+        super().__init__()
+        self.owner, self.name = owner, name
+
+    def reloadable(self):
+        return False
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr(self.name)
+
+    def call(self, tx, args, kwargs):
+        why = NOT_TRACED_METHODS.get(self.name)
+        if why:
+            unsupported(
+                "tensor-method", f"call_method TensorVariable() {self.name} {args!r} {kwargs!r}", why, "Compute on the tensor, or move this call out of the function."
+            )
+        from .. import trace_rules
+
+        cls_attr = tensors.static_lookup(self.owner.cls, self.name)
+        if trace_rules.is_disallowed_method(self.name, cls_attr):
+            unsupported("disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it.")
+        if self.name == "numpy" and not isinstance(self.owner, NumpyNdarrayVariable):
+            return numpy_of(tx, self.owner)
+        if self.name == "requires_grad_" and self.owner.source is not None:
+            unsupported("tensor-method", "call_method TensorVariable() requires_grad_", "It changes how autograd treats an input.")
+        none_ok = self.name in ("__setitem__",)
+        return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
+
+
+def numpy_of(tx, t: TensorVariable) -> Variable:
+    if t.val.requires_grad and tensors.grad_enabled():
+        unsupported("numpy", "call_method TensorVariable() numpy", "The tensor requires grad, so numpy() raises.")
+    return NumpyNdarrayVariable(t.node, t.val)
+
+
+class NumpyNdarrayVariable(TensorVariable):
+    """An ndarray; in the graph a tensor over the same memory."""
+
+    def __init__(self, node, val, source=None):
+        super().__init__(node, val, source, np.ndarray)
+
+    def reconstruct(self, cg):
+        cg.call_function(numpy_bridge.to_ndarray, lambda: cg.graph_output(self.node), 1)
+
+    def getattr(self, tx, name):
+        if name == "shape":
+            return tx.wrap_known(tuple(self.val.shape))
+        if name in ("ndim", "size", "itemsize", "nbytes"):
+            n = 1
+            for s in self.val.shape:
+                n *= s
+            item = numpy_bridge.np_dtype(self.val).itemsize
+            return ConstantVariable({"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name])
+        if name == "dtype":
+            return ConstantVariable(numpy_bridge.np_dtype(self.val))
+        impl = numpy_bridge.attributes.get(name)
+        if impl is not None:
+            return self.call_impl(tx, impl, [self], {})
+        if name in numpy_bridge.methods:
+            return NumpyMethodVariable(self, name)
+        unsupported("numpy", f"ndarray.{name}", "This attribute of ndarray has no tensor counterpart registered.")
+
+    def hasattr(self, tx, name):
+        return hasattr(np.ndarray, name)
+
+    @staticmethod
+    def call_impl(tx, impl, args, kwargs):
+        r = tx.output.call_in_graph(tx, "call_function", impl, args, kwargs)
+        return as_ndarray(r)
+
+    def call_method(self, tx, name, args, kwargs):
+        return NumpyMethodVariable(self, name).call(tx, args, kwargs)
+
+    def getitem(self, tx, key):
+        return as_ndarray(super().getitem(tx, key))
+
+    def setitem(self, tx, key, value):
+        super().setitem(tx, key, value)
+
+
+def as_ndarray(v: Variable) -> Variable:
+    if isinstance(v, TensorVariable) and not isinstance(v, NumpyNdarrayVariable):
+        return NumpyNdarrayVariable(v.node, v.val)
+    if hasattr(v, "elements"):
+        v.elements = [as_ndarray(e) for e in v.elements]
+    return v
+
+
+class NumpyMethodVariable(Variable):
+    def __init__(self, owner, name):
+        super().__init__()
+        self.owner, self.name = owner, name
+
+    def reloadable(self):
+        return False
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr(self.name)
+
+    def call(self, tx, args, kwargs):
+        impl = numpy_bridge.methods.get(self.name)
+        if impl is None:
+            unsupported("numpy", f"ndarray.{self.name}()", "This method of ndarray has no tensor counterpart registered.", "The piece runs in NumPy.")
+        return NumpyNdarrayVariable.call_impl(tx, impl, [self.owner, *args], kwargs)
+
+
+def wrap_result(tx, node, value, *inputs) -> Variable:
+    """The variable for a node's value. In-place operations return their own input."""
+    from .lists import ListVariable, TupleVariable
+
+    if tensors.is_tensor(value):
+        for v in inputs:
+            if isinstance(v, TensorVariable) and v.val is value:
+                return v
+        return TensorVariable(node, value, cls=tensors.class_of_result(value))
+    if isinstance(value, (tuple, list)):
+        import operator
+
+        if is_constant_value(tuple(value)):
+            return tx.wrap_known(value)
+        elements = []
+        for i, v in enumerate(value):
+            if v is None or is_constant_value(v):
+                elements.append(ConstantVariable(v))
+                continue
+            n = tx.output.create_node(tx, "call_function", operator.getitem, (node, i), {})
+            n.meta["val"] = n.meta["example_value"] = v
+            elements.append(wrap_result(tx, n, v, *inputs))
+        if isinstance(value, list):
+            return ListVariable(elements)
+        return TupleVariable(elements, cls=type(value))
+    unsupported("graph-result", f"an operation in the graph returned {type(value).__name__}", "Only tensors, and lists and tuples of them, come out of the graph.")

@@ -1,0 +1,214 @@
+"""Functions of the library: one node each, except those that ask about the program or change its mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import tensors, trace_rules
+from ..exc import unsupported
+from .base import Variable
+from .constant import ConstantVariable
+from .contexts import GradModeVariable, NullContextVariable
+
+__all__ = ["TorchClassVariable", "TorchFunctionVariable", "special"]
+
+SPECIAL: dict[str, Callable] = {}
+
+
+def special(*names: str):
+    """Register a handler ``(tx, variable, args, kwargs)`` for library functions of these names."""
+
+    def add(f):
+        for n in names:
+            SPECIAL[n] = f
+        return f
+
+    return add
+
+
+class TorchFunctionVariable(Variable):
+    def __init__(self, value, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"TorchInGraphFunctionVariable({getattr(self.value, '__name__', self.value)})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def as_proxy(self):
+        return self.value
+
+    def distinct_from(self, other):
+        return other.is_constant() or getattr(other, "value", None) is not self.value
+
+    def truth(self, tx):
+        return True
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def getattr(self, tx, name):
+        try:
+            return tx.wrap_known(getattr(self.value, name))
+        except AttributeError as e:
+            tx.raise_user(e)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.value, name)
+
+    def call(self, tx, args, kwargs):
+        fn = self.value
+        name = getattr(fn, "__name__", "")
+        if trace_rules.is_disallowed(fn):
+            unsupported("disallowed", f"call to disallowed operator {name or fn}", "disallow_in_graph was called for it.", "allow_in_graph undoes it.")
+        handler = SPECIAL.get(name) if not trace_rules.is_allowed(fn) else None
+        if handler is not None:
+            r = handler(tx, self, args, kwargs)
+            if r is not None:
+                return r
+        return tx.output.call_in_graph(tx, "call_function", fn, args, kwargs)
+
+
+class TorchClassVariable(Variable):
+    """A class of the library: grad-mode managers, dtype-like values, and the Tensor class."""
+
+    def __init__(self, value: type, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"TorchClassVariable({self.value.__name__})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def as_proxy(self):
+        return self.value
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def truth(self, tx):
+        return True
+
+    def getattr(self, tx, name):
+        if trace_rules.is_autograd_function(self.value) and name == "apply":
+            return TorchFunctionVariable(getattr(self.value, name))
+        value = getattr(self.value, name, None)
+        if value is None:
+            tx.raise_user(AttributeError(f"type object {self.value.__name__!r} has no attribute {name!r}"))
+        if issubclass(self.value, tensors.Tensor) and callable(value):
+            return UnboundTensorMethod(self.value, name)
+        return tx.wrap_known(value)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.value, name)
+
+    def call(self, tx, args, kwargs):
+        cls, name = self.value, self.value.__name__
+        if name in ("no_grad", "enable_grad", "set_grad_enabled"):
+            if name == "no_grad" and args:
+                return GradModeVariable(cls, False).call(tx, args, {})
+            if name == "enable_grad" and args:
+                return GradModeVariable(cls, True).call(tx, args, {})
+            if name == "set_grad_enabled":
+                mode = bool((args[0] if args else kwargs["mode"]).as_constant())
+                v = GradModeVariable(cls, mode, (mode,))
+                v.enter(tx)  # it takes effect when it is made
+                previous = v.previous
+                v.enter = lambda tx: ConstantVariable(None)
+                v.exit = lambda tx: tx.output.set_grad_mode(tx, previous)
+                return v
+            return GradModeVariable(cls, name == "enable_grad")
+        if name in ("record_function", "RecordFunction"):
+            return NullContextVariable(cls, args=args)
+        if not all(a.can_constant() for a in [*args, *kwargs.values()]) or trace_rules.is_nn_module_class(cls) or issubclass(cls, tensors.Tensor):
+            unsupported("construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Objects of this class are not made while tracing.")
+        value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
+        return tx.wrap_known(value)
+
+
+class UnboundTensorMethod(Variable):
+    """torch.Tensor.add: the method taken from the class."""
+
+    def __init__(self, cls, name):
+        super().__init__()
+        self.cls, self.name = cls, name
+
+    def call(self, tx, args, kwargs):
+        return args[0].call_method(tx, self.name, args[1:], kwargs)
+
+    def reconstruct(self, cg):
+        cg.load_const(getattr(self.cls, self.name))
+
+
+@special("is_compiling", "is_dynamo_compiling", "_is_compiling")
+def _(tx, var, args, kwargs):
+    return ConstantVariable(True)
+
+
+@special("is_exporting", "is_scripting", "is_tracing", "is_autocast_enabled")
+def _(tx, var, args, kwargs):
+    return ConstantVariable(False)
+
+
+@special("is_grad_enabled")
+def _(tx, var, args, kwargs):
+    return ConstantVariable(tensors.grad_enabled())
+
+
+@special("_set_grad_enabled")
+def _(tx, var, args, kwargs):
+    tx.output.set_grad_mode(tx, bool(args[0].as_constant()))
+    return ConstantVariable(None)
+
+
+@special("is_tensor")
+def _(tx, var, args, kwargs):
+    from .tensor import NumpyNdarrayVariable, TensorVariable
+
+    return ConstantVariable(isinstance(args[0], TensorVariable) and not isinstance(args[0], NumpyNdarrayVariable))
+
+
+@special("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+def _(tx, var, args, kwargs):
+    return ConstantVariable(False)
+
+
+@special("graph_break")
+def _(tx, var, args, kwargs):
+    text = (args[0] if args else kwargs["msg"]).as_constant() if args or kwargs else ""
+    unsupported("graph-break-call", f"graph_break() {text}".rstrip(), "torch._dynamo.graph_break() was called.", "Remove the call.")
+
+
+@special("from_numpy", "as_tensor", "asarray")
+def _(tx, var, args, kwargs):
+    from .tensor import NumpyNdarrayVariable, TensorVariable
+
+    a = args[0] if args else None
+    if isinstance(a, NumpyNdarrayVariable):
+        out = TensorVariable(a.node, a.val)
+        if kwargs or len(args) > 1:
+            return tx.output.call_in_graph(tx, "call_function", var.value, [out, *args[1:]], kwargs)
+        return out
+    return None
+
+
+@special("manual_seed", "seed", "set_num_threads", "set_default_dtype", "save", "load", "compile", "set_printoptions", "backward", "grad_and_value_")
+def _(tx, var, args, kwargs):
+    unsupported("library-call", f"call to {var.value.__module__}.{var.value.__name__}", "It changes the state of the program, not a tensor.")
+
+
+@special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")
+def _(tx, var, args, kwargs):
+    if ".dynamo" in (getattr(var.value, "__module__", "") or "") or ".compiler" in (getattr(var.value, "__module__", "") or ""):
+        unsupported("library-call", f"call to torch._dynamo.{var.value.__name__} while tracing", "It configures capture itself.")
+    return None
