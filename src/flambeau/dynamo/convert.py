@@ -101,6 +101,7 @@ class Compiler:
         self.listeners: list[Callable[[Event], None]] = []
         self.warned: set[types.CodeType] = set()
         self.attempts: dict[types.CodeType, int] = {}
+        self.resume_codes: dict[Any, types.CodeType] = {}
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
         _compilers.add(self)
 

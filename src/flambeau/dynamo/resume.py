@@ -106,7 +106,12 @@ def _call_resume(tx, cg, target: int, slots: list[bool], names: list[str], line:
     temps = [f"{TEMP}stack{k}" for k in range(len(slots))]
     for t in reversed(temps):
         cg.emit("STORE_FAST", t)
-    code = resume_code(tx.code, target, slots, names, line)
+    compiler = tx.output.compiler
+    key = (tx.code, target, tuple(slots), tuple(names), line)
+    code = compiler.resume_codes.get(key)
+    if code is None:  # one function for all variants of the frame, so that what was captured of the rest is found again
+        code = compiler.resume_codes[key] = resume_code(tx.code, target, slots, names, line)
+        compiler.register_code(code)
     if code.co_freevars:
         cg.emit("PUSH_NULL")
         for name in code.co_freevars:
@@ -117,8 +122,7 @@ def _call_resume(tx, cg, target: int, slots: list[bool], names: list[str], line:
     else:
         fn = types.FunctionType(code, tx.globals)
         cg.emit("PUSH_NULL")
-        cg.load_const(_frame.CompiledFunction(fn, tx.output.compiler.context))
-    tx.output.compiler.register_code(code)
+        cg.load_const(_frame.CompiledFunction(fn, compiler.context))
     n = 0
     for t, null in zip(temps, slots):
         if not null:
