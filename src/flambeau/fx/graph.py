@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..core.operator import namespace
 from .codegen import PythonCode, python_code
 from .node import Argument, Node, Target, map_arg, nodes_in, target_str, type_name
 
@@ -387,12 +388,8 @@ def unpack_target(packed):
     kind, value = packed
     if kind == "py":
         return value
-    import flambeau
-
-    obj = flambeau.ops
-    for part in value.split("."):
-        obj = getattr(obj, part)
-    return obj
+    ns, name, overload = value.split(".")
+    return getattr(getattr(namespace(ns), name), overload)
 
 
 def _rebuild(rows, specs=None) -> Graph:
