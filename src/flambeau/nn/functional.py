@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import warnings
 
+import flambeau.ops  # noqa: F401  (declares the operators bound below)
 from flambeau._C import has_override as has_torch_function
 from flambeau.core.bindings import function as _binding
 from flambeau.core.operator import namespace
 from flambeau.core.overrides import handle_torch_function
-
-import flambeau.ops  # noqa: F401  (declares the operators bound below)
 
 
 def function(name: str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
-
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["Adagrad"]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from flambeau.core.tensor import Tensor
-
 from flambeau.optim.optimizer import Optimizer
 
 __all__ = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
-
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["SGD"]

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from flambeau.core.tensor import Tensor
-
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-
 from flambeau.nn.modules import _hooks
 from flambeau.nn.modules._hooks import (
     register_module_forward_hook,

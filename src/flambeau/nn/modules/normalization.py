@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 
 from flambeau.core.bindings import function
-
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
-
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
