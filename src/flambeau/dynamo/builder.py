@@ -50,6 +50,8 @@ def wrap(tx, value, source: Source) -> Variable:
             identity = value is None or isinstance(value, (bool, enum.Enum, types.CodeType)) or type(value).__name__ in ("DType", "dtype")
             tx.output.guard(source, "ID_MATCH" if identity else "EQUALS_MATCH", value)
         return ConstantVariable(value, source)
+    if known and isinstance(value, tuple) and all(is_constant_value(v) for v in value):
+        return TupleVariable([ConstantVariable(v) for v in value], cls=type(value))  # a shape, a named tuple of numbers
     memo = tx.output.by_id.get(id(value))
     if memo is not None:
         if memo.source is not None and memo.source is not source:

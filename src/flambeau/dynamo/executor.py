@@ -203,6 +203,9 @@ class InlineFrame(Frame):
         effects = self.side_effects
         before, effects.oldest_touched = effects.oldest_touched, None
         start = Variable().born
+        own = self.locals.get(".0")
+        if isinstance(own, IteratorVariable):
+            own.born = start + 1  # the iterator of a generator expression belongs to it
         self.run()
         touched = effects.oldest_touched
         effects.oldest_touched = before if touched is None else touched if before is None else min(before, touched)

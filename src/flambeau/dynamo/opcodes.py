@@ -37,7 +37,10 @@ class Opcodes:
     def RESUME(self, inst):
         pass
 
-    NOP = CACHE = PRECALL = COPY_FREE_VARS = RETURN_GENERATOR = EXTENDED_ARG = RESUME
+    NOP = CACHE = PRECALL = COPY_FREE_VARS = EXTENDED_ARG = RESUME
+
+    def RETURN_GENERATOR(self, inst):
+        self.stack.append(ConstantVariable(None))  # what the first send() would leave, popped next
 
     # -- stack --
     def POP_TOP(self, inst):

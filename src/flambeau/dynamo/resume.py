@@ -37,6 +37,7 @@ BREAKABLE = {
     "IMPORT_NAME": lambda a: (2, 1),
     "IS_OP": lambda a: (2, 1),
     "LOAD_ATTR": lambda a: (1, 1),
+    "LOAD_METHOD": lambda a: (1, 2),
     "STORE_ATTR": lambda a: (2, 0),
     "STORE_SUBSCR": lambda a: (3, 0),
     "UNARY_INVERT": lambda a: (1, 1),
@@ -85,6 +86,8 @@ def _resume(tx, inst: Inst) -> None:
     names = _locals_at(tx, after)
     kept = len(tx.stack) - pops
     slots = [isinstance(v, NullVariable) for v in tx.stack[:kept]] + [False] * pushes
+    if inst.name == "LOAD_METHOD":
+        slots[-2] = True  # a NULL below the bound method, as LOAD_METHOD itself may leave it
     kw_names = tx.kw_names
 
     def tail(cg):
@@ -92,7 +95,12 @@ def _resume(tx, inst: Inst) -> None:
             if kw_names:
                 cg.emit("KW_NAMES", tuple(kw_names))
             cg.emit("PRECALL", inst.arg)
-        cg.code.append(original_instr(inst))
+        if inst.name == "LOAD_METHOD":
+            cg.load_attr(inst.argval)
+            cg.emit("PUSH_NULL")
+            cg.emit("SWAP", 2)
+        else:
+            cg.code.append(original_instr(inst))
         if decode(tx.code)[after].name == "RETURN_VALUE" and pushes:
             cg.emit("RETURN_VALUE")
             return
