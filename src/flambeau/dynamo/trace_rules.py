@@ -30,8 +30,8 @@ __all__ = [
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 SITE = tuple({sysconfig.get_paths()["purelib"] + os.sep, sysconfig.get_paths()["platlib"] + os.sep})
-# Library code that is Python for users to read and for capture to trace: modules, optimisers and context decorators.
-INLINE_IN_PACKAGE = (os.path.join(PACKAGE, "nn") + os.sep, os.path.join(PACKAGE, "optim") + os.sep)
+# Library code that is Python for users to read and for capture to trace: modules, optimisers, example programs.
+INLINE_IN_PACKAGE = tuple(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim", "examples"))
 NOT_INLINED_IN_PACKAGE = (os.path.join(PACKAGE, "nn", "functional.py"), os.path.join(PACKAGE, "nn", "functional") + os.sep)
 INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy", "operator", "enum", "abc", "typing")
 
