@@ -50,7 +50,7 @@ typedef struct {
     int64_t total, grain;
     /* gemm: args are A, B, C in row-major sense; offsets in bytes; batch strides in bytes, one loop a batch dimension */
     GemmFn gemm;
-    int f64, split, nbatch;
+    int f64, nbatch;
     char ta, tb;
     int64_t m, n, k, lda, ldb, ldc, offset[3];
     int64_t *batch;             /* nbatch x (count, A stride, B stride, C stride) */
@@ -72,7 +72,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    int ninputs, nslots, nsteps, noutputs, has_call, light;
+    int ninputs, nslots, nsteps, noutputs, has_call, has_gemm, light;
     int *input_slot;            /* the slot of each input, -1: not read */
     Slot *slots;
     Step *steps;
@@ -218,7 +218,7 @@ static int check_slots(Graph *g, const int *slots, int n) {
 }
 
 /* ("kernel", address, slots, total, grain)
- * ("gemm", address, is_f64, split, (A, B, C), (offsets), ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, ((count, sa, sb, sc), ...))
+ * ("gemm", address, is_f64, (A, B, C), (offsets), ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, ((count, sa, sb, sc), ...))
  * ("call", callable, slots, result slots) */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
     const char *kind = PyTuple_Check(o) && PyTuple_GET_SIZE(o) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(o, 0)) : NULL;
@@ -237,9 +237,10 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         npy_intp *longs;
         int n, ta, tb;
         s->kind = STEP_GEMM;
-        if (!PyArg_ParseTuple(o, "sKppOOCCLLLLLLddO", &kind, &address, &s->f64, &s->split, &args, &offsets, &ta, &tb, &s->m, &s->n,
+        if (!PyArg_ParseTuple(o, "sKpOOCCLLLLLLddO", &kind, &address, &s->f64, &args, &offsets, &ta, &tb, &s->m, &s->n,
                               &s->k, &s->lda, &s->ldb, &s->ldc, &s->alpha, &s->beta, &batch)) return -1;
         s->gemm = (GemmFn)(uintptr_t)address;
+        g->has_gemm = 1;
         s->ta = (char)ta, s->tb = (char)tb;
         if (parse_longs(offsets, &longs, &n) < 0) return -1;
         for (int i = 0; i < 3 && i < n; i++) s->offset[i] = longs[i];
@@ -347,34 +348,66 @@ static void kernel_range(void *context, int64_t begin, int64_t end) {
     c->fn(c->args, begin, end);
 }
 
-typedef struct { const Step *s; char *a, *b, *c; } GemmCall;
+/* Matrix products are split over our own pool and BLAS runs each part on one thread: two pools would fight for the cores (the threads of
+ * OpenBLAS spin for milliseconds after a product, which costs the kernels that follow one core). */
+static int (*blas_get_threads)(void);
+static void (*blas_set_threads)(int);
+
+typedef struct {
+    const Step *s;
+    char *a, *b, *c;
+    int64_t parts;              /* pieces of one product, 1 when batches are shared out */
+} GemmCall;
+
+#define GEMM_PIECE 600000.0     /* flops that are worth a thread: some microseconds */
 
 static void gemm_range(void *context, int64_t begin, int64_t end) {
     GemmCall *call = context;
     const Step *s = call->s;
     float alpha_f = (float)s->alpha, beta_f = (float)s->beta;
     const void *alpha = s->f64 ? (const void *)&s->alpha : &alpha_f, *beta = s->f64 ? (const void *)&s->beta : &beta_f;
+    int64_t item = s->f64 ? 8 : 4;
     for (int64_t i = begin; i < end; i++) {
         char *a = call->a, *b = call->b, *c = call->c;
-        int64_t rest = i;
+        int64_t rest = i / call->parts, part = i % call->parts, m = s->m, n = s->n;
         for (int d = s->nbatch - 1; d >= 0; d--) {
             const int64_t *row = s->batch + 4 * d;
             int64_t at = rest % row[0];
             rest /= row[0];
             a += at * row[1], b += at * row[2], c += at * row[3];
         }
+        if (call->parts > 1) {  /* the longer side, cut at multiples of 16 */
+            int64_t side = m > n ? m : n, step = ((side + call->parts - 1) / call->parts + 15) / 16 * 16;
+            int64_t from = part * step, to = from + step < side ? from + step : side;
+            if (from >= to) continue;
+            if (m > n) {
+                a += from * (s->ta == 'N' ? s->lda : 1) * item;
+                c += from * s->ldc * item;
+                m = to - from;
+            } else {
+                b += from * (s->tb == 'N' ? 1 : s->ldb) * item;
+                c += from * item;
+                n = to - from;
+            }
+        }
         /* BLAS is column-major: C^T = B^T A^T */
-        s->gemm(&s->tb, &s->ta, &s->n, &s->m, &s->k, alpha, b, &s->ldb, a, &s->lda, beta, c, &s->ldc);
+        s->gemm(&s->tb, &s->ta, &n, &m, &s->k, alpha, b, &s->ldb, a, &s->lda, beta, c, &s->ldc);
     }
 }
 
 static void run_gemm(const Step *s, const Place *places) {
     GemmCall call = {s, places[s->args[0]].ptr + s->offset[0], places[s->args[1]].ptr + s->offset[1],
-                     places[s->args[2]].ptr + s->offset[2]};
-    int64_t count = 1;
+                     places[s->args[2]].ptr + s->offset[2], 1};
+    int64_t count = 1, threads = flb_get_num_threads();
     for (int d = 0; d < s->nbatch; d++) count *= s->batch[4 * d];
-    if (s->split) flb_parallel(gemm_range, &call, count, 1);
-    else gemm_range(&call, 0, count);
+    double flops = 2.0 * s->m * s->n * s->k;
+    if (threads == 1 || flops * count < 2 * GEMM_PIECE || !blas_set_threads) gemm_range(&call, 0, count);
+    else if (count >= 2 * threads || flops < 2 * GEMM_PIECE)
+        flb_parallel(gemm_range, &call, count, (int64_t)(GEMM_PIECE / flops) + 1);
+    else {
+        call.parts = threads;
+        flb_parallel(gemm_range, &call, count * threads, 1);
+    }
 }
 
 static PyObject *array_over(const Layout *l, char *ptr, PyObject *owner) {
@@ -497,7 +530,7 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
     int64_t status[STATUS_WORDS] = {0};
     PyObject *result = NULL, *keep_list = NULL;
     char *arena = NULL, *own_arena = NULL;
-    int took = 0;
+    int took = 0, failed = 0;
 
     for (int k = 0; k < g->ninputs; k++) {
         if (g->input_slot[k] < 0) continue;
@@ -533,11 +566,16 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
         else if (s->kind == SLOT_CONSTANT) places[i].ptr = PyArray_DATA((PyArrayObject *)s->constant), places[i].owner = Py_NewRef(s->constant);
         else if (s->kind == SLOT_OUTPUT && !(places[i].owner = new_output(s, &places[i].ptr))) goto done;
     }
+    int blas_threads = g->has_gemm && blas_set_threads ? blas_get_threads() : 1;
+    if (blas_threads > 1) blas_set_threads(1);
     if (g->has_call) {
         for (int i = 0; i < g->nsteps; i++) {
             if (g->steps[i].kind == STEP_CALL) {
                 if (status[0]) break;
-                if (run_call(g, &g->steps[i], places) < 0) goto done;
+                if (run_call(g, &g->steps[i], places) < 0) {
+                    failed = 1;
+                    break;
+                }
             } else if (g->light) {
                 run_native(&g->steps[i], places, status);
             } else {
@@ -553,6 +591,8 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
         for (int i = 0; i < g->nsteps; i++) run_native(&g->steps[i], places, status);
         Py_END_ALLOW_THREADS
     }
+    if (blas_threads > 1) blas_set_threads(blas_threads);
+    if (failed) goto done;
     if (status[0]) {
         PyObject *r = PyObject_CallFunction(g->on_error, "LLL", (long long)status[0], (long long)status[1], (long long)status[2]);
         if (r) {
@@ -656,7 +696,17 @@ static PyObject *set_num_threads(PyObject *self, PyObject *arg) {
     Py_RETURN_NONE;
 }
 
+/* use_blas(get_num_threads, set_num_threads): addresses in the BLAS library whose products Graphs call. */
+static PyObject *use_blas(PyObject *self, PyObject *args) {
+    unsigned long long get, set;
+    if (!PyArg_ParseTuple(args, "KK", &get, &set)) return NULL;
+    blas_get_threads = (int (*)(void))(uintptr_t)get;
+    blas_set_threads = (void (*)(int))(uintptr_t)set;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"use_blas", use_blas, METH_VARARGS, "use_blas(get, set): addresses of the BLAS library's own thread count functions"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain) -> (code, value, size): run one kernel over ndarrays"},
     {"get_num_threads", get_num_threads, METH_NOARGS, "threads that kernels are split over"},
     {"set_num_threads", set_num_threads, METH_O, "set the number of threads that kernels are split over"},

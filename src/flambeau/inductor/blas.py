@@ -13,7 +13,9 @@ import os
 
 import numpy
 
-__all__ = ["gemm_address", "set_threads"]
+from .. import _runtime
+
+__all__ = ["gemm_address"]
 
 
 @functools.cache
@@ -39,6 +41,7 @@ def gemm_address(t: str) -> int:
     found = _library()
     if found is not None:
         library, name = found
+        _share_threads(library)
         return ctypes.cast(getattr(library, name.format(letter)), ctypes.c_void_p).value
     import scipy.linalg.cython_blas as blas
 
@@ -50,11 +53,10 @@ def gemm_address(t: str) -> int:
     return ctypes.pythonapi.PyCapsule_GetPointer(capsule, ctypes.pythonapi.PyCapsule_GetName(capsule))
 
 
-def set_threads(n: int) -> None:
-    """Threads BLAS uses, where the library lets us say."""
-    found = _library()
-    if found is not None:
-        for name in ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads"):
-            if hasattr(found[0], name):
-                getattr(found[0], name)(ctypes.c_int(n))
-                return
+def _share_threads(library) -> None:
+    """Let launches set BLAS to one thread while they run: they split products over their own pool."""
+    for suffix in ("64_", ""):
+        get, put = (getattr(library, f"scipy_openblas_{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
+        if get is not None and put is not None:
+            _runtime.use_blas(*(ctypes.cast(f, ctypes.c_void_p).value for f in (get, put)))
+            return

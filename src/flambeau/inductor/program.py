@@ -69,7 +69,7 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info):
             a, b = step.inputs
             (c,) = step.outputs
             batch = tuple((n, sa * item, sb * item, sc * item) for n, sa, sb, sc in g.batch)
-            out_steps.append(("gemm", blas.gemm_address(g.t), g.t == "f64", False, [slot(a.buffer), slot(b.buffer), slot(c)],
+            out_steps.append(("gemm", blas.gemm_address(g.t), g.t == "f64", [slot(a.buffer), slot(b.buffer), slot(c)],
                               [a.offset * item, b.offset * item, 0], g.ta, g.tb, g.m, g.n, g.k, g.lda, g.ldb, g.ldc, 1.0, 0.0, batch))
             cost += g.flops() / 3e4
         else:
