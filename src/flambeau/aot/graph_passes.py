@@ -8,28 +8,34 @@ __all__ = ["common_subexpressions", "draws", "identities"]
 
 
 def identities(graph: Graph) -> None:
-    """Drop operators that only rename a value: detach, alias, and views that change nothing.
+    """Drop operators that only rename a value: detach, alias, and views that undo each other.
 
-    Without mutation a view is a value, so a view with the metadata of its argument is its argument.
+    Without mutation a view is a value: a view that lies in memory exactly as what it is (indirectly) a view of is that.
     """
     for n in list(graph.nodes):
-        if n.op != "call_function" or getattr(n.target, "kind", None) != "view" or not n.args or not isinstance(n.args[0], Node):
+        if not _is_view(n) or _place(n) is None:
             continue
-        a, b = n.args[0].meta.get("val"), n.meta.get("val")
-        if not (hasattr(a, "dtype") and hasattr(b, "dtype")):
-            continue
-        if a.dtype == b.dtype and tuple(a.shape) == tuple(b.shape) and _strides(a) == _strides(b) and _offset(a) == _offset(b):
-            n.replace_all_uses_with(n.args[0])
-            graph.erase_node(n)
+        source = n
+        while _is_view(source):
+            source = source.args[0]
+            if _place(source) == _place(n):
+                n.replace_all_uses_with(source)
+                graph.erase_node(n)
+                break
 
 
-def _strides(t) -> tuple:
-    # The stride of a dimension of size one is never used.
-    return tuple(s for s, n in zip(t.stride(), t.shape) if n != 1)
+def _is_view(n: Node) -> bool:
+    is_op = n.op == "call_function" and getattr(n.target, "kind", None) == "view"
+    return is_op and bool(n.args) and isinstance(n.args[0], Node)
 
 
-def _offset(t) -> int:
-    return t.storage_offset()
+def _place(n: Node) -> tuple | None:
+    """Where a tensor lies in its storage. The stride of a dimension of size one is never used."""
+    t = n.meta.get("val")
+    if not (hasattr(t, "dtype") and hasattr(t, "shape")):
+        return None
+    strides = tuple(s for s, size in zip(t.stride(), t.shape) if size != 1)
+    return tuple(t.shape), strides, t.storage_offset(), t.dtype
 
 
 def common_subexpressions(graph: Graph) -> None:

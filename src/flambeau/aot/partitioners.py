@@ -12,47 +12,14 @@ formulation as a cut used by PyTorch). Costs come from an operator's kind and ne
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
+from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .maxflow import INFINITE, FlowNetwork
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
-
-# How dear it is to compute a value again, by kind. A composite is as dear as its dearest part; unless marked
-# pointwise it is kept.
-_FREE, _CHEAP, _MEDIUM, _NEVER = range(4)
-_COST = {"view": _FREE, "pointwise": _CHEAP, "factory": _CHEAP, "reduction": _MEDIUM, "index": _MEDIUM}
-
-
-def _cost(node: Node) -> int:
-    if node.op == "get_attr" or node.target is operator.getitem:
-        return _FREE
-    if node.op != "call_function":
-        return _NEVER
-    kind = getattr(node.target, "kind", None)
-    if kind == "composite" and "pointwise" in (str(t) for t in getattr(node.target, "tags", ())):
-        return _CHEAP
-    return _COST.get(kind, _NEVER)
-
-
-def _tensors(value) -> list:
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return [value]
-    return [t for v in value for t in _tensors(v)] if isinstance(value, (tuple, list)) else []
-
-
-def nbytes(node: Node) -> int:
-    """Bytes of the tensors that a node produces."""
-    total = 0
-    for t in _tensors(node.meta.get("val")):
-        n = t.dtype.itemsize
-        for s in t.shape:
-            n *= int(s)
-        total += n
-    return total
 
 
 class _Sides:
@@ -76,6 +43,7 @@ class _Sides:
         for o in self.fw_outputs:
             if isinstance(o, Node) and o in self.backward:
                 raise RuntimeError(f"output {o} of the forward depends on a tangent; the joint graph is malformed")
+        self.needed_forward = _ancestors([o for o in self.fw_outputs if isinstance(o, Node)])
         # Of the backward's side only what gradients need.
         needed = _ancestors([g for g in self.grads if isinstance(g, Node)])
         self.backward = {n: None for n in self.backward if n in needed or n.op == "placeholder"}
@@ -137,13 +105,15 @@ def min_cut_rematerialization_partition(
     for n, i in index.items():
         if n.op == "get_attr":
             continue  # available to both graphs
-        if n.op == "placeholder" or _never_again(n):
+        if n.op == "placeholder" or _never_again(n, sides):
             net.add_edge(source, 2 * i, INFINITE)
         if _is_saveable(n):
             # A value that needn't exist in memory otherwise costs a write and a read. Among equals the nearest to its
             # use is saved.
-            weight = max(nbytes(n), 1) * (1 if n in materialised else 2)
-            net.add_edge(2 * i, 2 * i + 1, int(weight * 64 * 1.02 ** min(distance[n], 60)))
+            weight = max(nbytes(n), 1) * (1 if n in materialised else 1.5)
+            if is_view(n):
+                weight *= 1.5  # what a view is a view of serves as well, and others may read it too
+            net.add_edge(2 * i, 2 * i + 1, int(weight * 64 * 1.05 ** min(distance[n], 60)))
         else:
             net.add_edge(2 * i, 2 * i + 1, INFINITE)
         if n in sides.wanted:
@@ -156,12 +126,27 @@ def min_cut_rematerialization_partition(
     return _split(joint_module, sides, saved)
 
 
-def _never_again(n: Node) -> bool:
-    cost = _cost(n)
-    if cost == _MEDIUM:
+def _never_again(n: Node, sides: _Sides) -> bool:
+    c = cost(n)
+    if c is Cost.MEDIUM:
         # A small result of a large input (the sum of a row) is cheap to keep and dear to compute.
         return nbytes(n) * 4 < sum(nbytes(i) for i in n._inputs)
-    return cost == _NEVER
+    return c is Cost.NEVER or (c is Cost.CHEAP and _materialised_in_backward(n, sides))
+
+
+def _materialised_in_backward(n: Node, sides: _Sides) -> bool:
+    """Whether the backward passes the value (or a view of it) to an operator that doesn't fuse: computing it again would
+    cost the memory that saving it costs, and the time besides."""
+    stack = [n]
+    while stack:
+        for u in stack.pop().users:
+            if u.op == "output":
+                continue
+            if is_view(u):
+                stack.append(u)
+            elif u not in sides.needed_forward and not is_fusible(u):
+                return True
+    return False
 
 
 def _distance_from_backward(nodes: list[Node], sides: _Sides) -> dict[Node, int]:
@@ -176,13 +161,28 @@ def _distance_from_backward(nodes: list[Node], sides: _Sides) -> dict[Node, int]
 
 
 def _materialised(nodes: list[Node], sides: _Sides) -> set[Node]:
-    """Values that are in memory anyway: inputs, outputs, results and operands of operators that don't fuse."""
+    """Values that the forward has in memory anyway: inputs, outputs, what operators that don't fuse read or make, and what
+    several operators read."""
     outs = {o for o in sides.fw_outputs if isinstance(o, Node)}
-    return {
-        n
-        for n in nodes
-        if n.op == "placeholder" or n in outs or _cost(n) == _NEVER or any(u.op != "output" and _cost(u) == _NEVER for u in n.users)
-    }
+    found = set()
+    for n in nodes:
+        readers = _readers(n) & sides.needed_forward
+        if n.op == "placeholder" or n in outs or not is_fusible(n) or len(readers) > 1 or not all(map(is_fusible, readers)):
+            found.add(n)
+    return found
+
+
+def _readers(n: Node) -> set[Node]:
+    """Operators that read a value or a view of it."""
+    out: set[Node] = set()
+    stack = [n]
+    while stack:
+        for u in stack.pop().users:
+            if is_view(u):
+                stack.append(u)
+            else:
+                out.add(u)
+    return out
 
 
 # -- making the two graphs ------------------------------------------------------------------------------------------
