@@ -41,6 +41,7 @@ class OutputGraph:
         self.compiler = compiler
         self.code, self.globals = code, globals
         self.graph = fx.Graph()
+        self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
         self.examples: dict[Any, Any] = {}
         self.guards = GuardBuilder()
@@ -96,7 +97,11 @@ class OutputGraph:
         name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name).lower()
         if name[:1].isdigit():
             name = "_" + name
-        node = self.graph.placeholder(name)
+        if self.first_call is None:
+            node = self.graph.placeholder(name)
+        else:
+            with self.graph.inserting_before(self.first_call):
+                node = self.graph.placeholder(name)
         fake = self.fake_mode.from_tensor(tensor)
         node.meta["val"] = node.meta["example_value"] = fake
         node.meta["source"] = source.name
@@ -112,6 +117,8 @@ class OutputGraph:
 
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
         node = self.graph.create_node(op, target, args, kwargs)
+        if self.first_call is None:
+            self.first_call = node
         stack = tx.user_stack()
         node.meta["stack"] = stack[-1]
         node.meta["user_stack"] = stack
@@ -219,6 +226,7 @@ class OutputGraph:
             for n in reversed(list(self.graph.nodes)):
                 if n.op.startswith("call") and not n.users:
                     self.graph.erase_node(n)
+            self.first_call = None
 
     def _push_inputs(self, cg) -> None:
         for i in self.inputs:

@@ -25,7 +25,8 @@ def is_tensor(v) -> bool:
 def fake_mode():
     from flambeau.fake import FakeTensorMode
 
-    return FakeTensorMode()
+    # torch.tensor() of numbers makes a real tensor on its way; inputs of the graph are converted by from_tensor.
+    return FakeTensorMode(allow_non_fake_inputs=True)
 
 
 def grad_enabled() -> bool:

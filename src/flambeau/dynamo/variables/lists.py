@@ -177,6 +177,8 @@ class TupleVariable(SequenceVariable):
             cg.call_function(self.cls, push, 1)
 
     def getattr(self, tx, name):
+        if name in ("_replace", "_asdict") and hasattr(self.cls, "_fields"):
+            return MethodOf(self, name)
         if name not in getattr(self.cls, "_fields", ()) and self.cls is not tuple:
             f = self.cls.__dict__.get(name)
             if isinstance(f, property) or hasattr(f, "__code__"):

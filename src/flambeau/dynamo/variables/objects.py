@@ -476,6 +476,8 @@ class ClassVariable(Variable):
         if isinstance(a, staticmethod):
             return tx.wrap_function(a.__func__)
         if isinstance(a, classmethod):
+            if name == "_make" and hasattr(self.value, "_fields"):
+                return MakeTuple(self.value)
             if trace_rules.is_torch_callable(a.__func__):
                 return tx.wrap_known(getattr(self.value, name))
             return UserMethodVariable(tx.wrap_function(a.__func__), self)
@@ -493,6 +495,19 @@ class ClassVariable(Variable):
 
     def call(self, tx, args, kwargs):
         return construct(tx, self, args, kwargs)
+
+
+class MakeTuple(Variable):
+    """``_make`` of a named tuple."""
+
+    def __init__(self, cls):
+        super().__init__()
+        self.cls = cls
+
+    def call(self, tx, args, kwargs):
+        from .lists import TupleVariable
+
+        return TupleVariable(args[0].items(tx), cls=self.cls)
 
 
 def construct(tx, var: ClassVariable, args, kwargs):
@@ -572,7 +587,7 @@ class PythonModuleVariable(Variable):
             return pending[1]
         try:
             value = getattr(self.value, name)
-        except AttributeError as e:
+        except Exception as e:  # a lazy module may fail to import
             tx.raise_user(e)
         m = self.value
         if m.__name__ == "flambeau" or m.__name__.startswith("flambeau."):
