@@ -23,12 +23,20 @@ class Graphs:
         return gm.forward
 
     def names(self):
-        return [[n.target if isinstance(n.target, str) else n.target.__name__ for n in g.graph.nodes if n.op.startswith("call")] for g in self.gms]
+        return [
+            [n.target if isinstance(n.target, str) else n.target.__name__ for n in g.graph.nodes if n.op.startswith("call")]
+            for g in self.gms
+        ]
 
 
 def same(a, b):
     if isinstance(a, torch.Tensor):
-        return isinstance(b, torch.Tensor) and a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a.detach().numpy(), b.detach().numpy(), equal_nan=True)
+        return (
+            isinstance(b, torch.Tensor)
+            and a.dtype == b.dtype
+            and a.shape == b.shape
+            and np.array_equal(a.detach().numpy(), b.detach().numpy(), equal_nan=True)
+        )
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):

@@ -141,8 +141,8 @@ def data_in_list(x, y):
 
 
 ALL = [
-    in_the_middle, locals_travel, cells_travel, in_with, in_try, in_loop, while_on_data, or_and, nested_call_stack, early_return, unknown_attribute,
-    raises, wrong_shapes, item, data_in_list,
+    in_the_middle, locals_travel, cells_travel, in_with, in_try, in_loop, while_on_data, or_and, nested_call_stack, early_return,
+    unknown_attribute, raises, wrong_shapes, item, data_in_list,
 ]  # fmt: skip
 
 

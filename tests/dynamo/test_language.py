@@ -131,7 +131,16 @@ def lambdas(x, y):
 
 def builtins_(x, y):
     a = max(3, 1), min([4, 2]), abs(-3), len([x, y]), round(2.7), divmod(7, 3), isinstance(x, torch.Tensor), any([0, 1]), all([])
-    return a, list(enumerate([x, y], 1)), list(reversed([1, 2])), dict(a=x), tuple([y]), hasattr(x, "foo"), getattr(x, "bar", 3), callable(len)
+    return (
+        a,
+        list(enumerate([x, y], 1)),
+        list(reversed([1, 2])),
+        dict(a=x),
+        tuple([y]),
+        hasattr(x, "foo"),
+        getattr(x, "bar", 3),
+        callable(len),
+    )
 
 
 def strings(x, y):

@@ -1,7 +1,7 @@
 """torch.compile and torch.compiler: what users call to have code captured and compiled.
 
-``compile`` turns a function or module into a native callable (:mod:`wrap`) that captures through :mod:`flambeau.dynamo` and hands graphs to a
-backend (:mod:`backends`). :mod:`dynamo_api` is the namespace ``torch._dynamo``.
+``compile`` turns a function or module into a native callable (:mod:`wrap`) that captures through
+:mod:`flambeau.dynamo` and hands graphs to a backend (:mod:`backends`). :mod:`dynamo_api` is the namespace ``torch._dynamo``.
 """
 
 from flambeau.dynamo.config import config as config

@@ -112,7 +112,15 @@ class CompileCounter:
 
 
 backends = _submodule("backends", "Backends of compile().", registry=None, common=None)
-backends.registry = _submodule("backends.registry", "Backends by name.", register_backend=register_backend, list_backends=list_backends, lookup_backend=lookup_backend)
+backends.registry = _submodule(
+    "backends.registry", "Backends by name.", register_backend=register_backend, list_backends=list_backends, lookup_backend=lookup_backend
+)
 backends.common = _submodule("backends.common", "What backends are made of.", aot_autograd=_backends.aot_autograd)
 testing = _submodule("testing", "Backends for tests.", CompileCounter=CompileCounter, EagerAndRecordGraphs=CompileCounter)
-eval_frame = _submodule("eval_frame", "Frame evaluation.", OptimizedModule=OptimizedModule, set_eval_frame=_frame.set_context, innermost_fn=trace_rules.unwrap_compiled)
+eval_frame = _submodule(
+    "eval_frame",
+    "Frame evaluation.",
+    OptimizedModule=OptimizedModule,
+    set_eval_frame=_frame.set_context,
+    innermost_fn=trace_rules.unwrap_compiled,
+)

@@ -31,7 +31,12 @@ class ExplainOutput:
     compile_times: str = ""
 
     def __str__(self) -> str:
-        out = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}", "Break Reasons:"]
+        out = [
+            f"Graph Count: {self.graph_count}",
+            f"Graph Break Count: {self.graph_break_count}",
+            f"Op Count: {self.op_count}",
+            "Break Reasons:",
+        ]
         for i, r in enumerate(self.break_reasons, 1):
             out += [f"  Break Reason {i}:", f"    Reason: {r.reason}", "    User Stack:"]
             out += [f"      {frame}" for frame in r.user_stack]

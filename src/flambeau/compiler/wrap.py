@@ -43,7 +43,9 @@ def compile(
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     if model is None:
-        return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable, name=name)
+        return lambda fn: compile(
+            fn, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable, name=name
+        )
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
@@ -96,7 +98,7 @@ def wrap_callable(fn, compiler: Compiler):
         return functools.partial(wrap_callable(fn.func, compiler), *fn.args, **fn.keywords)
     if trace_rules.is_disabled(fn):
         return fn
-    call = getattr(type(fn), "__call__", None)
+    call = trace_rules.class_call(type(fn))
     if isinstance(call, types.FunctionType):
         return types.MethodType(wrap_callable(call, compiler), fn)
     return wrap_callable(calling(fn), compiler)
@@ -129,7 +131,11 @@ class OptimizedModule:
     def _bind(self):
         module, compiler = self._orig_mod, self._compiler
         forward = getattr(type(module), "forward", None)
-        direct = isinstance(forward, types.FunctionType) and "forward" not in module.__dict__ and trace_rules.is_library_module_call(type(module).__call__)
+        direct = (
+            isinstance(forward, types.FunctionType)
+            and "forward" not in module.__dict__
+            and trace_rules.is_library_module_call(type(module).__call__)
+        )
         d = self.__dict__
         d["_call_forward"] = wrap_callable(forward, compiler) if direct else None
         d["_call_whole"] = wrap_callable(_call_module, compiler)

@@ -101,7 +101,13 @@ def _wrap(tx, value, source: Source) -> Variable:
     if cls.__module__.startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
         _guard(tx, source, "ID_MATCH", value)
         return TorchObjectVariable(value, source)
-    if callable(value) and cls in (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, functools._lru_cache_wrapper):
+    if callable(value) and cls in (
+        types.BuiltinFunctionType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.MethodWrapperType,
+        functools._lru_cache_wrapper,
+    ):
         _guard(tx, source, "ID_MATCH", value)
         return _c_callable(tx, value, source)
     if isinstance(value, contextlib.nullcontext):
@@ -111,13 +117,19 @@ def _wrap(tx, value, source: Source) -> Variable:
         _guard(tx, source, "TYPE_MATCH", cls)
         return ModuleVariable(value, cls, source)
     if isinstance(value, (dict, list, set, str, int, float)):
-        unsupported("builtin-subclass", f"an object of {cls.__qualname__}, a subclass of {cls.__mro__[-2].__name__}", "Subclasses of builtin containers are not traced.")
+        unsupported(
+            "builtin-subclass",
+            f"an object of {cls.__qualname__}, a subclass of {cls.__mro__[-2].__name__}",
+            "Subclasses of builtin containers are not traced.",
+        )
     if isinstance(getattr(value, "__dict__", None), dict) or hasattr(cls, "__slots__"):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ObjectVariable(value, cls, source)
     _guard(tx, source, "ID_MATCH", value)
     if callable(value):
-        return SkippedFunctionVariable(value, "c-callable", f"call to {cls.__module__}.{cls.__qualname__} object", "It is implemented in C.", source=source)
+        return SkippedFunctionVariable(
+            value, "c-callable", f"call to {cls.__module__}.{cls.__qualname__} object", "It is implemented in C.", source=source
+        )
     return OpaqueVariable(value, source)
 
 
@@ -153,17 +165,33 @@ def _tensor(tx, value, source):
     cls = type(value)
     if cls is not tensors.Tensor and not trace_rules.is_parameter_class(cls):
         if value._keys & FAKE_OR_WRAPPED or value._flags & FLB_FUNCTION or cls.__name__ == "FakeTensor":
-            unsupported("tensor-subclass", f"a tensor of class {cls.__module__}.{cls.__qualname__}", "Tensor subclasses that override operations run as ordinary Python.")
+            unsupported(
+                "tensor-subclass",
+                f"a tensor of class {cls.__module__}.{cls.__qualname__}",
+                "Tensor subclasses that override operations run as ordinary Python.",
+            )
     elif value._keys & FAKE_OR_WRAPPED:
-        unsupported("wrapped-tensor", "a tensor that belongs to a function transform or a dispatch mode", "The call runs as ordinary Python under it.")
+        unsupported(
+            "wrapped-tensor",
+            "a tensor that belongs to a function transform or a dispatch mode",
+            "The call runs as ordinary Python under it.",
+        )
     return tx.output.add_input(value, source, ndarray=False)
 
 
 def _ndarray(tx, value, source):
     if not config.trace_numpy or type(value) is not np.ndarray:
-        unsupported("numpy", f"a NumPy array of class {type(value).__name__}", "Only plain ndarrays are captured (and only with config.trace_numpy).")
+        unsupported(
+            "numpy",
+            f"a NumPy array of class {type(value).__name__}",
+            "Only plain ndarrays are captured (and only with config.trace_numpy).",
+        )
     if value.dtype.kind not in "biufc" or not value.dtype.isnative or any(s < 0 for s in value.strides) or not value.flags.writeable:
-        unsupported("numpy", f"an ndarray of dtype {value.dtype}, strides {value.strides}, writeable={value.flags.writeable}", "Tensors have no counterpart of it.")
+        unsupported(
+            "numpy",
+            f"an ndarray of dtype {value.dtype}, strides {value.strides}, writeable={value.flags.writeable}",
+            "Tensors have no counterpart of it.",
+        )
     if any(s % value.itemsize for s in value.strides):
         unsupported("numpy", "an ndarray whose strides are no multiples of its item size", "Tensors have no counterpart of it.")
     try:
@@ -228,7 +256,9 @@ def _function(tx, value, source):
         return TorchFunctionVariable(value, source)
     if trace_rules.is_disallowed(value):
         _guard(tx, source, "ID_MATCH", value)
-        return SkippedFunctionVariable(value, "disallowed", f"call to disallowed function {value.__qualname__}", "disallow_in_graph was called for it.", source=source)
+        return SkippedFunctionVariable(
+            value, "disallowed", f"call to disallowed function {value.__qualname__}", "disallow_in_graph was called for it.", source=source
+        )
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         return _torch_function(value, source)
@@ -240,7 +270,12 @@ def _function(tx, value, source):
         if getattr(value, "_torchdynamo_disable", False):
             return _disabled(value, source)
         return SkippedFunctionVariable(
-            value, "skipped-function", f"call to skipped function {value.__module__}.{value.__qualname__}", f"Not traced: {why}.", "torch._dynamo.allow_in_graph puts it in the graph as it is.", source
+            value,
+            "skipped-function",
+            f"call to skipped function {value.__module__}.{value.__qualname__}",
+            f"Not traced: {why}.",
+            "torch._dynamo.allow_in_graph puts it in the graph as it is.",
+            source,
         )
     _guard(tx, source, "TYPE_MATCH", types.FunctionType)
     if type(source) is not ConstSource:
@@ -252,7 +287,14 @@ def _disabled(value, source):
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or repr(value)
     reason = getattr(value, "_torchdynamo_disable_msg", None)
     text = f"call to {name}, on which torch._dynamo.disable was used" + (f": {reason}" if reason else "")
-    return SkippedFunctionVariable(value, "disabled", text, f"reason: {reason}" if reason else "Disabled functions run as ordinary Python.", "Remove the disable.", source)
+    return SkippedFunctionVariable(
+        value,
+        "disabled",
+        text,
+        f"reason: {reason}" if reason else "Disabled functions run as ordinary Python.",
+        "Remove the disable.",
+        source,
+    )
 
 
 def _method(tx, value, source):
@@ -322,7 +364,14 @@ def _numpy_function(value, source):
         name = f"{getattr(value, '__module__', 'numpy')}.{getattr(value, '__name__', value)}"
         if value in PURE:
             return BuiltinVariable(value, source)
-        return SkippedFunctionVariable(value, "numpy", f"call to {name}", "This NumPy function has no tensor counterpart registered.", "The piece runs in NumPy.", source)
+        return SkippedFunctionVariable(
+            value,
+            "numpy",
+            f"call to {name}",
+            "This NumPy function has no tensor counterpart registered.",
+            "The piece runs in NumPy.",
+            source,
+        )
     return NumpyFunctionVariable(value, impl, source)
 
 
@@ -351,7 +400,11 @@ class NumpyFunctionVariable(Variable):
 
         if any(isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]):
             unsupported("numpy", f"np.{self.value.__name__} of a tensor", "NumPy converts the tensor by itself.", "Call .numpy() first.")
-        if isinstance(self.value, np.ufunc) and not any(isinstance(a, TensorVariable) for a in args) and all(a.can_constant() for a in args):
+        if (
+            isinstance(self.value, np.ufunc)
+            and not any(isinstance(a, TensorVariable) for a in args)
+            and all(a.can_constant() for a in args)
+        ):
             unsupported("numpy", f"np.{self.value.__name__} of numbers", "It returns a NumPy scalar.", "Use math.")
         return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
 
@@ -370,7 +423,12 @@ def _c_callable(tx, value, source):
         return TorchFunctionVariable(value, source)
     name = f"{module}.{getattr(value, '__qualname__', value)}"
     return SkippedFunctionVariable(
-        value, "c-function", f"call to C function {name}", "Functions of C extensions cannot be traced.", "torch._dynamo.allow_in_graph, or torch.library.custom_op, puts it in the graph.", source
+        value,
+        "c-function",
+        f"call to C function {name}",
+        "Functions of C extensions cannot be traced.",
+        "torch._dynamo.allow_in_graph, or torch.library.custom_op, puts it in the graph.",
+        source,
     )
 
 

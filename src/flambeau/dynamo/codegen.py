@@ -242,5 +242,3 @@ def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: lis
     bc = Bytecode()
     bc.extend(out)
     return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", stack_names + names, free, [])
-
-

@@ -17,7 +17,16 @@ from flambeau import _C, _frame
 from . import tensors, trace_rules
 from .codegen import assemble, flat_argument_names
 from .config import config
-from .exc import BackendCompilerFailed, BreakReason, InternalTorchDynamoError, RestartAnalysis, SkipFrame, TorchDynamoException, TorchRuntimeError, Unsupported
+from .exc import (
+    BackendCompilerFailed,
+    BreakReason,
+    InternalTorchDynamoError,
+    RestartAnalysis,
+    SkipFrame,
+    TorchDynamoException,
+    TorchRuntimeError,
+    Unsupported,
+)
 from .executor import RootFrame
 from .output_graph import OutputGraph
 from .source import CellSource, ClosureCellSource, LocalSource
@@ -122,7 +131,9 @@ class Compiler:
         if config.disable or _stance.name == "force_eager":
             return False
         if _stance.name == "fail_on_recompile" and top:
-            raise RuntimeError(f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}")
+            raise RuntimeError(
+                f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}"
+            )
         if _stance.name != "default":
             return False
         if not top:
@@ -155,11 +166,16 @@ class Compiler:
             raise
         except Exception as e:  # a defect of ours must not take the user's program down
             if self.fullgraph or config.strict_capture:
-                raise InternalTorchDynamoError(f"{type(e).__name__}: {e}, while capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno})") from e
+                raise InternalTorchDynamoError(
+                    f"{type(e).__name__}: {e}, while capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+                ) from e
             event.skipped = f"internal error: {type(e).__name__}: {e}"
             counters["frames"]["internal_error"] += 1
             warnings.warn(
-                f"capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with {type(e).__name__}: {e}; it runs plainly", RuntimeWarning, stacklevel=2
+                f"capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
+                f"{type(e).__name__}: {e}; it runs plainly",
+                RuntimeWarning,
+                stacklevel=2,
             )
             cache.skip = 1
             added = False
@@ -227,7 +243,12 @@ class Compiler:
             raise SkipFrame("no tensor operation was captured")
         tree = output.finish_guards()
         final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
-        event.graph, event.break_reason, event.guards, event.seconds = output.graph_module, reason, output.guards.guards(), output.compile_seconds
+        event.graph, event.break_reason, event.guards, event.seconds = (
+            output.graph_module,
+            reason,
+            output.guards.guards(),
+            output.compile_seconds,
+        )
         cache.add(tree, final, tx.needs_eval)
         remember_guards(tree, event.guards, output)
         counters["frames"]["ok"] += 1
@@ -253,8 +274,6 @@ def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break
         output.keep.append(cell)
         cells[name] = c
     return RootFrame(output, func, locals, cells, break_at, reason, fullgraph)
-
-
 
 
 def remember_guards(tree, guards, output) -> None:

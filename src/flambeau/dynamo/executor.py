@@ -1,8 +1,9 @@
 """The symbolic executor: interprets a frame's bytecode on variables, inlining the functions it calls.
 
-:class:`Frame` is the machine (stack, locals, cells, exceptions); the opcode handlers are in :mod:`opcodes`. :class:`RootFrame` is the frame being
-captured, :class:`InlineFrame` one that is traced into it. A break is decided in the root frame: an :class:`~.exc.Unsupported` anywhere below makes
-it trace again from the start and stop in front of the root instruction that led there, so nothing has to be undone.
+:class:`Frame` is the machine (stack, locals, cells, exceptions); the opcode handlers are in :mod:`opcodes`. :class:`RootFrame`
+is the frame being captured, :class:`InlineFrame` one that is traced into it. A break is decided in the root frame: an
+:class:`~.exc.Unsupported` anywhere below makes it trace again from the start and stop in front of the root instruction that led
+there, so nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import inspect
 import traceback
 import types
-from typing import Any
 
 from . import builder, tensors, trace_rules
 from .config import config
@@ -114,7 +114,9 @@ class Frame(Opcodes):
     def truth(self, v: Variable) -> bool:
         b = v.truth(self)
         if b is None:
-            unsupported("generic_jump", "generic_jump TensorVariable()", "The branch depends on tensor data.", "Use torch.where, or torch.cond.")
+            unsupported(
+                "generic_jump", "generic_jump TensorVariable()", "The branch depends on tensor data.", "Use torch.where, or torch.cond."
+            )
         return b
 
     # -- where we are --
@@ -136,7 +138,12 @@ class Frame(Opcodes):
         root = self.root
         root.executed += 1
         if root.executed > config.max_traced_instructions:
-            unsupported("too-long", f"more than {config.max_traced_instructions} instructions", "Loops are unrolled while tracing.", "Write the loop with tensor operations.")
+            unsupported(
+                "too-long",
+                f"more than {config.max_traced_instructions} instructions",
+                "Loops are unrolled while tracing.",
+                "Write the loop with tensor operations.",
+            )
         handler = getattr(self, inst.name, None)
         try:
             if handler is None:
@@ -177,7 +184,12 @@ class Frame(Opcodes):
         if isinstance(f, UserFunctionVariable):
             what, why = trace_rules.inline_reason(f.fn)
             if what == "skip":
-                unsupported("skipped-function", f"call to skipped function {f.name}", f"Not traced: {why}.", "torch._dynamo.allow_in_graph puts it in the graph as it is.")
+                unsupported(
+                    "skipped-function",
+                    f"call to skipped function {f.name}",
+                    f"Not traced: {why}.",
+                    "torch._dynamo.allow_in_graph puts it in the graph as it is.",
+                )
         code = f.code
         if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             unsupported("async", f"call to async function {f.name}", "Coroutines are not traced.")
@@ -210,7 +222,11 @@ class InlineFrame(Frame):
         touched = effects.oldest_touched
         effects.oldest_touched = before if touched is None else touched if before is None else min(before, touched)
         if touched is not None and touched < start:
-            unsupported("generator", f"generator {self.code.co_name} writes to objects outside it", "Generators are run ahead of their consumer while tracing.")
+            unsupported(
+                "generator",
+                f"generator {self.code.co_name} writes to objects outside it",
+                "Generators are run ahead of their consumer while tracing.",
+            )
         return IteratorVariable(self.yielded)
 
 
@@ -264,4 +280,3 @@ class RootFrame(Frame):
             if isinstance(v, ContextExit) and isinstance(v.manager, GradModeVariable):
                 return bool(v.manager.previous)
         return tensors.grad_enabled()
-

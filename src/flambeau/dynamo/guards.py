@@ -64,7 +64,9 @@ class GuardBuilder:
         checks = self.nodes[self.node(source)][3]
         c = (CHECK[kind], payload)
         for k, p in checks:
-            if k == c[0] and (p is payload or (type(p) is type(payload) and kind in ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH") and p == payload)):
+            if k == c[0] and (
+                p is payload or (type(p) is type(payload) and kind in ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH") and p == payload)
+            ):
                 return
         checks.append(c)
 

@@ -14,7 +14,18 @@ import numpy as np
 
 from flambeau import _C
 
-__all__ = ["attributes", "from_ndarray", "functions", "lookup", "methods", "np_dtype", "register", "register_attribute", "register_method", "to_ndarray"]
+__all__ = [
+    "attributes",
+    "from_ndarray",
+    "functions",
+    "lookup",
+    "methods",
+    "np_dtype",
+    "register",
+    "register_attribute",
+    "register_method",
+    "to_ndarray",
+]
 
 functions: dict[int, tuple[Any, Callable]] = {}
 methods: dict[str, Callable] = {}

@@ -85,7 +85,9 @@ class Opcodes:
     def LOAD_DEREF(self, inst):
         v = self.cells[inst.argval].get(self)
         if v is None:
-            self.raise_user(NameError(f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope"))
+            self.raise_user(
+                NameError(f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope")
+            )
         self.stack.append(v)
 
     def STORE_DEREF(self, inst):
@@ -248,7 +250,11 @@ class Opcodes:
     def UNPACK_SEQUENCE(self, inst):
         items = builtin.iterate(self, self.pop()).items(self)
         if len(items) != inst.arg:
-            text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})" if len(items) < inst.arg else f"too many values to unpack (expected {inst.arg})"
+            text = (
+                f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
+                if len(items) < inst.arg
+                else f"too many values to unpack (expected {inst.arg})"
+            )
             self.raise_user(ValueError(text))
         self.stack.extend(reversed(items))
 
@@ -450,5 +456,3 @@ class Opcodes:
 
     def RERAISE(self, inst):
         self._raise(self.pop())
-
-

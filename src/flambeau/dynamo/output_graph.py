@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-import traceback
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -148,7 +147,11 @@ class OutputGraph:
             data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
             if data:
                 unsupported("data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data.")
-            unsupported("fake-tensor", f"running {name} on fake tensors raised {type(e).__name__}: {e}", "The operation fails on these shapes, dtypes or arguments, or has no shape rule.")
+            unsupported(
+                "fake-tensor",
+                f"running {name} on fake tensors raised {type(e).__name__}: {e}",
+                "The operation fails on these shapes, dtypes or arguments, or has no shape rule.",
+            )
         if value is None and not none_ok:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if value is not None and is_constant_value(value):
@@ -284,7 +287,11 @@ def is_impure(node) -> bool:
     name = getattr(node.target, "__name__", "")
     if name in ("setitem", "delitem") or (name.endswith("_") and not name.endswith("__")):
         return True
-    if name.startswith("i") and getattr(node.target, "__module__", "") == "_operator" and name not in ("index", "inv", "invert", "is_", "is_not", "indexOf"):
+    if (
+        name.startswith("i")
+        and getattr(node.target, "__module__", "") == "_operator"
+        and name not in ("index", "inv", "invert", "is_", "is_not", "indexOf")
+    ):
         return True
     if "out" in node.kwargs or node.kwargs.get("inplace"):
         return True
@@ -302,5 +309,3 @@ def thaw(x):
     if isinstance(x, tuple):
         return type(x)(*map(thaw, x)) if hasattr(x, "_fields") else tuple(map(thaw, x))
     return x
-
-

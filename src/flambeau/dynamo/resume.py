@@ -1,8 +1,9 @@
 """Graph breaks: what captured code does at the instruction that could not be captured.
 
-Three shapes. A *resume*: the instruction runs as ordinary Python, then a resume function goes on with what is left (itself captured when
-called). A *jump* on tensor data: the condition is computed, and one of two resume functions goes on. A *remainder*, where the stack cannot
-travel into another function (inside with, try or a loop): the rest of the frame runs as ordinary Python, and the functions it calls are captured.
+Three shapes. A *resume*: the instruction runs as ordinary Python, then a resume function goes on with what is left (itself
+captured when called). A *jump* on tensor data: the condition is computed, and one of two resume functions goes on. A *remainder*,
+where the stack cannot travel into another function (inside with, try or a loop): the rest of the frame runs as ordinary Python,
+and the functions it calls are captured.
 """
 
 from __future__ import annotations
@@ -171,5 +172,3 @@ def _remainder(tx, inst: Inst) -> None:
     if out.graph_module is None and not out.side_effects.any():
         raise SkipFrame(f"nothing was captured before a graph break that cannot be resumed from: {tx.reason.reason if tx.reason else ''}")
     tx.final_code = remainder_code(tx.code, body, target, tx.code.co_name, inst.line)
-
-

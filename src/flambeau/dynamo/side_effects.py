@@ -1,7 +1,7 @@
 """Writes of the traced function to objects that existed before it. While tracing they stay on the variables; captured code replays them.
 
-Replay is in three steps: everything that is to be written is pushed first (reading old state), then the writes happen, then the frame goes on.
-The order between different objects is not observable; within one object the final state is what is written.
+Replay is in three steps: everything that is to be written is pushed first (reading old state), then the writes happen, then the
+frame goes on. The order between different objects is not observable; within one object the final state is what is written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ class SideEffects:
         writes: list[Callable[[], None]] = []
         done: set[int] = set()
         while True:
-            todo = [v for v in self.modified.values() if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))]
+            todo = [
+                v
+                for v in self.modified.values()
+                if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))
+            ]
             if not todo:
                 break
             for v in todo:
@@ -194,5 +198,3 @@ class SideEffects:
                 cg.emit("STORE_SUBSCR")
 
             writes.append(write)
-
-

@@ -6,7 +6,7 @@ import types
 
 from flambeau import _C
 
-__all__ = ["Tensor", "class_of_result", "fake_mode", "from_fake", "grad_enabled", "is_tensor", "set_grad_enabled"]
+__all__ = ["class_of_result", "fake_mode", "grad_enabled", "is_tensor", "set_grad_enabled"]
 
 
 def __getattr__(name):

@@ -207,7 +207,9 @@ def is_torch_callable(fn) -> bool:
         return f.startswith(PACKAGE) and _file_rule(f)[0]
     if isinstance(fn, types.MethodType):
         owner = fn.__self__
-        return is_torch_callable(fn.__func__) and (not isinstance(owner, type) or is_autograd_function(owner) or owner.__module__.startswith("flambeau"))
+        return is_torch_callable(fn.__func__) and (
+            not isinstance(owner, type) or is_autograd_function(owner) or owner.__module__.startswith("flambeau")
+        )
     if isinstance(fn, (types.BuiltinFunctionType, types.BuiltinMethodType)):
         return (getattr(fn, "__module__", None) or "").startswith("flambeau")
     return type(fn).__module__.startswith("flambeau.") and callable(fn) and not is_nn_module_class(type(fn))
@@ -225,6 +227,11 @@ def is_nn_module_class(cls: type) -> bool:
 @functools.lru_cache(maxsize=256)
 def is_parameter_class(cls: type) -> bool:
     return any(c.__name__ == "Parameter" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
+
+
+def class_call(cls: type):
+    """What calling an instance of ``cls`` runs, or None."""
+    return next((c.__dict__["__call__"] for c in cls.__mro__ if "__call__" in c.__dict__), None)
 
 
 def is_library_module_call(call) -> bool:

@@ -18,7 +18,17 @@ from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable, DictView
 from .functions import PartialVariable
-from .lists import DequeVariable, IteratorVariable, ListVariable, RangeVariable, SequenceVariable, SetVariable, SliceVariable, TupleVariable, count_iterator
+from .lists import (
+    DequeVariable,
+    IteratorVariable,
+    ListVariable,
+    RangeVariable,
+    SequenceVariable,
+    SetVariable,
+    SliceVariable,
+    TupleVariable,
+    count_iterator,
+)
 from .objects import ClassVariable, ObjectVariable, SuperVariable
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
@@ -43,7 +53,8 @@ OPERATORS = {*REFLECTED, *INPLACE}
 UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__", operator.not_: None}
 PURE_MODULES = {"math", "_operator", "cmath"}
 PURE = {
-    abs, all, any, ascii, bin, bool, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, len, max, min, oct, ord, pow, repr,
+    abs, all, any, ascii, bin, bool, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, len, max, min, oct, ord, pow,
+    repr,
     round, str, sum, tuple, np.dtype, np.float32, np.float64, np.int32, np.int64, np.finfo, np.iinfo, np.prod, math.prod,
     functools.reduce, inspect.isclass, inspect.isfunction,
 }  # fmt: skip
@@ -126,13 +137,24 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     for x in (a, b):
         if isinstance(x, SequenceVariable):
             x.realized(tx)
-    if a.can_constant() and b.can_constant() and not (isinstance(a, (ListVariable, DictVariable, SetVariable)) and fn not in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)):
+    if (
+        a.can_constant()
+        and b.can_constant()
+        and not (
+            isinstance(a, (ListVariable, DictVariable, SetVariable))
+            and fn not in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
+        )
+    ):
         if isinstance(a, ClassVariable) and fn is operator.or_:
             unsupported("operator", "a union of types")
         return _fold(tx, fn, [a, b])
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
-            tx.raise_user(TypeError(f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}'))
+            tx.raise_user(
+                TypeError(
+                    f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}'
+                )
+            )
         return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) + b.items(tx))
     if fn is operator.mul and isinstance(b, SequenceVariable):
         a, b = b, a
@@ -142,7 +164,9 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))
     if isinstance(a, (SetVariable, DictView)) and fn in (operator.and_, operator.or_, operator.sub):
-        return SetVariable(a.items(tx)).call_method(tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {})
+        return SetVariable(a.items(tx)).call_method(
+            tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {}
+        )
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
@@ -274,10 +298,19 @@ class BuiltinVariable(Variable):
         name = getattr(fn, "__name__", str(fn))
         kinds = [type(a) for a in args]
         if any(isinstance(a, TensorVariable) for a in everything):
-            why = f"{name}() of a tensor depends on tensor data." if fn in (int, float, bool, str, repr, complex) else f"{name}() with these arguments is not traced."
+            why = (
+                f"{name}() of a tensor depends on tensor data."
+                if fn in (int, float, bool, str, repr, complex)
+                else f"{name}() with these arguments is not traced."
+            )
         else:
             why = f"{name}() is ordinary Python with effects that a graph cannot hold, or not traced with these arguments."
-        unsupported(f"builtin-{name}", f"builtin: {name} {kinds!r} {bool(kwargs)}", why, "Move the call out of the compiled function, or accept the graph break.")
+        unsupported(
+            f"builtin-{name}",
+            f"builtin: {name} {kinds!r} {bool(kwargs)}",
+            why,
+            "Move the call out of the compiled function, or accept the graph break.",
+        )
 
 
 class UnboundMethod(Variable):
@@ -384,7 +417,7 @@ def callable_variable(v) -> bool:
         return False
     if v.is_constant() or isinstance(v, (SequenceVariable, DictVariable, SetVariable)):
         return False
-    return hasattr(v.python_type(), "__call__")
+    return v.python_type() is type or any("__call__" in c.__dict__ for c in v.python_type().__mro__)
 
 
 @handles(range)
@@ -739,7 +772,12 @@ def _(tx, args, kwargs):
 @handles(math.sqrt, math.exp, math.sin, math.cos, math.log, math.tanh, math.floor, math.ceil)
 def _(tx, args, kwargs):
     if any(isinstance(a, TensorVariable) for a in args):
-        unsupported("data-dependent", "a math function of a tensor", "math functions take numbers: the value depends on tensor data.", "Use the tensor's own function.")
+        unsupported(
+            "data-dependent",
+            "a math function of a tensor",
+            "math functions take numbers: the value depends on tensor data.",
+            "Use the tensor's own function.",
+        )
     return None
 
 
@@ -751,4 +789,3 @@ def _(tx, args, kwargs):
 @handles(object)
 def _(tx, args, kwargs):
     return ObjectVariable(None, object)
-

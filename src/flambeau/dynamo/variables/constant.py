@@ -25,7 +25,18 @@ def is_constant_value(v) -> bool:
     if isinstance(v, (np.bool_, np.integer, np.floating)):
         return True
     t = type(v)
-    return t.__module__.startswith("flambeau.base") and t.__name__ in ("DType", "Device", "dtype", "device", "finfo", "iinfo", "layout", "memory_format", "Layout", "MemoryFormat")
+    return t.__module__.startswith("flambeau.base") and t.__name__ in (
+        "DType",
+        "Device",
+        "dtype",
+        "device",
+        "finfo",
+        "iinfo",
+        "layout",
+        "memory_format",
+        "Layout",
+        "MemoryFormat",
+    )
 
 
 class ConstantVariable(Variable):

@@ -102,7 +102,11 @@ class DictVariable(Variable):
         return bool(self.length(tx))
 
     def can_constant(self):
-        return self.base is None and self.source is None and all(v is not _DELETED and v.can_constant() and kv.can_constant() for kv, v in self.entries.values())
+        return (
+            self.base is None
+            and self.source is None
+            and all(v is not _DELETED and v.can_constant() and kv.can_constant() for kv, v in self.entries.values())
+        )
 
     def as_constant(self):
         return {k: v.as_constant() for k, (_, v) in self.entries.items()}

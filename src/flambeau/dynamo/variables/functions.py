@@ -265,7 +265,9 @@ class PartialVariable(Variable):
         return super().getattr(tx, name)
 
     def as_proxy(self):
-        return functools.partial(self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()})
+        return functools.partial(
+            self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()}
+        )
 
     def reconstruct(self, cg):
         def push():
@@ -349,5 +351,3 @@ def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variab
     elif kwargs:
         wrong(f"got an unexpected keyword argument '{next(iter(kwargs))}'")
     return out
-
-

@@ -112,7 +112,9 @@ class ObjectVariable(Variable):
             return tx.wrap_function(a.__func__)
         if isinstance(a, classmethod):
             return UserMethodVariable(tx.wrap_function(a.__func__), ClassVariable(self.cls, self.type_source()))
-        if isinstance(a, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType)):
+        if isinstance(
+            a, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType)
+        ):
             return SlotMethod(self, name, a)
         if hasattr(type(a), "__get__"):
             if trace_rules.is_compiled(a):
@@ -521,7 +523,11 @@ def construct(tx, var: ClassVariable, args, kwargs):
         bound = bind(tx, f, [var, *args], kwargs)
         return TupleVariable([tx.realize(bound[n]) for n in cls._fields], cls=cls)
     if type(cls) is not type or cls.__new__ is not object.__new__ or trace_rules.is_nn_module_class(cls) or issubclass(cls, BaseException):
-        unsupported("construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Its construction is not plain Python (metaclass, __new__ or C base).")
+        unsupported(
+            "construct",
+            f"constructing {cls.__module__}.{cls.__qualname__}",
+            "Its construction is not plain Python (metaclass, __new__ or C base).",
+        )
     obj = ObjectVariable(None, cls)
     init = type_lookup(cls, "__init__")
     if isinstance(init, types.FunctionType):
@@ -638,5 +644,3 @@ class TorchObjectVariable(Variable):
         from .torch_functions import TorchFunctionVariable
 
         return TorchFunctionVariable(self.value).call(tx, args, kwargs)
-
-

@@ -134,7 +134,10 @@ class TensorMethodVariable(Variable):
         why = NOT_TRACED_METHODS.get(self.name)
         if why:
             unsupported(
-                "tensor-method", f"call_method TensorVariable() {self.name} {args!r} {kwargs!r}", why, "Compute on the tensor, or move this call out of the function."
+                "tensor-method",
+                f"call_method TensorVariable() {self.name} {args!r} {kwargs!r}",
+                why,
+                "Compute on the tensor, or move this call out of the function.",
             )
         from .. import trace_rules
 
@@ -223,7 +226,12 @@ class NumpyMethodVariable(Variable):
     def call(self, tx, args, kwargs):
         impl = numpy_bridge.methods.get(self.name)
         if impl is None:
-            unsupported("numpy", f"ndarray.{self.name}()", "This method of ndarray has no tensor counterpart registered.", "The piece runs in NumPy.")
+            unsupported(
+                "numpy",
+                f"ndarray.{self.name}()",
+                "This method of ndarray has no tensor counterpart registered.",
+                "The piece runs in NumPy.",
+            )
         return NumpyNdarrayVariable.call_impl(tx, impl, [self.owner, *args], kwargs)
 
 
@@ -252,4 +260,8 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
         if isinstance(value, list):
             return ListVariable(elements)
         return TupleVariable(elements, cls=type(value))
-    unsupported("graph-result", f"an operation in the graph returned {type(value).__name__}", "Only tensors, and lists and tuples of them, come out of the graph.")
+    unsupported(
+        "graph-result",
+        f"an operation in the graph returned {type(value).__name__}",
+        "Only tensors, and lists and tuples of them, come out of the graph.",
+    )

@@ -62,7 +62,12 @@ class TorchFunctionVariable(Variable):
         fn = self.value
         name = getattr(fn, "__name__", "")
         if trace_rules.is_disallowed(fn):
-            unsupported("disallowed", f"call to disallowed operator {name or fn}", "disallow_in_graph was called for it.", "allow_in_graph undoes it.")
+            unsupported(
+                "disallowed",
+                f"call to disallowed operator {name or fn}",
+                "disallow_in_graph was called for it.",
+                "allow_in_graph undoes it.",
+            )
         handler = SPECIAL.get(name) if not trace_rules.is_allowed(fn) else None
         if handler is not None:
             r = handler(tx, self, args, kwargs)
@@ -130,8 +135,14 @@ class TorchClassVariable(Variable):
             return GradModeVariable(cls, name == "enable_grad")
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
-        if not all(a.can_constant() for a in [*args, *kwargs.values()]) or trace_rules.is_nn_module_class(cls) or issubclass(cls, tensors.Tensor):
-            unsupported("construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Objects of this class are not made while tracing.")
+        if (
+            not all(a.can_constant() for a in [*args, *kwargs.values()])
+            or trace_rules.is_nn_module_class(cls)
+            or issubclass(cls, tensors.Tensor)
+        ):
+            unsupported(
+                "construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Objects of this class are not made while tracing."
+            )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
         return tx.wrap_known(value)
 
@@ -202,9 +213,22 @@ def _(tx, var, args, kwargs):
     return None
 
 
-@special("manual_seed", "seed", "set_num_threads", "set_default_dtype", "save", "load", "compile", "set_printoptions", "backward", "grad_and_value_")
+@special(
+    "manual_seed",
+    "seed",
+    "set_num_threads",
+    "set_default_dtype",
+    "save",
+    "load",
+    "compile",
+    "set_printoptions",
+    "backward",
+    "grad_and_value_",
+)
 def _(tx, var, args, kwargs):
-    unsupported("library-call", f"call to {var.value.__module__}.{var.value.__name__}", "It changes the state of the program, not a tensor.")
+    unsupported(
+        "library-call", f"call to {var.value.__module__}.{var.value.__name__}", "It changes the state of the program, not a tensor."
+    )
 
 
 @special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")
