@@ -33,12 +33,23 @@ def directory() -> str:
 _seed: str | None = None
 
 
+def _llvmlite() -> str:
+    """llvmlite's version and its library's size and date, without importing it."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("llvmlite")
+    folder = spec.submodule_search_locations[0]
+    with open(os.path.join(folder, "_version.py")) as f:
+        text = f.read()
+    library = os.path.join(folder, "binding", "libllvmlite.so")
+    found = os.stat(library) if os.path.exists(library) else None
+    return f"{text}|{found and (found.st_size, int(found.st_mtime))}"
+
+
 def _machine() -> str:
     """What a kernel's code depends on besides its text. Read without importing LLVM: a warm start shouldn't pay for it."""
     global _seed
     if _seed is None:
-        from importlib.metadata import version
-
         cpu = ""
         try:
             with open("/proc/cpuinfo") as f:
@@ -47,7 +58,7 @@ def _machine() -> str:
             import platform
 
             cpu = platform.processor() + platform.machine()
-        _seed = hashlib.sha256(f"{_version}|{version('llvmlite')}|{cpu}|{config.key()}".encode()).hexdigest()
+        _seed = hashlib.sha256(f"{_version}|{_llvmlite()}|{cpu}|{config.key()}".encode()).hexdigest()
     return _seed
 
 

@@ -177,7 +177,7 @@ class _Writer:
             for v in vs:
                 if v.op != "const" and self.vv in v.variables():
                     size = max(size, itemsize(compute_type(v.dtype)) if v.op != "index" else 8)
-        lanes = 128 // size if longest <= 8 else 64 // size if longest <= 30 else 32 // size
+        lanes = 128 // size if longest <= 8 else 64 // size
         lanes = max(4, min(lanes, 32))
         while lanes > 4 and lanes > self.vv.extent:
             lanes //= 2
