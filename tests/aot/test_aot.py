@@ -342,3 +342,32 @@ def test_modes_of_the_caller_see_the_run_and_not_the_trace():
     with Log() as log:
         compiled(x)
     assert log.seen == ["aten.sin.default", "aten.add.Tensor"]
+
+
+def test_gradients_taken_inside():
+    def f(x):
+        return torch.autograd.grad((x * x).sum(), [x])[0]
+
+    x = tensor(3)
+    out = aot_function(f, nop)(x)
+    assert torch.allclose(out, 2 * x.detach()) and not out.requires_grad
+
+
+def test_write_to_a_leaf_that_requires_grad_is_an_error():
+    x = tensor(3)
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        aot_function(lambda x: x.add_(1).sum(), nop)(x)
+
+
+def test_optimizer_step_writes_parameters():
+    def step(p, g):
+        with torch.no_grad():
+            p.sub_(g * 0.1)
+        return p.sum()
+
+    p, g = tensor(3), tensor(3, seed=1, grad=False)
+    expected = p.detach() - g * 0.1
+    out = aot_function(step, nop)(p, g)
+    assert p.requires_grad and p.is_leaf and torch.allclose(p.detach(), expected)
+    out.backward()
+    assert torch.equal(p.grad, torch.ones(3))

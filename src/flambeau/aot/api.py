@@ -55,14 +55,13 @@ def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: 
                 f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; "
                 "pass one of them only, or clone it"
             )
-    if joint and not traced.tangent_of:
-        # Nothing that comes out carries a gradient: the joint graph is a forward graph.
-        traced = trace(fn, everything, joint=False, decompositions=compilers.decompositions)
     if not traced.num_forward:
         run = _no_outputs
     elif not traced.joint:
         _log(_GRAPHS, "forward graph (inference)", traced.gm)
         run = plain_callable(compilers.inference(traced.gm, traced.fake_inputs))
+        if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
+            run = _autograd.no_grad()(run)
     else:
         run = _compile_joint(traced, compilers)
     return wrap(traced, run, lifted, len(inputs))

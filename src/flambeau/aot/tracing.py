@@ -16,6 +16,7 @@ from typing import Any
 from .. import _C, functionalize
 from .. import autograd as _autograd
 from ..core import modes
+from ..core.keys import REQUIRES_GRAD
 from ..core.operator import namespace
 from ..fake import FakeTensorMode
 from ..fx import Graph, GraphModule, Interpreter, Node
@@ -36,11 +37,12 @@ def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) 
         fake = _fake_input(mode, t, joint) if isinstance(t, _C.TensorBase) else t
         mode.placeholder(f"{prefix}{i + 1}" if joint else f"arg{i}_1", fake)
         fakes.append(fake)
-    given = [_as_non_leaf(mode, f) if joint and isinstance(t, _C.TensorBase) and not t.is_leaf else f for f, t in zip(fakes, inputs)]
+    given = [_as_non_leaf(mode, f) if joint else f for f in fakes]
+    histories = [f.grad_fn if isinstance(f, _C.TensorBase) else None for f in given]
     # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
-    with modes.disabled("dispatch"), fake_mode, mode, _autograd.set_grad_enabled(joint):
+    with modes.disabled("dispatch"), fake_mode, mode, _autograd.set_grad_enabled(joint or _autograd.is_grad_enabled()):
         outs = fn(*given)
-        traced = _collect(mode, given, fakes, outs, joint)
+        traced = _collect(mode, given, histories, fakes, outs, joint)
     traced.gm = _finish(mode, traced)
     return traced
 
@@ -53,22 +55,25 @@ def _fake_input(mode, t, joint: bool):
 
 
 def _as_non_leaf(mode, fake):
-    """An input with a history of its own may be written in place under grad, which a leaf may not: stand a copy in for
-    it.
-    """
-    if not fake.requires_grad:
+    """What the function gets for an input that requires a gradient. It may be written in place under grad, which a leaf may
+    not be, so it is the result of an operation (that the trace doesn't see). Whether the caller's tensor may be written
+    is checked when its new contents are copied into it."""
+    if not isinstance(fake, _C.TensorBase) or not fake.requires_grad:
         return fake
-    with mode.fake_mode, _autograd.enable_grad():
-        copy = fake.clone()
-    mode.track(copy, mode.node_of(fake))
-    return copy
+    with modes.disabled("dispatch"), _autograd.enable_grad():
+        result = fake.clone()
+    given = mode.snapshot(fake)  # a clone may be laid out differently
+    given._grad_fn, given._output_nr = result._grad_fn, result._output_nr
+    given._flags |= REQUIRES_GRAD
+    mode.track(given, mode.node_of(fake))
+    return given
 
 
-def _collect(mode, given, fakes, outs, joint: bool) -> Traced:
+def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
     storages = {id(t._storage): i for i, t in reversed(list(enumerate(given))) if isinstance(t, _C.TensorBase)}
     by_id = {id(t): i for i, t in enumerate(given)}
     mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
-    with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not None and given[i].requires_grad)
+    with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]
     facts: list[Any] = []
     computed: dict[int, int] = {}
@@ -88,7 +93,10 @@ def _collect(mode, given, fakes, outs, joint: bool) -> Traced:
     nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
     traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad)
     if joint:
-        nodes += _gradients(mode, traced, given, fakes, forward)
+        grads = _gradients(mode, traced, given, fakes, forward)
+        # If nothing that comes out carries a gradient, this is a forward graph.
+        traced.joint = bool(traced.tangent_of)
+        nodes += grads if traced.joint else []
     mode.graph.output(tuple(nodes))
     return traced
 
