@@ -99,7 +99,8 @@ class _Globals:
                         return f"torch.{path}"
             if module in ("_operator", "operator") and self.root("operator", operator):
                 return f"operator.{name}"
-            if module and module != "__main__" and module in sys.modules:
+            plain = bool(module) and all(map(str.isidentifier, module.split(".")))
+            if plain and module != "__main__" and module in sys.modules:
                 top = module.partition(".")[0]
                 if _lookup(sys.modules[module], name) is f and _lookup(sys.modules.get(top), module.partition(".")[2]):
                     if top == "flambeau":
