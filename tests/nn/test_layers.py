@@ -162,7 +162,7 @@ def test_masked_attention_gradients():
 
 
 def test_functional_goes_through_function_modes():
-    from flambeau.overrides import TorchFunctionMode
+    from flambeau.core.modes import TorchFunctionMode
 
     class Names(TorchFunctionMode):
         def __init__(self):
