@@ -45,11 +45,15 @@ def dump(gm, program, nodes, lowering, groups, info) -> None:
         with open(os.path.join(folder, name), "w") as f:
             f.write(text)
 
+    if trace.debug_log:
+        times = "\n".join(f"{name}: {seconds * 1e3:.2f} ms" for name, seconds in info.times.items())
+        write("debug.log", f"{times}\n{len(info.kernels)} kernels, {len(info.steps)} steps, arena of {info.arena_size} bytes\n"
+              + "".join(f"eager kernel: {reason}\n" for reason in info.fallbacks))
     if trace.fx_graph:
         write("fx_graph_readable.py", gm.print_readable(print_output=False))
         write("fx_graph_runnable.py", runnable(gm))
     if trace.fx_graph_transformed:
-        write("fx_graph_transformed.py", program.show())
+        write("fx_graph_transformed.py", '"""The flat program after opening composites.\n\n' + program.show() + '\n"""\n')
     if trace.ir_pre_fusion:
         write("ir_pre_fusion.txt", show(nodes, lowering.buffers))
     if trace.ir_post_fusion:
@@ -62,7 +66,7 @@ def dump(gm, program, nodes, lowering, groups, info) -> None:
 def runnable(gm) -> str:
     """A script that builds the graph again with random inputs of the same shapes and runs it compiled."""
     lines = ["import flambeau as torch", "from flambeau import device", "from math import inf, nan", "", "class Repro(torch.nn.Module):"]
-    lines += ["    " + line for line in gm.code.strip().splitlines()]
+    lines += ["    " + line for line in gm.code.strip().splitlines() if not line.startswith(("import ", "from "))]
     lines.append("")
     args = []
     for node in gm.graph.nodes:
@@ -75,7 +79,7 @@ def runnable(gm) -> str:
             args.append(make)
         else:
             args.append(repr(val))
-    lines += [f"args = [{', '.join(args)}]", "module = Repro()", "from flambeau.fx.experimental.proxy_tensor import make_fx",
+    lines += [f"args = [{', '.join(args)}]", "module = Repro()", "from flambeau.proxy import make_fx",
               "from flambeau.inductor import compile_graph", "graph = make_fx(module.forward, tracing_mode='fake')(*args)",
               "print([tuple(t.shape) for t in compile_graph(graph, args)(*args)])", ""]
     return "\n".join(lines)
