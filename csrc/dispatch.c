@@ -273,7 +273,7 @@ static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size
     FlbOperator *op = (FlbOperator *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     uint32_t keys = scan(args, n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-    if (keys == FLB_BACKEND && op->kernel) return quiet_vectorcall(op->kernel, args, nargsf, kwnames);
+    if (keys == FLB_BACKEND && op->kernel && op->kernel != Py_None) return quiet_vectorcall(op->kernel, args, nargsf, kwnames);
     PyObject *tuple, *dict;
     if (unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
     PyObject *k = PyLong_FromUnsignedLong(keys);

@@ -78,6 +78,11 @@ CASES = [
     ("gather", lambda x, i: x.gather(1, i), (R(5, 6), torch.tensor([[1, 2], [3, 4], [0, 0]])), 1),
     ("scatter_add", lambda x, i, s: x.scatter_add(1, i, s), (R(5, 6), torch.tensor([[1, 2], [3, 1], [0, 0]]), R(3, 2)), 2),
     ("index_inlined", lambda x: x * torch.arange(6) + torch.arange(5)[:, None], (R(5, 6),), 1),
+    ("concatenate", lambda x, y: torch.cat([x, y * 2, x], 1) + 1, (R(3, 4), R(3, 2)), 4),
+    ("stack", lambda x, y: torch.stack([x, y]).sum(0), (R(30, 4), R(30, 4)), None),
+    ("indexing", lambda x, i: (x[i] + 1, x[:, i], x[i, i]), (R(7, 7), torch.tensor([1, -2, 3])), None),
+    ("index_put", lambda x, i, v: (aten.index_put.default(x, [i], v, True), aten.index_put.default(x, [None, torch.arange(3)], v[0, :3], False)),
+     (R(7, 7), torch.tensor([1, -2, 1]), R(7, 7)[:3]), None),
     ("odd_sizes", lambda x: (x.tanh() * x).exp(), (R(3, 10007),), 1),
     ("transposed_input", lambda x: x.t() * 2 + x.t().sum(1, True), (R(37, 41),), None),
 ]
@@ -117,9 +122,19 @@ def test_inputs_are_checked():
 
 
 def test_eager_kernel_inside_a_graph():
-    graph = compile_graph(trace(lambda x: torch.cat([x, x * 2]) + 1, R(3, 4)))
-    x = R(3, 4)
-    np.testing.assert_array_equal(graph(x)[0]._array, (torch.cat([x, x * 2]) + 1)._array)
+    """Integer products have no BLAS: the operator itself is called, on intermediate results too."""
+    x = torch.arange(16).reshape(4, 4)
+    graph = compile_graph(trace(lambda x: ((x + 1).t() @ x) * 2, x))
+    np.testing.assert_array_equal(graph(x)[0]._array, (((x + 1).t() @ x) * 2)._array)
+    assert graph.info.fallbacks == ["aten::mm: BLAS has no product for torch.int64"]
+
+
+def test_random_draws_follow_the_eager_stream():
+    graph = compile_graph(trace(lambda x: x + aten.rand_like.default(x), R(50)))
+    torch.manual_seed(3)
+    want = R(50) + torch.rand(50)
+    torch.manual_seed(3)
+    np.testing.assert_array_equal(graph(R(50))[0]._array, want._array)
 
 
 def test_arena_is_reused_and_reentrant():

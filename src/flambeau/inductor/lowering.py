@@ -12,7 +12,7 @@ import math
 import operator
 from typing import Any
 
-from ..base.shapes import normalize_dims
+from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
@@ -220,7 +220,7 @@ class Lowering:
         full = op.full(*args, **kwargs)
         rule = getattr(self, f"_{op.definition.kind}", None)
         try:
-            if rule is None:
+            if rule is None and "lower" not in op.overrides:
                 raise Unsupported(f"kind {op.definition.kind}")
             for x in _flatten(full):
                 if isinstance(x, Lazy):
@@ -228,6 +228,9 @@ class Lowering:
             for v in val if isinstance(val, (tuple, list)) else (val,):
                 if hasattr(v, "stride"):
                     short(v.dtype)
+            special = op.overrides.get("lower")
+            if special is not None:
+                return special(self, val, *full)
             return rule(op, full, val)
         except (Unsupported, NotImplementedError) as reason:
             self.fallbacks.append(f"{op.name()}: {reason}")
@@ -432,6 +435,75 @@ class Lowering:
 
     def _random(self, op, full, val):
         raise Unsupported("a draw from the generator")
+
+    # --- operations that "lower" overrides of operators are written in ----------------------------------------------
+    def concatenate(self, parts, dim, val) -> Lazy:
+        """Tensors side by side: each part is stored at its place in one buffer."""
+        shape, t = tuple(int(n) for n in val.shape), short(val.dtype)
+        dim %= max(len(shape), 1)
+        buffer = self.new_buffer(shape, dense_strides(shape), t)
+        at = 0
+        for x in parts:
+            if 0 not in x.shape:
+                loops = self.variables(x.shape)
+                coords = tuple(variable(v) for v in loops)
+                value = self.values.cast(x.at(coords), t)
+                where = linear(coords, buffer.strides, at * buffer.strides[dim])
+                self.nodes.append(Pointwise(buffer.name, loops, value, where, "part"))
+            at += x.shape[dim]
+        return self.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
+
+    def _advanced(self, shape, indices, op_name):
+        """(result shape, function from its coordinates to those of the indexed tensor) of indexing with tensors; None takes a dimension
+        whole. Tensors that stand together give their dimensions in place, otherwise in front."""
+        given = [k for k, i in enumerate(indices) if i is not None]
+        if any(indices[k].dtype.category != 1 for k in given):
+            raise Unsupported("a mask: the size of the result depends on data")
+        together = broadcast_shapes(*[indices[k].shape for k in given])
+        adjacent = given == list(range(given[0], given[-1] + 1))
+        front = given[0] if adjacent else 0
+        plain = [k for k in range(len(shape)) if k not in given]
+        before = [k for k in plain if adjacent and k < given[0]]
+        after = [k for k in plain if k not in before]
+        out_shape = (*[shape[k] for k in before], *together, *[shape[k] for k in after])
+        tag = len(self.messages)
+        self.messages.append(op_name)
+
+        def position(coords):
+            middle = coords[front:front + len(together)]
+            rest = iter((*coords[:front], *coords[front + len(together):]))
+            out = [None] * len(shape)
+            for k in (*before, *after):
+                out[k] = next(rest)
+            for k in given:
+                v = self.values.cast(indices[k].at(_broadcast(middle, indices[k].shape)), "i64")
+                out[k] = of_atom(self.values.make("checked", (v, shape[k], tag), "i64"))
+            return tuple(out)
+
+        return out_shape, position
+
+    def take(self, x, indices, val) -> Lazy:
+        """``x[indices]``."""
+        if 0 in x.shape:
+            raise Unsupported("indexing an empty tensor")
+        shape, position = self._advanced(x.shape, indices, "aten::index")
+        return Lazy(shape, x.dtype, lambda coords: x.at(position(coords)), strides=_strides(val), device=x.device)
+
+    def put(self, x, indices, values, accumulate, val) -> Lazy:
+        """``x`` with ``values`` put at ``x[indices]``, or added there."""
+        if 0 in x.shape:
+            raise Unsupported("indexing an empty tensor")
+        shape, position = self._advanced(x.shape, indices, "aten::index_put")
+        t = short(val.dtype)
+        target = self.new_buffer(x.shape, dense_strides(x.shape), t)
+        self.fill(target, x)
+        if math.prod(shape):
+            loops = self.variables(shape)
+            coords = tuple(variable(v) for v in loops)
+            value = self.values.cast(values.at(_broadcast(coords, values.shape)), t)
+            where = linear(position(coords), target.strides)
+            self.nodes.append(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
+        return self.in_memory(Region(target.name, target.shape, target.strides), val.dtype, target.strides, val.device)
 
     # --- eager kernels ------------------------------------------------------------------------------------------------
     def _extern(self, op, full, val):

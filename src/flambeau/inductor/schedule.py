@@ -68,6 +68,7 @@ class Group:
         self.outer: tuple[int, ...] = ()
         self.inner: tuple[int, ...] | None = None
         self.limit = None
+        self.closed = False
         self.reads: set[str] = set()
         self.writes: dict[str, object] = {}
 
@@ -101,7 +102,7 @@ def _environment(node, level, outer, inner):
 def _try_join(group: Group, node, values: Values, merging=False):
     """(outer, inner, limit, level) of the group with the node, or None. ``merging``: the node belongs to a group that shares its elements
     with this one, so it needs no relation of its own."""
-    if group.kind != "loops" or len(group.nodes) >= MAX_NODES:
+    if group.kind != "loops" or group.closed or len(group.nodes) >= MAX_NODES:
         return None
     dependent = bool(loads(node) & group.writes.keys())
     related = merging or dependent or bool(loads(node) & group.reads)
@@ -196,6 +197,14 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values) -> list[Group]:
             for name in stores(node):
                 last_writer[name] = len(groups) - 1
             continue
+        if node.combine == "part" and isinstance(node, Pointwise):
+            # One of the stores that fill a buffer together: nobody can follow a single one of them.
+            group = Group("loops")
+            group.outer, group.closed = _extents(node.loops), True
+            group.add(node)
+            groups.append(group)
+            last_writer[node.buffer] = len(groups) - 1
+            continue
         chosen = None
         low = max(need, 0)
         # The group that makes the operands first, then later ones, the newest first.
@@ -244,7 +253,7 @@ def merge(groups: list[Group], values: Values) -> list[Group]:
 def _merged(groups, i, j, values):
     """(place, place to drop, group) for groups i < j, or None."""
     a, b = groups[i], groups[j]
-    if a.kind != "loops" or b.kind != "loops" or (a.inner is None and b.inner is None) or (a.limit is None) != (b.limit is None):
+    if a.kind != "loops" or b.kind != "loops" or a.closed or b.closed or (a.inner is None and b.inner is None) or (a.limit is None) != (b.limit is None):
         return None
     size = [math.prod(g.outer) * math.prod(g.inner or ()) for g in (a, b)]
     if size[0] != size[1] or len(a.nodes) + len(b.nodes) > MAX_NODES or not (b.reads & (a.reads | a.writes.keys())):

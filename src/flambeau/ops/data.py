@@ -113,6 +113,7 @@ def _cat_vjp(ct, tensors, dim):
 
 
 cat.derivative(tensors=_cat_vjp)
+cat.override("lower", lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if t.shape != (0,)], dim, val))
 
 
 @composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function")
@@ -194,6 +195,7 @@ def index_tensor(self, indices):
     return np.ascontiguousarray(self[_key(indices)])
 
 
+index_tensor.override("lower", lambda lowering, val, self, indices: lowering.take(self, indices, val))
 index_tensor.derivative(self=lambda ct, self, indices: aten.index_put.default(aten.new_zeros.default(ct, list(self.shape)), indices, ct, True))
 
 
@@ -209,5 +211,6 @@ def index_put(self, indices, values, accumulate):
     return out
 
 
+index_put.override("lower", lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val))
 index_put.derivative(self=lambda ct, indices, values, accumulate: ct if accumulate else aten.index_put.default(
     ct, indices, aten.zeros_like.default(values)), values=lambda ct, indices: aten.index.Tensor(ct, indices))
