@@ -87,3 +87,6 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *LAZY})
+
+
+__import__("flambeau.compat.aliases", fromlist=["install"]).install()

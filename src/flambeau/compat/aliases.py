@@ -1,0 +1,68 @@
+"""PyTorch's private and moved module paths, as aliases of the modules that implement them: one table.
+
+``import flambeau._dynamo.config`` gives the very module of the right column. Nothing is imported until somebody asks: a finder on
+``sys.meta_path`` knows the names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+
+# Alias (below "flambeau.") -> module (below "flambeau."), or "module:attribute" when the target is an object used as a module.
+ALIASES: dict[str, str] = {
+    "_dynamo": "compiler.dynamo_api",
+    "_dynamo.backends": "compiler.dynamo_api:backends",
+    "_dynamo.backends.common": "compiler.dynamo_api:backends.common",
+    "_dynamo.config": "compiler.dynamo_api:config",
+    "_dynamo.exc": "dynamo.exc",
+    "_dynamo.testing": "compiler.dynamo_api:testing",
+    "_dynamo.utils": "compiler.dynamo_api:utils",
+    "_functorch": "aot",
+    "_functorch.aot_autograd": "aot.api",
+    "_functorch.partitioners": "aot.partitioners",
+    "_inductor": "inductor",
+    "_inductor.config": "inductor.config",
+    "_inductor.metrics": "inductor.metrics",
+    "_inductor.utils": "inductor.utils",
+    "_numpy": "numpy",
+    "_subclasses": "fake",
+    "_subclasses.fake_tensor": "fake.fake_tensor",
+    "fx.experimental": "proxy",
+    "fx.experimental.proxy_tensor": "proxy",
+    "utils._pytree": "base.pytree",
+}
+
+
+class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads an alias by importing its target; the module keeps its own name and spec."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.startswith("flambeau.") and fullname[9:] in ALIASES:
+            return importlib.machinery.ModuleSpec(fullname, self)
+        return None
+
+    def create_module(self, spec):
+        module, _, attribute = ALIASES[spec.name[9:]].partition(":")
+        found = importlib.import_module(f"flambeau.{module}")
+        for part in attribute.split(".") if attribute else ():
+            found = getattr(found, part)
+        spec.loader_state = (found, getattr(found, "__spec__", None))
+        # The import system puts a spec on what it gets from here, so it gets a stand-in, which exec_module replaces.
+        return types.ModuleType(spec.name)
+
+    def exec_module(self, module):
+        found, _ = module.__spec__.loader_state
+        name = module.__spec__.name
+        if isinstance(found, types.ModuleType) and not hasattr(found, "__path__") and any(a.startswith(name[9:] + ".") for a in ALIASES):
+            found.__path__ = []  # other aliases are below it: the import system wants a package
+        sys.modules[name] = found
+
+
+def install() -> None:
+    """Put the finder behind the ordinary ones (once)."""
+    if not any(isinstance(f, _AliasFinder) for f in sys.meta_path):
+        sys.meta_path.append(_AliasFinder())

@@ -1,0 +1,33 @@
+"""``torch.random``: state of the default generator."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ..core.generator import default_generator, manual_seed, seed
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def get_rng_state():
+    """An opaque state for :func:`set_rng_state`."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state) -> None:
+    default_generator.set_state(state)
+
+
+def initial_seed() -> int:
+    return default_generator.initial_seed()
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True):
+    """Restore the generator after the block."""
+    state = default_generator.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.set_state(state)
