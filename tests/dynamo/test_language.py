@@ -145,7 +145,7 @@ def builtins_(x, y):
 
 def strings(x, y):
     n = x.shape[0]
-    return x * 2, f"{n}:{SCALE!r:>4}", "a,b".split(","), "%d" % n, "-".join(["x", "y"]), "abc"[1:], str(n)
+    return x * 2, f"{n}:{SCALE!r:>4}", "a,b".split(","), "%d" % n, "-".join(["x", "y"]), "abc"[1:], str(n)  # noqa: UP031
 
 
 def shapes(x, y):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import types
 from collections.abc import Callable
 from typing import Any
 
 from flambeau import _frame
-from flambeau.dynamo import trace_rules
+from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
 
@@ -17,6 +18,8 @@ from .backends import lookup_backend
 
 __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
 
+# NumPy's functions on tensors are imported when captured code first needs them.
+numpy_bridge.loaders.append(functools.partial(importlib.import_module, "flambeau.numpy"))
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _compilers: dict[Any, Compiler] = {}
 

@@ -50,7 +50,17 @@ def register_operator(name: str, impl: Callable) -> None:
     binary[name] = impl
 
 
+loaders: list[Callable[[], Any]] = []
+
+
+def load() -> None:
+    """Fill the tables in: runs what was put into ``loaders``, once."""
+    while loaders:
+        loaders.pop()()
+
+
 def lookup(np_callable) -> Callable | None:
+    load()
     hit = functions.get(id(np_callable))
     return hit[1] if hit is not None and hit[0] is np_callable else None
 
@@ -62,9 +72,12 @@ def from_ndarray(a: np.ndarray):
 
 def to_ndarray(t) -> np.ndarray:
     """The graph's output, as the array that the user's code holds."""
-    if isinstance(t, _C.TensorBase):
-        return t.detach().numpy() if t.requires_grad else t.numpy()
-    return t
+    return t.detach().numpy() if t.requires_grad else t.numpy()
+
+
+def to_scalar(t) -> np.generic:
+    """A result without dimensions: NumPy's functions return scalars, not 0-d arrays."""
+    return to_ndarray(t)[()]
 
 
 def np_dtype(fake) -> np.dtype:

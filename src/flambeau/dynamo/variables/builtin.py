@@ -201,6 +201,7 @@ def tensor_binary(tx, fn, a, b):
     if numpy:
         if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
             unsupported("numpy", f"{fn.__name__} of a tensor and an ndarray", "The two libraries decide the result's type between them.")
+        numpy_bridge.load()
         impl = numpy_bridge.binary.get(fn.__name__, fn)
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})

@@ -162,10 +162,12 @@ class NumpyNdarrayVariable(TensorVariable):
     """An ndarray; in the graph a tensor over the same memory."""
 
     def __init__(self, node, val, source=None):
-        super().__init__(node, val, source, np.ndarray)
+        self.scalar = source is None and val.ndim == 0
+        super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
-        cg.call_function(numpy_bridge.to_ndarray, lambda: cg.graph_output(self.node), 1)
+        convert = numpy_bridge.to_scalar if self.scalar else numpy_bridge.to_ndarray
+        cg.call_function(convert, lambda: cg.graph_output(self.node), 1)
 
     def getattr(self, tx, name):
         if name == "shape":
@@ -178,6 +180,7 @@ class NumpyNdarrayVariable(TensorVariable):
             return ConstantVariable({"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name])
         if name == "dtype":
             return ConstantVariable(numpy_bridge.np_dtype(self.val))
+        numpy_bridge.load()
         impl = numpy_bridge.attributes.get(name)
         if impl is not None:
             return self.call_impl(tx, impl, [self], {})
@@ -224,6 +227,7 @@ class NumpyMethodVariable(Variable):
         cg.load_attr(self.name)
 
     def call(self, tx, args, kwargs):
+        numpy_bridge.load()
         impl = numpy_bridge.methods.get(self.name)
         if impl is None:
             unsupported(

@@ -1,0 +1,78 @@
+"""NumPy code under capture: NumPy's values, dtypes and types, in one graph where the table has an entry."""
+
+import numpy as np
+import pytest
+from helpers import Graphs, check
+
+import flambeau as torch
+from flambeau.compiler import compile
+from flambeau.dynamo import exc
+
+X = np.arange(1.0, 7).reshape(2, 3)
+F = X.astype(np.float32) / 3
+I = np.array([[5, -2, 7], [0, 1, 3]])  # noqa: E741
+
+
+def faq(x, y):
+    return np.sum(x[:, :, None] * y[:, None, :], axis=(-2, -1))
+
+
+ONE_GRAPH = [
+    (faq, X, X + 1), (faq, F, X), (faq, I, I),
+    (lambda x: np.sin(x) + np.exp(-x) / 2, X), (lambda x: np.sin(x), I), (lambda x: x * 2.5, I), (lambda x: x / 2, I), (lambda x: x + 1, F),
+    (lambda x: x + np.float64(1), F), (lambda x: 2 - x, F), (lambda x: x.sum(), X), (lambda x: x.mean(axis=0), I), (lambda x: x.std(), F),
+    (lambda x: np.max(x, axis=1, keepdims=True), X), (lambda x: (x > 2) & (x < 5), X),
+    (lambda x: x.T @ x, X), (lambda x: x.reshape(3, 2).astype(np.float32), I), (lambda x: np.concatenate([x, x], axis=1), X),
+    (lambda x: (x.shape, x.ndim, x.size, x.dtype, x[0, 1], x[:, ::2]), X), (lambda x: x.argmax(), X), (lambda x: np.stack((x, x * 2)), F),
+    (lambda x: np.clip(x, 2, 4.5), X), (lambda x, y: np.maximum(x, y), X, F), (lambda x: np.sqrt(np.abs(x)).round(), X),
+    (lambda x: np.zeros(3) + x, X), (lambda x: x ** 2, X), (lambda x, y: x == y, X, X), (lambda x: np.mean(x) * np.float32(3), X),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("i", range(len(ONE_GRAPH)))
+def test_one_graph(i):
+    fn, *args = ONE_GRAPH[i]
+    check(fn, *args, fullgraph=True)
+
+
+def test_writes_reach_the_argument():
+    def f(x):
+        x += 1
+        x[0] = 9
+        return x
+
+    check(f, X.copy(), fullgraph=True)
+
+
+def test_graph_break_keeps_arrays():
+    def f(x):
+        a = x * 2
+        print("break", end="")
+        return np.sin(a), a
+
+    check(f, X, graphs=2)
+
+
+def test_what_is_not_in_the_table_runs_in_numpy():
+    check(lambda x: np.linalg.norm(x * 2) + 1, X)
+    check(lambda x: np.sort(x)[::-1], X)
+    check(lambda x: x[x > 2] * 2, X)
+    check(lambda x: x // 2 % 3, I)
+    check(lambda x: np.add.reduce(x, axis=0), X)
+    with pytest.raises(exc.Unsupported, match="tensor counterpart"):
+        compile(lambda x: np.fft.fft(x), backend="eager", fullgraph=True)(X)
+
+
+def test_arrays_are_guarded():
+    g = Graphs()
+    f = compile(lambda x: x * 2, backend=g)
+    for a, n in ((X, 1), (X + 1, 1), (X[:, :2], 2), (F, 3), (X.T, 4), (np.asfortranarray(X), 5), (X + 3, 5)):
+        assert np.array_equal(f(a), a * 2) and len(g.gms) == n
+
+
+def test_mixed_with_tensors():
+    def f(t):
+        a = np.exp(t.numpy())
+        return torch.from_numpy(a).sum() + t.sum(), a
+
+    check(f, torch.tensor([1.0, 2.0]), fullgraph=True, graphs=1)
