@@ -107,7 +107,7 @@ def min_cut_rematerialization_partition(
             continue  # available to both graphs
         if n.op == "placeholder" or _never_again(n, sides):
             net.add_edge(source, 2 * i, INFINITE)
-        if _is_saveable(n):
+        if _is_saveable(n) and "overwritten" not in n.meta:
             # A value that needn't exist in memory otherwise costs a write and a read. Among equals the nearest to its
             # use is saved.
             weight = max(nbytes(n), 1) * (1 if n in materialised else 1.5)
@@ -131,7 +131,7 @@ def _never_again(n: Node, sides: _Sides) -> bool:
     if c is Cost.MEDIUM:
         # A small result of a large input (the sum of a row) is cheap to keep and dear to compute.
         return nbytes(n) * 4 < sum(nbytes(i) for i in n._inputs)
-    return c is Cost.NEVER or (c is Cost.CHEAP and _materialised_in_backward(n, sides))
+    return c is Cost.NEVER or "copy_of_overwritten" in n.meta or (c is Cost.CHEAP and _materialised_in_backward(n, sides))
 
 
 def _materialised_in_backward(n: Node, sides: _Sides) -> bool:
@@ -192,9 +192,17 @@ def _split(joint: GraphModule, sides: _Sides, saved: list[Node]) -> tuple[GraphM
     forward = extract_graph(joint.graph, sides.primals, [*sides.fw_outputs, *saved], "the forward")
     order = [n for n in sides.backward if n.op != "placeholder"]
     backward = extract_graph(joint.graph, [*saved, *sides.tangents], sides.grads, "the backward", order)
+    _drop_needless_copies(forward, {n.name for n in saved})
     fw = GraphModule(joint, forward, "GraphModule")
     bw = GraphModule(joint, backward, "GraphModule")
     return fw, bw
+
+
+def _drop_needless_copies(forward: Graph, saved: set[str]) -> None:
+    for n in list(forward.nodes):
+        if n.meta.get("copy_of_overwritten") and n.name not in saved:
+            n.replace_all_uses_with(n.args[0])
+            forward.erase_node(n)
 
 
 def extract_graph(graph: Graph, inputs: list[Node], outputs: list, what: str, order: list[Node] | None = None) -> Graph:

@@ -155,6 +155,8 @@ def _finish(mode, traced: Traced) -> GraphModule:
     common_subexpressions(graph)
     graph.eliminate_dead_code()
     _separate_outputs(graph, traced)
+    if traced.joint:
+        _keep_overwritten(graph, traced)
     gm = GraphModule(constants, graph, "joint_graph" if traced.joint else "graph")
     traced.random = any(map(draws, graph.nodes))
     return gm
@@ -173,6 +175,19 @@ def _separate_outputs(graph: Graph, traced: Traced) -> None:
             values[k].meta.update(node.meta)
         seen.add(node)
     out.args = (tuple(values),)
+
+
+def _keep_overwritten(graph: Graph, traced: Traced) -> None:
+    """An input that the caller's tensor will overwrite can't be kept for the backward; a copy of it can. The partitioner drops copies
+    that it doesn't save."""
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
+    for i in traced.mutated:
+        if inputs[i].users:
+            with graph.inserting_after(inputs[-1]):
+                copy = graph.call_function(namespace("aten").clone.default, (inputs[i],))
+            inputs[i].replace_all_uses_with(copy, lambda user, copy=copy: user is not copy)
+            copy.meta.update(inputs[i].meta)
+            inputs[i].meta["overwritten"] = copy.meta["copy_of_overwritten"] = True
 
 
 class _Functional(Interpreter):
