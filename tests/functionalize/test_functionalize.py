@@ -113,3 +113,13 @@ def test_write_to_expanded_memory_is_an_error():
 
     with pytest.raises(RuntimeError, match="single memory location"):
         functionalize(f)(torch.ones(2))
+
+
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x.t(), lambda x: x[:, 1:], lambda x: x[0].expand(4, 3)])
+def test_clone_never_shares_memory(view):
+    """What keeps a value across a write is a clone."""
+    x = torch.arange(6.0).reshape(2, 3)
+    copy = view(x).clone()
+    before = copy.tolist()
+    x.zero_()
+    assert copy.tolist() == before
