@@ -155,7 +155,7 @@ def _(torch):
 # A training step of the GPT of the demo
 
 
-def _gpt_step(torch, compiled: bool):
+def _gpt_step(torch, compiled: bool, optimizer_too: bool = False):
     namespace = {"__name__": "gpt"}
     source = GPT_SOURCE.read_text().replace("import flambeau as torch", f"import {torch.__name__} as torch")
     import sys
@@ -169,6 +169,7 @@ def _gpt_step(torch, compiled: bool):
     model = namespace["GPT"](namespace["GPTConfig"](vocab_size=96, block_size=64))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     forward = torch.compile(model) if compiled else model
+    update = torch.compile(optimizer.step) if optimizer_too else optimizer.step
     x = torch.randint(0, 96, (16, 64))
     y = torch.randint(0, 96, (16, 64))
 
@@ -176,7 +177,7 @@ def _gpt_step(torch, compiled: bool):
         _, loss = forward(x, y)
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        update()
         return loss.item()
 
     return step
@@ -190,6 +191,13 @@ def _(torch):
 @case("GPT training step, compiled")
 def _(torch):
     step = _gpt_step(torch, True)
+    step()
+    return step
+
+
+@case("GPT training step, model and optimizer compiled")
+def _(torch):
+    step = _gpt_step(torch, True, True)
     step()
     return step
 

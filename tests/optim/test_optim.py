@@ -50,6 +50,28 @@ def test_state_dict_resumes(name, options, expected):
     np.testing.assert_allclose(q.detach().numpy(), expected, rtol=2e-6)
 
 
+@pytest.mark.parametrize("name, options, expected", TRAJECTORIES, ids=lambda v: v if isinstance(v, str) else "")
+def test_compiled_step(name, options, expected):
+    """The whole update is one graph, used again at the third step (the first one may still make state)."""
+    graphs = []
+
+    def backend(graph, example_inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    p = start()
+    optimizer = getattr(optim, name)([p], **options)
+    compiled = torch.compile(optimizer.step, backend=backend)
+    counts = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        (p**3).sum().backward()
+        compiled()
+        counts.append(len(graphs))
+    assert 1 <= counts[0] and counts[1] == counts[2] <= 2
+    np.testing.assert_allclose(p.detach().numpy(), expected, rtol=2e-6)
+
+
 def test_maximize_and_closure():
     p = start()
     optimizer = optim.SGD([p], lr=0.1, maximize=True)

@@ -40,7 +40,7 @@ def train(options: Options, corpus: Corpus, compiled: bool, on_step=None) -> tup
     config = GPTConfig(corpus.vocab_size, options.block_size, options.n_layer, options.n_head, options.n_embd)
     model = GPT(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1)
-    forward = torch.compile(model) if compiled else model
+    forward, update = (torch.compile(model), torch.compile(optimizer.step)) if compiled else (model, optimizer.step)
     run = Run("compiled" if compiled else "eager")
     tokens = options.batch_size * options.block_size
     for x, y in corpus.batches(options.seed, options.steps, options.batch_size):
@@ -48,7 +48,7 @@ def train(options: Options, corpus: Corpus, compiled: bool, on_step=None) -> tup
         _, loss = forward(torch.from_numpy(x), torch.from_numpy(y))
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        update()
         run.losses.append(loss.item())
         run.seconds.append(perf_counter() - start)
         if on_step is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
@@ -53,22 +54,27 @@ class Adagrad(Optimizer):
                 self.state[p]["sum"] = full_like(p, initial_accumulator_value)
 
     def step(self, closure=None):
+        loss = self._loss(closure)
+        gathered = self._gather()
         with no_grad():
-            loss = self._loss(closure)
-            for group in self.param_groups:
-                lr = number(group["lr"])
-                for p in group["params"]:
-                    grad = p.grad
-                    if grad is None:
-                        continue
-                    state = self.state[p]
-                    state["step"].add_(1)
-                    step = state["step"].item()
-                    if group["maximize"]:
-                        grad = -grad
-                    if group["weight_decay"] != 0:
-                        grad = grad.add(p, alpha=group["weight_decay"])
-                    rate = lr / (1 + (step - 1) * group["lr_decay"])
-                    state["sum"].addcmul_(grad, grad, value=1)
-                    p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)
-            return loss
+            for group, rows in gathered:
+                _update(group, rows)
+        return loss
+
+
+def _update(group: dict, rows: list[tuple]) -> None:
+    # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
+    tensor_step = is_compiling()
+    lr, lr_decay = number(group["lr"]), group["lr_decay"]
+    for p, grad, state in rows:
+        step = state["step"].add_(1)
+        if group["maximize"]:
+            grad = -grad
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        total = state["sum"].addcmul_(grad, grad, value=1)
+        denom = total.sqrt().add_(group["eps"])
+        if tensor_step:
+            p.addcdiv_(grad * (-lr / (1 + (step.double() - 1) * lr_decay)), denom)
+        else:
+            p.addcdiv_(grad, denom, value=-(lr / (1 + (step.item() - 1) * lr_decay)))

@@ -57,73 +57,54 @@ class Adam(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def _init_state(self, state: dict, p, amsgrad: bool) -> None:
+    def _init_state(self, state: dict, p, group: dict) -> None:
         # ``step`` is a tensor, as in PyTorch's checkpoints and so that a compiled step has no guard on its value.
         state["step"] = zeros(())
         state["exp_avg"] = zeros_like(p)
         state["exp_avg_sq"] = zeros_like(p)
-        if amsgrad:
+        if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(p)
 
     def step(self, closure=None):
+        loss = self._loss(closure)
+        gathered = self._gather()
         with no_grad():
-            loss = self._loss(closure)
-            for group in self.param_groups:
-                amsgrad = group["amsgrad"]
-                # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
-                update = _update_tensor_step if group["capturable"] or is_compiling() else _update
-                for p in group["params"]:
-                    if p.grad is None:
-                        continue
-                    state = self.state[p]
-                    if len(state) == 0:
-                        self._init_state(state, p, amsgrad)
-                    update(p, p.grad, state, group, amsgrad)
-            return loss
+            for group, rows in gathered:
+                _update(group, rows)
+        return loss
 
 
-def _moments(p, grad, state: dict, group: dict, beta1: float, beta2: float, lr):
-    """Decay the weights, count the step, move both running means."""
-    if group["maximize"]:
-        grad = -grad
-    weight_decay = group["weight_decay"]
-    if weight_decay != 0:
-        if group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * weight_decay)
+def _update(group: dict, rows: list[tuple]) -> None:
+    beta1, beta2 = group["betas"]
+    eps, weight_decay = group["eps"], group["weight_decay"]
+    # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
+    tensor_step = group["capturable"] or is_compiling()
+    lr = group["lr"] if tensor_step else number(group["lr"])
+    for p, grad, state in rows:
+        step, exp_avg, exp_avg_sq = state["step"], state["exp_avg"], state["exp_avg_sq"]
+        if group["maximize"]:
+            grad = -grad
+        if weight_decay != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - lr * weight_decay)
+            else:
+                grad = grad.add(p, alpha=weight_decay)
+        step.add_(1)
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if group["amsgrad"]:
+            greatest = state["max_exp_avg_sq"]
+            exp_avg_sq = greatest.copy_(maximum(greatest, exp_avg_sq))
+        if tensor_step:
+            # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
+            t = step.double()
+            bias1 = 1 - beta1**t
+            bias2 = 1 - beta2**t
+            denom = (exp_avg_sq.sqrt() / bias2.sqrt()).add_(eps)
+            p.addcdiv_(exp_avg * (-(lr / bias1)), denom)
         else:
-            grad = grad.add(p, alpha=weight_decay)
-    state["step"].add_(1)
-    state["exp_avg"].lerp_(grad, 1 - beta1)
-    state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-
-
-def _second_moment(state: dict, amsgrad: bool):
-    if not amsgrad:
-        return state["exp_avg_sq"]
-    state["max_exp_avg_sq"].copy_(maximum(state["max_exp_avg_sq"], state["exp_avg_sq"]))
-    return state["max_exp_avg_sq"]
-
-
-def _update(p, grad, state: dict, group: dict, amsgrad: bool) -> None:
-    """One parameter, with the bias corrections as Python numbers (float64)."""
-    beta1, beta2 = group["betas"]
-    lr = number(group["lr"])
-    _moments(p, grad, state, group, beta1, beta2, lr)
-    step = state["step"].item()
-    bias1 = 1 - beta1**step
-    bias2 = 1 - beta2**step
-    denom = (_second_moment(state, amsgrad).sqrt() / bias2**0.5).add_(group["eps"])
-    p.addcdiv_(state["exp_avg"], denom, value=-(lr / bias1))
-
-
-def _update_tensor_step(p, grad, state: dict, group: dict, amsgrad: bool) -> None:
-    """The same with the bias corrections as tensors, so that nothing of the step count is read in Python: one graph for all steps."""
-    beta1, beta2 = group["betas"]
-    lr = group["lr"]
-    _moments(p, grad, state, group, beta1, beta2, lr)
-    # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
-    step = state["step"].double()
-    bias1 = 1 - beta1**step
-    bias2 = 1 - beta2**step
-    denom = (_second_moment(state, amsgrad).sqrt() / bias2.sqrt()).add_(group["eps"])
-    p.addcdiv_(state["exp_avg"] * (-(lr / bias1)), denom)
+            t = step.item()
+            bias1 = 1 - beta1**t
+            bias2 = 1 - beta2**t
+            denom = (exp_avg_sq.sqrt() / bias2**0.5).add_(eps)
+            p.addcdiv_(exp_avg, denom, value=-(lr / bias1))

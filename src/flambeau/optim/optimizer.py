@@ -46,8 +46,7 @@ class Optimizer:
     def __init__(self, params, defaults: dict):
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                + type(params).__name__
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + type(params).__name__
             )
         self.defaults = defaults
         self.state: defaultdict = defaultdict(dict)
@@ -104,6 +103,28 @@ class Optimizer:
     def step(self, closure: Callable | None = None):
         raise NotImplementedError(f"{type(self).__name__}.step() is not defined")
 
+    def _init_state(self, state: dict, p, group: dict) -> None:
+        """Fill the empty state of a parameter before its first update. Algorithms without state leave it empty."""
+
+    def _gather(self) -> list[tuple[dict, list[tuple]]]:
+        """Each group, and (parameter, gradient, state) of those of its parameters that have a gradient.
+
+        A step collects first and computes then: the dict keyed by tensors stays outside of what a compiler captures, and the update
+        of all parameters is one graph.
+        """
+        out = []
+        for group in self.param_groups:
+            rows = []
+            for p in group["params"]:
+                grad = p.grad
+                if grad is not None:
+                    state = self.state[p]
+                    if not state:
+                        self._init_state(state, p, group)
+                    rows.append((p, grad, state))
+            out.append((group, rows))
+        return out
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (None), or fill them with zeros."""
         for group in self.param_groups:
@@ -135,9 +156,7 @@ class Optimizer:
                 result = hook(self, args, kwargs)
                 if result is not None:
                     if not (isinstance(result, tuple) and len(result) == 2):
-                        raise RuntimeError(
-                            f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                        )
+                        raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
                     args, kwargs = result
             out = plain(*args, **kwargs)
             for hook in list(self._step_post_hooks.values()):
@@ -182,9 +201,7 @@ class Optimizer:
         if len(self.param_groups) != len(saved_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(self.param_groups, saved_groups)):
-            raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
-            )
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
         params = dict(
             zip(
                 chain.from_iterable(g["params"] for g in saved_groups),

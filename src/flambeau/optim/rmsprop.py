@@ -49,24 +49,26 @@ class RMSprop(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def step(self, closure=None):
-        with no_grad():
-            loss = self._loss(closure)
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self._update(p, p.grad, self.state[p], group)
-            return loss
+    def _init_state(self, state: dict, p, group: dict) -> None:
+        state["step"] = zeros(())
+        state["square_avg"] = zeros_like(p)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros_like(p)
 
-    def _update(self, p, grad, state: dict, group: dict) -> None:
-        lr, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
-        if len(state) == 0:
-            state["step"] = zeros(())
-            state["square_avg"] = zeros_like(p)
-            if momentum > 0:
-                state["momentum_buffer"] = zeros_like(p)
-            if group["centered"]:
-                state["grad_avg"] = zeros_like(p)
+    def step(self, closure=None):
+        loss = self._loss(closure)
+        gathered = self._gather()
+        with no_grad():
+            for group, rows in gathered:
+                _update(group, rows)
+        return loss
+
+
+def _update(group: dict, rows: list[tuple]) -> None:
+    lr, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
+    for p, grad, state in rows:
         state["step"].add_(1)
         if group["maximize"]:
             grad = -grad

@@ -45,31 +45,27 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def step(self, closure=None):
+        loss = self._loss(closure)
+        gathered = self._gather()
         with no_grad():
-            loss = self._loss(closure)
-            for group in self.param_groups:
-                lr = number(group["lr"])
-                momentum = group["momentum"]
-                dampening = group["dampening"]
-                weight_decay = group["weight_decay"]
-                nesterov = group["nesterov"]
-                maximize = group["maximize"]
-                for p in group["params"]:
-                    grad = p.grad
-                    if grad is None:
-                        continue
-                    if maximize:
-                        grad = -grad
-                    if weight_decay != 0:
-                        grad = grad.add(p, alpha=weight_decay)
-                    if momentum != 0:
-                        state = self.state[p]
-                        buf = state.get("momentum_buffer")
-                        if buf is None:
-                            buf = grad.detach().clone()
-                            state["momentum_buffer"] = buf
-                        else:
-                            buf.mul_(momentum).add_(grad, alpha=1 - dampening)
-                        grad = grad.add(buf, alpha=momentum) if nesterov else buf
-                    p.add_(grad, alpha=-lr)
-            return loss
+            for group, rows in gathered:
+                _update(group, rows)
+        return loss
+
+
+def _update(group: dict, rows: list[tuple]) -> None:
+    lr = number(group["lr"])
+    momentum, dampening, weight_decay = group["momentum"], group["dampening"], group["weight_decay"]
+    for p, grad, state in rows:
+        if group["maximize"]:
+            grad = -grad
+        if weight_decay != 0:
+            grad = grad.add(p, alpha=weight_decay)
+        if momentum != 0:
+            buf = state.get("momentum_buffer")
+            if buf is None:
+                buf = state["momentum_buffer"] = grad.detach().clone()
+            else:
+                buf.mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(buf, alpha=momentum) if group["nesterov"] else buf
+        p.add_(grad, alpha=-lr)
