@@ -58,12 +58,13 @@ class Lazy:
     """A tensor during lowering. ``dtype`` is the flambeau dtype; ``at(coords)`` the Value of an element; ``region`` where it lies in memory,
     None as long as it doesn't."""
 
-    __slots__ = ("shape", "dtype", "device", "at", "region", "strides")
+    __slots__ = ("shape", "dtype", "device", "at", "region", "strides", "view")
 
     def __init__(self, shape, dtype, at, region=None, strides=None, device=None):
         self.shape, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
         self.strides = strides  # what the tensor's strides are by its shape rule
         self.device = device
+        self.view = None  # (tensor it is a view of, function of view handlers) for a view of a tensor without memory
 
     @property
     def ndim(self) -> int:
@@ -116,6 +117,8 @@ class Lowering:
 
     def realize(self, x: Lazy, strides=None) -> Region:
         """The tensor in memory; computed into a new buffer unless it is there already."""
+        if x.region is None and x.view is not None and x.view[0].numel() <= 2 * x.numel():
+            self.realize_base(x)
         if x.region is not None:
             return x.region
         strides = strides if strides is not None and _dense(x.shape, strides) else dense_strides(x.shape)
@@ -125,6 +128,20 @@ class Lowering:
         region = Region(buffer.name, x.shape, buffer.strides)
         x.at, x.region = self.in_memory(region, x.dtype).at, region
         return region
+
+    def realize_base(self, x: Lazy) -> None:
+        """Put a view where the tensor it is a view of lies, as eager does: an expanded or stepped result keeps its strides."""
+        if x.region is not None or x.view is None:
+            return
+        base, map = x.view
+        self.realize_base(base)
+        region = self.realize(base, base.strides)
+        try:
+            r = map(Strided(region.shape, region.strides, region.offset))
+        except RuntimeError:
+            return
+        x.region = Region(region.buffer, tuple(r.shape), tuple(r.strides), r.offset)
+        x.at = self.in_memory(x.region, x.dtype).at
 
     def fill(self, buffer: Buffer, x: Lazy) -> None:
         """A loop nest that stores x, its loops in the order of the memory."""
@@ -198,6 +215,8 @@ class Lowering:
                 self.outputs.append(("constant", x))
                 continue
             strides = tuple(int(s) for s in val.stride()) if hasattr(val, "stride") else x.strides
+            if strides is not None and not _dense(x.shape, strides):
+                self.realize_base(x)
             region = self.realize(x, strides)
             if strides is not None and not _same_layout(x.shape, region.strides, strides) and _dense(x.shape, strides):
                 region = self.realize(Lazy(x.shape, x.dtype, x.at), strides)
@@ -362,6 +381,7 @@ class Lowering:
                 return x.at(tuple(_index(c) for c in source_index(r.steps, coords, IndexOps)))
 
             out.append(Lazy(r.shape, x.dtype, at, strides=_strides(v), device=x.device))
+            out[-1].view = (x, lambda h, n=len(out) - 1: op.definition.map(h, *rest)[n] if listed else op.definition.map(h, *rest))
         return out if listed else out[0]
 
     def _factory(self, op, full, val):

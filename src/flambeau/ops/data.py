@@ -99,7 +99,8 @@ def _cat_like(arrays):
 @extern("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True)
 def cat(arrays, dim):
     meta = _cat_meta(_cat_like(arrays), dim)
-    return np.concatenate([a for a in arrays if a.shape != (0,)] or arrays, axis=dim).astype(meta.dtype.np, copy=False)
+    out = np.concatenate([a for a in arrays if a.shape != (0,)] or arrays, axis=dim)
+    return np.ascontiguousarray(out, meta.dtype.np)  # NumPy would keep the order of transposed parts
 
 
 def _cat_vjp(ct, tensors, dim):
