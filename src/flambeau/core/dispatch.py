@@ -98,7 +98,7 @@ def python_key(op: OpOverload, args: tuple, kwargs: dict):
         with modes.popped("dispatch") as mode:
             result = mode.__torch_dispatch__(op, tuple(types), args, kwargs)
         if result is not NotImplemented:
-            return _checked(op, result, mode)
+            return _checked(op, result, mode, args, kwargs)
         tried.append(mode)
         with modes.popped("dispatch"):
             if modes._stacks.dispatch:
@@ -113,16 +113,19 @@ def _subclasses(op, types, args, kwargs, tried):
     for cls in types:
         result = cls.__torch_dispatch__(op, tuple(types), args, kwargs)
         if result is not NotImplemented:
-            return _checked(op, result, cls)
+            return _checked(op, result, cls, args, kwargs)
         tried.append(cls)
     names = ", ".join(getattr(t, "__name__", type(t).__name__) for t in tried)
     raise TypeError(f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: {names}. "
                     "For more information, try re-running with TORCH_LOGS=not_implemented")
 
 
-def _checked(op: OpOverload, result, who):
-    """Results of user handlers are checked against the schema: count, and tensors where tensors are promised."""
+def _checked(op: OpOverload, result, who, args, kwargs):
+    """Results of user handlers are checked against the schema: count, and tensors where tensors are promised. An in-place operator
+    returns the very argument it wrote, whatever the handler made of it."""
     returns = op._schema.returns
+    if op.kind == "inplace":
+        return args[0] if args else kwargs["self"]
     if not returns:
         return result
     if len(returns) == 1:

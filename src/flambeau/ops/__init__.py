@@ -5,7 +5,7 @@ Adding a pointwise operator is one decorated function in one of these files; see
 
 from ..core.operator import namespace as _namespace
 from . import scalars  # noqa: F401  (first: bodies are written in its rows)
-from . import activation, arithmetic, comparison, data, elementary, factories, indexing, linear, loss, reductions, views  # noqa: F401, I001
+from . import activation, arithmetic, comparison, convolution, data, elementary, factories, indexing, linear, loss, reductions, scan_sort, views  # noqa: F401, I001
 
 
 def __getattr__(name):
