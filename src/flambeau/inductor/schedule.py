@@ -259,8 +259,8 @@ def _merged(groups, i, j, values):
     if size[0] != size[1] or len(a.nodes) + len(b.nodes) > MAX_NODES or not (b.reads & (a.reads | a.writes.keys())):
         return None
     between = groups[i + 1:j]
-    later = not any(g.reads & a.writes.keys() for g in between)    # a can move down to b
-    earlier = not any(b.reads & g.writes.keys() for g in between)  # b can move up to a
+    later = not any(_depends(g, a) for g in between)    # a can move down to b
+    earlier = not any(_depends(b, g) for g in between)  # b can move up to a
     if not (later or earlier):
         return None
     out = Group("loops")
@@ -276,6 +276,11 @@ def _merged(groups, i, j, values):
     if not _shares_elements(out, a, b, values):
         return None
     return (j, i, out) if later else (i, j, out)
+
+
+def _depends(after: Group, before: Group) -> bool:
+    """Whether the order of the two groups matters: one writes what the other reads or writes too (a scatter into what was filled)."""
+    return bool((after.reads | after.writes.keys()) & before.writes.keys() or before.reads & after.writes.keys())
 
 
 def _shares_elements(out, a, b, values) -> bool:
