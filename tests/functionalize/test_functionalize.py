@@ -123,3 +123,16 @@ def test_clone_never_shares_memory(view):
     before = copy.tolist()
     x.zero_()
     assert copy.tolist() == before
+
+
+@pytest.mark.parametrize("args", [(0, 1, 2, 1), (1, 0, 3, 2), (-1, -2, None, 1), (1, None, 1, 1), (0, 1, 1, 1)])
+def test_slice_scatter(args):
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_(True)
+    src = (-torch.ops.aten.slice.Tensor(x, *args).detach() - 1).requires_grad_(True)
+    expected = x.detach().clone()
+    torch.ops.aten.slice.Tensor(expected, *args).copy_(src.detach())
+    out = torch.slice_scatter(x, src, *args)
+    assert torch.equal(out.detach(), expected)
+    (out * out).sum().backward()
+    assert torch.equal(src.grad, 2 * src.detach())
+    assert torch.equal(x.grad, 2 * x.detach() * (x.detach() == expected))

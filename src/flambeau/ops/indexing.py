@@ -136,6 +136,33 @@ def select_backward(grad_output, input_sizes, dim, index):
 select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct, dim, index))
 
 
+@index("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", mode="write", source="src",
+       base="self")
+def slice_scatter(ix, self, src, dim, start, end, step):
+    """A slice of ``self`` replaced by ``src``: the inverse of slicing, which functionalization uses for writes through views."""
+    d = dim % len(self.shape)
+    n = self.shape[d]
+    begin, stop = (min(max(x + n if x < 0 else x, 0), n) for x in (start or 0, n if end is None else end))
+    length = max(-(-(stop - begin) // step), 0)
+    want = [length if e == d else m for e, m in enumerate(self.shape)]
+    if list(src.shape) != want:
+        raise RuntimeError(f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {want}")
+    return tuple(src.shape), lambda i, load, h: tuple(h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i)))
+
+
+slice_scatter.derivative(
+    self=lambda ct, src, dim, start, end, step: aten.slice_scatter.default(ct, aten.zeros_like.default(src), dim, start, end, step),
+    src=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step),
+)
+
+
+@composite("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
+def select_scatter(self, src, dim, index):
+    d = dim % len(self.shape)
+    index = index % self.shape[d]
+    return aten.slice_scatter.default(self, aten.unsqueeze.default(src, d), d, index, index + 1, 1)
+
+
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
 def take_along_dim(self, indices, dim):
     if dim is None:
