@@ -17,6 +17,7 @@ from ..base import pytree
 from ..base.logs import artifact
 from ..core import modes
 from ..fx import GraphModule, Interpreter
+from ..proxy import current_proxy_mode
 from .compiled_function import Plan
 from .partitioners import default_partition
 from .runtime import plain_callable, wrap
@@ -245,6 +246,13 @@ class _WithTensors(Interpreter):
     def __init__(self, module, tensors):
         super().__init__(module)
         self.tensors = tensors
+
+    def run_node(self, n):
+        # The user's line goes from the captured node to the operators it becomes.
+        mode = current_proxy_mode()
+        if mode is not None:
+            mode.stack = n.meta.get("stack") or n.meta.get("stack_trace")
+        return super().run_node(n)
 
     def get_attr(self, target, args, kwargs):
         return self.tensors[target] if target in self.tensors else self.fetch_attr(target)

@@ -42,6 +42,7 @@ def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) 
     # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
     with modes.disabled("dispatch"), fake_mode, mode, _autograd.set_grad_enabled(joint or _autograd.is_grad_enabled()):
         outs = fn(*given)
+        mode.stack = None
         traced = _collect(mode, given, histories, fakes, outs, joint)
     traced.gm = _finish(mode, traced)
     return traced

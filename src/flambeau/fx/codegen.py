@@ -215,6 +215,8 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
             stack = n.meta.get("stack") or n.meta.get("stack_trace")
             if stack and stack != last_stack:
                 last_stack = stack
+                if hasattr(stack, "lineno"):
+                    stack = f"File: {stack.filename}:{stack.lineno} in {stack.name}, code: {stack.line}"
                 for line in str(stack).strip().splitlines()[-2:]:
                     emit(f"# {line}")
         if n.op == "output":
