@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..base.dtypes import from_numpy, promote_types
@@ -117,6 +119,13 @@ cat.derivative(tensors=_cat_vjp)
 cat.override("lower", lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if t.shape != (0,)], dim, val))
 
 
+@cat.override("batch")
+def _cat_batch(b, tensors, dim):
+    pairs = list(zip(tensors, b.mask[0]))
+    pairs = [(t, m) for t, m in pairs if tuple(t.shape[m:]) != (0,)] or pairs  # empty vectors are skipped, as in the operator itself
+    return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
+
+
 @composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function")
 def stack(tensors, dim):
     if not tensors:
@@ -215,3 +224,62 @@ def index_put(self, indices, values, accumulate):
 index_put.override("lower", lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val))
 index_put.derivative(self=lambda ct, indices, values, accumulate: ct if accumulate else aten.index_put.default(
     ct, indices, aten.zeros_like.default(values)), values=lambda ct, indices: aten.index.Tensor(ct, indices))
+
+
+def _place(b, self, indices):
+    """How mapped indexing is done on whole batches: (index list, permutation that brings its result to (batch, *example's result)).
+
+    The batch of ``self`` is a leading dimension: passed over (None), or, when an index is mapped too, indexed by an arange.
+    """
+    mask = b.mask[1] if isinstance(b.mask[1], tuple) else (False,) * len(indices)
+    if any(t is not None and m and t.dtype.name in ("bool", "uint8") for t, m in zip(indices, mask)):
+        raise RuntimeError("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow (indexing by a mask that is mapped "
+                           "over). We don't support that yet: its result has another shape for each example. Use torch.where instead")
+    wide = [len(t.shape) - m for t, m in zip(indices, mask) if t is not None]
+    rank = max(1 if t is not None and t.dtype.name in ("bool", "uint8") else n for n, t in zip(wide, [t for t in indices if t is not None]))
+    at = [k for k, t in enumerate(indices) if t is not None]
+    adjacent = at == list(range(at[0], at[-1] + 1))
+    before = at[0] if adjacent else 0
+    lists = [t if t is None or not m else aten.reshape.default(t, [b.size, *[1] * (rank - len(t.shape) + 1), *t.shape[1:]])
+             for t, m in zip(indices, mask)]
+    mapped_index = any(mask)
+    if not b.mask[0]:  # the batch is the first dimension of the indices
+        batch_at = before if adjacent else 0
+    elif not mapped_index:
+        lists = [None, *lists]
+        batch_at = 0 if adjacent else rank
+    else:
+        lists = [aten.reshape.default(aten.arange.default(b.size, device=self.device), [b.size, *[1] * rank]), *lists]
+        batch_at = 0
+    moved = b.mask[0] and mapped_index and before > 0  # the arange is apart from the others: NumPy puts what is indexed in front
+    return lists, rank, batch_at, before if moved else 0
+
+
+def _order(ndim, rank, batch_at, before):
+    """Permutation of the batched result to (batch, example's result)."""
+    if before:  # (batch, indexed, before, after) -> (batch, before, indexed, after)
+        return [0, *range(1 + rank, 1 + rank + before), *range(1, 1 + rank), *range(1 + rank + before, ndim)]
+    return [batch_at, *(d for d in range(ndim) if d != batch_at)]
+
+
+@index_tensor.override("batch")
+def _index_batch(b, self, indices):
+    lists, rank, batch_at, before = _place(b, self, indices)
+    out = aten.index.Tensor(self, lists)
+    order = _order(out.ndim, rank, batch_at, before)
+    return out if order == list(range(out.ndim)) else aten.permute.default(out, order)
+
+
+@index_put.override("batch")
+def _index_put_batch(b, self, indices, values, accumulate):
+    self = b.all(self, b.mask[0])
+    b = replace(b, mask=(True, *b.mask[1:]))
+    lists, rank, batch_at, before = _place(b, self, indices)
+    masks = any(t is not None and t.dtype.name in ("bool", "uint8") for t in lists)
+    shape = (aten.index.Tensor(self, lists) if masks else aten.index.Tensor.meta(self, lists)).shape
+    order = _order(len(shape), rank, batch_at, before)
+    want = [shape[d] for d in order]
+    if b.mask[2]:
+        values = aten.reshape.default(values, [values.shape[0], *[1] * (len(want) - len(values.shape)), *values.shape[1:]])
+    values = aten.permute.default(aten.expand.default(values, want), [order.index(d) for d in range(len(order))])
+    return aten.index_put.default(self, lists, values, accumulate)
