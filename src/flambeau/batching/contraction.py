@@ -1,4 +1,5 @@
-"""Batching of contractions: one more letter. A product of two tensors by letters is brought to one ``mm`` or ``bmm``."""
+"""Batching of contractions: one more letter. A product of two tensors by letters is brought to one ``mm`` or
+``bmm``."""
 
 from __future__ import annotations
 
@@ -39,10 +40,14 @@ def contract(a, b, left: str, right: str, out: str):
 
     n, m, k, p = size(batch), size(rows), size(summed), size(columns)
     if batch:
-        product = aten.bmm.default(_arrange(a, left, "".join(batch + rows + summed), (n, m, k)),
-                                   _arrange(b, right, "".join(batch + summed + columns), (n, k, p)))
+        product = aten.bmm.default(
+            _arrange(a, left, "".join(batch + rows + summed), (n, m, k)),
+            _arrange(b, right, "".join(batch + summed + columns), (n, k, p)),
+        )
     else:
-        product = aten.mm.default(_arrange(a, left, "".join(rows + summed), (m, k)), _arrange(b, right, "".join(summed + columns), (k, p)))
+        product = aten.mm.default(
+            _arrange(a, left, "".join(rows + summed), (m, k)), _arrange(b, right, "".join(summed + columns), (k, p))
+        )
     made = "".join(batch + rows + columns)
     product = aten.view.default(product, [sizes[c] for c in made])
     perm = [made.index(c) for c in out]
@@ -70,12 +75,10 @@ def contraction(op: OpOverload):
         # More than two factors: one after the other, keeping the letters that are needed later.
         x, have = tensors[0], letters[0]
         for i in range(1, len(tensors)):
-            later = set("".join(letters[i + 1:]) + new + out)
+            later = set("".join(letters[i + 1 :]) + new + out)
             keep = "".join(dict.fromkeys(c for c in have + letters[i] if c in later))
             last = i == len(tensors) - 1
             x, have = contract(x, tensors[i], have, letters[i], new + out if last else keep), keep
         return x
 
     return run
-
-

@@ -1,4 +1,5 @@
-"""Batching of random draws. ``randomness``: "error" refuses, "same" draws once for all examples, "different" draws for each example."""
+"""Batching of random draws. ``randomness``: "error" refuses, "same" draws once for all examples, "different" draws
+for each example."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ from .rules import each_example, size_argument, stack
 
 aten = namespace("aten")
 
-_ERROR = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
-          "perform the randomness operation out of vmap")
+_ERROR = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+    "randomness flags on vmap or "
+    "perform the randomness operation out of vmap"
+)
 
 
 def _meta(x):
@@ -20,7 +24,8 @@ def _meta(x):
 
 
 def reads_values(op: OpOverload, values) -> bool:
-    """Whether the draw looks at the values of its tensor arguments: tried out with stand-ins that have none, on a generator of its own."""
+    """Whether the draw looks at the values of its tensor arguments: tried out with stand-ins that have none, on a
+    generator of its own."""
     if not any(isinstance(v, _C.TensorBase) for v in values):
         return False
     d = op.definition
@@ -44,7 +49,9 @@ def random(op: OpOverload):
         if mode == "error":
             raise RuntimeError(_ERROR)
         shape = tuple(d.shape(*call.logical))
-        examples = [aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)]
+        examples = [
+            aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)
+        ]
         if not asks:
             asks.append(reads_values(op, examples))
         if mode == "same":
@@ -69,7 +76,9 @@ def random(op: OpOverload):
 
 def _same(call, values, generator_at):
     """The draw depends on values that differ: one call an example, each from the same state of the generator."""
-    generator = values[generator_at] if generator_at is not None and values[generator_at] is not None else default_generator
+    generator = (
+        values[generator_at] if generator_at is not None and values[generator_at] is not None else default_generator
+    )
     state = generator.get_state()
     out = []
     for i in range(call.size):

@@ -1,4 +1,5 @@
-"""The TRANSFORM key: take the batch out of the arguments, run the operator's rule below the level, wrap the results."""
+"""The TRANSFORM key: take the batch out of the arguments, run the operator's rule below the level, wrap the
+results."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def expand_batch(x, size: int):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a rule knows besides the arguments: batch ``size``; ``mask``, for each argument whether it is mapped (a tuple for lists of
-    tensors); ``logical``, the arguments as the caller gave them; the level."""
+    """What a rule knows besides the arguments: batch ``size``; ``mask``, for each argument whether it is mapped (a
+    tuple for lists of tensors); ``logical``, the arguments as the caller gave them; the level."""
 
     op: OpOverload
     size: int

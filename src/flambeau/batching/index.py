@@ -1,7 +1,8 @@
 """Batching of gathers and scatters: the coordinate map with a batch index in front.
 
-The batched operator is an operator itself (namespace ``batched``, its overload name says which arguments are mapped), made from the definition
-at first use: it has an eager kernel, a shape rule, a lowering like any index operator, and its derivative is the batched derivative.
+The batched operator is an operator itself (namespace ``batched``, its overload name says which arguments are mapped),
+made from the definition at first use: it has an eager kernel, a shape rule, a lowering like any index operator, and
+its derivative is the batched derivative.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def _definition(op: OpOverload, mask: tuple[bool, ...]) -> Index:
 
 @functools.cache
 def batched(op: OpOverload, mask: tuple[bool, ...]) -> OpOverload:
-    """The operator on mapped arguments; ``mask`` says which. In write mode ``base`` and a tensor ``source`` must be."""
+    """The operator on mapped arguments; ``mask`` says which. In write mode ``base`` and a tensor ``source`` must
+    be."""
     ns = namespace("batched")
     name = op._opname if op.namespace == "aten" else f"{op.namespace}_{op._opname}"
     overload = f"{op._overloadname}_" + "".join("01"[m] for m in mask)
@@ -79,7 +81,12 @@ def _batched_formula(op: OpOverload, mask, key: str, formula):
     def fn(*values):
         size = next(v for n, v in zip(params, values) if isinstance(v, _C.TensorBase) and takes_batch(n))._shape[0]
         with level(size) as lvl:
-            got = formula(*(wrap(v, lvl) if isinstance(v, _C.TensorBase) and takes_batch(n) else v for n, v in zip(params, values)))
+            got = formula(
+                *(
+                    wrap(v, lvl) if isinstance(v, _C.TensorBase) and takes_batch(n) else v
+                    for n, v in zip(params, values)
+                )
+            )
             got = [None if g is None else value_at(g, lvl) for g in (got if "__" in key else (got,))]
         out = [None if g is None else _settle(*g, mapped[name], size) for name, g in zip(key.split("__"), got)]
         return tuple(out) if "__" in key else out[0]

@@ -1,7 +1,8 @@
 """Levels of vmap, and the tensors that are mapped at one.
 
-Invariants: a BatchedTensor's batch dimension is dimension 0 of its value; the value of a tensor mapped at level n is mapped at most at levels
-below n. Levels live on a stack of the thread; a tensor that outlives its level counts as its value.
+Invariants: a BatchedTensor's batch dimension is dimension 0 of its value; the value of a tensor mapped at level n is
+mapped at most at levels below n. Levels live on a stack of the thread; a tensor that outlives its level counts as its
+value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,19 @@ from ..core import keys as K
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 
-__all__ = ["BatchedTensor", "Level", "below", "conceal", "current", "expose", "innermost", "level", "movedim", "value_at", "wrap"]
+__all__ = [
+    "BatchedTensor",
+    "Level",
+    "below",
+    "conceal",
+    "current",
+    "expose",
+    "innermost",
+    "level",
+    "movedim",
+    "value_at",
+    "wrap",
+]
 
 aten = namespace("aten")
 
@@ -73,9 +86,13 @@ def below(lvl: Level):
         _set(before)
 
 
-_REQUIRES_GRAD = ("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
-                  "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, "
-                  "jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.")
+_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside "
+    "of a function being "
+    "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
+    "grad, vjp, "
+    "jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
+)
 
 
 class BatchedTensor(Tensor):
@@ -110,14 +127,23 @@ class BatchedTensor(Tensor):
 
 def wrap(value, lvl: Level) -> BatchedTensor:
     """``value`` mapped over its dimension 0 at ``lvl``."""
-    out = _C.without_data(BatchedTensor, tuple(value._shape)[1:], tuple(value._strides)[1:], value._dtype, value._device, value._offset, value._storage)
+    out = _C.without_data(
+        BatchedTensor,
+        tuple(value._shape)[1:],
+        tuple(value._strides)[1:],
+        value._dtype,
+        value._device,
+        value._offset,
+        value._storage,
+    )
     out._payload = (value, lvl)
     out._keys |= K.TRANSFORM
     return out
 
 
 def value_at(x, lvl: Level):
-    """(value, True) when ``x`` is mapped at ``lvl``, else (x, False). Tensors of finished levels count as their value."""
+    """(value, True) when ``x`` is mapped at ``lvl``, else (x, False). Tensors of finished levels count as their
+    value."""
     while isinstance(x, BatchedTensor):
         value, own = x._payload
         if own is lvl:
@@ -145,8 +171,8 @@ def movedim(x, source: int, destination: int):
 
 
 def expose(x, levels: list[Level]):
-    """``x`` with the batch dimensions of ``levels`` (the outermost ones running) in front of its shape, outermost first; where it isn't mapped,
-    it is expanded. Mappings at other, inner levels stay."""
+    """``x`` with the batch dimensions of ``levels`` (the outermost ones running) in front of its shape, outermost
+    first; where it isn't mapped, it is expanded. Mappings at other, inner levels stay."""
     if not levels:
         return x
     if isinstance(x, BatchedTensor):

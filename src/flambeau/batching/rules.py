@@ -1,4 +1,5 @@
-"""Batching rules of the kinds that need little: pointwise, reduction, factory, composite, in-place, out and extern."""
+"""Batching rules of the kinds that need little: pointwise, reduction, factory, composite, in-place, out and
+extern."""
 
 from __future__ import annotations
 
@@ -15,12 +16,17 @@ from .levels import below, value_at
 aten = namespace("aten")
 
 
-# ---- pointwise: ones between the batch and shorter shapes -------------------------------------------------------------------
+# ---- pointwise: ones between the batch and shorter shapes
+# -------------------------------------------------------------------
 
 
 def align(call, values, positions) -> list:
-    """``values`` in which mapped tensors broadcast like their examples do: ones are put between the batch and shorter shapes."""
-    rank = max((x._ndim - m for x, m in ((values[i], call.mask[i]) for i in positions) if isinstance(x, _C.TensorBase)), default=0)
+    """``values`` in which mapped tensors broadcast like their examples do: ones are put between the batch and shorter
+    shapes."""
+    rank = max(
+        (x._ndim - m for x, m in ((values[i], call.mask[i]) for i in positions) if isinstance(x, _C.TensorBase)),
+        default=0,
+    )
     out = list(values)
     for i in positions:
         x = out[i]
@@ -30,7 +36,8 @@ def align(call, values, positions) -> list:
 
 
 def _promoted(call, values, positions) -> list:
-    """Zero-dimensional examples weigh less in type promotion than their batch would: cast to what the examples compute in."""
+    """Zero-dimensional examples weigh less in type promotion than their batch would: cast to what the examples
+    compute in."""
     op = call.op
     if not any(call.mask[i] and call.logical[i]._ndim == 0 for i in positions) or op.definition.promote == "keep":
         return values
@@ -52,11 +59,13 @@ def pointwise(op: OpOverload):
     return run
 
 
-# ---- reduction: dimensions shifted by one -----------------------------------------------------------------------------------
+# ---- reduction: dimensions shifted by one
+# -----------------------------------------------------------------------------------
 
 
 def _with_dims(op: OpOverload) -> OpOverload | None:
-    """The reduction that does the same over given dimensions, for one that reduces all (``sum.default`` -> ``sum.dim_IntList``)."""
+    """The reduction that does the same over given dimensions, for one that reduces all (``sum.default`` ->
+    ``sum.dim_IntList``)."""
     d = op.definition
     names = [a.name for a in op._schema.arguments]
     if d.dims in names:
@@ -65,8 +74,15 @@ def _with_dims(op: OpOverload) -> OpOverload | None:
     def key(r):
         return (r.combine, r.init, r.map, r.finalize, r.acc)
 
-    candidates = [o for ns in ("aten", op.namespace) for p in namespaces[ns]._packets.values() for o in p._overloads.values()
-                  if o.kind == "reduction" and o.definition.dims in [a.name for a in o._schema.arguments] and key(o.definition) == key(d)]
+    candidates = [
+        o
+        for ns in ("aten", op.namespace)
+        for p in namespaces[ns]._packets.values()
+        for o in p._overloads.values()
+        if o.kind == "reduction"
+        and o.definition.dims in [a.name for a in o._schema.arguments]
+        and key(o.definition) == key(d)
+    ]
     return min(candidates, key=lambda o: (o._opname != op._opname, len(o._schema.arguments)), default=None)
 
 
@@ -114,7 +130,8 @@ def reduction(op: OpOverload):
     return run
 
 
-# ---- factory ----------------------------------------------------------------------------------------------------------------
+# ---- factory
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def size_argument(op: OpOverload, values, shape):
@@ -150,18 +167,26 @@ def factory(op: OpOverload):
                 return invoke(op, full)
             if tuple(d.shape(*values)) == (call.size, *shape):
                 return invoke(op, values)
-        plain = [aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)]
+        plain = [
+            aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)
+        ]
         return aten.clone.default(expand_batch(invoke(op, plain), call.size), memory_format="contiguous_format")
 
     return run
 
 
-# ---- composite: the parts under vmap ----------------------------------------------------------------------------------------
+# ---- composite: the parts under vmap
+# ----------------------------------------------------------------------------------------
 
-_ITEM = ("vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some data-dependent control flow or "
-         "(3) encountering this error in PyTorch internals. For (1): we don't support vmap over calling .item() on a Tensor, please try to "
-         "rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we don't support that yet, "
-         "please shout over at https://github.com/pytorch/functorch/issues/257 . For (3): please file an issue.")
+_ITEM = (
+    "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some "
+    "data-dependent control flow or "
+    "(3) encountering this error in PyTorch internals. For (1): we don't support vmap over calling .item() on a "
+    "Tensor, please try to "
+    "rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we don't "
+    "support that yet, "
+    "please shout over at https://github.com/pytorch/functorch/issues/257 . For (3): please file an issue."
+)
 
 
 def _returns_tensors(op: OpOverload) -> bool:
@@ -181,15 +206,21 @@ def composite(op: OpOverload):
     return run
 
 
-# ---- in-place and out= ------------------------------------------------------------------------------------------------------
+# ---- in-place and out=
+# ------------------------------------------------------------------------------------------------------
 
 
 def _incompatible(op: OpOverload):
     name = op._opname
-    return RuntimeError(f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
-                        "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
-                        f"out-of-place operators instead of {name}. If said operator is being called inside the PyTorch framework, please file a "
-                        "bug report instead.")
+    return RuntimeError(
+        f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
+        "has more elements "
+        "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
+        "Please try to use "
+        f"out-of-place operators instead of {name}. If said operator is being called inside the PyTorch framework, "
+        "please file a "
+        "bug report instead."
+    )
 
 
 def _write(call, target, result):
@@ -199,7 +230,9 @@ def _write(call, target, result):
     if new_mapped and not mapped:
         raise _incompatible(call.op)
     if tuple(target._shape) != tuple(result._shape):
-        raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}")
+        raise RuntimeError(
+            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
+        )
     aten.copy_.default(value, new)
 
 
@@ -259,7 +292,8 @@ def out(op: OpOverload):
     return run
 
 
-# ---- extern: one call an example --------------------------------------------------------------------------------------------
+# ---- extern: one call an example
+# --------------------------------------------------------------------------------------------
 
 _logger = logging.getLogger("flambeau.batching")
 
@@ -284,7 +318,10 @@ def stack(results):
 def each_example(call, values):
     """Call the operator once an example and stack the results."""
     if call.size == 0:
-        raise RuntimeError(f"vmap: {call.op.name()} has no batching rule and is run once an example; that can't be done with a batch size of 0")
+        raise RuntimeError(
+            f"vmap: {call.op.name()} has no batching rule and is run once an example; that can't be done with a "
+            "batch size of 0"
+        )
     return stack([invoke(call.op, [_pick(x, m, i) for x, m in zip(values, call.mask)]) for i in range(call.size)])
 
 
@@ -297,7 +334,12 @@ def _loop(op: OpOverload):
         nonlocal said
         if not said:
             said = True
-            _logger.warning("vmap: %s (kind %s) has no batching rule and is run once an example; op.override('batch', fn) gives it one", op.name(), op.kind)
+            _logger.warning(
+                "vmap: %s (kind %s) has no batching rule and is run once an example; op.override('batch', fn) gives "
+                "it one",
+                op.name(),
+                op.kind,
+            )
         if not _returns_tensors(op):
             raise MissingFacet("vmap", op, "batch")
         return each_example(call, values)

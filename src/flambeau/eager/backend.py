@@ -123,7 +123,7 @@ def extern_kernel(op: OpOverload, fn):
     def unwrap(x):
         if isinstance(x, _C.TensorBase):
             return x._array
-        if isinstance(x, (list, tuple)) and x and isinstance(x[0], _C.TensorBase):
+        if isinstance(x, (list, tuple)) and any(isinstance(y, _C.TensorBase) for y in x):
             return [unwrap(y) for y in x]
         return x
 

@@ -1,11 +1,12 @@
 """grad, vjp and jvp on the autograd tape.
 
-A transform gives the function fresh inputs: leaves of their own, or, when the originals are themselves being differentiated, aliases whose node leads
-on to them. Asking the tape for the derivative with respect to those nodes holds everything else constant. What comes back is recorded exactly when it
-depends on something outside that asks for a gradient (:func:`outer`), so a plain call leaves nothing on the tape.
+A transform gives the function fresh inputs: leaves of their own, or, when the originals are themselves being
+differentiated, aliases whose node leads on to them. Asking the tape for the derivative with respect to those nodes
+holds everything else constant. What comes back is recorded exactly when it depends on something outside that asks for
+a gradient (:func:`outer`), so a plain call leaves nothing on the tape.
 
-Inside vmap, inputs and outputs are taken with the batch dimensions of all running levels in front (batching.expose): the sum over the batch that
-the tape differentiates separates into one derivative an example.
+Inside vmap, inputs and outputs are taken with the batch dimensions of all running levels in front (batching.expose):
+the sum over the batch that the tape differentiates separates into one derivative an example.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from ..base import pytree
 from ..batching import conceal, current, expose, innermost
 from ..core.operator import namespace
 
-__all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "vjp"]
+__all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearized", "vjp"]
 
 aten = namespace("aten")
 
 
 class Differentiated:
-    """Fresh inputs for one transform: ``inputs`` for the function, and the derivative of outputs with respect to them.
+    """Fresh inputs for one transform: ``inputs`` for the function, and the derivative of outputs with respect to
+    them.
 
-    Use: make it, run the function on :attr:`inputs` (under enable_grad), then :meth:`pull` cotangents and :meth:`release` values.
+    Use: make it, run the function on :attr:`inputs` (under enable_grad), then :meth:`pull` cotangents and
+    :meth:`release` values.
     """
 
     def __init__(self, tree):
@@ -70,26 +73,43 @@ class Differentiated:
         return False
 
     def release(self, tree):
-        """Results as the caller gets them: without this transform's part of the tape when that is all they hang on."""
+        """Results as the caller gets them: without this transform's part of the tape when that is all they hang
+        on."""
+
         def one(x):
-            return x if not isinstance(x, _C.TensorBase) or not innermost(x)._requires_grad or self.outer(x) else aten.detach.default(x)
+            return (
+                x
+                if not isinstance(x, _C.TensorBase) or not innermost(x)._requires_grad or self.outer(x)
+                else aten.detach.default(x)
+            )
 
         return pytree.tree_map(one, tree)
 
     def pull(self, outputs, cotangents, retain: bool, create_graph: bool | None = None):
-        """Cotangents of the inputs, in their structure, from those of the (flat) outputs; zeros where nothing flows. ``create_graph``: record what
-        is done, so that the result can be differentiated; by default when it depends on something outside."""
+        """Cotangents of the inputs, in their structure, from those of the (flat) outputs; zeros where nothing flows.
+        ``create_graph``: record what is done, so that the result can be differentiated; by default when it depends on
+        something outside."""
         outs = [expose(y, self.levels) for y in outputs]
         cts = [expose(c, self.levels) for c in cotangents]
         pairs = [(y, c) for y, c in zip(outs, cts) if y._requires_grad]
         if create_graph is None:
-            create_graph = bool(_C.tls("grad_enabled")) and (any(self.outer(y) for y, _ in pairs) or any(innermost(c)._requires_grad for _, c in pairs))
+            create_graph = bool(_C.tls("grad_enabled")) and (
+                any(self.outer(y) for y, _ in pairs) or any(innermost(c)._requires_grad for _, c in pairs)
+            )
         if pairs:
-            found = engine.grad([y for y, _ in pairs], self.physical, [c for _, c in pairs], retain_graph=retain or create_graph,
-                                create_graph=create_graph, allow_unused=True)
+            found = engine.grad(
+                [y for y, _ in pairs],
+                self.physical,
+                [c for _, c in pairs],
+                retain_graph=retain or create_graph,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
         else:
             found = [None] * len(self.physical)
-        found = [aten.zeros_like.default(aten.detach.default(x)) if g is None else g for g, x in zip(found, self.physical)]
+        found = [
+            aten.zeros_like.default(aten.detach.default(x)) if g is None else g for g, x in zip(found, self.physical)
+        ]
         return pytree.tree_unflatten([conceal(g, self.levels) for g in found], self.spec)
 
 
@@ -141,8 +161,9 @@ def wraps(func):
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function giving (gradient, value) of ``func``, whose value is a scalar tensor; ``(gradient, (value, aux))`` with ``has_aux``, when ``func``
-    returns ``(value, aux)``. ``argnums``: which arguments (pytrees of tensors) to differentiate by."""
+    """A function giving (gradient, value) of ``func``, whose value is a scalar tensor; ``(gradient, (value, aux))``
+    with ``has_aux``, when ``func`` returns ``(value, aux)``. ``argnums``: which arguments (pytrees of tensors) to
+    differentiate by."""
     api = "grad_and_value(f)(*args)"
 
     @wraps(func)
@@ -154,8 +175,11 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             if not isinstance(value, _C.TensorBase):
                 raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(value)}")
             if value._ndim != 0:
-                raise RuntimeError(f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {value._ndim} dims. Maybe you wanted to use "
-                                   "the vjp or jacrev APIs instead?")
+                raise RuntimeError(
+                    f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {value._ndim} dims. Maybe "
+                    "you wanted to use "
+                    "the vjp or jacrev APIs instead?"
+                )
             released = d.release((value, aux))  # before the tape is freed
             got = d.pull([value], [aten.ones_like.default(aten.detach.default(value))], retain=False)
         return got, released if has_aux else released[0]
@@ -164,7 +188,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function giving the gradient of the scalar function ``func`` (and aux with ``has_aux``). See :func:`grad_and_value`."""
+    """A function giving the gradient of the scalar function ``func`` (and aux with ``has_aux``). See
+    :func:`grad_and_value`."""
     both = grad_and_value(func, argnums, has_aux)
 
     @wraps(func)
@@ -187,8 +212,8 @@ def flat_outputs(out, api: str):
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
-    """``(output, pullback)`` or ``(output, pullback, aux)``: the value of ``func(*primals)``, and a function that takes cotangents in the structure of
-    the output and gives the tuple of cotangents of the primals."""
+    """``(output, pullback)`` or ``(output, pullback, aux)``: the value of ``func(*primals)``, and a function that
+    takes cotangents in the structure of the output and gives the tuple of cotangents of the primals."""
     return _vjp(func, primals, tuple(range(len(primals))), has_aux)
 
 
@@ -200,15 +225,20 @@ def _vjp(func, args, argnums, has_aux=False):
         flat, spec = flat_outputs(out, api)
         for o in flat:
             if not (o._dtype.is_floating_point or o._dtype.is_complex):
-                raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
-                                   f"{o._dtype}")
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                    f"{o._dtype}"
+                )
         released, aux = d.release((pytree.tree_unflatten(flat, spec), aux))
 
     def pullback(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
         cts, given = pytree.tree_flatten(cotangents)
         if given != spec:
-            raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                               f"cotangents: {given}, primal output: {spec}")
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                "function. "
+                f"cotangents: {given}, primal output: {spec}"
+            )
         return d.pull(flat, cts, retain_graph, create_graph)
 
     return (released, pullback, aux) if has_aux else (released, pullback)
@@ -220,30 +250,48 @@ _JVP = "jvp(f, primals, tangents)"
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
     """``(output, tangent of the output)`` (and aux): the derivative of ``func`` along ``tangents``.
 
-    By two pullbacks: the cotangents of the primals are linear in that of the output, and the pullback of this linear map, applied to the
-    tangents, is the derivative forwards (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
+    By two pullbacks: the cotangents of the primals are linear in that of the output, and the pullback of this linear
+    map, applied to the tangents, is the derivative forwards (J. Townsend, "A new trick for calculating Jacobian
+    vector products", 2017).
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     (flat, spec), (directions, given) = pytree.tree_flatten(primals), pytree.tree_flatten(tangents)
     if spec != given:
-        raise RuntimeError(f"{_JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, "
-                           f"tangents also must be. Got primals with structure {spec} and tangents with structure {given}")
+        raise RuntimeError(
+            f"{_JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            "tuple of 3 tensors, "
+            f"tangents also must be. Got primals with structure {spec} and tangents with structure {given}"
+        )
     for what, xs in (("primals", flat), ("tangents", directions)):
         if not xs:
             raise RuntimeError(f"{_JVP}: Expected {what} to contain at least one Tensor.")
         for x in xs:
             if not isinstance(x, _C.TensorBase):
                 raise RuntimeError(f"{_JVP}: Expected {what} to only contain Tensors, got {type(x)}")
-    out, pullback, *aux = vjp(func, *primals, has_aux=has_aux)
     if strict and not _depends(func, primals, has_aux):
-        raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
-                           "strict=True.")
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+            "allowed with "
+            "strict=True."
+        )
+    out, push, *aux = linearized(func, primals, has_aux)
+    return (out, push(tangents), *aux)
+
+
+def linearized(func, primals: tuple, has_aux: bool = False):
+    """``(output, push)`` (and aux): ``push(tangents)`` is the derivative along ``tangents``, without running ``func``
+    again."""
+    out, pullback, *aux = vjp(func, *primals, has_aux=has_aux)
     zero = pytree.tree_map(lambda y: aten.zeros_like.default(aten.detach.default(y)), out)
     _, forward = vjp(lambda ct: pullback(ct, create_graph=True), zero)
-    recorded = any(innermost(x)._requires_grad for x in (*pytree.tree_leaves(out), *directions))
-    tangent = forward(tangents, create_graph=recorded and bool(_C.tls("grad_enabled")))[0]
-    return (out, tangent, *aux)
+    outside = any(innermost(y)._requires_grad for y in pytree.tree_leaves(out))
+
+    def push(tangents):
+        recorded = outside or any(innermost(t)._requires_grad for t in pytree.tree_leaves(tangents))
+        return forward(tangents, create_graph=recorded and bool(_C.tls("grad_enabled")))[0]
+
+    return (out, push, *aux)
 
 
 def _depends(func, primals, has_aux) -> bool:

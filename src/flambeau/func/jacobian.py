@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .. import _C
 from ..base import pytree
 from ..core.operator import namespace
-from .derivatives import _vjp, check_argnums, flat_outputs, jvp, pick, put, wraps
+from .derivatives import _vjp, check_argnums, flat_outputs, linearized, pick, put, wraps
 from .mapping import vmap
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
@@ -16,13 +16,20 @@ aten = namespace("aten")
 
 
 def basis(like: list) -> list:
-    """The standard basis of the space of these tensors together, one stacked tensor for each: row k is one at element k."""
+    """The standard basis of the space of these tensors together, one stacked tensor for each: row k is one at element
+    k."""
     sizes = [x._shape.numel() for x in like]
     total, out, at = sum(sizes), [], 0
     for x, n in zip(like, sizes):
         eye = aten.eye.m(total, n, dtype=x._dtype, device=x._device)
         if at:
-            eye = aten.cat.default([aten.zeros.default([at, n], dtype=x._dtype, device=x._device), aten.slice.Tensor(eye, 0, 0, total - at)], 0)
+            eye = aten.cat.default(
+                [
+                    aten.zeros.default([at, n], dtype=x._dtype, device=x._device),
+                    aten.slice.Tensor(eye, 0, 0, total - at),
+                ],
+                0,
+            )
         out.append(aten.view.default(eye, [total, *x._shape]))
         at += n
     return out
@@ -31,8 +38,12 @@ def basis(like: list) -> list:
 def _split(rows, like: list) -> list:
     """A stacked result for all basis vectors as one piece for each tensor of ``like``, with its shape in front."""
     pieces = aten.split_with_sizes.default(rows, [x._shape.numel() for x in like], 0)
-    return [aten.view.default(p, [*x._shape, *p._shape[1:]]) if p.is_contiguous() else aten.reshape.default(p, [*x._shape, *p._shape[1:]])
-            for p, x in zip(pieces, like)]
+    return [
+        aten.view.default(p, [*x._shape, *p._shape[1:]])
+        if p.is_contiguous()
+        else aten.reshape.default(p, [*x._shape, *p._shape[1:]])
+        for p, x in zip(pieces, like)
+    ]
 
 
 def _no_complex(api: str, tree, what: str):
@@ -41,10 +52,17 @@ def _no_complex(api: str, tree, what: str):
             raise RuntimeError(f"{api}: Expected all {what}s to be real but received complex tensor")
 
 
-def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
-           _preallocate_and_copy: bool = False) -> Callable:
-    """A function giving the Jacobian of ``func``, one pullback for each element of the output: for output tensors of shape o and inputs of shape i,
-    tensors of shape o + i, in the structure of the outputs, each in the structure of ``argnums``. ``chunk_size``: rows at a time."""
+def jacrev(
+    func: Callable,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:
+    """A function giving the Jacobian of ``func``, one pullback for each element of the output: for output tensors of
+    shape o and inputs of shape i, tensors of shape o + i, in the structure of the outputs, each in the structure of
+    ``argnums``. ``chunk_size``: rows at a time."""
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
@@ -64,8 +82,11 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
     return wrapped
 
 
-def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
-    """A function giving the Jacobian of ``func``, one direction for each element of the inputs. Result as :func:`jacrev`'s."""
+def jacfwd(
+    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable:
+    """A function giving the Jacobian of ``func``, one direction for each element of the inputs. Result as
+    :func:`jacrev`'s."""
 
     @wraps(func)
     def wrapped(*args):
@@ -73,18 +94,11 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         at = check_argnums(argnums, len(args))
         chosen = pick(args, at)
         inputs, in_spec = pytree.tree_flatten(chosen)
-        aux = []
-
-        def along(*directions):
-            out, tangent, *rest = jvp(lambda *xs: func(*put(args, at, pytree.tree_unflatten(list(xs), in_spec))), tuple(inputs), tuple(directions),
-                                      has_aux=has_aux)
-            aux[:] = rest
-            return tangent
-
-        if has_aux:
-            columns, kept = vmap(lambda *v: (along(*v), aux[0]), out_dims=(-1, None), randomness=randomness)(*basis(inputs))
-        else:
-            columns, kept = vmap(along, out_dims=-1, randomness=randomness)(*basis(inputs)), None
+        out, push, *aux = linearized(
+            lambda *xs: func(*put(args, at, pytree.tree_unflatten(list(xs), in_spec))), tuple(inputs), has_aux
+        )
+        _no_complex("jacfwd", out, "output")
+        columns = vmap(lambda *directions: push(tuple(directions)), out_dims=-1, randomness=randomness)(*basis(inputs))
         flat, spec = pytree.tree_flatten(columns)
         made = []
         for c in flat:
@@ -92,7 +106,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
             jac = [aten.reshape.default(p, [*p._shape[:-1], *x._shape]) for p, x in zip(pieces, inputs)]
             made.append(pytree.tree_unflatten(jac, in_spec))
         result = pytree.tree_unflatten(made, spec)
-        return (result, kept) if has_aux else result
+        return (result, *aux) if has_aux else result
 
     return wrapped
 

@@ -22,8 +22,8 @@ def _name(func) -> str:
 
 
 def broadcast_prefix(prefix, tree) -> list | None:
-    """``prefix`` (a leaf, or a structure whose leaves stand for whole parts of ``tree``) as one leaf for each leaf of ``tree``; None when it
-    doesn't fit."""
+    """``prefix`` (a leaf, or a structure whose leaves stand for whole parts of ``tree``) as one leaf for each leaf of
+    ``tree``; None when it doesn't fit."""
     leaves, spec = pytree.tree_flatten(tree)
     if not isinstance(prefix, (tuple, list, dict)):
         return [prefix] * len(leaves)
@@ -40,7 +40,11 @@ def broadcast_prefix(prefix, tree) -> list | None:
                 return None
             out.extend(part)
         return out
-    if not isinstance(tree, (tuple, list)) or isinstance(prefix, tuple) != isinstance(tree, tuple) or len(prefix) != len(tree):
+    if (
+        not isinstance(tree, (tuple, list))
+        or isinstance(prefix, tuple) != isinstance(tree, tuple)
+        or len(prefix) != len(tree)
+    ):
         return None
     out = []
     for p, t in zip(prefix, tree):
@@ -65,34 +69,53 @@ def _check_inputs(func, in_dims, args):
     name = _name(func)
     where = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if not _is_int(in_dims) and not isinstance(in_dims, tuple):
-        raise ValueError(where + "expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
-                         f"{type(in_dims)}.")
+        raise ValueError(
+            where
+            + "expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+            f"{type(in_dims)}."
+        )
     if not args:
-        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
-                         "inputs. The latter is unsupported.")
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
+            "a function with no "
+            "inputs. The latter is unsupported."
+        )
     flat, spec = pytree.tree_flatten(args)
     dims = broadcast_prefix(in_dims, args)
     if dims is None:
-        raise ValueError(where + "in_dims is not compatible with the structure of `inputs`. in_dims has structure "
-                         f"{pytree.tree_structure(in_dims)} but inputs has structure {spec}.")
+        raise ValueError(
+            where + "in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{pytree.tree_structure(in_dims)} but inputs has structure {spec}."
+        )
     for i, (x, d) in enumerate(zip(flat, dims)):
         if not _is_int(d) and d is not None:
-            raise ValueError(where + f"Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                where + f"Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+            )
         if d is None:
             continue
         if not isinstance(x, _C.TensorBase):
-            raise ValueError(where + f"Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor arguments, "
-                             "please use None as the respective in_dim")
+            raise ValueError(
+                where
+                + f"Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
+                "arguments, "
+                "please use None as the respective in_dim"
+            )
         if not -x._ndim <= d < x._ndim:
-            raise ValueError(where + f"Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x._ndim} so expected in_dim to "
-                             f"satisfy -{x._ndim} <= in_dim < {x._ndim}.")
+            raise ValueError(
+                where + f"Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x._ndim} so "
+                "expected in_dim to "
+                f"satisfy -{x._ndim} <= in_dim < {x._ndim}."
+            )
         dims[i] = d % x._ndim
     sizes = [x._shape[d] for x, d in zip(flat, dims) if d is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(s != sizes[0] for s in sizes):
-        raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                         f"{sizes} for the mapped dimension")
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
     return sizes[0], flat, dims, spec
 
 
@@ -101,8 +124,11 @@ def _check_out_dims(func, out_dims):
         return
     if all(_is_int(d) or d is None for d in pytree.tree_leaves(out_dims)):
         return
-    raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints representing where "
-                     "in the outputs the vmapped dimension should appear.")
+    raise ValueError(
+        f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+        "ints representing where "
+        "in the outputs the vmapped dimension should appear."
+    )
 
 
 def _take_out(func, out, out_dims, lvl):
@@ -112,8 +138,11 @@ def _take_out(func, out, out_dims, lvl):
         out_dims = out_dims[0]
     dims = broadcast_prefix(out_dims, out)
     if dims is None:
-        raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-                         f"out_dims has structure {pytree.tree_structure(out_dims)} but outputs has structure {spec}.")
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
+            "of `outputs`. "
+            f"out_dims has structure {pytree.tree_structure(out_dims)} but outputs has structure {spec}."
+        )
     name = _name(func)
     results = []
     for x, d in zip(flat, dims):
@@ -124,8 +153,11 @@ def _take_out(func, out, out_dims, lvl):
             results.append(x)
             continue
         if not isinstance(x, _C.TensorBase):
-            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None for "
-                             "output?")
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+                "out_dims= to None for "
+                "output?"
+            )
         rank = x._ndim + 1
         if not -rank <= d < rank:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{rank}, {rank - 1}], but got {d})")
@@ -152,17 +184,22 @@ def _chunked(func, size, flat, dims, spec, out_dims, randomness, kwargs, chunk_s
         leaves, out_spec = pytree.tree_flatten(out)
         parts.append(leaves)
         whole = out
-    at = broadcast_prefix(out_dims[0] if isinstance(out_dims, tuple) and len(out_dims) == 1 and _is_leaf(whole) else out_dims, whole)
+    at = broadcast_prefix(
+        out_dims[0] if isinstance(out_dims, tuple) and len(out_dims) == 1 and _is_leaf(whole) else out_dims, whole
+    )
     joined = [xs[0] if d is None else aten.cat.default(list(xs), d) for xs, d in zip(zip(*parts), at)]
     return pytree.tree_unflatten(joined, out_spec)
 
 
-def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Callable:
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable:
     """A function that runs ``func`` on every example of a batch at once.
 
-    ``in_dims``: which dimension of each input holds the examples (an int, or a structure of ints and None that matches the inputs; None: the same
-    for all). ``out_dims``: where the batch goes in each output. ``randomness``: "error", "same" or "different" draws for the examples.
-    ``chunk_size``: at most so many examples at a time. Keyword arguments are not mapped over.
+    ``in_dims``: which dimension of each input holds the examples (an int, or a structure of ints and None that
+    matches the inputs; None: the same for all). ``out_dims``: where the batch goes in each output. ``randomness``:
+    "error", "same" or "different" draws for the examples. ``chunk_size``: at most so many examples at a time. Keyword
+    arguments are not mapped over.
     """
     _check_randomness(randomness)
     if chunk_size is not None and not (chunk_size > 0):

@@ -36,7 +36,10 @@ def _tied(places, values: dict) -> dict:
         if len(names) < 2 or not given:
             continue
         if len({id(values[n]) for n in given}) > 1:
-            raise ValueError(f"functional_call got multiple values for keys {sorted(names)}, which are tied. Consider using tie_weights=False")
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(names)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
         out.update(dict.fromkeys(names, values[given[0]]))
     return out
 
@@ -48,8 +51,14 @@ def _swapped(module, values: dict, tie_weights: bool, strict: bool):
         values = _tied(places, values)
     unknown, missing = [n for n in values if n not in places], [n for n in places if n not in values]
     if strict and (unknown or missing):
-        lines = [f"{what} key(s): {', '.join(map(repr, sorted(names)))}." for what, names in (("Unexpected", unknown), ("Missing", missing)) if names]
-        raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(type(module).__name__, "\n\t".join(lines)))
+        lines = [
+            f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
+            for what, names in (("Unexpected", unknown), ("Missing", missing))
+            if names
+        ]
+        raise RuntimeError(
+            "Error(s) in reparametrizing for {}:\n\t{}".format(type(module).__name__, "\n\t".join(lines))
+        )
     before = []
     try:
         for name, value in values.items():
@@ -71,9 +80,17 @@ def _swapped(module, values: dict, tie_weights: bool, strict: bool):
             store[key] = value
 
 
-def functional_call(module, parameter_and_buffer_dicts: dict | Sequence[dict], args: Any = None, kwargs: dict | None = None, *,
-                    tie_weights: bool = True, strict: bool = False):
-    """``module(*args, **kwargs)`` with parameters and buffers replaced by those given by name. The module is left as it was."""
+def functional_call(
+    module,
+    parameter_and_buffer_dicts: dict | Sequence[dict],
+    args: Any = None,
+    kwargs: dict | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+):
+    """``module(*args, **kwargs)`` with parameters and buffers replaced by those given by name. The module is left as
+    it was."""
     if isinstance(parameter_and_buffer_dicts, dict):
         values = dict(parameter_and_buffer_dicts)
     elif isinstance(parameter_and_buffer_dicts, Sequence):
@@ -85,15 +102,18 @@ def functional_call(module, parameter_and_buffer_dicts: dict | Sequence[dict], a
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         values = {k: v for d in parameter_and_buffer_dicts for k, v in d.items()}
     else:
-        raise ValueError("Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
-                         f"{type(parameter_and_buffer_dicts)}")
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _swapped(module, values, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 def stack_module_state(models) -> tuple[dict, dict]:
-    """(parameters, buffers) of several modules of one class, stacked by name along a new first dimension, for vmap over an ensemble."""
+    """(parameters, buffers) of several modules of one class, stacked by name along a new first dimension, for vmap
+    over an ensemble."""
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

@@ -1,0 +1,130 @@
+"""vmap's arguments: structures of in_dims and out_dims, chunks, and PyTorch's error messages."""
+
+import re
+
+import pytest
+
+import flambeau as torch
+from flambeau.func import vmap
+
+x = torch.arange(12.0).view(3, 4)
+
+
+def test_structures():
+    out = vmap(
+        lambda d, pair: {"a": d["u"] + pair[0], "b": [pair[1]]},
+        in_dims=({"u": 0, "v": None}, (1, None)),
+        out_dims={"a": 1, "b": [0]},
+    )({"u": x, "v": 2}, (x.t(), torch.ones(2)))
+    assert torch.equal(out["a"], (x + x).t()) and out["b"][0].shape == (3, 2)
+    a, b = vmap(lambda t: (t, t.sum()), out_dims=(1, 0))(x)
+    assert torch.equal(a, x.t()) and torch.equal(b, x.sum(1))
+    assert torch.equal(vmap(lambda t: t, in_dims=-1)(x), x.t())
+    assert torch.equal(vmap(lambda t: t.outer(t), out_dims=-1)(x), torch.stack([r.outer(r) for r in x], -1))
+    assert torch.equal(vmap(lambda pair: pair[0] + pair[1])((x, x)), 2 * x)
+    assert torch.equal(vmap(lambda t: (t,), out_dims=1)(x)[0], x.t())
+    assert torch.equal(vmap(lambda t: t, out_dims=(1,))(x), x.t())
+    assert vmap(lambda t: (t, 3), out_dims=(0, None))(x)[1] == 3
+    assert vmap(lambda t, k: t * k, in_dims=(0, None))(x, 2.0).shape == (3, 4)
+    assert torch.equal(vmap(lambda t, k=1: t * k)(x, k=3), x * 3)
+    assert vmap(lambda t: torch.ones(2))(x).shape == (3, 2)
+    assert torch.equal(torch.vmap(torch.sum)(x), x.sum(1)) and torch.func.vmap is torch.vmap
+
+
+def test_chunks():
+    calls = []
+
+    def fn(t):
+        calls.append(1)
+        return t * 2, t.sum()
+
+    a, b = vmap(fn, out_dims=(1, 0), chunk_size=2)(x)
+    assert torch.equal(a, (2 * x).t()) and torch.equal(b, x.sum(1)) and len(calls) == 2
+    assert torch.equal(vmap(lambda t: t, chunk_size=100)(x), x)
+
+
+def test_empty_batch():
+    assert vmap(lambda t: t * 2)(torch.ones(0, 4)).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: vmap(torch.sin)(), ValueError, "got no inputs. Maybe you forgot to add inputs"),
+        (
+            lambda: vmap(torch.sin, in_dims=[0])(x),
+            ValueError,
+            "expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+            "<class 'list'>",
+        ),
+        (
+            lambda: vmap(torch.add, in_dims=(0,))(x, x),
+            ValueError,
+            "in_dims is not compatible with the structure of `inputs`",
+        ),
+        (
+            lambda: vmap(torch.sin, in_dims=(1.0,))(x),
+            ValueError,
+            "Got in_dim=1.0 for an input but in_dim must be either an integer dimension or None",
+        ),
+        (
+            lambda: vmap(torch.mul, in_dims=(0, 0))(x, 3),
+            ValueError,
+            "Got in_dim=0 for an input but the input is of type <class 'int'>. We cannot vmap over "
+            "non-Tensor arguments",
+        ),
+        (
+            lambda: vmap(torch.sin, in_dims=2)(x),
+            ValueError,
+            "Got in_dim=2 for some input, but that input is a Tensor of dimensionality 2 so expected in_dim to "
+            "satisfy -2 <= in_dim < 2",
+        ),
+        (lambda: vmap(torch.sin, in_dims=(None,))(x), ValueError, "Expected at least one Tensor to vmap over"),
+        (
+            lambda: vmap(torch.add)(x, x.t()),
+            ValueError,
+            "Expected all tensors to have the same size in the mapped dimension, got sizes [3, 4] for the mapped "
+            "dimension",
+        ),
+        (
+            lambda: vmap(lambda t: 3)(x),
+            ValueError,
+            "must only return Tensors, got type <class 'int'>. Did you mean to set out_dims= to None for output?",
+        ),
+        (
+            lambda: vmap(lambda t: t, out_dims=None)(x),
+            ValueError,
+            "can not return a BatchedTensor when out_dim is None",
+        ),
+        (
+            lambda: vmap(lambda t: (t, t), out_dims=(0, 0, 0))(x),
+            ValueError,
+            "out_dims is not compatible with the structure of `outputs`",
+        ),
+        (
+            lambda: vmap(lambda t: t, out_dims="a")(x),
+            ValueError,
+            "`out_dims` must be an int, None or a python collection of ints",
+        ),
+        (
+            lambda: vmap(lambda t: t, out_dims=3)(x),
+            IndexError,
+            "Dimension out of range (expected to be in range of [-2, 1], but got 3)",
+        ),
+        (
+            lambda: vmap(torch.sin, randomness="some"),
+            RuntimeError,
+            "Only allowed values for randomness are 'error', 'different', or 'same'. Got some",
+        ),
+        (lambda: vmap(torch.sin, chunk_size=0), ValueError, "chunk_size should be None or greater than 0. (got 0)"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()
+
+
+def test_levels_end_with_errors():
+    with pytest.raises(RuntimeError):
+        vmap(lambda t: t.view(7))(x)
+    assert torch.equal(x + 1, torch.arange(1.0, 13).view(3, 4)) and torch.rand(2).shape == (2,)
