@@ -371,3 +371,13 @@ def test_optimizer_step_writes_parameters():
     assert p.requires_grad and p.is_leaf and torch.allclose(p.detach(), expected)
     out.backward()
     assert torch.equal(p.grad, torch.ones(3))
+
+
+def test_joint_graph_called_without_grad():
+    gm = symbolic_trace(lambda x: (x.sin() * 2,))
+    x = tensor(3)
+    compiled = aot_eager(gm, [x])
+    with torch.no_grad():
+        out = compiled(x)
+    assert isinstance(out, tuple) and len(out) == 1 and not out[0].requires_grad
+    assert compiled(x)[0].requires_grad

@@ -76,9 +76,9 @@ class Plan:
 
     def __call__(self, *inputs):
         """The forward outputs, carrying one node."""
-        if not _autograd.is_grad_enabled():
-            return self.forward(*inputs)
         n = self.traced.num_forward
+        if not _autograd.is_grad_enabled():
+            return tuple(self.forward(*inputs)[:n])
         with _autograd.no_grad():
             outs = self.forward(*inputs)
             outputs = list(outs[:n])
@@ -87,7 +87,7 @@ class Plan:
             o = outputs[k]
             o._grad_fn, o._output_nr = node, k
             o._flags |= REQUIRES_GRAD
-        return outputs
+        return tuple(outputs)
 
 
 def _gradient_function(traced: Traced) -> Callable[..., list[Any]]:
