@@ -1,9 +1,13 @@
-"""Convolution. One operator for all ranks, strides and paddings; ``transposed`` is its own derivative with respect to the input.
+"""Convolutions of any number of spatial dimensions: windows of the padded input times the weight, as matrix products.
 
-Computed as a contraction over a strided view of the padded input (no copy of the windows), which NumPy hands to BLAS.
+One kernel and its two adjoints (with respect to the input and to the weight) serve all: a transposed convolution is the adjoint with respect to
+the input run forwards. Shapes: input (N, C, *S), weight (O, C / groups, *K); transposed: weight (C, O / groups, *K).
 """
 
 from __future__ import annotations
+
+import itertools
+import math
 
 import numpy as np
 
@@ -15,163 +19,227 @@ from ..core.operator import namespace
 aten = namespace("aten")
 
 
-def _sizes(shape, kernel, stride, padding, dilation):
-    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(shape, kernel, stride, padding, dilation))
+def _windows(x, kernel, stride, padding, dilation):
+    """(N, C, *out, *K): for each output position the inputs under the kernel, a view of the padded input."""
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)]) if any(padding) else x
+    n = len(kernel)
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    w = np.lib.stride_tricks.sliding_window_view(x, extent, axis=tuple(range(2, 2 + n)))
+    return w[(slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
 
 
-def _per_dim(values, nd, what):
-    values = list(values)
-    if len(values) == 1:
-        values *= nd
-    if len(values) != nd:
-        raise RuntimeError(f"expected {what} to be a single integer value or a list of {nd} values to match the convolution dimensions, but got {what}={values}")
-    return values
+def _columns(x, kernel, stride, padding, dilation, groups):
+    """(N, groups, positions, C / groups * prod(K)) and the output sizes."""
+    w = _windows(x, kernel, stride, padding, dilation)
+    n, out = len(kernel), w.shape[2:2 + len(kernel)]
+    w = w.reshape(x.shape[0], groups, x.shape[1] // groups, *w.shape[2:])
+    w = np.transpose(w, (0, 1, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n)))
+    return w.reshape(x.shape[0], groups, math.prod(out), x.shape[1] // groups * math.prod(kernel)), out
 
 
-def _check(input, weight, nd, groups):
-    if len(input.shape) != nd + 2:
-        raise RuntimeError(f"Expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input to conv{nd}d, but got input of size: {list(input.shape)}")
-    if input.shape[1] != weight.shape[1] * groups:
-        raise RuntimeError(f"Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have {weight.shape[1] * groups} "
-                           f"channels, but got {input.shape[1]} channels instead")
+def _forward(x, weight, stride, padding, dilation, groups):
+    columns, out = _columns(x, weight.shape[2:], stride, padding, dilation, groups)
+    o = weight.shape[0]
+    w = weight.reshape(groups, o // groups, -1)
+    y = np.matmul(w, columns.swapaxes(2, 3))  # (N, groups, O / groups, positions)
+    return y.reshape(x.shape[0], o, *out)
 
 
-def _convolution_meta(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    nd = len(weight.shape) - 2
-    stride, padding, dilation = (_per_dim(v, nd, w) for v, w in ((stride, "stride"), (padding, "padding"), (dilation, "dilation")))
+def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups):
+    """Cotangent of the input with sizes ``spatial``: each kernel position adds its part at its offset."""
+    kernel, n = weight.shape[2:], g.shape[0]
+    o, per = weight.shape[0], weight.shape[1]
+    w = weight.reshape(groups, o // groups, -1)
+    parts = np.matmul(w.swapaxes(1, 2), g.reshape(n, groups, o // groups, -1))  # (N, groups, C / groups * prod(K), positions)
+    parts = parts.reshape(n, groups * per, math.prod(kernel), *g.shape[2:])
+    padded = np.zeros((n, groups * per, *(s + 2 * p for s, p in zip(spatial, padding))), parts.dtype)
+    for k, offset in enumerate(itertools.product(*map(range, kernel))):
+        at = tuple(slice(j * d, j * d + (m - 1) * s + 1, s) for j, d, s, m in zip(offset, dilation, stride, g.shape[2:]))
+        padded[(slice(None), slice(None), *at)] += parts[:, :, k]
+    return padded[(slice(None), slice(None), *(slice(p, p + s) for p, s in zip(padding, spatial)))]
+
+
+def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups):
+    columns, out = _columns(x, kernel, stride, padding, dilation, groups)
+    n, o = g.shape[:2]
+    # NOTE: with a stride the last inputs may lie under no window; g then has as many positions as there are windows.
+    g = g[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(n, groups, o // groups, -1)
+    columns = columns.reshape(n, groups, *out, -1)[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(n, groups, g.shape[3], -1)
+    w = np.matmul(g, columns).sum(0)  # (groups, O / groups, C / groups * prod(K))
+    return w.reshape(o, x.shape[1] // groups, *kernel)
+
+
+def _wide(*arrays):
+    """16-bit floats are computed in float32."""
+    kind = arrays[0].dtype
+    return kind, [a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays]
+
+
+def _transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding):
+    return tuple((s - 1) * st - 2 * p + d * (k - 1) + 1 + op for s, st, p, d, k, op in zip(spatial, stride, padding, dilation, kernel, output_padding))
+
+
+def _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Output shape. RuntimeError in PyTorch's words when the arguments don't fit."""
+    n = len(weight.shape) - 2
+    if len(input.shape) != n + 2:
+        raise RuntimeError(f"Expected {n + 2}D input to convolution, but got input of size: {list(input.shape)} for weight of size {list(weight.shape)}")
+    channels = input.shape[1]
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if channels != expected:
+        raise RuntimeError(f"Given {'transposed=1, ' if transposed else 'groups=' + str(groups) + ', '}weight of size {list(weight.shape)}, expected "
+                           f"input{list(input.shape)} to have {expected} channels, but got {channels} channels instead")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    if not transposed and out_channels % groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(weight.shape)} "
+                           "instead")
+    if bias is not None and tuple(bias.shape) != (out_channels,):
+        raise RuntimeError(f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {out_channels} elements, but got bias of size "
+                           f"{list(bias.shape)} instead")
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
+    kernel, spatial = weight.shape[2:], input.shape[2:]
     if transposed:
-        out = _per_dim(output_padding, nd, "output_padding")
-        size = tuple((n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, s, p, d, k, o in zip(input.shape[2:], stride, padding, dilation, weight.shape[2:], out))
-        shape = (input.shape[0], weight.shape[1] * groups, *size)
-    else:
-        _check(input, weight, nd, groups)
-        size = _sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
-        shape = (input.shape[0], weight.shape[0], *size)
-    if min(size, default=1) < 1:
-        raise RuntimeError(f"Calculated padded input size per channel: {[n + 2 * p for n, p in zip(input.shape[2:], padding)]}. Kernel size: "
-                           f"{list(weight.shape[2:])}. Kernel size can't be greater than actual input size")
+        return (input.shape[0], out_channels, *_transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding))
+    padded = [s + 2 * p for s, p in zip(spatial, padding)]
+    extent = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    if any(e > s for e, s in zip(extent, padded)):
+        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: ({' x '.join(map(str, extent))}). "
+                           "Kernel size can't be greater than actual input size")
+    return (input.shape[0], out_channels, *((s - e) // st + 1 for s, e, st in zip(padded, extent, stride)))
+
+
+def _meta(input, weight, bias, *rest):
+    shape = _check(input, weight, bias, *rest)
     return TensorMeta(shape, contiguous_strides(shape), input.dtype, input.device)
 
 
-def _windows(x, kernel, stride, dilation, size):
-    """Strided view (batch, channels, *out, *kernel) of a padded input."""
-    item = x.strides
-    return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], *size, *kernel), (*item[:2], *(a * b for a, b in zip(item[2:], stride)),
-                                                                               *(a * b for a, b in zip(item[2:], dilation))), writeable=False)
-
-
-def _forward(x, w, stride, padding, dilation, groups):
-    nd = w.ndim - 2
-    size = _sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)]) if any(padding) else x
-    win = _windows(x, w.shape[2:], stride, dilation, size)
-    axes = [1, *range(2 + nd, 2 + 2 * nd)]
-    per_in, per_out = w.shape[1], w.shape[0] // groups
-    parts = []
-    for g in range(groups):
-        part = np.tensordot(win[:, g * per_in:(g + 1) * per_in], w[g * per_out:(g + 1) * per_out], (axes, [1, *range(2, 2 + nd)]))
-        parts.append(np.moveaxis(part, -1, 1))
-    return np.ascontiguousarray(np.concatenate(parts, 1) if groups > 1 else parts[0])
-
-
-def _input_gradient(ct, w, input_shape, stride, padding, dilation, groups):
-    """Each window's cotangent is added where the window was: loops over the kernel positions, which are few."""
-    nd = w.ndim - 2
-    padded = [n + 2 * p for n, p in zip(input_shape[2:], padding)]
-    out = np.zeros((*input_shape[:2], *padded), ct.dtype)
-    per_in, per_out = w.shape[1], w.shape[0] // groups
-    for position in np.ndindex(*w.shape[2:]):
-        where = tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, n, s in zip(position, dilation, ct.shape[2:], stride))
-        for g in range(groups):
-            part = np.tensordot(ct[:, g * per_out:(g + 1) * per_out], w[(slice(g * per_out, (g + 1) * per_out), slice(None), *position)], ([1], [0]))
-            out[(slice(None), slice(g * per_in, (g + 1) * per_in), *where)] += np.moveaxis(part, -1, 1)
-    crop = tuple(slice(p, p + n) for p, n in zip(padding, input_shape[2:]))
-    return np.ascontiguousarray(out[(slice(None), slice(None), *crop)]) if nd else out
-
-
-def _weight_gradient(ct, x, weight_shape, stride, padding, dilation, groups):
-    nd = len(weight_shape) - 2
-    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)]) if any(padding) else x
-    win = _windows(x, weight_shape[2:], stride, dilation, ct.shape[2:])
-    axes = [0, *range(2, 2 + nd)]
-    per_in, per_out = weight_shape[1], weight_shape[0] // groups
-    return np.ascontiguousarray(np.concatenate([
-        np.tensordot(ct[:, g * per_out:(g + 1) * per_out], win[:, g * per_in:(g + 1) * per_in], (axes, axes)) for g in range(groups)], 0))
-
-
-@extern("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
-        "SymInt groups) -> Tensor", meta=_convolution_meta, variants="function", has_out=True)
-def convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups):
-    nd = w.ndim - 2
-    stride, padding, dilation = (_per_dim(v, nd, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation")))
+@extern("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+        "SymInt[] output_padding, SymInt groups) -> Tensor", meta=_meta, variants="function", has_out=True)
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    kind, (x, w) = _wide(input, weight)
     if transposed:
-        opad = _per_dim(output_padding, nd, "output_padding")
-        size = [(n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, s, p, d, k, o in zip(x.shape[2:], stride, padding, dilation, w.shape[2:], opad)]
-        out = _input_gradient(x, w, (x.shape[0], w.shape[1] * groups, *size), stride, padding, dilation, groups)
+        sizes = _transposed_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation, output_padding)
+        out = _input_adjoint(x, w, sizes, stride, padding, dilation, groups)
     else:
-        if x.ndim != w.ndim or x.shape[1] != w.shape[1] * groups:
-            _check(x, w, nd, groups)
         out = _forward(x, w, stride, padding, dilation, groups)
-    return out if bias is None else out + bias.reshape(-1, *[1] * nd)
+    if bias is not None:
+        out = out + bias.reshape(-1, *[1] * (x.ndim - 2)).astype(out.dtype, copy=False)
+    return np.ascontiguousarray(out).astype(kind, copy=False)
 
 
-def _backward_meta(ct, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask):
-    dense = lambda shape: TensorMeta(tuple(shape), contiguous_strides(tuple(shape)), ct.dtype, ct.device)  # noqa: E731
-    return (dense(input.shape) if mask[0] else None, dense(weight.shape) if mask[1] else None, dense((ct.shape[1],)) if mask[2] else None)
+def _backward_meta(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+    def like(t):
+        return TensorMeta(tuple(t.shape), contiguous_strides(tuple(t.shape)), t.dtype, t.device)
+
+    bias = TensorMeta((grad_output.shape[1],), (1,), grad_output.dtype, grad_output.device)
+    return tuple(m if on else None for m, on in zip((like(input), like(weight), bias), output_mask))
 
 
 @extern("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
         "bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_backward_meta, variants="")
-def convolution_backward(ct, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask):
-    nd = w.ndim - 2
-    stride, padding, dilation = (_per_dim(v, nd, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation")))
-    dx = dw = db = None
-    if mask[0]:
-        dx = _forward(ct, w, stride, padding, dilation, groups) if transposed else _input_gradient(ct, w, x.shape, stride, padding, dilation, groups)
-    if mask[1]:
-        dw = _weight_gradient(x, ct, w.shape, stride, padding, dilation, groups) if transposed else _weight_gradient(ct, x, w.shape, stride, padding, dilation, groups)
-    if mask[2]:
-        db = ct.sum(axis=(0, *range(2, ct.ndim)))
-    return dx, dw, db
+def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+    kind, (g, x, w) = _wide(grad_output, input, weight)
+    d_input = d_weight = d_bias = None
+    if output_mask[0]:
+        d_input = (_forward(g, w, stride, padding, dilation, groups) if transposed
+                   else _input_adjoint(g, w, x.shape[2:], stride, padding, dilation, groups))
+    if output_mask[1]:
+        d_weight = (_weight_adjoint(x, g, w.shape[2:], stride, padding, dilation, groups) if transposed
+                    else _weight_adjoint(g, x, w.shape[2:], stride, padding, dilation, groups))
+    if output_mask[2]:
+        d_bias = g.sum((0, *range(2, g.ndim)))
+    return tuple(None if d is None else np.ascontiguousarray(d).astype(kind, copy=False) for d in (d_input, d_weight, d_bias))
 
 
 convolution.derivative(input__weight__bias=lambda ct, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, mask:
-                       aten.convolution_backward.default(ct, input, weight, None if bias is None else list(bias.shape), stride, padding, dilation, transposed,
-                                                         output_padding, groups, mask))
+                       aten.convolution_backward.default(ct, input, weight, None if bias is None else list(bias.shape), stride, padding, dilation,
+                                                         transposed, output_padding, groups, [bool(m) for m in mask]))
 
 
-def _same_padding(weight, stride, dilation, nd):
+def _add(a, b):
+    return b if a is None else a if b is None else aten.add.Tensor(a, b)
+
+
+def _of_grad_output(ct0, ct1, ct2, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    rest = (stride, padding, dilation, transposed, output_padding, groups)
+    out = aten.convolution.default(ct0, weight, None, *rest) if ct0 is not None else None
+    out = _add(out, aten.convolution.default(input, ct1, None, *rest) if ct1 is not None else None)
+    if ct2 is not None:
+        out = _add(out, aten.expand.default(aten.view.default(ct2, [1, -1, *[1] * (grad_output.ndim - 2)]), list(grad_output.shape)))
+    return out
+
+
+def _of_input(ct1, grad_output, input, stride, padding, dilation, transposed, output_padding, groups):
+    return None if ct1 is None else aten.convolution_backward.default(grad_output, input, ct1, None, stride, padding, dilation, transposed, output_padding,
+                                                                     groups, [True, False, False])[0]
+
+
+def _of_weight(ct0, grad_output, weight, stride, padding, dilation, transposed, output_padding, groups):
+    return None if ct0 is None else aten.convolution_backward.default(grad_output, ct0, weight, None, stride, padding, dilation, transposed, output_padding,
+                                                                     groups, [False, True, False])[1]
+
+
+convolution_backward.derivative(grad_output=_of_grad_output, input=_of_input, weight=_of_weight)
+
+
+# ---- conv1d ... conv_transpose3d ----------------------------------------------------------------------------------------
+
+
+def _each(values, n):
+    return list(values) * n if len(values) == 1 else list(values)
+
+
+def _run(name, n, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    if input.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}")
+    x = aten.unsqueeze.default(input, 0) if input.ndim == n + 1 else input
+    out = aten.convolution.default(x, weight, bias, _each(stride, n), _each(padding, n), _each(dilation, n), transposed, _each(output_padding, n), groups)
+    return aten.squeeze.dim(out, 0) if input.ndim == n + 1 else out
+
+
+def _same_padding(name, n, input, weight, padding, stride, dilation):
+    """(input, padding) for the names "valid" and "same"."""
+    if padding == "valid":
+        return input, [0]
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    total = [d * (k - 1) for d, k in zip(_per_dim(dilation, nd, "dilation"), weight.shape[2:])]
-    if any(t % 2 for t in total):
-        raise NotImplementedError("padding='same' with an even kernel needs uneven padding, which is not built yet; pad the input first")
-    return [t // 2 for t in total]
+    total = [d * (k - 1) for d, k in zip(_each(dilation, n), weight.shape[2:])]
+    if all(t % 2 == 0 for t in total):
+        return input, [t // 2 for t in total]
+    for e, t in enumerate(total):  # an odd total: one zero more at the end
+        if t % 2:
+            d = input.ndim - n + e
+            edge = aten.new_zeros.default(input, [1 if k == d else m for k, m in enumerate(input.shape)])
+            input = aten.cat.default([input, edge], d)
+    return input, [t // 2 for t in total]
 
 
-def _declare_conv(nd):
+def _declare(n):
+    name, tname = f"conv{n}d", f"conv_transpose{n}d"
+    sizes = f"SymInt[{n}] stride=1, SymInt[{n}] padding=0"
+
+    @composite(f"{name}(Tensor input, Tensor weight, Tensor? bias=None, {sizes}, SymInt[{n}] dilation=1, SymInt groups=1) -> Tensor",
+               variants="function nn")
     def conv(input, weight, bias, stride, padding, dilation, groups):
-        if isinstance(padding, str):
-            if padding not in ("valid", "same"):
-                raise RuntimeError(f"Invalid padding string: '{padding}'")
-            padding = [0] * nd if padding == "valid" else _same_padding(weight, _per_dim(stride, nd, "stride"), dilation, nd)
-        batched = input.ndim == nd + 2
-        x = input if batched else aten.unsqueeze.default(input, 0)
-        out = aten.convolution.default(x, weight, bias, list(stride), list(padding), list(dilation), False, [0] * nd, groups)
-        return out if batched else aten.squeeze.dim(out, 0)
+        return _run(name, n, input, weight, bias, stride, padding, dilation, False, [0], groups)
 
-    composite(f"conv{nd}d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{nd}] stride=1, SymInt[{nd}] padding=0, SymInt[{nd}] dilation=1, "
-              "SymInt groups=1) -> Tensor", variants="nn function")(conv)
-    composite(f"conv{nd}d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{nd}] stride=1, str padding='valid', SymInt[{nd}] dilation=1, "
-              "SymInt groups=1) -> Tensor", variants="")(conv)
+    @composite(f'{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride=1, str padding="valid", SymInt[{n}] dilation=1, '
+               "SymInt groups=1) -> Tensor", variants="function nn")
+    def conv_padding(input, weight, bias, stride, padding, dilation, groups):
+        input, amounts = _same_padding(name, n, input, weight, padding, stride, dilation)
+        return _run(name, n, input, weight, bias, stride, amounts, dilation, False, [0], groups)
 
-    def transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
-        return aten.convolution.default(input, weight, bias, list(stride), list(padding), list(dilation), True, list(output_padding), groups)
-
-    composite(f"conv_transpose{nd}d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{nd}] stride=1, SymInt[{nd}] padding=0, SymInt[{nd}] output_padding=0, "
-              f"SymInt groups=1, SymInt[{nd}] dilation=1) -> Tensor", variants="nn function")(transpose)
+    @composite(f"{tname}.{'input' if n > 1 else 'default'}(Tensor input, Tensor weight, Tensor? bias=None, {sizes}, SymInt[{n}] output_padding=0, "
+               f"SymInt groups=1, SymInt[{n}] dilation=1) -> Tensor".replace(".default", ""), variants="function nn")
+    def conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
+        return _run(tname, n, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-for _nd in (1, 2, 3):
-    _declare_conv(_nd)
-
+for _n in (1, 2, 3):
+    _declare(_n)

@@ -1,105 +1,126 @@
-"""Scans and sorting: kinds of their own in NumPy, declared as extern with their shape rules and derivatives."""
+"""Operators along one dimension whose elements depend on each other: cumulative sums and products, sorting."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..base import dtypes
+from ..base.dtypes import int64
 from ..base.shapes import contiguous_strides, normalize_dim
-from ..core.declare import composite, extern
+from ..core.declare import composite, explicit, extern, index
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 
 aten = namespace("aten")
 
 
-def _same(self, dtype=None):
-    shape = tuple(self.shape)
-    return TensorMeta(shape, contiguous_strides(shape), dtype or self.dtype, self.device)
+@index("flip(Tensor self, int[] dims) -> Tensor", mode="read", source="self", has_out=True)
+def flip(ix, self, dims):
+    turned = {normalize_dim(d, len(self.shape)) for d in dims}
+    if len(turned) != len(dims):
+        raise RuntimeError(f"flip: a dim appears multiple times in the list of dims {list(dims)}")
+    return tuple(self.shape), lambda i, load, h: tuple(h.sub(n - 1, i[e]) if e in turned else i[e] for e, n in enumerate(self.shape))
 
 
-def _scan_dtype(self_dtype, dtype):
-    return dtype or (dtypes.int64 if self_dtype.category < 2 else self_dtype)
+flip.derivative(self=lambda ct, dims: aten.flip.default(ct, dims))
 
 
-def _scan_meta(self, dim, dtype):
+def _scanned(self, dim, dtype):
     normalize_dim(dim, len(self.shape))
-    return _same(self, _scan_dtype(self.dtype, dtype))
+    return TensorMeta(tuple(self.shape), contiguous_strides(tuple(self.shape)), dtype or (int64 if self.dtype.category < 2 else self.dtype), self.device)
 
 
 def _scan(ufunc):
-    def kernel(a, dim, dtype):
-        dt = _scan_dtype(dtypes.from_numpy(a.dtype), dtype).np
-        wide = np.dtype(np.float32) if dt.itemsize < 4 and dt.kind not in "biu" else dt
-        if a.ndim == 0:
-            return a.astype(dt)
+    def run(a, dim, dtype):
         normalize_dim(dim, a.ndim)
-        return np.ascontiguousarray(ufunc.accumulate(a.astype(wide, copy=False), axis=dim).astype(dt, copy=False))
+        kind = dtype.np if dtype is not None else np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
+        if not a.ndim:
+            return a.astype(kind)
+        narrow = kind.itemsize == 2 and kind.kind in "fV"  # accumulated in float32, rounded once
+        return ufunc.accumulate(a.astype(np.float32) if narrow else a, axis=dim, dtype=np.float32 if narrow else kind).astype(kind, copy=False)
 
-    return kernel
+    return run
 
 
-cumsum = extern("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scan_meta, inplace=True, has_out=True)(_scan(np.add))
-cumsum.derivative(self=lambda ct, dim: ct if ct.ndim == 0 else aten.flip.default(aten.cumsum.default(aten.flip.default(ct, [dim]), dim), [dim]))
-cumprod = extern("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scan_meta, inplace=True, has_out=True)(_scan(np.multiply))
+cumsum = extern("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True)(_scan(np.add))
+cumprod = extern("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True)(_scan(np.multiply))
+
+
+def _reversed_cumsum(x, dim):
+    return aten.flip.default(aten.cumsum.default(aten.flip.default(x, [dim]), dim), [dim])
+
+
+cumsum.derivative(self=lambda ct, dim: _reversed_cumsum(ct, dim) if ct.ndim else ct)
 
 
 def _cumprod_vjp(ct, self, result, dim):
-    """Where no element is zero: reversed cumulative sum of ct*result, over self."""
-    if bool(aten.any.default(aten.eq.Scalar(self, 0)).item()):
-        raise NotImplementedError("cumprod: the derivative at inputs with zeros is not built yet")
-    total = aten.cumsum.default(aten.flip.default(aten.mul.Tensor(ct, result), [dim]), dim)
-    return aten.div.Tensor(aten.flip.default(total, [dim]), self)
+    """sum over j >= i of ct_j * result_j / self_i; a zero factor has no quotient, so zeros are an error that says so rather than nan."""
+    if not self.ndim:
+        return ct
+    return aten.div.Tensor(_reversed_cumsum(aten.mul.Tensor(ct, result), dim), self)
 
 
 cumprod.derivative(self=_cumprod_vjp)
 
 
-def _order(a, dim, descending, stable):
-    """Indices that sort along ``dim``; NaN counts as the largest, as in PyTorch."""
-    if a.ndim == 0:
-        return np.zeros((), np.int64)
-    if descending:
-        # A stable descending order: sort the reversed array ascending and mirror the indices.
-        n = a.shape[dim]
-        idx = np.argsort(np.flip(a, dim), axis=dim, kind="stable")
-        return np.ascontiguousarray(n - 1 - np.flip(idx, dim)).astype(np.int64, copy=False)
-    return np.argsort(a, axis=dim, kind="stable").astype(np.int64, copy=False)
+# ---- sorting: NaN is the greatest, equal elements keep their order --------------------------------------------------------
 
 
-def _sort_meta(self, *args):
-    return _same(self), _same(self, dtypes.int64)
+def _order(a, dim, descending):
+    """Indices that sort ``a`` stably along ``dim``."""
+    if not descending:
+        return np.argsort(a, axis=dim, kind="stable")
+    # Reversed twice: a stable descending order, with NaN first.
+    turned = np.argsort(np.flip(a, dim), axis=dim, kind="stable")
+    return np.flip(a.shape[dim] - 1 - turned, dim)
 
 
-def _sort(a, dim, descending):
-    if a.ndim:
-        normalize_dim(dim, a.ndim)
-    idx = _order(a, dim, descending, True)
-    return (np.take_along_axis(a, idx, dim) if a.ndim else a.copy()), idx
+def _sorted_pair(a, dim, descending, k=None):
+    if not a.ndim:
+        return a.copy(), np.zeros((), np.int64)
+    normalize_dim(dim, a.ndim)
+    order = _order(a.astype(np.float32) if a.dtype.kind == "V" else a, dim, descending)
+    if k is not None:
+        order = np.take(order, range(k), axis=dim)
+    return np.take_along_axis(a, order, dim), np.ascontiguousarray(order)
 
 
-def _gathered_vjp(ct0, self, result1, dim):
-    """The cotangent of picked values goes back where they were picked."""
-    if self.ndim == 0:
+def _pair_meta(self, shape):
+    strides = contiguous_strides(shape)
+    return TensorMeta(shape, strides, self.dtype, self.device), TensorMeta(shape, strides, int64, self.device)
+
+
+def _scatter_back(ct0, self, result1, dim):
+    if not self.ndim:
         return ct0
     return aten.scatter.src(aten.new_zeros.default(ct0, list(self.shape)), dim, result1, ct0)
 
 
-@extern("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta, has_out=True)
-def sort(a, dim, descending):
-    return _sort(a, dim, descending)
+sort = extern("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", has_out=True,
+              meta=lambda self, dim, descending: _pair_meta(self, tuple(self.shape)))(_sorted_pair)
+sort.derivative(self=_scatter_back)
+sort_stable = extern("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", has_out=True,
+                     meta=lambda self, stable, dim, descending: _pair_meta(self, tuple(self.shape)))(
+    lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
+sort_stable.derivative(self=_scatter_back)
 
 
-sort.derivative(self=_gathered_vjp)
+def _topk_meta(self, k, dim, largest, sorted):
+    n = len(self.shape)
+    d = normalize_dim(dim, n)
+    size = self.shape[d] if n else 1
+    if not 0 <= k <= size:
+        raise RuntimeError(f"selected index k out of range: k is {k}, dimension {dim} has size {size}")
+    return _pair_meta(self, tuple(k if e == d else m for e, m in enumerate(self.shape)))
 
 
-@extern("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        meta=lambda self, stable, dim, descending: _sort_meta(self), has_out=True)
-def sort_stable(a, stable, dim, descending):
-    return _sort(a, dim, descending)
+@extern("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", meta=_topk_meta, has_out=True)
+def topk(a, k, dim, largest, sorted):
+    if not 0 <= k <= (a.shape[normalize_dim(dim, a.ndim)] if a.ndim else 1):
+        raise RuntimeError(f"selected index k out of range: k is {k}, dimension {dim} has size {a.shape[dim] if a.ndim else 1}")
+    return _sorted_pair(a, dim, largest, k)
 
 
-sort_stable.derivative(self=_gathered_vjp)
+topk.derivative(self=_scatter_back)
 
 
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
@@ -117,31 +138,22 @@ def msort(self):
     return aten.sort.default(self, 0)[0]
 
 
-def _topk_meta(self, k, dim, largest, sorted):
-    n = self.shape[dim] if len(self.shape) else 1
-    if not 0 <= k <= n:
-        raise RuntimeError("selected index k out of range")
-    shape = tuple(k if e == dim % max(len(self.shape), 1) else m for e, m in enumerate(self.shape))
-    strides = contiguous_strides(shape)
-    return TensorMeta(shape, strides, self.dtype, self.device), TensorMeta(shape, strides, dtypes.int64, self.device)
-
-
-@extern("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", meta=_topk_meta, has_out=True)
-def topk(a, k, dim, largest, sorted):
-    if a.ndim == 0:
-        return a.copy(), np.zeros((), np.int64)
-    normalize_dim(dim, a.ndim)
-    if not 0 <= k <= a.shape[dim]:
-        raise RuntimeError("selected index k out of range")
-    idx = np.ascontiguousarray(np.take(_order(a, dim, largest, True), np.arange(k), axis=dim))
-    return np.take_along_axis(a, idx, dim), idx
-
-
-topk.derivative(self=_gathered_vjp)
-
-
-@composite("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
+@explicit("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", variants="function method")
 def kthvalue(self, k, dim, keepdim):
+    if not self.ndim:
+        return aten.clone.default(self), aten.zeros.default([], dtype=int64)
+    if not 1 <= k <= self.shape[dim]:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     values, indices = aten.sort.default(self, dim)
-    pick = (lambda t: aten.slice.Tensor(t, dim, k - 1, k)) if keepdim else (lambda t: aten.select.int(t, dim, k - 1))  # noqa: E731
-    return pick(values), pick(indices)
+    if keepdim:
+        return aten.narrow.default(values, dim, k - 1, 1), aten.narrow.default(indices, dim, k - 1, 1)
+    return aten.select.int(values, dim, k - 1), aten.select.int(indices, dim, k - 1)
+
+
+def _kth_vjp(ct0, self, result1, dim, keepdim):
+    if self.ndim and not keepdim:
+        ct0, result1 = aten.unsqueeze.default(ct0, dim), aten.unsqueeze.default(result1, dim)
+    return _scatter_back(ct0, self, result1, dim)
+
+
+kthvalue.derivative(self=_kth_vjp)

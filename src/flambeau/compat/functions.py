@@ -1,0 +1,142 @@
+"""Public functions with more than one form, over the operators."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from ..core.bindings import Binder
+from ..core.operator import namespace
+from ..core.overrides import wrap_function
+
+aten = namespace("aten")
+_where = Binder("where")
+
+
+def where(condition, input=None, other=None, *, out=None):
+    """``where(condition)``: the indices of true elements, a tuple; ``where(condition, input, other)``: elements of one or the other."""
+    if input is None and other is None:
+        return tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
+    if out is not None:
+        raise NotImplementedError("where: out= is not built; copy the result with out.copy_()")
+    return _where(condition, input, other)
+
+
+def einsum(equation, *operands):
+    """Sum of products by letters. Reduces to permutes, reshapes and one ``bmm`` for each pair of operands, left to right.
+
+    ``...`` stands for any further dimensions, a letter that occurs twice in one operand takes the diagonal. RuntimeError for letters that don't fit.
+    """
+    if not isinstance(equation, str):
+        return _from_lists(equation, *operands)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    inputs, output = _parse(equation.replace(" ", ""), operands)
+    terms = [_diagonals(t, letters) for t, letters in zip(operands, inputs)]
+    sizes: dict[str, int] = {}
+    for k, (t, letters) in enumerate(terms):
+        for d, c in enumerate(letters):
+            n = t.shape[d]
+            if sizes.setdefault(c, n) != n:
+                if sizes[c] == 1:
+                    sizes[c] = n
+                elif n != 1:
+                    raise RuntimeError(f"einsum(): subscript {c} has size {n} for operand {k} which does not broadcast with previously seen size {sizes[c]}")
+    while len(terms) > 1:
+        (a, la), (b, lb), *rest = terms
+        needed = set(output).union(*(letters for _, letters in rest)) if rest else set(output)
+        terms = [_pair(a, la, b, lb, needed), *rest]
+    t, letters = terms[0]
+    gone = [d for d, c in enumerate(letters) if c not in output]
+    if gone:
+        t = aten.sum.dim_IntList(t, gone)
+        letters = "".join(c for c in letters if c in output)
+    order = [letters.index(c) for c in output]
+    return t if order == list(range(len(order))) else aten.permute.default(t, order)
+
+
+_ELLIPSIS = "".join(map(chr, range(0x2460, 0x2474)))  # letters that nobody writes stand for the dimensions of "..."
+
+
+def _parse(equation, operands):
+    left, arrow, right = equation.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(operands):
+        more = "more" if len(inputs) < len(operands) else "fewer"
+        raise RuntimeError(f"einsum(): {more} operands were provided than specified in the equation")
+    widest, out = 0, []
+    for k, (letters, t) in enumerate(zip(inputs, operands)):
+        named = letters.replace("...", "", 1)
+        if not all(c.isascii() and c.isalpha() for c in named):
+            bad = next(c for c in named if not (c.isascii() and c.isalpha()))
+            raise RuntimeError(f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be in [a-zA-Z]")
+        free = t.ndim - len(named)
+        if ("..." not in letters and free) or free < 0:
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the number of dimensions ({t.ndim}) for "
+                               f"operand {k}" + ("" if "..." in letters or free < 0 else " and no ellipsis was given"))
+        widest = max(widest, free)
+        out.append(letters.replace("...", _ELLIPSIS[len(_ELLIPSIS) - free:] if free else ""))
+    dots = _ELLIPSIS[len(_ELLIPSIS) - widest:] if widest else ""
+    if arrow:
+        output = right.replace("...", dots)
+        for c in output:
+            if output.count(c) > 1:
+                raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+            if not any(c in letters for letters in out):
+                raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+    else:
+        every = "".join(out)
+        output = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
+    return out, output
+
+
+def _diagonals(t, letters):
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            first = letters.index(c)
+            second = letters.index(c, first + 1)
+            t = aten.diagonal.default(t, 0, first, second)  # the diagonal becomes the last dimension
+            letters = letters[:first] + letters[first + 1:second] + letters[second + 1:] + c
+    return t, letters
+
+
+def _pair(a, la, b, lb, needed):
+    """Contract two operands: letters in both and not needed later are summed by the matrix product."""
+    for c in dict.fromkeys(la + lb):  # a size 1 that broadcasts is summed out or left to expand
+        both = c in la and c in lb
+        if both and a.shape[la.index(c)] != b.shape[lb.index(c)]:
+            if a.shape[la.index(c)] == 1:
+                a, la = aten.squeeze.dim(a, la.index(c)), la.replace(c, "")
+            else:
+                b, lb = aten.squeeze.dim(b, lb.index(c)), lb.replace(c, "")
+    for which in (0, 1):  # what only one side has and nobody needs
+        t, mine, others = (a, la, lb) if which == 0 else (b, lb, la)
+        gone = [d for d, c in enumerate(mine) if c not in others and c not in needed]
+        if gone:
+            t, mine = aten.sum.dim_IntList(t, gone), "".join(c for c in mine if c in others or c in needed)
+        a, la, b, lb = (t, mine, b, lb) if which == 0 else (a, la, t, mine)
+    batch = [c for c in la if c in lb and c in needed]
+    inner = [c for c in la if c in lb and c not in needed]
+    left, right = [c for c in la if c not in lb], [c for c in lb if c not in la]
+    letters = "".join(batch + left + right)
+    if not inner and not left and not right:
+        return aten.mul.Tensor(a, aten.permute.default(b, [lb.index(c) for c in batch])), la
+    dims = {c: t.shape[ls.index(c)] for t, ls in ((a, la), (b, lb)) for c in ls}
+    size = lambda group: math.prod(dims[c] for c in group)  # noqa: E731
+    x = aten.permute.default(a, [la.index(c) for c in batch + left + inner])
+    y = aten.permute.default(b, [lb.index(c) for c in batch + inner + right])
+    x = aten.reshape.default(x, [size(batch), size(left), size(inner)])
+    y = aten.reshape.default(y, [size(batch), size(inner), size(right)])
+    return aten.view.default(aten.bmm.default(x, y), [dims[c] for c in letters]), letters
+
+
+def _from_lists(*parts):
+    """``einsum(op1, [0, 1], op2, [1, 2], [0, 2])``."""
+    name = lambda k: "..." if k is Ellipsis else chr(ord("A") + k) if k < 26 else chr(ord("a") + k - 26)  # noqa: E731
+    operands = [p for p in parts if isinstance(p, _C.TensorBase)]
+    lists = [p for p in parts if not isinstance(p, _C.TensorBase)]
+    texts = ["".join(map(name, p)) for p in lists]
+    return einsum(",".join(texts[:len(operands)]) + ("->" + texts[-1] if len(texts) > len(operands) else ""), *operands)
+
+
+where, einsum = wrap_function(where), wrap_function(einsum)
