@@ -25,7 +25,8 @@ def where(condition, input=None, other=None, *, out=None):
 def einsum(equation, *operands):
     """Sum of products by letters. Reduces to permutes, reshapes and one ``bmm`` for each pair of operands, left to right.
 
-    ``...`` stands for any further dimensions, a letter that occurs twice in one operand takes the diagonal. RuntimeError for letters that don't fit.
+    ``...`` stands for any further dimensions, a letter that occurs twice in one operand takes the diagonal. RuntimeError for letters
+    that don't fit.
     """
     if not isinstance(equation, str):
         return _from_lists(equation, *operands)
@@ -41,7 +42,8 @@ def einsum(equation, *operands):
                 if sizes[c] == 1:
                     sizes[c] = n
                 elif n != 1:
-                    raise RuntimeError(f"einsum(): subscript {c} has size {n} for operand {k} which does not broadcast with previously seen size {sizes[c]}")
+                    raise RuntimeError(f"einsum(): subscript {c} has size {n} for operand {k} which does not broadcast with previously "
+                                       f"seen size {sizes[c]}")
     while len(terms) > 1:
         (a, la), (b, lb), *rest = terms
         needed = set(output).union(*(letters for _, letters in rest)) if rest else set(output)
@@ -69,11 +71,12 @@ def _parse(equation, operands):
         named = letters.replace("...", "", 1)
         if not all(c.isascii() and c.isalpha() for c in named):
             bad = next(c for c in named if not (c.isascii() and c.isalpha()))
-            raise RuntimeError(f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be in [a-zA-Z]")
+            raise RuntimeError(f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be in "
+                               "[a-zA-Z]")
         free = t.ndim - len(named)
         if ("..." not in letters and free) or free < 0:
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the number of dimensions ({t.ndim}) for "
-                               f"operand {k}" + ("" if "..." in letters or free < 0 else " and no ellipsis was given"))
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the number of dimensions "
+                               f"({t.ndim}) for operand {k}" + ("" if "..." in letters or free < 0 else " and no ellipsis was given"))
         widest = max(widest, free)
         out.append(letters.replace("...", _ELLIPSIS[len(_ELLIPSIS) - free:] if free else ""))
     dots = _ELLIPSIS[len(_ELLIPSIS) - widest:] if widest else ""
