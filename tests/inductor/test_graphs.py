@@ -12,7 +12,8 @@ from tracing import trace
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.inductor import cache, compile_graph, config, metrics
+from flambeau.inductor import cache, compile_graph, metrics
+from flambeau.inductor.config import config
 
 aten = torch.ops.aten
 
@@ -224,9 +225,15 @@ def test_disk_cache(tmp_path, monkeypatch, caplog):
     assert [r.stdout.split() for r in runs] == [["1", "0"], ["0", "1"]], runs[0].stderr + runs[1].stderr
 
 
+def test_without_fusion():
+    with config.patch(fusion=False):
+        graph = check(lambda x: aten._softmax.default(x, 1, False), R(20, 30))
+    assert len(graph.info.steps) == 4
+
+
 def test_config_patch():
     with config.patch(reduction_piece=1024), config.patch({"trace.enabled": False}):
         assert config.reduction_piece == 1024
     assert config.reduction_piece == 4096
-    with pytest.raises(AttributeError, match="no setting nonsense"), config.patch(nonsense=1):
+    with pytest.raises(AttributeError, match="nonsense does not exist"), config.patch(nonsense=1):
         pass

@@ -13,7 +13,8 @@ import os
 import tempfile
 import threading
 
-from . import config, metrics
+from . import metrics
+from .config import config
 
 __all__ = ["addresses", "directory", "kernel_name", "read", "write"]
 

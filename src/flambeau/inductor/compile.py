@@ -6,17 +6,23 @@ import dataclasses
 import logging
 import time
 
-from . import cache, config, debug, memory, metrics
+from ..base.logs import artifact
+from . import cache, debug, memory, metrics
 from .codegen import write_kernel
+from .config import config
 from .ir import ExternCall, loads, stores, verify
 from .lowering import Lowering, eliminate_dead
 from .opening import open_graph
 from .program import assemble
 from .schedule import build, fuse, merge
+from .values import walk
 
 __all__ = ["CompiledInfo", "compile_graph"]
 
 log = logging.getLogger("flambeau.inductor")
+_OUTPUT = artifact("output_code", "launches and LLVM assembly of every graph compiled")
+_SCHEDULE = artifact("schedule", "which loop nests share a kernel")
+_INDUCTOR = artifact("inductor", "times of the compiler's passes")
 
 
 @dataclasses.dataclass
@@ -54,10 +60,10 @@ def compile_graph(gm, example_inputs=None, **_unused):
     verify(nodes, lowering.buffers)
     metrics.ir_nodes_pre_fusion += len(nodes)
     passed("eliminate dead nodes")
-    groups = fuse(nodes, lowering.buffers, lowering.values)
+    groups = fuse(nodes, lowering.buffers, lowering.values, config.fusion)
     verify([n for g in groups for n in g.nodes], lowering.buffers)
     passed("fuse")
-    groups = merge(groups, lowering.values)
+    groups = merge(groups, lowering.values) if config.fusion else groups
     verify([n for g in groups for n in g.nodes], lowering.buffers)
     passed("merge groups")
     steps = _kernels(groups, lowering, outputs)
@@ -80,10 +86,13 @@ def compile_graph(gm, example_inputs=None, **_unused):
     metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in steps)
     metrics.num_fallbacks += len(lowering.fallbacks)
     for reason in lowering.fallbacks:
-        log.warning("eager kernel inside a compiled graph: %s", reason)
+        log.warning("an eager kernel runs inside a compiled graph: %s", reason)
     debug.dump(gm, program, nodes, lowering, groups, info)
     debug.notify(source)
-    log.debug("compiled %d kernels: %s", len(kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in times.items()))
+    _OUTPUT("%s", source)
+    if _SCHEDULE.on:
+        _SCHEDULE("%s", debug.show_groups(groups))
+    _INDUCTOR("compiled %d kernels: %s", len(kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in times.items()))
     return graph
 
 
@@ -115,12 +124,19 @@ def _effects(step) -> tuple[set[str], set[str]]:
     return set(step.args) - written, {a for a in step.args if a in written}
 
 
+def _operations(kernel) -> str:
+    """Names of what a kernel computes, for the reader of its source."""
+    names = dict.fromkeys(v.op for n in kernel.nodes for v in walk(n.value) if v.op not in ("const", "load", "index", "cast"))
+    reductions = dict.fromkeys({"add": "sum", "mul": "prod"}.get(n.combine, n.combine) for n in kernel.nodes if n.reduction)
+    return ", ".join([*names, *reductions]) or "copy"
+
+
 def _source(steps, kernels, notes, arena) -> str:
     """What the graph runs, as text: the launches in order, then each kernel once."""
     lines = [f"; arena of {arena} bytes", *(f"; {n} (reuse)" for n in notes)]
     for s in steps:
         if not isinstance(s, ExternCall):
-            lines.append(f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}")
+            lines.append(f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {_operations(s)}")
         elif s.what == "gemm":
             ins = ", ".join(f"{r.buffer}{list(r.shape)}" for r in s.inputs)
             lines.append(f"; extern_kernels.{s.name}({ins}, out={s.outputs[0]})")

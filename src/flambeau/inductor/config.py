@@ -1,74 +1,36 @@
-"""Knobs of the compiler. Assign to change; :func:`patch` for a block. Names that PyTorch programs set are kept.
-
-``key()`` gives what enters the cache keys.
-"""
+"""Settings of the compiler, ``torch._inductor.config``."""
 
 from __future__ import annotations
 
-import contextlib
-import os
+from ..base.config import Config, Knob
 
-__all__ = ["key", "patch", "trace"]
+__all__ = ["config"]
 
-reduction_piece = 4096
-"""Elements of a piece of a reduction that is done in two steps."""
+_DEBUG = ("TORCH_COMPILE_DEBUG",)
 
-fusion = True
-"""Put several nodes into one kernel."""
+KNOBS = {
+    "fusion": Knob(True, "put several loop nests into one kernel", ("FLAMBEAU_FUSION",)),
+    "reduction_piece": Knob(4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int),
+    "force_disable_caches": Knob(False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)),
+    "fallback_random": Knob(False, "draw random numbers as eager does; compiled code always does", ("TORCHINDUCTOR_FALLBACK_RANDOM",)),
+    "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
+    "max_autotune": Knob(False, "accepted for compatibility, without effect"),
+    "compile_threads": Knob(1, "accepted for compatibility: LLVM is called from one thread"),
+    "cpp.threads": Knob(-1, "accepted for compatibility: see torch.set_num_threads"),
+    "cpp.inject_relu_bug_TESTING_ONLY": Knob(None, "break maximum(x, 0): compile_error, runtime_error or accuracy (to test the minifier)"),
+    "triton.cudagraphs": Knob(False, "accepted for compatibility, without effect on CPU"),
+    "triton.unique_kernel_names": Knob(True, "accepted for compatibility, without effect on CPU"),
+    "trace.enabled": Knob(False, "write a debug directory for each compiled graph", _DEBUG),
+    "trace.debug_dir": Knob(None, "where, instead of ./torch_compile_debug", ("TORCH_COMPILE_DEBUG_DIR",)),
+    "trace.debug_log": Knob(True, "times of the passes, counts, eager kernels"),
+    "trace.info_log": Knob(False, "accepted for compatibility, nothing more is written"),
+    "trace.fx_graph": Knob(True, "the graph, and a script that compiles it again"),
+    "trace.fx_graph_transformed": Knob(True, "the flat program after opening composites"),
+    "trace.ir_pre_fusion": Knob(True, "the loop IR before fusion"),
+    "trace.ir_post_fusion": Knob(True, "the loop IR by kernel"),
+    "trace.output_code": Knob(True, "launches and LLVM assembly"),
+    "trace.graph_diagram": Knob(False, "a drawing of the kernels and buffers (Graphviz source)", ("INDUCTOR_POST_FUSION_SVG",)),
+    "trace.compile_profile": Knob(False, "a cProfile of the compilation"),
+}
 
-force_disable_caches = os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") == "1"
-"""Neither read nor write the cache on disk."""
-
-fallback_random = False
-fx_graph_cache = True
-debug = False
-max_autotune = False
-cpp_wrapper = False
-compile_threads = 2
-
-
-class trace:
-    """What a debug run writes (TORCH_COMPILE_DEBUG=1)."""
-
-    enabled = os.environ.get("TORCH_COMPILE_DEBUG") == "1"
-    debug_dir = None
-    debug_log = True
-    info_log = False
-    fx_graph = True
-    fx_graph_transformed = True
-    ir_pre_fusion = True
-    ir_post_fusion = True
-    output_code = True
-    graph_diagram = os.environ.get("INDUCTOR_POST_FUSION_SVG") == "1"
-    compile_profile = False
-    upload_tar = None
-
-
-def key() -> str:
-    """The settings that change generated code."""
-    return f"piece={reduction_piece} fusion={fusion}"
-
-
-@contextlib.contextmanager
-def patch(settings=None, **more):
-    """Settings (a dict, or a name and keyword arguments) for the duration of a block; ``trace.x`` as "trace.x"."""
-    settings = {**(settings or {}), **more}
-    old = []
-    for name, value in settings.items():
-        owner, attribute = (trace, name[6:]) if name.startswith("trace.") else (None, name)
-        if owner is None:
-            if attribute not in globals():
-                raise AttributeError(f"inductor.config has no setting {name}")
-            old.append((None, attribute, globals()[attribute]))
-            globals()[attribute] = value
-        else:
-            old.append((owner, attribute, getattr(owner, attribute)))
-            setattr(owner, attribute, value)
-    try:
-        yield
-    finally:
-        for owner, attribute, value in reversed(old):
-            if owner is None:
-                globals()[attribute] = value
-            else:
-                setattr(owner, attribute, value)
+config = Config("torch._inductor.config", KNOBS)

@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 
-from . import config
+from .config import config
 from .ir import show
 
 __all__ = ["dump", "listeners", "notify"]
@@ -57,10 +57,15 @@ def dump(gm, program, nodes, lowering, groups, info) -> None:
     if trace.ir_pre_fusion:
         write("ir_pre_fusion.txt", show(nodes, lowering.buffers))
     if trace.ir_post_fusion:
-        write("ir_post_fusion.txt", "\n".join(f"group {i} ({g.kind}, domain {list(g.outer)} x {g.inner and list(g.inner)}):\n"
-                                              + show(g.nodes, {}) for i, g in enumerate(groups)))
+        write("ir_post_fusion.txt", show_groups(groups))
     if trace.output_code:
         write("output_code.py", info.source)
+
+
+def show_groups(groups) -> str:
+    """The loop IR by kernel."""
+    return "\n".join(f"group {i} ({g.kind}, domain {list(g.outer)} x {g.inner and list(g.inner)}):\n" + show(g.nodes, {})
+                     for i, g in enumerate(groups))
 
 
 def runnable(gm) -> str:

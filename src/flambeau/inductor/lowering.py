@@ -16,8 +16,8 @@ from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
-from . import config
 from .builder import compute_type
+from .config import config
 from .index import Index, Var, constant, floordiv, linear, mod, of_atom, variable
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
 from .opening import Call
@@ -454,7 +454,7 @@ class Lowering:
         raise Unsupported("a composite that wasn't opened")
 
     def _random(self, op, full, val):
-        raise Unsupported("a draw from the generator")
+        return self._extern(op, full, val)  # the eager kernel, in program order: the stream is eager's
 
     # --- operations that "lower" overrides of operators are written in ----------------------------------------------
     def concatenate(self, parts, dim, val) -> Lazy:

@@ -184,7 +184,7 @@ def _same_elements(group, node, level, outer, inner, values) -> bool:
     return True
 
 
-def fuse(nodes, buffers: dict[str, Buffer], values: Values) -> list[Group]:
+def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True) -> list[Group]:
     groups: list[Group] = []
     last_writer: dict[str, int] = {}
     for node in nodes:
@@ -210,7 +210,7 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values) -> list[Group]:
         # The group that makes the operands first, then later ones, the newest first.
         candidates = [need] if need >= 0 else []
         candidates += [g for g in range(len(groups) - 1, low - 1, -1) if g != need]
-        for g in candidates:
+        for g in candidates if enabled else ():
             group = groups[g]
             if g != need and len(groups) - g > WINDOW and not (loads(node) & group.reads):
                 continue
