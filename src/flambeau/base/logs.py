@@ -40,11 +40,19 @@ def artifact(name: str, help: str) -> Artifact:
     return found
 
 
+class _Formatter(logging.Formatter):
+    """Lines start with the artifact's name as PyTorch prints it: ``[__graph_breaks]``."""
+
+    def format(self, record):
+        record.artifact = record.name.rpartition(".")[2]
+        return super().format(record)
+
+
 def _install() -> None:
     global _handler
     if _handler is None:
         _handler = logging.StreamHandler(sys.stderr)
-        _handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+        _handler.setFormatter(_Formatter("[__%(artifact)s] %(message)s"))
         root = logging.getLogger("flambeau")
         root.addHandler(_handler)
         root.setLevel(logging.INFO)
