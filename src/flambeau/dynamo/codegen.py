@@ -37,6 +37,7 @@ class Codegen:
         self.counts: Counter[int] = Counter()
         self.keep: list[Any] = []  # variables whose id is a key must stay alive
         self.counting = True
+        self.returning = False
         self.outputs: dict[Any, int] = {}  # graph node -> position in the graph's output
         self.start()
 
@@ -214,8 +215,8 @@ def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str,
 
 
 def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: list[str], line: int) -> types.CodeType:
-    """The function that goes on at instruction ``target``. ``stack``: for each slot of the stack whether it is a NULL; values arrive as
-    the first arguments, then the locals ``names``. Cells of the original are free variables here."""
+    """The function that goes on at instruction ``target``. ``stack``: for each slot of the stack whether it is a NULL; the locals ``names``
+    are the first arguments, then the values. Cells of the original are free variables here."""
     body, label = _labelled(orig, target)
     free = [*orig.co_cellvars, *orig.co_freevars]
     base = orig.co_name
@@ -241,4 +242,5 @@ def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: lis
         out.append(i)
     bc = Bytecode()
     bc.extend(out)
-    return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", stack_names + names, free, [])
+    # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
+    return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", names + stack_names, free, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import logging
 import threading
@@ -39,6 +40,7 @@ __all__ = ["Compiler", "Event", "Stance", "is_compiling", "reset_caches", "set_c
 log = logging.getLogger("flambeau._dynamo")
 _state = threading.local()
 MAX_RESTARTS = 20
+NOT_CAPTURED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
 @dataclass
@@ -86,14 +88,22 @@ class compiling:
         _state.depth -= 1
 
 
-_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+_codes: dict[int, weakref.ref] = {}  # by identity: equal code objects have caches of their own
+_lock = threading.RLock()  # one trace at a time: the executor's state is the process's
 _compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
+
+
+def remember_code(code: types.CodeType) -> None:
+    if id(code) not in _codes:
+        _codes[id(code)] = weakref.ref(code, lambda _, k=id(code): _codes.pop(k, None))
 
 
 def reset_caches() -> None:
     """Forget every captured variant."""
-    for code in list(_codes):
-        _frame.forget(code)
+    for ref in list(_codes.values()):
+        code = ref()
+        if code is not None:
+            _frame.forget(code)
     for c in list(_compilers):
         c.warned.clear()
         c.attempts.clear()
@@ -120,13 +130,20 @@ class Compiler:
 
     def register_code(self, code: types.CodeType) -> None:
         """``code`` is a resume function: its frames are captured like the one it continues."""
-        _codes.add(code)
+        remember_code(code)
         self.top_codes.add(code)
 
     # -- called by the native side --
     def miss(self, func: types.FunctionType, args: tuple, cache) -> bool:
+        with _lock:
+            return self._miss(func, args, cache)
+
+    def _miss(self, func: types.FunctionType, args: tuple, cache) -> bool:
         code = func.__code__
-        _codes.add(code)
+        remember_code(code)
+        if code.co_flags & NOT_CAPTURED:
+            cache.skip = 1
+            return False
         top = code in self.top_codes
         if config.disable or _stance.name == "force_eager":
             return False

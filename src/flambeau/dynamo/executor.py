@@ -24,7 +24,7 @@ from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, GradModeVariable
 from .variables.dicts import DictVariable
 from .variables.functions import CellVariable, FunctionVariable, UserFunctionVariable, bind
-from .variables.lists import IteratorVariable, ListVariable, TupleVariable
+from .variables.lists import GeneratorVariable, ListVariable, TupleVariable
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
@@ -49,7 +49,8 @@ class Frame(Opcodes):
         self.inst: Inst = self.insts[0]
         self.kw_names: tuple[str, ...] = ()
         self.result: Variable | None = None
-        self.yielded: list[Variable] = []
+        self.yielded: Variable | None = None
+        self.suspended = self.finished = False
         self.handling: list[Variable] = []  # exceptions being handled
 
     @property
@@ -197,7 +198,7 @@ class Frame(Opcodes):
         cells = dict(zip(code.co_freevars, f.closure(self)))
         frame = InlineFrame(self, f, code, f.globals, locals, cells)
         if code.co_flags & inspect.CO_GENERATOR:
-            return frame.run_generator()
+            return GeneratorVariable(frame)
         return frame.run()
 
 
@@ -210,24 +211,17 @@ class InlineFrame(Frame):
     def load_global(self, name: str) -> Variable:
         return builder.global_of_dict(self, self.globals, name)
 
-    def run_generator(self) -> Variable:
-        """All its values at once. Allowed only while nobody could see the difference: it must not write to older objects."""
-        effects = self.side_effects
-        before, effects.oldest_touched = effects.oldest_touched, None
-        start = Variable().born
-        own = self.locals.get(".0")
-        if isinstance(own, IteratorVariable):
-            own.born = start + 1  # the iterator of a generator expression belongs to it
+    def resume(self, consumer: Frame) -> Variable | None:
+        """Run a generator's frame to its next value; None when it is exhausted."""
+        if self.finished:
+            return None
+        self.parent = consumer
+        self.suspended = False
         self.run()
-        touched = effects.oldest_touched
-        effects.oldest_touched = before if touched is None else touched if before is None else min(before, touched)
-        if touched is not None and touched < start:
-            unsupported(
-                "generator",
-                f"generator {self.code.co_name} writes to objects outside it",
-                "Generators are run ahead of their consumer while tracing.",
-            )
-        return IteratorVariable(self.yielded)
+        if self.suspended:
+            return self.yielded
+        self.finished = True
+        return None
 
 
 class RootFrame(Frame):

@@ -365,10 +365,9 @@ class Opcodes:
         return False
 
     def YIELD_VALUE(self, inst):
-        self.yielded.append(self.pop())
-        if len(self.yielded) > 100_000:
-            unsupported("long-loop", "a generator with very many values")
-        self.stack.append(ConstantVariable(None))
+        self.yielded, self.suspended = self.pop(), True
+        self.stack.append(ConstantVariable(None))  # what the consumer sends
+        return False
 
     def GET_YIELD_FROM_ITER(self, inst):
         self.push(builtin.iterate(self, self.pop()))
@@ -376,9 +375,12 @@ class Opcodes:
     def SEND(self, inst):
         self.pop()
         it = self.stack[-1]
-        self.yielded.extend(it.items(self))
+        v = it.next(self)
+        if v is not None:
+            self.push(v)
+            return
         self.pop()
-        self.stack.append(ConstantVariable(None))
+        self.stack.append(it.returned())
         self.ip = inst.target
 
     # -- imports --

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _C, _frame, fx
+from flambeau.base.dtypes import get_default_dtype
 
 from . import numpy_bridge, tensors
 from .codegen import TEMP, Codegen
@@ -40,6 +41,7 @@ class OutputGraph:
         self.compiler = compiler
         self.code, self.globals = code, globals
         self.graph = fx.Graph()
+        self.guarded_default_dtype = False
         self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
         self.examples: dict[Any, Any] = {}
@@ -158,11 +160,20 @@ class OutputGraph:
             return ConstantVariable(value)
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
+        if not any(isinstance(a, TensorVariable) for a in args):
+            self.guard_default_dtype()
         node = self.create_node(tx, op, target, pargs, pkwargs)
         node.meta["val"] = node.meta["example_value"] = value
         if value is None:
             return ConstantVariable(None)
         return wrap_result(tx, node, value, *args)
+
+    def guard_default_dtype(self) -> None:
+        """Factories make tensors of the default dtype."""
+        if not self.guarded_default_dtype:
+            self.guarded_default_dtype = True
+            now = get_default_dtype()
+            self.guard(ConstSource(get_default_dtype, "torch.get_default_dtype"), "CALL", lambda get: get() is now)
 
     def _check_proxies(self, args, kwargs):
         """Objects in the graph must be values that mean the same at every call."""
@@ -190,6 +201,7 @@ class OutputGraph:
     def emit(self, tx, stack: list[Variable], local_names: dict[str, Variable], tail: Callable[[Codegen], None], returning: bool) -> list:
         """Bytecode that computes the graph, rebuilds ``stack`` and the named locals, replays side effects, and goes on with ``tail``."""
         cg = Codegen(self.code, self.globals)
+        cg.returning = returning
         final_grad = tensors.grad_enabled()
         base_grad = tx.base_grad_mode()  # outside the with blocks that the rebuilt stack enters again
         for counting in (True, False):
@@ -229,7 +241,8 @@ class OutputGraph:
             for n in reversed(list(self.graph.nodes)):
                 if n.op.startswith("call") and not n.users:
                     self.graph.erase_node(n)
-            self.first_call = None
+            self.guarded_default_dtype = False
+        self.first_call = None
 
     def _push_inputs(self, cg) -> None:
         for i in self.inputs:

@@ -52,7 +52,11 @@ BREAKABLE = {
 def emit_break(tx, inst: Inst) -> None:
     """Finish the root frame ``tx`` in front of ``inst``."""
     tx.needs_eval = True
+    if tx.handling:
+        raise SkipFrame("a graph break while an exception is handled")
     blocked = inst.handler is not None or in_loop(tx.code, inst.index)
+    if "__class__" in tx.code.co_freevars and tx.code.co_argcount and tx.code.co_varnames[0] in tx.code.co_cellvars:
+        blocked = True
     if not blocked and inst.name.startswith("POP_JUMP_") and inst.name.endswith(("_TRUE", "_FALSE", "_NONE")):
         _jump(tx, inst)
     elif not blocked and inst.name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
@@ -67,7 +71,12 @@ def _locals_at(tx, index: int) -> dict[str, Variable]:
     """Live fast locals and their values, those that the frame's cells hold left out."""
     live = live_locals(tx.code, index)
     cells = set(tx.code.co_cellvars) | set(tx.code.co_freevars)
-    return {n: v for n, v in tx.locals.items() if n in live and n not in cells}
+    out = {n: v for n, v in tx.locals.items() if n in live and n not in cells}
+    if "__class__" in cells and tx.code.co_argcount:  # super() reads the first argument without naming it
+        first = tx.code.co_varnames[0]
+        if first in tx.locals:
+            out = {first: tx.locals[first], **out}
+    return out
 
 
 def _changed(tx, names: dict[str, Variable]) -> dict[str, Variable]:
@@ -132,13 +141,13 @@ def _call_resume(tx, cg, target: int, slots: list[bool], names: list[str], line:
         fn = types.FunctionType(code, tx.globals)
         cg.emit("PUSH_NULL")
         cg.load_const(_frame.CompiledFunction(fn, compiler.context))
+    for name in names:
+        cg.emit("LOAD_FAST", name)
     n = 0
     for t, null in zip(temps, slots):
         if not null:
             cg.emit("LOAD_FAST", t)
             n += 1
-    for name in names:
-        cg.emit("LOAD_FAST", name)
     cg.call(n + len(names))
     cg.emit("RETURN_VALUE")
 

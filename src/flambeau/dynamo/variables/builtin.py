@@ -8,12 +8,13 @@ import inspect
 import itertools
 import math
 import operator
+import sys
 import types
 
 import numpy as np
 
 from .. import numpy_bridge
-from ..exc import UserRaises, unsupported
+from ..exc import SkipFrame, UserRaises, unsupported
 from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable, DictView
@@ -85,7 +86,9 @@ def identical(tx, a: Variable, b: Variable) -> bool:
         return x is y
     if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
         return a.node is b.node and type(a) is type(b)
-    if type(a) is type(b) and a.mutable:
+    if a.mutable or b.mutable:
+        if a.source is not None and b.source is not None:
+            tx.output.guards.not_aliased([a.source, b.source])
         return False
     unsupported("identity", f"{a!r} is {b!r}", "Whether they are one object is not known while tracing.")
 
@@ -459,35 +462,57 @@ def _(tx, args, kwargs):
 @handles(enumerate)
 def _(tx, args, kwargs):
     start = (args[1] if len(args) > 1 else kwargs["start"]).as_constant() if len(args) > 1 or kwargs else 0
-    return IteratorVariable([TupleVariable([ConstantVariable(i), v]) for i, v in enumerate(iterate(tx, args[0]).items(tx), start)])
+    it, numbers = iterate(tx, args[0]), itertools.count(start)
+
+    def pull(tx):
+        v = it.next(tx)
+        return None if v is None else TupleVariable([ConstantVariable(next(numbers)), v])
+
+    return IteratorVariable(pull=pull, drainable=it.drainable, cls=enumerate)
 
 
 @handles(zip)
 def _(tx, args, kwargs):
     strict = kwargs["strict"].as_constant() if "strict" in kwargs else False
     its = [iterate(tx, a) for a in args]
-    finite = [i for i in its if i.pull is None]
-    if not finite:
-        return None
-    n = min(len(i.elements) - i.position for i in finite)
-    columns = [[i.next(tx) for _ in range(n)] for i in its]
-    if strict and any(i.pull is None and i.position < len(i.elements) for i in its):
-        tx.raise_user(ValueError("zip() arguments have different lengths"))
-    return IteratorVariable([TupleVariable(row) for row in zip(*columns)])
+
+    def pull(tx):
+        row = []
+        for k, it in enumerate(its):
+            v = it.next(tx)
+            if v is None:
+                if strict and (k > 0 or any(i.next(tx) is not None for i in its[1:])):
+                    tx.raise_user(ValueError("zip() arguments have different lengths"))
+                return None
+            row.append(v)
+        return TupleVariable(row) if row else None
+
+    return IteratorVariable(pull=pull, drainable=all(i.drainable for i in its), cls=zip)
 
 
 @handles(map)
 def _(tx, args, kwargs):
-    columns = [iterate(tx, a).items(tx) for a in args[1:]]
-    return IteratorVariable([args[0].call(tx, list(row), {}) for row in zip(*columns)])
+    fn, its = args[0], [iterate(tx, a) for a in args[1:]]
+
+    def pull(tx):
+        row = [it.next(tx) for it in its]
+        return None if any(v is None for v in row) else fn.call(tx, row, {})
+
+    return IteratorVariable(pull=pull, cls=map)
 
 
 @handles(filter)
 def _(tx, args, kwargs):
-    fn, items = args[0], iterate(tx, args[1]).items(tx)
-    if fn.is_constant() and fn.as_constant() is None:
-        return IteratorVariable([v for v in items if tx.truth(v)])
-    return IteratorVariable([v for v in items if tx.truth(fn.call(tx, [v], {}))])
+    fn, it = args[0], iterate(tx, args[1])
+    plain = fn.is_constant() and fn.as_constant() is None
+
+    def pull(tx):
+        while (v := it.next(tx)) is not None:
+            if tx.truth(v if plain else fn.call(tx, [v], {})):
+                return v
+        return None
+
+    return IteratorVariable(pull=pull, cls=filter)
 
 
 @handles(reversed)
@@ -668,11 +693,6 @@ def _(tx, args, kwargs):
     return ConstantVariable(None)
 
 
-@handles(vars)
-def _(tx, args, kwargs):
-    return args[0].getattr(tx, "__dict__") if args else None
-
-
 @handles(super)
 def _(tx, args, kwargs):
     if not args:
@@ -719,14 +739,47 @@ def _(tx, args, kwargs):
     return acc
 
 
+def chain(tx, iterables: IteratorVariable) -> IteratorVariable:
+    inner: list[IteratorVariable] = []
+
+    def pull(tx):
+        while True:
+            v = inner[0].next(tx) if inner else None
+            if v is not None:
+                return v
+            nxt = iterables.next(tx)
+            if nxt is None:
+                return None
+            inner[:] = [iterate(tx, nxt)]
+
+    return IteratorVariable(pull=pull, cls=itertools.chain)
+
+
 @handles(itertools.chain)
 def _(tx, args, kwargs):
-    return IteratorVariable([v for a in args for v in iterate(tx, a).items(tx)])
+    return chain(tx, IteratorVariable(args))
 
 
 @handles(itertools.chain.from_iterable)
 def _(tx, args, kwargs):
-    return IteratorVariable([v for a in iterate(tx, args[0]).items(tx) for v in iterate(tx, a).items(tx)])
+    return chain(tx, iterate(tx, args[0]))
+
+
+def of_frame(fn, name: str):
+    """Functions that look at their caller's frame, which captured code doesn't have."""
+
+    def handler(tx, args, kwargs):
+        if name in ("vars", "dir") and args:
+            return args[0].getattr(tx, "__dict__") if name == "vars" else None
+        if tx.parent is None:
+            raise SkipFrame(f"{name}() looks at the frame itself")
+        unsupported("frame", f"call to {name}()", "It looks at the frame itself, so the function runs as ordinary Python.")
+
+    HANDLERS[fn] = handler
+
+
+for _fn in (locals, vars, dir, eval, exec, sys._getframe):
+    of_frame(_fn, _fn.__name__)
 
 
 @handles(itertools.product)
@@ -746,17 +799,25 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     bounds = [a.as_constant() for a in args[1:]]
     it = iterate(tx, args[0])
-    if it.pull is None:
-        return IteratorVariable(list(itertools.islice(it.items(tx), *bounds)))
-    s = slice(*bounds)
-    return IteratorVariable([it.next(tx) for _ in range(s.stop)][s])
+    wanted, position = itertools.islice(itertools.count(), *bounds), itertools.count()
+
+    def pull(tx):
+        target = next(wanted, None)
+        if target is None:
+            return None
+        for at in position:
+            v = it.next(tx)
+            if v is None or at == target:
+                return v
+
+    return IteratorVariable(pull=pull, drainable=it.drainable, cls=itertools.islice)
 
 
 @handles(itertools.repeat)
 def _(tx, args, kwargs):
     if len(args) == 2:
         return IteratorVariable([args[0]] * args[1].as_constant())
-    return IteratorVariable([], pull=lambda tx: args[0])
+    return IteratorVariable(pull=lambda tx: args[0], cls=itertools.repeat)
 
 
 @handles(itertools.accumulate)

@@ -77,6 +77,12 @@ class UserFunctionVariable(FunctionVariable):
     def __repr__(self):
         return f"UserFunctionVariable({self.fn.__qualname__})"
 
+    def call(self, tx, args, kwargs):
+        if getattr(self.fn, "_dynamo_marked_constant", False):
+            value = self.fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
+            return tx.wrap_known(value)
+        return super().call(tx, args, kwargs)
+
     code = property(lambda self: self.fn.__code__)
     globals = property(lambda self: self.fn.__globals__)
     name = property(lambda self: self.fn.__qualname__)

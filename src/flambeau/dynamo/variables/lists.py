@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import types
 
 from ..exc import unsupported
 from ..source import ItemSource
@@ -512,36 +513,43 @@ class RangeVariable(Variable):
 
 
 class IteratorVariable(Variable):
-    """An iterator over known elements; ``pull`` makes further ones for endless iterators (itertools.count)."""
+    """An iterator over known elements, or, with ``pull``, over what ``pull(tx)`` makes one at a time (None at the end).
+
+    ``drainable``: taking all elements ahead of time cannot be noticed, so the iterator may be rebuilt after a graph break."""
 
     mutable = True
+    MOST = 100_000
 
-    def __init__(self, elements, pull=None, rebuild=None):
+    def __init__(self, elements=(), pull=None, drainable=False, cls=type(iter([]))):
         super().__init__()
         self.elements = list(elements)
         self.position = 0
         self.pull = pull
-        self.rebuild = rebuild
+        self.drainable = drainable or pull is None
+        self.cls = cls
 
     def python_type(self):
-        return type(iter([]))
+        return self.cls
+
+    def returned(self) -> Variable:
+        """The value of ``yield from``."""
+        return ConstantVariable(None)
 
     def items(self, tx):
-        if self.pull is not None:
-            unsupported("endless", "all elements of an endless iterator")
-        rest = self.elements[self.position :]
-        tx.side_effects.touch(self)
-        self.position = len(self.elements)
-        return [e.real(tx) if isinstance(e, Lazy) else e for e in rest]
+        out = []
+        while (v := self.next(tx)) is not None:
+            out.append(v)
+            if len(out) > self.MOST:
+                unsupported("long-loop", f"an iterator with more than {self.MOST} elements", "Loops are unrolled.")
+        return out
 
     def next(self, tx) -> Variable | None:
+        tx.side_effects.touch(self)
         if self.pull is not None:
-            tx.side_effects.touch(self)
             return self.pull(tx)
         if self.position >= len(self.elements):
             return None
         e = self.elements[self.position]
-        tx.side_effects.touch(self)
         self.position += 1
         return e.real(tx) if isinstance(e, Lazy) else e
 
@@ -552,15 +560,22 @@ class IteratorVariable(Variable):
         if name == "__next__":
             v = self.next(tx)
             if v is None:
-                unsupported("stop-iteration", "next() on an exhausted iterator")
+                tx.raise_user(StopIteration())
             return v
         if name == "__iter__":
             return self
         return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):
+        if cg.returning and self.cls is not type(iter([])):
+            unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "Only its elements are known while tracing.")
+        if not self.drainable:
+            unsupported("iterator", f"a {self.cls.__name__} object is alive at a graph break", "Its elements are made one by one.")
         if self.pull is not None:
-            unsupported("endless", "an endless iterator is alive at a graph break")
+            from ..executor import current
+
+            self.elements, self.position = self.items(current()), 0
+            self.pull = None
 
         def push():
             cg.all(self.elements[self.position :])
@@ -569,6 +584,22 @@ class IteratorVariable(Variable):
         cg.call_function(iter, push, 1)
 
 
+class GeneratorVariable(IteratorVariable):
+    """A generator of traced code: its frame, suspended between values."""
+
+    def __init__(self, frame):
+        super().__init__(pull=frame.resume, cls=types.GeneratorType)
+        self.frame = frame
+
+    def returned(self):
+        return self.frame.result if self.frame.result is not None else ConstantVariable(None)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("send", "throw", "close"):
+            unsupported("generator", f"{name}() of a generator", "Generators are only iterated over while tracing.")
+        return super().call_method(tx, name, args, kwargs)
+
+
 def count_iterator(start, step):
     state = itertools.count(start, step)
-    return IteratorVariable([], pull=lambda tx: ConstantVariable(next(state)))
+    return IteratorVariable(pull=lambda tx: ConstantVariable(next(state)), cls=itertools.count)
