@@ -197,7 +197,9 @@ static PyObject *dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, Py
         r = flb_guards_check(e->tree, func, args);
         if (r < 0) return NULL;
         if (!r) {
-            PyErr_SetString(PyExc_AssertionError, "guards failed on the very call they were made for; please report this function");
+            PyObject *what = PyObject_CallMethod(e->tree, "describe_failure", NULL);
+            if (what) PyErr_Format(PyExc_AssertionError, "a guard failed on the very call it was made for (%U); please report %R", what, func);
+            Py_XDECREF(what);
             return NULL;
         }
     }

@@ -477,7 +477,14 @@ static PyObject *tree_check(Tree *t, PyObject *args)
 
 static PyObject *tree_failed(Tree *t, void *closure) { return Py_BuildValue("(ii)", t->failed_node, t->failed_check); }
 
+static PyObject *tree_describe(Tree *t, PyObject *unused)
+{
+    if (!t->mirror || t->mirror == Py_None) return PyUnicode_FromFormat("node %d, check %d", t->failed_node, t->failed_check);
+    return PyObject_CallMethod(t->mirror, "describe", "ii", t->failed_node, t->failed_check);
+}
+
 static PyMethodDef tree_methods[] = {
+    {"describe_failure", (PyCFunction)tree_describe, METH_NOARGS, "the last failure as text"},
     {"check", (PyCFunction)tree_check, METH_VARARGS, "check(func, flat_args) -> bool"},
     {NULL},
 };

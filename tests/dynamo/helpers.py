@@ -1,5 +1,6 @@
 """The differential check: plain Python and captured code must agree in value, type, mutation of arguments and raised error."""
 
+import collections
 import copy
 import types
 
@@ -41,7 +42,7 @@ def same(a, b):
         return False
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and np.allclose(a, b)
-    if isinstance(a, (list, tuple)):
+    if isinstance(a, (list, tuple, collections.deque)):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
@@ -67,7 +68,7 @@ def check(fn, *args, graphs=None, ops=None, fullgraph=False, calls=2, **kwargs):
     try:
         with config.patch(strict_capture=True):
             for _ in range(calls):
-                a1, k1, a2, k2 = copy.deepcopy((args, kwargs, args, kwargs))
+                (a1, k1), (a2, k2) = copy.deepcopy((args, kwargs)), copy.deepcopy((args, kwargs))
                 want, got = outcome(fn, a1, k1), outcome(compiled, a2, k2)
                 assert want[0] == got[0], (want, got)
                 assert same(want[1], got[1]), (want, got)

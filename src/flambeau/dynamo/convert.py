@@ -94,8 +94,9 @@ _compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
 def remember_code(code: types.CodeType) -> None:
-    if id(code) not in _codes:
-        _codes[id(code)] = weakref.ref(code, lambda _, k=id(code): _codes.pop(k, None))
+    key = id(code)
+    if key not in _codes:
+        _codes[key] = weakref.ref(code, lambda _: _codes.pop(key, None))
 
 
 def reset_caches() -> None:
@@ -267,7 +268,6 @@ class Compiler:
             output.compile_seconds,
         )
         cache.add(tree, final, tx.needs_eval)
-        remember_guards(tree, event.guards, output)
         counters["frames"]["ok"] += 1
         if output.graph_module is not None:
             counters["stats"]["unique_graphs"] += 1
@@ -293,26 +293,9 @@ def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break
     return RootFrame(output, func, locals, cells, break_at, reason, fullgraph)
 
 
-def remember_guards(tree, guards, output) -> None:
-    spec = output.guards.spec()
-    mirror = tree.mirror
-    mirror.sources = output.guards.sources
-    mirror.spec = spec
-
-
 def failed_guard(cache, func, args) -> str:
     """The first guard of the latest variant that does not hold for this call, as text."""
-    from .guards import CHECK_NAME, Guard
-
     if not cache.entries:
         return "no captured variant"
     tree = cache.entries[0][0]
-    if tree.check(func, args):
-        return "none"
-    node, check = tree.failed
-    mirror = tree.mirror
-    source = mirror.sources[node]
-    if check < 0:
-        return f"{source} does not exist"
-    kind, payload = mirror.spec[node][3][check]
-    return f"{source}: {Guard(source, CHECK_NAME[kind], payload)}"
+    return "none" if tree.check(func, args) else tree.describe_failure()

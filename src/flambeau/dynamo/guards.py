@@ -91,18 +91,24 @@ class GuardBuilder:
 
     def build(self):
         spec = self.spec()
-        tree = _frame.GuardTree(spec, Mirror(spec))
-        return tree
+        return _frame.GuardTree(spec, Mirror(spec, self.sources))
 
 
 class Mirror:
     """The Python mirror as a callable ``(func, flat_args) -> bool``."""
 
-    def __init__(self, spec):
-        self.spec = spec
+    def __init__(self, spec, sources):
+        self.spec, self.sources = spec, sources
 
     def __call__(self, func, args) -> bool:
         return mirror_check(self.spec, func, args)
+
+    def describe(self, node: int, check: int) -> str:
+        """The failure of this check as text; check -1: the value doesn't exist."""
+        if check < 0:
+            return f"{self.sources[node]} does not exist"
+        kind, payload = self.spec[node][3][check]
+        return f"{self.sources[node]}: {Guard(self.sources[node], CHECK_NAME[kind], payload)}"
 
 
 class _Missing(Exception):

@@ -512,6 +512,9 @@ class RangeVariable(Variable):
         cg.call_function(range, lambda: [cg.load_const(x) for x in (r.start, r.stop, r.step)], 3)
 
 
+LIST_ITERATOR = type(iter([]))
+
+
 class IteratorVariable(Variable):
     """An iterator over known elements, or, with ``pull``, over what ``pull(tx)`` makes one at a time (None at the end).
 
@@ -520,7 +523,7 @@ class IteratorVariable(Variable):
     mutable = True
     MOST = 100_000
 
-    def __init__(self, elements=(), pull=None, drainable=False, cls=type(iter([]))):
+    def __init__(self, elements=(), pull=None, drainable=False, cls=LIST_ITERATOR):
         super().__init__()
         self.elements = list(elements)
         self.position = 0
@@ -567,7 +570,7 @@ class IteratorVariable(Variable):
         return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):
-        if cg.returning and self.cls is not type(iter([])):
+        if cg.returning and self.cls is not LIST_ITERATOR:
             unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "Only its elements are known while tracing.")
         if not self.drainable:
             unsupported("iterator", f"a {self.cls.__name__} object is alive at a graph break", "Its elements are made one by one.")

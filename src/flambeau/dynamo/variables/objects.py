@@ -184,7 +184,13 @@ class ObjectVariable(Variable):
         self.getattr(tx, name)
         tx.side_effects.remember(self)
         tx.side_effects.touch(self)
-        self.written[name] = None
+        before = self.value is not None and name in getattr(self.value, "__dict__", {})
+        if self.value is not None and self.source is not None:
+            tx.output.guard(InstanceDictSource(self.source), "HAS_KEY" if before else "NO_KEY", name)
+        if before:
+            self.written[name] = None
+        else:
+            self.written.pop(name, None)
 
     def special(self, tx, name):
         """A special method found on the class only, as the interpreter does; None when absent."""
