@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from .. import _C
-
 from ..base.device import CPU
 from ..base.shapes import broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dims
 from ..core import contractions, keys

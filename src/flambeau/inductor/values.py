@@ -93,7 +93,7 @@ class Values:
     def cast(self, v: Value, dtype: str) -> Value:
         if v.dtype == dtype:
             return v
-        if v.op == "const" and not (dtype in ("f16", "bf16")):
+        if v.op == "const" and dtype not in ("f16", "bf16"):
             x = v.args[0]
             if is_float(dtype):
                 return self.const(float(_NUMPY[dtype](x)), dtype)

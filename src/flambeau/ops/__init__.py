@@ -4,8 +4,22 @@ Adding a pointwise operator is one decorated function in one of these files; see
 """
 
 from ..core.operator import namespace as _namespace
-from . import scalars  # noqa: F401  (first: bodies are written in its rows)
-from . import activation, arithmetic, comparison, convolution, data, elementary, factories, indexing, linear, loss, reductions, scan_sort, views  # noqa: F401, I001
+from . import (  # noqa: F401, I001
+    activation,
+    arithmetic,
+    comparison,
+    convolution,
+    data,
+    elementary,
+    factories,
+    indexing,
+    linear,
+    loss,
+    reductions,
+    scalars,  # noqa: F401  (first: bodies are written in its rows)
+    scan_sort,
+    views,
+)
 
 
 def __getattr__(name):
