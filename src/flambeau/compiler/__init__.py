@@ -4,6 +4,7 @@
 :mod:`flambeau.dynamo` and hands graphs to a backend (:mod:`backends`). :mod:`dynamo_api` is the namespace ``torch._dynamo``.
 """
 
+from flambeau.base import logs as _logs
 from flambeau.dynamo.config import config as config
 from flambeau.dynamo.convert import is_compiling as _is_compiling
 
@@ -20,6 +21,7 @@ from .controls import reset as reset
 from .controls import run as run
 from .controls import set_stance as set_stance
 from .explain import explain as explain
+from .numpy_wrap import wrap_numpy as wrap_numpy
 from .wrap import OptimizedModule as OptimizedModule
 from .wrap import compile as compile
 
@@ -35,3 +37,6 @@ is_dynamo_compiling = is_compiling
 def is_exporting() -> bool:
     """Whether the caller is being exported."""
     return False
+
+
+_logs.check_environment()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import itertools
 import logging
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flambeau import _C, _frame
+from flambeau.base import logs
 
 from . import tensors, trace_rules
 from .codegen import assemble, flat_argument_names
@@ -38,6 +40,9 @@ from .variables.functions import CellVariable
 __all__ = ["Compiler", "Event", "Stance", "is_compiling", "reset_caches", "set_current_stance"]
 
 log = logging.getLogger("flambeau._dynamo")
+LOG_BREAKS, LOG_RECOMPILES = logs.artifact("graph_breaks", ""), logs.artifact("recompiles", "")
+LOG_GUARDS, LOG_CODE, LOG_GRAPH = logs.artifact("guards", ""), logs.artifact("graph_code", ""), logs.artifact("graph", "")
+LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
 _state = threading.local()
 MAX_RESTARTS = 20
 NOT_CAPTURED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
@@ -119,6 +124,7 @@ class Compiler:
         self.context = _frame.Context(self.miss)
         self.context.compiler = self
         self.listeners: list[Callable[[Event], None]] = []
+        self.recompiles: list[tuple[types.CodeType, str]] | None = None  # filled in when somebody put a list here
         self.warned: set[types.CodeType] = set()
         self.attempts: dict[types.CodeType, int] = {}
         self.resume_codes: dict[Any, types.CodeType] = {}
@@ -170,7 +176,7 @@ class Compiler:
         except SkipFrame as e:
             event.skipped = str(e)
             counters["frames"]["skipped"] += 1
-            log.info("frame %s (%s:%d) runs plainly: %s", code.co_name, code.co_filename, code.co_firstlineno, e)
+            LOG_DYNAMO("frame %s (%s:%d) runs plainly: %s", code.co_name, code.co_filename, code.co_firstlineno, e)
             if self.fullgraph and top and event.break_reason is not None:
                 raise Unsupported(event.break_reason) from e
             added = self._again_later(code, cache)
@@ -230,7 +236,17 @@ class Compiler:
         counters["frames"]["total"] += 1
         if cache.entries:
             counters["recompiles"]["total"] += 1
-            log.info("recompiling %s: %s", code.co_name, failed_guard(cache, func, args))
+            if LOG_RECOMPILES.on or self.recompiles is not None:
+                why = failed_guard(cache, func, args)
+                LOG_RECOMPILES(
+                    "Recompiling function %s in %s:%d\n    triggered by the failing guard: %s",
+                    code.co_name,
+                    code.co_filename,
+                    code.co_firstlineno,
+                    why,
+                )
+                if self.recompiles is not None:
+                    self.recompiles.append((code, why))
         grad = _C.tls("grad_enabled")
         break_at: int | None = None
         reason: BreakReason | None = None
@@ -256,8 +272,8 @@ class Compiler:
             raise SkipFrame("too many restarts")
         if reason is not None:
             counters["graph_break"][reason.reason] += 1
-            log.info("graph break in %s: %s", code.co_name, reason.describe())
-        if output.graph_module is None and reason is None and not output.inputs:
+            LOG_BREAKS("Graph break in %s: %s", code.co_name, reason.describe())
+        if output.graph_module is None and reason is None and not output.inputs and not config.capture_empty_graphs:
             raise SkipFrame("no tensor operation was captured")
         tree = output.finish_guards()
         final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
@@ -269,11 +285,23 @@ class Compiler:
         )
         cache.add(tree, final, tx.needs_eval)
         counters["frames"]["ok"] += 1
+        self._log(code, final, event)
         if output.graph_module is not None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
         record_compile(code.co_name, output.compile_seconds)
         return True
+
+    def _log(self, code, final, event: Event) -> None:
+        where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+        if LOG_GUARDS.on:
+            LOG_GUARDS("guards of %s:\n%s", where, "\n".join(f"  {g}" for g in event.guards))
+        if LOG_CODE.on and event.graph is not None:
+            LOG_CODE("graph of %s:\n%s", where, event.graph.print_readable(print_output=False))
+        if LOG_GRAPH.on and event.graph is not None:
+            LOG_GRAPH("graph of %s:\n%s", where, event.graph.graph)
+        if LOG_BYTECODE.on:
+            LOG_BYTECODE("%s\nbefore:\n%s\nafter:\n%s", where, dis.Bytecode(code).dis(), dis.Bytecode(final).dis())
 
 
 def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break_at, reason, fullgraph) -> RootFrame:

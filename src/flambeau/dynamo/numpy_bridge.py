@@ -80,5 +80,15 @@ def to_scalar(t) -> np.generic:
     return to_ndarray(t)[()]
 
 
+def array_of_tensor(t) -> np.ndarray:
+    """For wrap_numpy; while tracing the array is the tensor's node itself."""
+    return t.numpy()
+
+
+def tensor_of_array(a):
+    """For wrap_numpy: the way back."""
+    return _C.from_array(np.asarray(a))
+
+
 def np_dtype(fake) -> np.dtype:
     return np.dtype(fake.dtype.np)

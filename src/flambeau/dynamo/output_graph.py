@@ -112,6 +112,10 @@ class OutputGraph:
             return NumpyNdarrayVariable(node, fake, source)
         return TensorVariable(node, fake, source, type(value))
 
+    def source_of_node(self, node) -> Source | None:
+        """The source of a graph input that is a tensor, for a value that is that tensor again."""
+        return next((i.source for i in self.inputs if i.node is node and not i.ndarray), None)
+
     def example_of(self, var: TensorVariable):
         """The tensor of this call behind a graph input (its fake tensor for an intermediate)."""
         return self.examples.get(var.node, var.val)

@@ -31,7 +31,12 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 SITE = tuple({sysconfig.get_paths()["purelib"] + os.sep, sysconfig.get_paths()["platlib"] + os.sep})
 # Library code that is Python for users to read and for capture to trace: modules, optimisers, example programs.
-INLINE_IN_PACKAGE = tuple(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim", "examples"))
+EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
+INLINE_IN_PACKAGE = (
+    *(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim")),
+    EXAMPLES,
+    os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
+)
 NOT_INLINED_IN_PACKAGE = (os.path.join(PACKAGE, "nn", "functional.py"), os.path.join(PACKAGE, "nn", "functional") + os.sep)
 INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy", "operator", "enum", "abc", "typing")
 
@@ -253,7 +258,7 @@ def skip_frame_reason(func: types.FunctionType) -> str | None:
     skip, why = skip_file(code.co_filename)
     if skip:
         return why
-    if code.co_filename.startswith(PACKAGE):
+    if code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(EXAMPLES):
         return "the library itself"
     return None
 

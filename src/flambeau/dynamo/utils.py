@@ -15,13 +15,14 @@ def record_compile(name: str, seconds: float) -> None:
 
 
 def compile_times(repr: str = "str", aggregate: bool = False):
-    """Seconds the backend took for each frame: a table (``"str"``) or ``(headers, rows)`` (``"csv"``)."""
-    rows = [(n, sum(t) if aggregate else ", ".join(f"{x:.4f}" for x in t)) for n, t in _times.items()]
+    """Seconds that compiling took, by frame: a table (``"str"``), or headers and one column of values each (``"csv"``)."""
+    columns = {f"{n} (compile)": t for n, t in _times.items()}
+    values = [f"{sum(t):.4f}" if aggregate else ", ".join(f"{x:.4f}" for x in t) for t in columns.values()]
     if repr == "csv":
-        return ["Function", "Runtimes (s)"], rows
-    width = max([len("Function"), *(len(n) for n, _ in rows)])
+        return list(columns), values
+    width = max([len("Function"), *map(len, columns)])
     out = ["TorchDynamo compilation metrics:", f"{'Function':<{width}}  Runtimes (s)"]
-    out += [f"{n:<{width}}  {f'{t:.4f}' if isinstance(t, float) else t}" for n, t in rows]
+    out += [f"{n:<{width}}  {v}" for n, v in zip(columns, values)]
     return "\n".join(out)
 
 

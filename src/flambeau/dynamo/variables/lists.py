@@ -130,16 +130,20 @@ class SequenceVariable(Variable):
         unsupported("sequence-method", f"call_method {self!r} {name} {args!r}", f"{self.cls.__name__}.{name} is not traced.")
 
 
-def _known(e: Variable) -> bool:
+def _real(e: Variable) -> Variable:
     if isinstance(e, Lazy) and e.done is None:
         from ..executor import current
 
-        e = e.real(current())
-    return e.unwrap().can_constant()
+        return e.real(current())
+    return e.unwrap()
+
+
+def _known(e: Variable) -> bool:
+    return _real(e).can_constant()
 
 
 def _constant(e: Variable):
-    return e.unwrap().as_constant()
+    return _real(e).as_constant()
 
 
 class MethodOf(Variable):

@@ -200,6 +200,24 @@ def _(tx, var, args, kwargs):
     unsupported("graph-break-call", f"graph_break() {text}".rstrip(), "torch._dynamo.graph_break() was called.", "Remove the call.")
 
 
+@special("array_of_tensor")
+def _(tx, var, args, kwargs):
+    from .tensor import NumpyNdarrayVariable
+
+    out = NumpyNdarrayVariable(args[0].node, args[0].val)
+    out.scalar = False
+    return out
+
+
+@special("tensor_of_array")
+def _(tx, var, args, kwargs):
+    from .tensor import TensorVariable
+
+    return (
+        TensorVariable(args[0].node, args[0].val, tx.output.source_of_node(args[0].node)) if isinstance(args[0], TensorVariable) else None
+    )
+
+
 @special("from_numpy", "as_tensor", "asarray")
 def _(tx, var, args, kwargs):
     from .tensor import NumpyNdarrayVariable, TensorVariable
