@@ -55,6 +55,9 @@ def compile_graph(gm, example_inputs=None, **_unused):
     lowering = Lowering()
     lowering.run(program)
     passed("lower")
+    bug = config.cpp.inject_relu_bug_TESTING_ONLY
+    if bug is not None:
+        debug.inject_relu_bug(lowering, bug)
     outputs = {o[1].buffer for o in lowering.outputs if o[0] == "region"}
     nodes = eliminate_dead(lowering.nodes, outputs)
     verify(nodes, lowering.buffers)

@@ -17,7 +17,7 @@ KNOBS = {
     "max_autotune": Knob(False, "accepted for compatibility, without effect"),
     "compile_threads": Knob(1, "accepted for compatibility: LLVM is called from one thread"),
     "cpp.threads": Knob(-1, "accepted for compatibility: see torch.set_num_threads"),
-    "cpp.inject_relu_bug_TESTING_ONLY": Knob(None, "break maximum(x, 0): compile_error, runtime_error or accuracy (to test the minifier)"),
+    "cpp.inject_relu_bug_TESTING_ONLY": Knob(None, "break maximum(x, 0): compile_error or accuracy (to test the minifier)"),
     "triton.cudagraphs": Knob(False, "accepted for compatibility, without effect on CPU"),
     "triton.unique_kernel_names": Knob(True, "accepted for compatibility, without effect on CPU"),
     "trace.enabled": Knob(False, "write a debug directory for each compiled graph", _DEBUG),

@@ -7,7 +7,8 @@ import os
 import time
 
 from .config import config
-from .ir import show
+from .ir import ExternCall, show
+from .values import walk
 
 __all__ = ["dump", "listeners", "notify"]
 
@@ -60,6 +61,23 @@ def dump(gm, program, nodes, lowering, groups, info) -> None:
         write("ir_post_fusion.txt", show_groups(groups))
     if trace.output_code:
         write("output_code.py", info.source)
+
+
+def inject_relu_bug(lowering, bug: str) -> None:
+    """Break every ``maximum(x, 0)``, to have something for bisection tools to find: ``compile_error`` raises, ``accuracy`` gives a wrong
+    result."""
+    for node in lowering.nodes:
+        if isinstance(node, ExternCall):
+            continue
+        for v in walk(node.value):
+            if v.op == "maximum" and any(a.op == "const" and a.args[0] == 0 for a in v.args):
+                if bug == "compile_error":
+                    raise RuntimeError("injected compile error: relu (config.cpp.inject_relu_bug_TESTING_ONLY)")
+                if bug != "accuracy":
+                    raise ValueError(f"config.cpp.inject_relu_bug_TESTING_ONLY: {bug!r} is not compile_error or accuracy")
+                one = lowering.values.const(1, v.args[0].dtype)
+                wrong = lowering.values.make("add", (v.args[0], one), v.dtype)
+                node.value = lowering.values.transform(node.value, lambda x: x if x.op == "const" else None, {v: wrong})
 
 
 def show_groups(groups) -> str:

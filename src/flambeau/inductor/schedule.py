@@ -25,6 +25,7 @@ MAX_NODES = 48      # in a group
 MAX_BUFFERS = 24    # that a group touches, for unrelated nodes
 MAX_SCRATCH = 1 << 18  # bytes of rows kept on the stack
 CHUNK = 4096        # elements of a piece of a flat loop
+TILE = 16           # side of a tile of a transposing loop
 
 
 def refine(a, b) -> tuple[int, ...] | None:
@@ -552,12 +553,46 @@ def _flat_loops(variables, items, values):
         if last.extent % CHUNK:
             limits = {lo: (hi, last.extent)}
         return (*variables[:-1], hi), (lo,), limits
+    across = _transposed(variables, items)
+    if across is not None:
+        return _tiles(variables, across, items, values)
     k = len(variables) - 1
     n = last.extent
     while k > 0 and n * variables[k - 1].extent <= CHUNK and k > 0 and n < 512:
         k -= 1
         n *= variables[k].extent
     return tuple(variables[:k]), tuple(variables[k:]), limits
+
+
+def _transposed(variables, items):
+    """The loop along which most loads are contiguous, when they jump along the last one."""
+    last = variables[-1]
+    if math.prod(v.extent for v in variables) < 1 << 14:
+        return None
+    jumping = [v.args[1] for n in _all_nodes(items) for v in walk(n.value)
+               if v.op == "load" and last in v.args[1].variables() and v.args[1].coefficient(last) != 1]
+    for v in variables[:-1]:
+        if v.extent >= TILE and last.extent >= TILE and jumping and all(ix.coefficient(v) == 1 for ix in jumping):
+            return v
+    return None
+
+
+def _tiles(variables, across, items, values):
+    """Square tiles of the last loop and the one it is transposed with, so that a cache line is used whole while it is there."""
+    env, outer, inner, limits = {}, [], [], {}
+    for v in variables:
+        if v not in (across, variables[-1]):
+            outer.append(v)
+            continue
+        hi, lo = Var(next(_ids), -(-v.extent // TILE)), Var(next(_ids), TILE)
+        env[v] = variable(hi) * TILE + variable(lo)
+        outer.append(hi)
+        inner.append(lo)
+        if v.extent % TILE:
+            limits[lo] = (hi, v.extent)
+    for n in _all_nodes(items):
+        _substitute(n, env, values)
+    return tuple(outer), tuple(inner), limits
 
 
 def _flatten_scratch(items, scratch, inner, values):
