@@ -236,7 +236,11 @@ class Binder:
         return self._choose(args, dict(kwargs)).op
 
     def _choose(self, args, kwargs, signatures=None) -> Signature:
-        for sig in signatures or self.signatures:
+        candidates = signatures or self.signatures
+        if any(isinstance(a, _TensorBase) and a._ndim == 0 for a in args):
+            # A 0-d tensor is a tensor before it is a number: reading it would break graphs being traced.
+            candidates = sorted(candidates, key=lambda s: -sum(a.is_tensor for a in s.args))
+        for sig in candidates:
             if sig.match(args, kwargs):
                 return sig
         raise TypeError(self._error(args, kwargs, signatures or self.signatures))
