@@ -5,6 +5,7 @@ The same code runs on every peer: cases are written against the common interface
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 GPT_SOURCE = Path(__file__).resolve().parents[1] / "src/flambeau/examples/gpt.py"
@@ -77,6 +78,35 @@ def _(torch):
         (x * 2).sin().sum().backward()
 
     return run
+
+
+# Interposition and fake tensors
+
+
+@case("100 adds under a pass-through dispatch mode")
+def _(torch):
+    dispatch = importlib.import_module(f"{torch.__name__}.utils._python_dispatch")
+
+    class PassThrough(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    x, y = torch.rand(8, 8), torch.rand(8, 8)
+
+    def run():
+        with PassThrough():
+            for _ in range(100):
+                x + y
+
+    return run
+
+
+@case("add of fake tensors")
+def _(torch):
+    fake = importlib.import_module(f"{torch.__name__}._subclasses.fake_tensor")
+    mode = fake.FakeTensorMode()
+    x = mode.from_tensor(torch.rand(8, 8))
+    return lambda: x + x
 
 
 # Compiled call of a two-operator function
