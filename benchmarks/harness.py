@@ -56,7 +56,9 @@ class Worker:
 
 
 def environment(cache: str) -> dict[str, str]:
-    return {**os.environ, **{name: os.path.join(cache, name.lower()) for name in CACHE_VARIABLES}}
+    """This process's environment with cache folders below ``cache``. Bytecode is written: an installed package has it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **{name: os.path.join(cache, name.lower()) for name in CACHE_VARIABLES}}
 
 
 def once(python: str, cache: str, *arguments: str) -> float | str:
