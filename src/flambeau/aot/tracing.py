@@ -31,6 +31,7 @@ def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) 
     """``fn(*inputs)`` returns a list of leaves. ``joint``: record gradients of the inputs that require them."""
     fake_mode = find_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
     mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack=False)
+    mode.execute = fake_mode.run
     prefix = "primals_" if joint else "arg"
     fakes = []
     for i, t in enumerate(inputs):
@@ -212,6 +213,7 @@ class _Functional(Interpreter):
 def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
     """The graph without mutation."""
     mode = ProxyTorchDispatchMode(Graph(), raw.fake_mode)
+    mode.execute = raw.fake_mode.run
     inputs = []
     for n in graph.nodes:
         if n.op == "placeholder":

@@ -9,6 +9,7 @@ result (or a list of them), ``node.meta["stack"]`` the user's line when asked fo
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Callable
@@ -40,6 +41,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self.fake_mode = fake_mode
         self.decompositions = decompositions or {}
         self.record_stack = record_stack
+        # Computes the results. Where the fake mode is known to be next, its rule is called without another dispatch.
+        self.execute: Callable = _call
         self.stack: Any = None  # recorded in place of the user's line, by passes that retrace a graph
         self.constants: dict[str, Any] = {}
         self.inputs: list[Node] = []  # placeholders, in the order in which they were made
@@ -126,22 +129,17 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 return out
         node_args = tuple(map(self.argument, args))
         node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
-        out = self.run(func, args, kwargs)
+        out = self.execute(func, args, kwargs)
         if not _holds_tensors(out) and func._schema.returns:
             self._refuse_number(func, out)
         node = self.graph.create_node("call_function", func, node_args, node_kwargs)
         stack = user_line() if self.record_stack else self.stack
         if stack is not None:
             node.meta["stack"] = stack
-        schema = func._schema
-        if schema.is_mutable:
+        if _is_mutable(func):
             self._write(func, args, kwargs, node, out)
         self._track_result(out, node)
         return out
-
-    def run(self, func, args, kwargs):
-        """Compute the result: on the arguments as they are, constants made fake when the trace is."""
-        return func(*args, **kwargs)
 
     def _refuse_number(self, func, out):
         raise RuntimeError(
@@ -171,6 +169,15 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 for t in value if isinstance(value, (list, tuple)) else (value,):
                     if isinstance(t, _C.TensorBase):
                         self.written[id(t._storage)] = t._storage
+
+
+def _call(func, args, kwargs):
+    return func(*args, **kwargs)
+
+
+@functools.cache
+def _is_mutable(op) -> bool:
+    return op._schema.is_mutable
 
 
 def _place(t) -> tuple:
