@@ -18,8 +18,9 @@ from ..base.logs import artifact
 from ..core import modes
 from ..fx import GraphModule, Interpreter
 from ..proxy import current_proxy_mode
+from . import cache
 from .compiled_function import Plan
-from .partitioners import default_partition
+from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import plain_callable, wrap
 from .tracing import trace
 
@@ -42,14 +43,16 @@ class Compilers:
         self.decompositions = decompositions() if callable(decompositions) else decompositions
 
 
-def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None) -> Callable:
-    """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple."""
+def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None, captured: Any = None) -> Callable:
+    """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple.
+
+    ``captured``: the graph module that ``fn`` runs, by which the result may be found on disk.
+    """
     lifted = lifted or []
     everything = [*lifted, *inputs]
-    shared = _shared_memory(everything)
-    tensors = [t for t in everything if isinstance(t, _C.TensorBase)]
-    joint = _autograd.is_grad_enabled() and any(t.requires_grad for t in tensors)
-    traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
+    joint = _autograd.is_grad_enabled() and any(isinstance(t, _C.TensorBase) and t.requires_grad for t in everything)
+    traced, graphs = _trace_and_cut(fn, everything, joint, compilers, captured)
+    shared = _shared_memory(everything) if traced.mutated else ()
     for i in traced.mutated:
         if i in shared:
             raise RuntimeError(
@@ -59,15 +62,37 @@ def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: 
     if not traced.num_forward:
         run = _no_outputs
     elif not traced.joint:
-        _log(_GRAPHS, "forward graph (inference)", traced.gm)
-        run = plain_callable(compilers.inference(traced.gm, traced.fake_inputs))
+        _log(_GRAPHS, "forward graph (inference)", graphs[0])
+        run = plain_callable(compilers.inference(graphs[0], traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
     else:
-        run = _compile_joint(traced, compilers)
+        run = _compile_joint(traced, *graphs, compilers)
     return wrap(traced, run, lifted, len(inputs))
 
 
+def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) -> tuple[Any, list[GraphModule]]:
+    """Facts, and the graphs to compile: one, or forward and backward."""
+    key = None
+    if compilers.partition in _PARTITIONS and compilers.decompositions is None and not (_GRAPHS.on or _JOINT.on):
+        key = cache.key_of(captured, everything, compilers.partition)
+    found = cache.read(key) if key is not None else None
+    if found is not None:
+        traced, (whole, *parts) = found
+        traced.load = whole
+        return traced, [make() for make in parts] if traced.joint else [whole()]
+    traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
+    graphs = [traced.gm]
+    if traced.joint:
+        _log(_JOINT, "joint graph", traced.gm)
+        joint_inputs = (traced.fake_inputs, traced.fake_tangents)
+        graphs = list(compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward))
+    if key is not None and traced.num_forward:
+        cache.write(key, traced, [traced.gm, *graphs] if traced.joint else graphs)
+    return traced, graphs
+
+
+_PARTITIONS = (default_partition, min_cut_rematerialization_partition)
 _GRAPHS = artifact("aot_graphs", "forward and backward graphs after differentiation")
 _JOINT = artifact("aot_joint_graph", "the joint graph before partitioning")
 
@@ -81,10 +106,7 @@ def _no_outputs(*args):
     return ()
 
 
-def _compile_joint(traced, compilers: Compilers) -> Callable:
-    joint_inputs = (traced.fake_inputs, traced.fake_tangents)
-    _log(_JOINT, "joint graph", traced.gm)
-    fw, bw = compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
+def _compile_joint(traced, fw: GraphModule, bw: GraphModule, compilers: Compilers) -> Callable:
     _log(_GRAPHS, "forward graph", fw)
     _log(_GRAPHS, "backward graph", bw)
     forward = plain_callable(compilers.fw(fw, _example_inputs(fw)))
@@ -186,7 +208,12 @@ def aot_module_simplified(
     held = _held_tensors(mod)
     names, lifted = list(held), list(held.values())
     n = len(lifted)
+    # The structure of what the module returns: of a captured graph it is known, otherwise it is seen when it runs.
     structure: list[Any] = []
+    captured = None
+    if isinstance(mod, GraphModule) and not held and mod.graph.specs is None and _is_flat(mod.graph.output_node().args[0]):
+        captured = mod
+        structure[:] = [None, True]
 
     def flat(*everything):
         # What function modes do is in the captured graph already.
@@ -198,7 +225,7 @@ def aot_module_simplified(
 
     unique, positions = _deduplicate(list(args))
     if len(unique) == len(args):
-        call = compile_flat(flat, unique, compilers, lifted)
+        call = compile_flat(flat, unique, compilers, lifted, captured)
     else:
         inner = compile_flat(lambda *a: flat(*a[:n], *(a[n + p] for p in positions)), unique, compilers, lifted)
         first = [positions.index(i) for i in range(len(unique))]

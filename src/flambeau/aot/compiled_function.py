@@ -102,7 +102,7 @@ def _gradient_function(traced: Traced) -> Callable[..., list[Any]]:
             f"a second derivative through a compiled graph that writes its inputs (number {traced.mutated}) is not "
             "supported: their former contents are gone. Clone them first, or run this part eagerly."
         )
-    graph = traced.gm.graph
+    graph = traced.graph_module().graph
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
     outputs = list(graph.output_node().args[0])[traced.num_forward :]
-    return GraphModule(traced.gm, extract_graph(graph, inputs, outputs, "the gradient"))
+    return GraphModule(traced.graph_module(), extract_graph(graph, inputs, outputs, "the gradient"))

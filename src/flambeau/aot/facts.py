@@ -63,7 +63,7 @@ class Traced:
     (an index into the forward outputs).
     """
 
-    gm: GraphModule
+    gm: GraphModule | None
     fake_inputs: list[Any]
     outputs: list[Computed | InputAlias | InputView | Constant]
     mutated: list[int]
@@ -74,3 +74,10 @@ class Traced:
     # Of the mutated inputs, those whose new contents carry gradients.
     mutated_with_grad: frozenset = frozenset()
     random: bool = False
+    # Makes ``gm`` where it was left on disk.
+    load: Any = None
+
+    def graph_module(self) -> GraphModule:
+        if self.gm is None:
+            self.gm = self.load()
+        return self.gm

@@ -1,0 +1,143 @@
+"""Graphs on disk: found again for the same captured graph and inputs, never for others, and made again when damaged."""
+
+import operator
+from pathlib import Path
+
+import pytest
+
+import flambeau as torch
+from flambeau import fx
+from flambeau.aot import aot_module_simplified, api, cache, default_partition, min_cut_rematerialization_partition, nop
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("FLAMBEAU_AOT_CACHE", raising=False)
+    return tmp_path
+
+
+def entries(directory) -> list[Path]:
+    return [p for p in directory.rglob("*") if p.is_file()]
+
+
+def graph(build):
+    """A captured graph of two inputs."""
+    g = fx.Graph()
+    a, b = g.placeholder("a"), g.placeholder("b")
+    g.output(tuple(build(g, a, b)))
+    return fx.GraphModule({}, g)
+
+
+def multiply(scale=2.0):
+    def build(g, a, b):
+        m = g.call_function(operator.mul, (a, b))
+        return [g.call_function(torch.sin, (g.call_function(operator.mul, (m, scale)),))]
+
+    return graph(build)
+
+
+def writes_and_views(g, a, b):
+    g.call_method("add_", (b, 1))
+    total = g.call_method("sum", (g.call_function(torch.sin, (a,)),))
+    return [total, g.call_method("t", (b,)), b, g.call_function(operator.getitem, (b, (0, slice(None, 2, None))))]
+
+
+def inputs(grad=True, n=3):
+    torch.manual_seed(0)
+    return [torch.randn(2, n).requires_grad_(grad), torch.randn(2, n)]
+
+
+def compile_(gm, args, partition=min_cut_rematerialization_partition):
+    return aot_module_simplified(gm, args, fw_compiler=nop, partition_fn=partition)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("make", [multiply, lambda: graph(writes_and_views)])
+def test_second_compilation_does_not_trace(make, grad, monkeypatch, directory):
+    def results(compiled):
+        args = inputs(grad)
+        out = compiled(*args)
+        if grad:
+            out[0].sum().backward()
+        return [o.detach() for o in out] + [x.detach() for x in args] + ([args[0].grad] if grad else []), out, args
+
+    first, _, _ = results(compile_(make(), inputs(grad)))
+    assert len(entries(directory)) == 1
+
+    def no_trace(*args, **kwargs):
+        raise AssertionError("traced again")
+
+    monkeypatch.setattr(api, "trace", no_trace)
+    second, out, args = results(compile_(make(), inputs(grad)))
+    assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    if len(out) > 1:
+        assert out[2] is args[1]
+        out[1].zero_()
+        assert not args[1].any().item()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: (multiply(3.0), inputs()),
+        lambda: (multiply(2), inputs()),
+        lambda: (multiply(), inputs(n=4)),
+        lambda: (multiply(), inputs(grad=False)),
+        lambda: (multiply(), [inputs()[0].double().detach().requires_grad_(True), inputs()[1]]),
+        lambda: (multiply(), [inputs()[0], torch.ones(3, 2).t()]),
+        lambda: (multiply(), inputs(), default_partition),
+    ],
+)
+def test_other_programs_have_other_entries(other, directory):
+    compile_(multiply(), inputs())
+    compile_(*other())
+    assert len(entries(directory)) == 2
+
+
+def helper(x):
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "gm",
+    [
+        lambda: graph(lambda g, a, b: [g.call_function(helper, (a,)), b]),
+        lambda: graph(lambda g, a, b: [g.call_function(lambda x: x + 1, (a,)), b]),
+        lambda: graph(lambda g, a, b: [g.call_function(operator.mul, (a, torch.ones(3)))]),
+    ],
+)
+def test_what_flambeau_does_not_own_is_not_kept(gm, directory):
+    compile_(gm(), inputs())
+    assert not entries(directory)
+
+
+def test_damaged_entry_is_made_again(directory, caplog):
+    compile_(multiply(), inputs())
+    (path,) = entries(directory)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + b"\0" * 9)
+    args = inputs()
+    assert torch.equal(compile_(multiply(), args)(*args)[0], multiply()(*args)[0])
+    assert path.read_bytes() == whole
+    path.write_bytes(b"")
+    compile_(multiply(), inputs())
+    assert path.read_bytes() == whole
+
+
+def test_second_derivative_of_a_found_graph():
+    for _ in range(2):
+        args = inputs()
+        (out,) = compile_(multiply(), args)(*args)
+        (g,) = torch.autograd.grad(out.sum(), [args[0]], create_graph=True)
+        (gg,) = torch.autograd.grad(g.sum(), [args[0]])
+        a, b = (x.detach() for x in args)
+        assert torch.allclose(gg, -4 * b * b * (a * b * 2).sin(), atol=1e-6)
+
+
+def test_sources_are_part_of_the_key(monkeypatch):
+    args = inputs()
+    key = cache.key_of(multiply(), args, default_partition)
+    assert key == cache.key_of(multiply(), args, default_partition)
+    monkeypatch.setattr(cache, "_sources", "other sources")
+    assert key != cache.key_of(multiply(), args, default_partition)
