@@ -20,7 +20,7 @@ def elementwise(op, types, out, lanes):
     b, one = Builder(names, lanes, body), Builder(names, 1, body)
     compute = types[-1]
     args, head = [], []
-    for k, t in enumerate((*types, out)):
+    for k in range(len(types) + 1):
         slot = names.fresh()
         head += [f"{slot} = getelementptr ptr, ptr %args, i64 {k}", f"%p{k} = load ptr, ptr {slot}"]
     for k, t in enumerate(types):

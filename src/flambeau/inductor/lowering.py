@@ -335,9 +335,11 @@ class Lowering:
                 return lambda c: self.values.const(0, "i64")
             return lambda c: value(c, zero)
         arg = combine in ("argmax", "argmin")
-        if not arg and n >= 4 * config.reduction_piece and (rows < 16 or n > 64 * config.reduction_piece):
-            piece = config.reduction_piece if rows < 16 and not (kept and kept[-1] == len(shape) - 1) else 64
-            piece = max(piece, -(-n // 256)) if piece == 64 else piece
+        column = bool(kept) and kept[-1] == len(shape) - 1
+        long = n >= config.reduction_piece if column else n >= 4 * config.reduction_piece and (rows < 16 or n > 64 * config.reduction_piece)
+        if not arg and long:
+            # Columns are summed one element after the other: pieces of about the square root keep the error that of a pairwise sum.
+            piece = max(64, 1 << (n.bit_length() // 2)) if column else config.reduction_piece
             pieces = -(-n // piece)
             c, l = self.variables((pieces, piece))
             loops = self.variables(outer)
@@ -371,7 +373,7 @@ class Lowering:
         vals = val if isinstance(val, (tuple, list)) else [val]
         listed = isinstance(results, (tuple, list))
         out = []
-        for r, v in zip(results if listed else [results], vals):
+        for position, (r, v) in enumerate(zip(results if listed else [results], vals)):
             if isinstance(r, Strided):
                 region = Region(x.region.buffer, tuple(r.shape), tuple(r.strides), r.offset)
                 out.append(self.in_memory(region, x.dtype, _strides(v), x.device))
@@ -380,8 +382,12 @@ class Lowering:
             def at(coords, r=r):
                 return x.at(tuple(_index(c) for c in source_index(r.steps, coords, IndexOps)))
 
+            def again(handler, n=position):
+                made = op.definition.map(handler, *rest)
+                return made[n] if listed else made
+
             out.append(Lazy(r.shape, x.dtype, at, strides=_strides(v), device=x.device))
-            out[-1].view = (x, lambda h, n=len(out) - 1: op.definition.map(h, *rest)[n] if listed else op.definition.map(h, *rest))
+            out[-1].view = (x, again)
         return out if listed else out[0]
 
     def _factory(self, op, full, val):

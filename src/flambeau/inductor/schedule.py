@@ -254,7 +254,9 @@ def merge(groups: list[Group], values: Values) -> list[Group]:
 def _merged(groups, i, j, values):
     """(place, place to drop, group) for groups i < j, or None."""
     a, b = groups[i], groups[j]
-    if a.kind != "loops" or b.kind != "loops" or a.closed or b.closed or (a.inner is None and b.inner is None) or (a.limit is None) != (b.limit is None):
+    if a.kind != "loops" or b.kind != "loops" or a.closed or b.closed:
+        return None
+    if (a.inner is None and b.inner is None) or (a.limit is None) != (b.limit is None):
         return None
     size = [math.prod(g.outer) * math.prod(g.inner or ()) for g in (a, b)]
     if size[0] != size[1] or len(a.nodes) + len(b.nodes) > MAX_NODES or not (b.reads & (a.reads | a.writes.keys())):
