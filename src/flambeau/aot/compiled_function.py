@@ -35,7 +35,8 @@ class CompiledFunctionBackward(Node):
             edges,
             [_output_meta(o) if k in carries else None for k, o in enumerate(outputs)],
         )
-        self.plan, self.inputs = plan, inputs
+        self.plan = plan
+        self.inputs: tuple | None = inputs
         numbers = {id(outputs[k]): k for k in plan.traced.tangent_of}
         self.saved = [Saved(t, numbers.get(id(t)), f"saved tensor {i}") for i, t in enumerate(saved)]
 
@@ -45,6 +46,11 @@ class CompiledFunctionBackward(Node):
 
     def apply(self, *cts):
         plan = self.plan
+        if self.inputs is None:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time: the saved values of a compiled graph were freed by the "
+                "first backward. Specify retain_graph=True to keep them."
+            )
         tangents = []
         for k, (shape, dtype, device) in zip(plan.traced.tangent_of, plan.tangents):
             ct = cts[k]
@@ -58,7 +64,7 @@ class CompiledFunctionBackward(Node):
     def release(self):
         for s in self.saved:
             s.release()
-        self.inputs = ()
+        self.inputs = None
 
 
 class Plan:
