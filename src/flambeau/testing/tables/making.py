@@ -1,0 +1,35 @@
+"""Samples: factories and draws."""
+
+import numpy as np
+
+from ..samples import T, call, f, i, pos, row
+
+row("ones zeros", [call([2, 3]), call([]), call([0, 2])], [np.ones, np.zeros], grad=())
+row("empty rand randn", [call([2, 3]), call([])], None, grad=(), values=False)
+row("ones_like zeros_like", [call(f(2, 3)), call(T(f(3, 2))), call(i(3)), call(f(2, 1, 3).transpose(2, 0, 1))], [np.ones_like, np.zeros_like], grad=(), dtypes=True)
+row("empty_like rand_like randn_like", [call(f(2, 3)), call(T(f(3, 2)))], None, grad=(), values=False)
+row("new_ones new_zeros", [call(f(2), [2, 3]), call(i(2), [3])], [lambda x, s: np.ones(s, x.dtype), lambda x, s: np.zeros(s, x.dtype)], grad=())
+row("new_empty", [call(f(2), [2, 3])], None, grad=(), values=False)
+row("new_empty_strided empty_strided", [call([2, 3], [1, 2])], None, grad=(), values=False)
+row("full", [call([2, 3], 1.5), call([2], 3), call([2], True), call([], 2.0)], np.full, grad=())
+row("full_like", [call(f(2, 3), 2), call(T(f(3, 2)), 1.5), call(i(3), 2)], np.full_like, grad=())
+row("new_full", [call(f(2), [2, 3], 7), call(i(2), [2], 3)], lambda x, s, v: np.full(s, v, x.dtype), grad=())
+row("scalar_tensor", [call(2.5), call(3)], np.asarray, grad=())
+row("arange", [call(5), call(2.5), call(0)], np.arange, grad=())
+row("arange.start", [call(2, 7), call(0.5, 3)], np.arange, grad=())
+row("arange.start_step", [call(2, 9, 3), call(5, 0, -2), call(0.0, 1.0, 0.25), call(0, 1, 0.3)], np.arange, grad=())
+row("linspace logspace", [call(0.0, 1.0, 5), call(3, -2, 4), call(1.0, 2.0, 1)], [np.linspace, np.logspace], grad=(), rtol=1e-6)
+row("eye", [call(3)], np.eye, grad=())
+row("eye.m", [call(2, 3)], np.eye, grad=())
+row("rand.generator randn.generator", [call([3], generator=None)], None, grad=(), values=False)
+row("randint", [call(5, [3])], None, grad=(), values=False)
+row("randint.low", [call(2, 5, [3])], None, grad=(), values=False)
+row("randint_like", [call(f(3), 5)], None, grad=(), values=False)
+row("randint_like.low_dtype", [call(f(3), 2, 5)], None, grad=(), values=False)
+row("randperm", [call(5)], None, grad=(), values=False)
+row("normal_functional uniform exponential random geometric log_normal cauchy", [call(f(3))], None, grad=(), values=False)
+row("bernoulli", [call(np.asarray([0.0, 1.0]))], lambda p: p, grad=())
+row("bernoulli.p", [call(f(3), 0.0), call(f(3), 1.0)], lambda x, p: np.full_like(x, p), grad=())
+row("normal.Tensor_Tensor", [call(f(3), pos(3))], None, grad=(), values=False)
+row("multinomial", [call(pos(4), 2), call(pos(2, 4), 3, True)], None, grad=(), values=False)
+row("_local_scalar_dense", [call(f()), call(i(1))], lambda x: x.item(), grad=())

@@ -1,0 +1,80 @@
+"""Samples: views and operators that rearrange."""
+
+import numpy as np
+
+from ..samples import T, call, f, i, row
+
+row("view _unsafe_view", [call(f(2, 3), [3, 2]), call(f(2, 3), [-1]), call(f(2, 3), [2, 1, 3]), call(f(), [1]), call(f(1), []), call(f(0, 3), [3, 0])],
+    lambda x, s: x.reshape(s))
+row("reshape", [call(f(2, 3), [3, 2]), call(T(f(3, 2)), [3, 2]), call(f(2, 3), [-1]), call(f(2, 3), [2, 3]), call(f(), []), call(f(0, 3), [0])], lambda x, s: x.reshape(s))
+row("t", [call(f(2, 3)), call(f(3)), call(f())], np.transpose)
+row("transpose.int", [call(f(2, 3), 0, 1), call(f(2, 3, 4), -1, 0), call(f(), 0, -1)], lambda x, a, b: np.swapaxes(x, a, b) if x.ndim else x)
+row("permute", [call(f(2, 3, 4), [2, 0, 1]), call(f(2, 3), [-1, 0]), call(f(), [])], np.transpose)
+row("expand", [call(f(3), [2, 3]), call(f(2, 1), [2, 3]), call(f(1, 3), [4, -1, 3]), call(f(), [2, 2]), call(f(1), [0])],
+    lambda x, s: np.broadcast_to(x, [x.shape[k - (len(s) - x.ndim)] if n == -1 else n for k, n in enumerate(s)]))
+row("unsqueeze", [call(f(2, 3), d) for d in (0, 1, 2, -1, -3)] + [call(f(), 0), call(T(f(3, 2)), 1)], np.expand_dims)
+row("squeeze", [call(f(1, 2, 1)), call(f(2, 3)), call(f(1))], np.squeeze)
+row("squeeze.dim", [call(f(1, 2, 1), 0), call(f(1, 2, 1), -1), call(f(2, 3), 0), call(f(), 0)], lambda x, d: np.squeeze(x, d) if x.ndim and x.shape[d] == 1 else x)
+row("squeeze.dims", [call(f(1, 2, 1), [0, 2]), call(f(1, 2, 1), [1, 2])], lambda x, d: np.squeeze(x, tuple(e for e in d if x.shape[e] == 1)))
+row("select.int", [call(f(2, 3), 0, 1), call(f(2, 3), -1, -2), call(T(f(3, 2)), 1, 0)], lambda x, d, k: np.take(x, k, d))
+
+
+def _slice(x, dim=0, start=None, end=None, step=1):
+    key = [slice(None)] * x.ndim
+    key[dim] = slice(start, end, step)
+    return x[tuple(key)]
+
+
+row("slice.Tensor", [call(f(5, 2)), call(f(5, 2), 0, 1, 4), call(f(5, 2), 0, -3), call(f(2, 6), 1, 1, 9223372036854775807, 2), call(f(3), 0, 2, 1), call(f(3), -1, 0, 2),
+                     call(T(f(3, 4)), 0, 1)], _slice)
+row("slice_copy.Tensor", [call(f(5, 2), 0, 1, 4)], _slice)
+row("diagonal", [call(f(3, 3)), call(f(3, 4), 1), call(f(3, 4), -1), call(f(2, 3, 4), 0, -2, -1), call(f(3, 3), 5)], np.diagonal)
+row("unfold", [call(f(6), 0, 3, 1), call(f(2, 7), 1, 3, 2), call(f(), 0, 1, 1)],
+    lambda x, d, n, s: np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, n, d), -1, -1)[(slice(None),) * d + (slice(None, None, s),)] if x.ndim else x.reshape(1))
+_np_split = lambda x, n, d=0: np.split(x, range(n, x.shape[d], n), d)  # noqa: E731
+row("split.Tensor", [call(f(5, 2), 2), call(f(2, 6), 3, 1), call(f(4), 4)], _np_split)
+row("split_with_sizes split.sizes", [call(f(5, 2), [2, 3]), call(f(2, 6), [1, 2, 3], 1)], lambda x, n, d=0: np.split(x, np.cumsum(n)[:-1], d))
+row("unbind.int", [call(f(3, 2)), call(f(2, 3), 1), call(T(f(3, 2)), -1)], lambda x, d=0: [np.take(x, k, d) for k in range(x.shape[d])])
+row("chunk", [call(f(5, 2), 2), call(f(2, 6), 3, 1), call(f(2, 6), 4, 1)], lambda x, n, d=0: _np_split(x, -(-x.shape[d] // n), d))
+row("tensor_split.sections", [call(f(5, 2), 3), call(f(2, 6), 4, 1)], lambda x, n, d=0: np.array_split(x, n, d))
+row("tensor_split.indices", [call(f(5, 2), [1, 3]), call(f(2, 6), [2], 1)], lambda x, n, d=0: np.split(x, n, d))
+row("narrow", [call(f(5, 2), 0, 1, 3), call(f(2, 5), 1, -2, 2)], lambda x, d, s, n: _slice(x, d, s % x.shape[d], s % x.shape[d] + n))
+row("flatten.using_ints", [call(f(2, 3, 2)), call(f(2, 3, 2), 1), call(T(f(3, 2))), call(f(), 0, 0), call(f(2, 3, 2), 0, 1)],
+    lambda x, s=0, e=-1: x.reshape(x.shape[:s] + (-1,) + x.shape[(e % max(x.ndim, 1)) + 1:]))
+row("unflatten.int", [call(f(6, 2), 0, [2, 3]), call(f(2, 6), -1, [-1, 2])], lambda x, d, s: x.reshape(*x.shape[:d % x.ndim], *s, *x.shape[d % x.ndim + 1:]))
+row("movedim.int", [call(f(2, 3, 4), 0, 2), call(f(2, 3, 4), -1, 0)], np.moveaxis)
+row("movedim.intlist", [call(f(2, 3, 4), [0, 1], [2, 0])], np.moveaxis)
+row("expand_as", [call(f(3), f(2, 3))], lambda x, o: np.broadcast_to(x, o.shape), grad=(0,))
+row("view_as reshape_as", [call(f(6), f(2, 3))], lambda x, o: x.reshape(o.shape), grad=(0,))
+row("sum_to_size", [call(f(2, 3), [3]), call(f(2, 3), [2, 1]), call(f(2, 3), [2, 3])], lambda x, s: x.sum(0) if s == [3] else x.sum(1, keepdims=True) if s == [2, 1] else x)
+row("as_strided", [call(f(6), [2, 3], [3, 1]), call(f(6), [2, 2], [1, 2], 1), call(f(2, 3), [3], [1])],
+    lambda x, size, stride, o=0: np.lib.stride_tricks.as_strided(x.reshape(-1)[o:], size, [8 * s for s in stride]), rtol=1e-12)
+row("flip", [call(f(2, 3), [0]), call(f(2, 3), [0, -1]), call(T(f(3, 2)), [1]), call(f(2, 0), [0])], np.flip)
+row("fliplr flipud", [call(f(2, 3))], [np.fliplr, np.flipud])
+row("roll", [call(f(2, 3), [1], [0]), call(f(2, 3), [2], []), call(f(2, 3), [1, -1], [0, 1]), call(T(f(3, 2)), [4], [1])],
+    lambda x, s, d=(): np.roll(x, s, tuple(d)) if len(d) else np.roll(x, s[0]))
+row("rot90", [call(f(2, 3)), call(f(2, 3, 2), 3, [1, 2]), call(f(2, 3), 2, [0, 1])], lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims))
+row("repeat tile", [call(f(2, 3), [2, 2]), call(f(3), [2, 1, 2]), call(f(), [3])], np.tile)
+row("repeat_interleave.self_int", [call(f(2, 3), 2), call(f(2, 3), 2, 1), call(T(f(3, 2)), 3, 0)], np.repeat)
+row("repeat_interleave.self_Tensor", [call(f(2, 3), np.array([1, 2]), 0), call(f(3), np.array([0, 1, 3]))], np.repeat)
+row("cat", [call([f(2, 3), f(1, 3)]), call([f(2, 3), T(f(2, 2))], 1), call([f(2, 3), i(2, 3)]), call([f(0), f(2, 3)]), call([f(3)], -1)],
+    lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)], dim))
+row("stack", [call([f(2, 3), f(2, 3)]), call([f(2, 3), T(f(3, 2))], 1), call([f(), f()], -1)], np.stack)
+row("hstack vstack dstack column_stack", [call([f(2, 3), f(2, 3)]), call([f(3), f(3)])], [np.hstack, np.vstack, np.dstack, np.column_stack])
+row("tril triu", [call(f(3, 3)), call(f(2, 3, 4), 1), call(T(f(3, 4)), -1), call(i(3, 3), 2)], [np.tril, np.triu], dtypes=True)
+row("diag diagflat", [call(f(3)), call(f(2), 1), call(f(2), -1)], [np.diag, np.diagflat])
+row("diag_embed", [call(f(2, 3)), call(f(2), 1)], None)
+row("constant_pad_nd", [call(f(2, 3), [1, 2]), call(f(2, 3), [1, 0, 0, 2], 1.5), call(f(2, 4), [-1, 1])],
+    lambda x, pad, v=0.0: np.pad(x[:, 1:] if pad[0] < 0 else x, [(pad[2], pad[3]) if len(pad) > 2 else (0, 0), (max(pad[0], 0), pad[1])], constant_values=v))
+row("reflection_pad1d replication_pad1d", [call(f(2, 3, 5), [2, 1]), call(f(2, 4), [1, 1])],
+    [lambda x, p, m=m: np.pad(x, [(0, 0)] * (x.ndim - 1) + [(p[0], p[1])], mode=m) for m in ("reflect", "edge")])
+row("reflection_pad2d replication_pad2d", [call(f(1, 2, 4, 5), [2, 1, 1, 2])],
+    [lambda x, p, m=m: np.pad(x, [(0, 0)] * (x.ndim - 2) + [(p[2], p[3]), (p[0], p[1])], mode=m) for m in ("reflect", "edge")])
+row("meshgrid.indexing", [call([f(2), f(3)], indexing="ij"), call([f(2), f(3)], indexing="xy")], lambda ts, indexing: np.meshgrid(*ts, indexing=indexing))
+row("broadcast_to", [call(f(3), [2, 3])], np.broadcast_to)
+row("ravel", [call(f(2, 3)), call(T(f(2, 3)))], np.ravel)
+row("pixel_shuffle", [call(f(1, 4, 2, 3), 2)], lambda x, r: x.reshape(1, 1, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(1, 1, 4, 6))
+row("diagonal_backward", [call(f(3), [3, 3], 0, 0, 1), call(f(2), [3, 3], 1, 0, 1)], None)
+row("unfold_backward", [call(f(4, 3), [6], 0, 3, 1)], None)
+row("select_backward", [call(f(3), [2, 3], 0, 1), call(f(2), [2, 3], -1, -1)], None)
+row("slice_backward", [call(f(3, 2), [5, 2], 0, 1, 4, 1), call(f(2, 2), [2, 4], 1, 0, 4, 2)], None)
