@@ -45,7 +45,7 @@ def run(roots, cotangents, wanted=None, keep_graph=False, create_graph=False):
     buffers: dict[Node, list] = {}
     dependencies: dict[Node, int] = {}
     useful = None
-    stack = [e[0] for e in roots if e is not None]
+    stack = list(dict.fromkeys(e[0] for e in roots if e is not None))  # NOTE: several roots may be results of one node
     seen = set(stack)
     order = []
     while stack:

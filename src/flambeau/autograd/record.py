@@ -32,9 +32,9 @@ class OpNode(Node):
         out = []
         for g, metas in zip(self._run(cts, values), self._inputs_meta):
             if isinstance(metas, list):
-                out.extend(None if m is None else _fit(x, m) for x, m in zip(g or [None] * len(metas), metas))
+                out.extend(None if m is None else _fit(x, m, self._name) for x, m in zip(g or [None] * len(metas), metas))
             else:
-                out.append(_fit(g, metas))
+                out.append(_fit(g, metas, self._name))
         return out
 
     def release(self):
@@ -55,7 +55,7 @@ def _unpack(v, node):
     return v
 
 
-def _fit(g, meta):
+def _fit(g, meta, name="backward"):
     """A cotangent with the shape and dtype of the argument: summed over broadcast dimensions, cast back."""
     if g is None:
         return None
@@ -67,6 +67,8 @@ def _fit(g, meta):
             g = aten.sum.dim_IntList(g, dims, True)
         if pad:
             g = aten.view.default(g, list(shape))
+    if tuple(g._shape) != shape:
+        raise RuntimeError(f"Function {name} returned an invalid gradient - got {list(g._shape)} but expected shape compatible with {list(shape)}")
     if g._dtype is not dtype:
         g = aten._to_copy.default(g, dtype=dtype)
     return g
@@ -82,6 +84,11 @@ def _differentiable(t) -> bool:
     return t._dtype.category >= 2
 
 
+def _is_output(op, nr, o) -> bool:
+    """Whether result ``nr`` carries the node."""
+    return _differentiable(o) and (op.differentiable_outputs is None or nr in op.differentiable_outputs)
+
+
 def _requires(x) -> bool:
     return isinstance(x, _C.TensorBase) and x._requires_grad
 
@@ -91,6 +98,8 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     if op.kind in ("inplace", "out"):
         return _mutating(op, keys, args, kwargs)
     full = op.full(*args, **kwargs)
+    if op.kind == "composite" and op.vjp_formulas is None and any(r.is_tensor for r in op._schema.returns):
+        return op.overrides.get("autograd", op.definition.fn)(*full)  # no formula of its own: the parts have theirs
     with excluding(K.AUTOGRAD):
         result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
     needs = tuple(i for i, x in enumerate(full) if _requires(x) or (isinstance(x, (list, tuple)) and any(map(_requires, x))))
@@ -111,7 +120,7 @@ def record(op, full, result, needs) -> Node | None:
     p = plan(op, full, needs)
     node = make_node(op, full, p, needs, outs)
     for nr, o in enumerate(outs):
-        if isinstance(o, _C.TensorBase) and _differentiable(o):
+        if isinstance(o, _C.TensorBase) and _is_output(op, nr, o):
             o._grad_fn, o._output_nr = node, nr
             o._flags |= K.REQUIRES_GRAD
     if op._schema.is_view and not any(o._autograd for o in outs if isinstance(o, _C.TensorBase)):
@@ -143,7 +152,7 @@ def make_node(op, full, p, needs, outs):
         else:
             nr = int(name[6:]) if name[6:] else 0
             o = outs[nr]
-            node.saved[name] = Saved(o, nr if _differentiable(o) else None, name) if isinstance(o, _C.TensorBase) else o
+            node.saved[name] = Saved(o, nr if _is_output(op, nr, o) else None, name) if isinstance(o, _C.TensorBase) else o
     return node
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .operator import OpOverload
+from .promotion import refuse
 
 _scalar_names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
 
@@ -11,6 +12,8 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
     """Size of each letter. RuntimeError in PyTorch's words for a wrong rank, size or dtype."""
     inputs, _, _ = op.definition.letters.partition("->")
     names = [a.name for a in op._schema.arguments]
+    if op.refuses is not None and tensors[0].dtype.name in op.refuses:
+        refuse(op, tensors[0].dtype)
     sizes: dict[str, int] = {}
     for t, term, name in zip(tensors, inputs.split(","), names):
         if len(t.shape) != len(term):

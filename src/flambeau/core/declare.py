@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import body as bodies
-from .definition import Composite, Contraction, Extern, Factory, Index, Pointwise, Random, Reduction, View
+from .definition import Composite, Contraction, Extern, Factory, Index, Inplace, Pointwise, Random, Reduction, View
 from .operator import OpOverload, namespace
 
-__all__ = ["EXPOSED", "composite", "contraction", "declare", "explicit", "extern", "factory", "index", "pointwise", "random", "reduction", "view"]
+__all__ = ["EXPOSED", "composite", "contraction", "declare", "explicit", "extern", "factory", "index", "pointwise", "random", "reduction", "view", "written"]
 
 # Names users call, by place. bindings.py turns them into functions and methods.
 EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "special": {}, "linalg": {}, "fft": {}}
 
 
 def declare(schema: str, definition, *, ns: str = "aten", variants: str = "function method", inplace: bool = False, out: bool = False,
-            tags=(), name: str | None = None) -> OpOverload:
+            tags=(), name: str | None = None, refuse=()) -> OpOverload:
     """Register an operator. ValueError when the same overload is declared twice in aten."""
     head = schema.partition("(")[0].strip()
     if "::" in head:
@@ -37,6 +37,7 @@ def declare(schema: str, definition, *, ns: str = "aten", variants: str = "funct
     op = OpOverload(ns, opname, overload, definition, schema)
     op.has_inplace, op.has_out = inplace, out
     op.tags = frozenset(tags)
+    op.refuses = frozenset(refuse) or None
     namespace(ns)._register(op)
     public = name or opname
     for place in variants.split():
@@ -126,6 +127,11 @@ def factory(schema, *, shape, dtype, variants="function", **kw):
 def random(schema, *, shape, dtype, variants="function", **kw):
     """Declare a draw from the generator."""
     return lambda draw: declare(schema, Random(draw, shape, dtype), variants=variants, tags=("nondeterministic_seeded",), **kw)
+
+
+def written(schema: str, functional: OpOverload, *, variants="method") -> OpOverload:
+    """Declare an in-place operator whose functional form has another name: ``bernoulli_.float`` of ``bernoulli.p``."""
+    return declare(schema, Inplace(functional), variants=variants)
 
 
 def composite(schema, *, variants="function method", inplace=False, has_out=False, **kw):

@@ -40,12 +40,13 @@ class Pointwise:
 
     ``promote``: how the compute dtype follows from the tensors and numbers in ``operands``:
     ``"default"`` torch.result_type; ``"float"`` the same, integers becoming the default float; ``"keep"`` the first operand's dtype;
+    or a function of all arguments giving one of these.
     ``operands``: names of the arguments that take part and are cast to it (all tensor arguments unless given); others keep their dtype.
     ``out``: dtype of the result: ``"same"`` as computed, or a dtype. float16 and bfloat16 are computed in float32 and rounded once.
     """
 
     body: Callable
-    promote: str = "default"
+    promote: str | Callable = "default"
     operands: tuple[str, ...] | None = None
     out: Any = "same"
     kind = "pointwise"

@@ -92,6 +92,10 @@ class Generator:
         self._next_normal = r * math.sin(theta)
         return r * math.cos(theta)
 
+    def bernoulli(self, shape, p) -> np.ndarray:
+        """Truth values, each true with probability ``p`` (a number or an array of ``shape``)."""
+        return self.uniform(shape, np.dtype(np.float64)) < p
+
     def integers(self, shape, low: int, high: int) -> np.ndarray:
         """Integers in [low, high) as int64: a word modulo the range."""
         n, span = math.prod(shape), high - low

@@ -40,6 +40,8 @@ class OpOverload(_C.Operator):
             self.__dict__["_schema"] = schema
         self.overrides: dict[str, Callable] = {}
         self.vjp_formulas: dict | None = None
+        self.differentiable_outputs: tuple[int, ...] | None = None  # None: all floating results
+        self.refuses: frozenset | None = None  # names of dtypes it doesn't take
         self.tags: frozenset = frozenset()
         self.version = 0  # counts redefinitions
 
@@ -141,13 +143,16 @@ class OpOverload(_C.Operator):
         self.kernel = None
         return fn
 
-    def derivative(self, /, **formulas) -> OpOverload:
+    def derivative(self, only=None, /, **formulas) -> OpOverload:
         """Vector-Jacobian products: ``argument=lambda ct, ...: cotangent``.
 
         The parameter names of each formula say what is saved for it: argument names, ``result`` (``result0``, ``result1`` ...), and ``ct``
-        (``ct0``, ``ct1`` ... with several results). A key ``a__b__c`` gives several cotangents at once and may take ``mask``.
+        (``ct0``, ``ct1`` ... with several results). A key ``a__b__c`` gives several cotangents at once and may take ``mask``. ``only``: positions of
+        the results that are differentiable (a tuple; all floating ones when not given).
         """
         self.vjp_formulas = formulas
+        if only is not None:
+            self.differentiable_outputs = only
         return self
 
     def meta(self, *args, **kwargs):

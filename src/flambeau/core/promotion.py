@@ -25,7 +25,8 @@ def operand_indices(op: OpOverload) -> tuple[int, ...]:
 def compute_dtype(op: OpOverload, args) -> DType:
     """dtype the body runs in, for arguments that are tensors (or TensorMeta) and numbers. RuntimeError for a dtype the operator refuses."""
     d = op.definition
-    if d.promote == "keep":
+    promote = d.promote if d.promote.__class__ is str else d.promote(args)
+    if promote == "keep":
         first = args[operand_indices(op)[0]]
         return first.dtype if not isinstance(first, _C.TensorBase) else first._dtype
     operands = [args[i] for i in operand_indices(op) if args[i] is not None]
@@ -34,9 +35,16 @@ def compute_dtype(op: OpOverload, args) -> DType:
         t = first._dtype
     else:
         t = result_type(*operands)
-    if d.promote == "float" and t.category < 2:
+    if op.refuses is not None and t.name in op.refuses:
+        refuse(op, t)
+    if promote == "float" and t.category < 2:
         return dtypes.get_default_dtype()
     return t
+
+
+def refuse(op: OpOverload, dtype: DType):
+    """The error for a dtype that the operator doesn't take."""
+    raise NotImplementedError(f"\"{op._opname}_cpu\" not implemented for '{_scalar_name(dtype)}'")
 
 
 def result_dtype(op: OpOverload, args, compute: DType) -> DType:
@@ -50,8 +58,11 @@ def result_dtype(op: OpOverload, args, compute: DType) -> DType:
 def accumulation_dtype(op: OpOverload, input_dtype: DType, requested: DType | None) -> tuple[DType, DType]:
     """(dtype the reduction accumulates in, dtype of its result)."""
     rule = op.definition.acc
+    if op.refuses is not None and input_dtype.name in op.refuses:
+        refuse(op, input_dtype)
     if rule == "bool":
-        return dtypes.bool_, dtypes.bool_
+        # A uint8 tensor of truth values stays one: from before there was bool.
+        return dtypes.bool_, dtypes.uint8 if input_dtype is dtypes.uint8 else dtypes.bool_
     out = requested or input_dtype
     if requested is None and out.category < 2:
         if rule == "sum":

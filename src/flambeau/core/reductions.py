@@ -33,7 +33,7 @@ def arguments(op: OpOverload):
         x = args[0]
         dtype = x._dtype if isinstance(x, _C.TensorBase) else x.dtype
         requested = args[dtype_at] if dtype_at is not None else None
-        acc, out = (dtype, dtypes.int64) if is_arg else accumulation_dtype(op, dtype, requested)
+        acc, out = (dtype, dtypes.int64) if is_arg and not (op.refuses and dtype.name in op.refuses) else accumulation_dtype(op, dtype, requested)
         return Arguments(x, args[dims_at] if dims_at is not None else None, args[keep_at] if keep_at is not None else False, acc, out,
                          tuple(args[i] for i in rest))
 

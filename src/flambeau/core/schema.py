@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from ..base import dtypes
+
 __all__ = ["AliasInfo", "Argument", "Schema", "parse"]
 
 
@@ -67,7 +69,12 @@ class Argument:
         return text + (f"={_show(self.default_value, self.type)}" if self.has_default else "")
 
 
+_DTYPES = {"long": dtypes.int64, "float": dtypes.float32, "double": dtypes.float64, "int": dtypes.int32, "bool": dtypes.bool_}
+
+
 def _show(v, type_):
+    if isinstance(v, dtypes.DType):
+        return next(k for k, d in _DTYPES.items() if d is v)
     if isinstance(v, str):
         return v if type_ in ("MemoryFormat", "ScalarType") else f'"{v}"'
     if isinstance(v, list):
@@ -133,6 +140,8 @@ def _value(text: str, type_: str, is_list: bool):
     text = text.strip()
     if text == "None":
         return None
+    if type_ == "ScalarType":
+        return _DTYPES[text]
     if text in ("True", "False"):
         return text == "True"
     if text[0] in "'\"":

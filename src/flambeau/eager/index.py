@@ -27,6 +27,8 @@ class ArrayIndex:
 
     def load(self, name, *coords):
         a = self.arrays[name]
+        if a.ndim == 0:
+            return a
         if all(is_full_loop(c, n) for c, n in zip(coords, a.shape)) and [c.k for c in coords] == sorted(c.k for c in coords):
             at = {c.k: c.size for c in coords}
             return a.reshape([at.get(k, 1) for k in range(self.nloops)])
@@ -77,8 +79,8 @@ def _read(op):
                     and [x.k for _, x in others] == sorted(x.k for _, x in others) and own == list(range(d, d + len(own)))):
                 idx = np.broadcast_to(c, [shape[k] if k in own else 1 for k in range(len(shape))]).reshape([shape[k] for k in own])
                 return _C.from_array(np.ascontiguousarray(np.take(source, idx, axis=d)))
-        out = source[tuple(map(handler.array, coords))]
-        return _C.from_array(np.ascontiguousarray(np.broadcast_to(out, shape)))
+        out = np.asarray(source[tuple(map(handler.array, coords))])
+        return _C.from_array(np.array(np.broadcast_to(out, shape), order="C"))
 
     return run
 
@@ -102,6 +104,9 @@ def _write(op):
             src = src[tuple(slice(0, n) for n in shape)] if src.ndim == len(shape) and all(m >= n for m, n in zip(src.shape, shape)) \
                 else np.broadcast_to(src, shape)
         where = tuple(map(handler.array, coords))
+        if not where:
+            src = np.asarray(src).reshape(-1)
+            src = src[-1] if d.combine == "assign" else _UFUNC[d.combine].reduce(src)
         if d.combine == "assign":
             out[where] = src
         else:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .. import _C
 from ..base.device import CPU
 from ..base.shapes import broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dims
@@ -146,7 +148,15 @@ def _device_argument(op, args):
 @rule("random")
 def factory(op: OpOverload):
     d = op.definition
-    return lambda *args: dense(d.shape(*args), d.dtype(*args), _device_argument(op, args))
+    like = any(a.type == "MemoryFormat" for a in op._schema.arguments)
+
+    def run(*args):
+        out = dense(d.shape(*args), d.dtype(*args), _device_argument(op, args))
+        if like and args[-1] in (None, "preserve_format"):
+            return replace(out, strides=elementwise_strides(out.shape, [(args[0].shape, strides_of(args[0]))]))
+        return out
+
+    return run
 
 
 @rule("extern")

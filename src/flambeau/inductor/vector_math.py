@@ -508,6 +508,19 @@ def remainder_int(b, t, x, y):
 
 
 @expansion
+def truncdiv(b, t, x, y):
+    return b.intrinsic("trunc", t, b.div(t, x, y))
+
+
+@expansion
+def truncdiv_int(b, t, x, y):
+    safe, zero, minus = _safe_divisor(b, t, y)
+    q = b.op("udiv" if minus is None else "sdiv", t, x, safe)
+    q = q if minus is None else b.select(t, minus, b.sub(t, b.const(t, 0), x), q)
+    return b.select(t, zero, b.const(t, 0), q)
+
+
+@expansion
 def fmod_int(b, t, x, y):
     safe, zero, _ = _safe_divisor(b, t, y)
     return b.select(t, zero, b.const(t, 0), b.op("urem" if is_unsigned(t) else "srem", t, x, safe))

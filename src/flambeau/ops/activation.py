@@ -11,7 +11,7 @@ from ..core.operator import namespace
 aten = namespace("aten")
 
 
-@pointwise("relu(Tensor self) -> Tensor", variants="function method nn")
+@pointwise("relu(Tensor self) -> Tensor", variants="function method nn", refuse=("bool",))
 def relu(s, self):
     return s.maximum(self, 0)
 
@@ -158,7 +158,21 @@ def _layer_norm_vjp(ct0, input, normalized_shape, result1, result2, weight, bias
     return aten.native_layer_norm_backward.default(ct0, input, normalized_shape, result1, result2, weight, bias, mask)
 
 
-native_layer_norm.derivative(input__weight__bias=_layer_norm_vjp)
+native_layer_norm.derivative((0,), input__weight__bias=_layer_norm_vjp)
+
+
+def _differentiable_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    """The backward for a second derivative: mean and rstd as functions of ``input`` again, with the eps that the saved rstd tells."""
+    dims = list(range(input.ndim - len(normalized_shape), input.ndim))
+    mean = aten.mean.dim(input, dims, True)
+    centred = aten.sub.Tensor(input, mean)
+    variance = aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True)
+    eps = aten.sub.Tensor(aten.pow.Tensor_Scalar(aten.detach.default(rstd), -2), aten.detach.default(variance))
+    rstd = aten.rsqrt.default(aten.add.Tensor(variance, eps))
+    return native_layer_norm_backward.definition.fn(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+
+
+native_layer_norm_backward.override("autograd", _differentiable_backward)
 
 
 @composite("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",

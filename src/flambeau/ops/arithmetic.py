@@ -8,12 +8,24 @@ from ..core.operator import namespace
 aten = namespace("aten")
 
 
-@pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+def _alpha(at, name="alpha"):
+    """Promotion of operators with a factor: integers can't be scaled by a fraction."""
+
+    def rule(args):
+        factor = args[at]
+        if factor.__class__ is float and all(x.dtype.category < 2 for x in args[:at] if hasattr(x, "dtype")) and not any(isinstance(x, float) for x in args[:at]):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        return "default"
+
+    return rule
+
+
+@pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2))
 def add(s, self, other, alpha):
     return s.add(self, other if alpha == 1 else s.mul(other, alpha))
 
 
-@pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+@pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2))
 def sub(s, self, other, alpha):
     return s.sub(self, other if alpha == 1 else s.mul(other, alpha))
 
@@ -38,26 +50,29 @@ def div(s, self, other):
     return s.div(self, other)
 
 
-@pointwise("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+@pointwise("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+           promote=lambda args: "float" if args[2] is None else "default")
 def div_mode(s, self, other, rounding_mode):
+    if rounding_mode is None:
+        return s.div(self, other)
     if rounding_mode == "floor":
         return s.floordiv(self, other)
     if rounding_mode == "trunc":
-        return s.trunc(s.div(self, other))
+        return s.truncdiv(self, other)
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
-@pointwise("floor_divide(Tensor self, Tensor other) -> Tensor")
+@pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
 def floor_divide(s, self, other):
     return s.floordiv(self, other)
 
 
-@pointwise("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+@pointwise("remainder.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
 def remainder(s, self, other):
     return s.remainder(self, other)
 
 
-@pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+@pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
 def fmod(s, self, other):
     return s.fmod(self, other)
 
@@ -83,7 +98,7 @@ def pow_scalar(s, self, exponent):
 pow_scalar.derivative(self=lambda ct, self, exponent: ct * 0 if exponent == 0 else ct * (exponent * aten.pow.Tensor_Scalar(self, exponent - 1)))
 
 
-@pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+@pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", refuse=("bool",))
 def pow_tensor(s, self, exponent):
     return s.pow(self, exponent)
 
@@ -98,7 +113,7 @@ def neg(s, self):
     return s.neg(self)
 
 
-@pointwise("abs(Tensor self) -> Tensor")
+@pointwise("abs(Tensor self) -> Tensor", refuse=("bool",))
 def abs_(s, self):
     return s.abs(self)
 
@@ -152,12 +167,15 @@ clamp_min.derivative(self=lambda ct, self, min: aten.where.ScalarOther(aten.ge.S
 clamp_max.derivative(self=lambda ct, self, max: aten.where.ScalarOther(aten.le.Scalar(self, max), ct, 0))
 
 
-@pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+@pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=_alpha(3, "value"), refuse=("bool",))
 def addcmul(s, self, tensor1, tensor2, value):
     return s.add(self, s.mul(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
-@pointwise("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="float")
+_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
+
+
+@pointwise("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="float", refuse=_INTEGERS)
 def addcdiv(s, self, tensor1, tensor2, value):
     return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 

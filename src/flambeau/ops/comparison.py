@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base import dtypes
+from ..base.errors import DataDependentOutputException
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
 
@@ -80,7 +81,7 @@ def _scalar_like(tensor, value):
 
 @composite("where(Tensor condition) -> Tensor[]", variants="")
 def where_nonzero(condition):
-    return aten.nonzero_numpy.default(condition)
+    return list(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition.ndim else aten.where.default(aten.unsqueeze.default(condition, 0))
 
 
 @pointwise("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", operands=("self",))
@@ -97,7 +98,7 @@ def masked_fill_tensor(self, mask, value):
 
 
 def _equal_meta(self, other):
-    raise RuntimeError("torch.equal needs the values of its arguments")
+    raise DataDependentOutputException("torch.equal needs the values of its arguments")
 
 
 @explicit("equal(Tensor self, Tensor other) -> bool", variants="function method", has_out=False, meta=_equal_meta)

@@ -55,9 +55,12 @@ def fill(s, self, value):
 fill.derivative(self=lambda ct: aten.zeros_like.default(ct))
 
 
-@composite("zero(Tensor self) -> Tensor", variants="method", inplace=True)
-def zero(self):
-    return aten.zeros_like.default(self)
+@pointwise("zero(Tensor self) -> Tensor", promote="keep", variants="method", has_out=False)
+def zero(s, self):
+    return s.where(True, 0, self)
+
+
+zero.derivative(self=lambda ct: aten.zeros_like.default(ct))
 
 
 @composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", variants="method")

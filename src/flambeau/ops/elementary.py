@@ -11,22 +11,22 @@ from ..core.operator import namespace
 aten = namespace("aten")
 
 
-def _unary(name: str, promote: str = "float"):
+def _unary(name: str, promote: str = "float", refuse=()):
     """An operator whose body is the scalar operation of its name."""
 
     def body(s, self):
         return getattr(s, name)(self)
 
     body.__name__ = name
-    return pointwise(f"{name}(Tensor self) -> Tensor", promote=promote)(body)
+    return pointwise(f"{name}(Tensor self) -> Tensor", promote=promote, refuse=refuse)(body)
 
 
 exp, expm1, log, log1p, log2, sqrt, rsqrt = map(_unary, ["exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt"])
 sin, cos, tan, erf, reciprocal = map(_unary, ["sin", "cos", "tan", "erf", "reciprocal"])
-floor, ceil, trunc = (_unary(n, "default") for n in ["floor", "ceil", "trunc"])
+floor, ceil, trunc = (_unary(n, "default", ("bool",)) for n in ["floor", "ceil", "trunc"])
 
 
-@pointwise("round(Tensor self) -> Tensor")
+@pointwise("round(Tensor self) -> Tensor", refuse=("bool",))
 def round_(s, self):
     return s.round(self)
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from ..base import dtypes
-from ..core.declare import composite, explicit, factory, random
+from ..base.shapes import broadcast_shapes
+from ..core.declare import composite, explicit, factory, random, written
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -117,7 +118,8 @@ def _triangle(keep):
         rows, columns = self.shape[-2:]
         i = aten.unsqueeze.default(aten.arange.default(rows, device=self.device), -1)
         j = aten.arange.default(columns, device=self.device)
-        return aten.where.ScalarOther(keep(aten.sub.Tensor(j, i), diagonal), self, 0)
+        zero = aten.scalar_tensor.default(0, dtype=self.dtype, device=self.device)
+        return aten.where.self(keep(aten.sub.Tensor(j, i), diagonal), self, zero)
 
     return fn
 
@@ -148,35 +150,121 @@ _draw("randn", "", "normal")
 _INT_OPTIONS = _OPTIONS.replace("dtype=None", "dtype=long")
 
 
-@random(f"randint(SymInt high, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor", shape=lambda high, size, *o: size,
-        dtype=lambda high, size, g, dtype, *o: dtype or dtypes.int64)
-def randint(gen, shape, dtype, high, *_):
-    return gen.integers(shape, 0, high).astype(dtype.np)
+def _integer_draw(name, sizes, bounds, **kw):
+    """``randint`` in a variant: ``bounds(*arguments)`` gives the interval."""
+
+    def draw(gen, shape, dtype, *args):
+        low, high = bounds(*args)
+        if low >= high:
+            raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        return gen.integers(shape, low, high).astype(dtype.np)
+
+    return random(name, dtype=lambda *args: sizes(*args)[1] or dtypes.int64, shape=lambda *args: sizes(*args)[0], **kw)(draw)
 
 
-@random(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor", shape=lambda low, high, size, *o: size,
-        dtype=lambda low, high, size, g, dtype, *o: dtype or dtypes.int64)
-def randint_low(gen, shape, dtype, low, high, *_):
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return gen.integers(shape, low, high).astype(dtype.np)
+_integer_draw(f"randint(SymInt high, SymInt[] size, {_INT_OPTIONS}) -> Tensor", lambda high, size, dtype, *o: (size, dtype), lambda high, *o: (0, high))
+_integer_draw(f"randint.low(SymInt low, SymInt high, SymInt[] size, {_INT_OPTIONS}) -> Tensor", lambda low, high, size, dtype, *o: (size, dtype),
+              lambda low, high, *o: (low, high))
+_integer_draw(f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
+              lambda high, size, g, dtype, *o: (size, dtype), lambda high, *o: (0, high))
+_integer_draw(f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
+              lambda low, high, size, g, dtype, *o: (size, dtype), lambda low, high, *o: (low, high))
+_integer_draw(f"randint_like(Tensor self, SymInt high, {_LIKE}) -> Tensor", lambda self, high, dtype, *o: (self.shape, dtype or self.dtype), lambda self, high, *o: (0, high))
+_integer_draw(f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, {_LIKE}) -> Tensor",
+              lambda self, low, high, dtype, *o: (self.shape, dtype or self.dtype), lambda self, low, high, *o: (low, high))
 
 
-def _inplace_draw(name, params, draw):
-    """``normal_`` and its like: a functional draw of the same shape, and the in-place form derived from it."""
-    op = random(f"{name}(Tensor self, {params}, *, Generator? generator=None) -> Tensor", shape=lambda self, *o: self.shape,
-                dtype=lambda self, *o: self.dtype, variants="method", inplace=True)(draw)
+@random(f"randperm(SymInt n, {_INT_OPTIONS}) -> Tensor", shape=lambda n, *o: (n,), dtype=lambda n, dtype, *o: dtype or dtypes.int64)
+def randperm(gen, shape, dtype, n, *_):
+    """Fisher and Yates from the front: element i changes place with one of those from i on."""
+    out = np.arange(n, dtype=dtype.np)
+    for i, word in enumerate(gen.words(n - 1) if n > 1 else ()):
+        j = i + int(word) % (n - i)
+        out[i], out[j] = out[j], out[i]
+    return out
+
+
+def _filled(functional, inplace, draw, *, variants="method"):
+    """A draw of the shape of ``self``, and the operator that writes it into ``self`` (``normal_functional``, ``normal_``)."""
+    op = random(functional, shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="")(draw)
     # The old values don't matter: no gradient flows to them.
     op.derivative(self=lambda ct: aten.zeros_like.default(ct))
+    written(inplace.replace("(Tensor self", "(Tensor(a!) self").replace("-> Tensor", "-> Tensor(a!)"), op, variants=variants)
     return op
 
 
-normal_ = _inplace_draw("normal", "float mean=0, float std=1", lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std))
-uniform_ = _inplace_draw("uniform", "float from=0, float to=1", lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b))
-bernoulli_p = _inplace_draw("bernoulli.p", "float p=0.5", lambda gen, shape, dtype, self, p, g: (gen.uniform(shape, dtype_f64) < p).astype(dtype.np))
-dtype_f64 = dtypes.float64.np
-exponential_ = _inplace_draw("exponential", "float lambd=1", lambda gen, shape, dtype, self, lambd, g:
-                             (-np.log1p(-gen.uniform(shape, dtype_f64)) / lambd).astype(dtype.np))
+_G = "*, Generator? generator=None) -> Tensor"
+_F64 = dtypes.float64.np
+
+
+def _bernoulli(gen, shape, dtype, self, p, generator):
+    if isinstance(p, (int, float)) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return gen.bernoulli(shape, p).astype(dtype.np)
+
+
+def _log_normal(gen, shape, dtype, self, mean, std, generator):
+    return np.exp(gen.normal(shape, dtype.np, mean, std))
+
+
+def _any_integer(gen, shape, dtype, self, generator):
+    """Every integer that the dtype counts exactly, starting at 0."""
+    bits = {"float32": 25, "float64": 54, "float16": 12, "bfloat16": 9, "bool": 1}.get(dtype.name)
+    if bits is None:
+        high = np.iinfo(dtype.np).max
+        span = int(high) + 1
+    else:
+        span = 2 ** (bits - 1) + 1 if bits > 1 else 2
+    return gen.integers(shape, 0, span).astype(dtype.np)
+
+
+normal_functional = _filled(f"normal_functional(Tensor self, float mean=0, float std=1, {_G}", f"normal_(Tensor self, float mean=0, float std=1, {_G}",
+                            lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std))
+_filled(f"uniform(Tensor self, float from=0, float to=1, {_G}", f"uniform_(Tensor self, float from=0, float to=1, {_G}",
+        lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b))
+_filled(f"bernoulli.p(Tensor self, float p, {_G}", f"bernoulli_.float(Tensor self, float p=0.5, {_G}", _bernoulli, variants="method")
+_filled(f"bernoulli.Tensor(Tensor self, Tensor p, {_G}", f"bernoulli_.Tensor(Tensor self, Tensor p, {_G}",
+        lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, np.broadcast_to(p.numpy(), shape)).astype(dtype.np), variants="method")
+_filled(f"exponential(Tensor self, float lambd=1, {_G}", f"exponential_(Tensor self, float lambd=1, {_G}",
+        lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np))
+_filled(f"geometric(Tensor self, float p, {_G}", f"geometric_(Tensor self, float p, {_G}",
+        lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(dtype.np))
+_filled(f"cauchy(Tensor self, float median=0, float sigma=1, {_G}", f"cauchy_(Tensor self, float median=0, float sigma=1, {_G}",
+        lambda gen, shape, dtype, self, median, sigma, g: (median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))).astype(dtype.np))
+_filled(f"log_normal(Tensor self, float mean=1, float std=2, {_G}", f"log_normal_(Tensor self, float mean=1, float std=2, {_G}", _log_normal)
+_filled(f"random(Tensor self, {_G}", f"random_(Tensor self, {_G}", _any_integer)
+_filled(f"random.to(Tensor self, int to, {_G}", f"random_.to(Tensor self, int to, {_G}",
+        lambda gen, shape, dtype, self, to, g: gen.integers(shape, 0, to).astype(dtype.np))
+
+
+@random(f"random.from(Tensor self, int from, int? to, {_G}", shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="")
+def random_from(gen, shape, dtype, self, low, high, generator):
+    return gen.integers(shape, low, int(np.iinfo(dtype.np).max) + 1 if high is None else high).astype(dtype.np)
+
+
+written("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", random_from)
+
+
+@random("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype,
+        variants="function method")
+def bernoulli(gen, shape, dtype, self, generator):
+    return gen.bernoulli(shape, self.numpy(force=True)).astype(dtype.np)
+
+
+def _normal_of(gen, shape, dtype, mean, std, *_):
+    values = gen.normal(shape, dtype.np)
+    as_array = lambda x: x.numpy(force=True) if hasattr(x, "numpy") else x  # noqa: E731
+    return (values * as_array(std) + as_array(mean)).astype(dtype.np)
+
+
+random("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", shape=lambda m, s, *o: broadcast_shapes(m.shape, s.shape),
+       dtype=lambda m, s, *o: m.dtype, variants="function")(_normal_of)
+random("normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor", shape=lambda m, s, *o: m.shape, dtype=lambda m, *o: m.dtype,
+       variants="function")(_normal_of)
+random("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", shape=lambda m, s, *o: s.shape, dtype=lambda m, s, *o: s.dtype,
+       variants="function")(_normal_of)
+random(f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor", shape=lambda m, s, size, *o: size,
+       dtype=lambda m, s, size, g, dtype, *o: _default(dtype), variants="function")(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std))
 
 
 @random("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
@@ -193,9 +281,9 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
     if not replacement and num_samples > p.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     races = num_samples if replacement else 1
-    draws = -np.log1p(-gen.uniform((races, *p.shape), dtype_f64))
+    draws = -np.log1p(-gen.uniform((races, *p.shape), _F64))
     with np.errstate(divide="ignore"):
         times = draws / p
     if replacement:
-        return np.moveaxis(times.argmin(-1), 0, -1)
-    return np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples]
+        return np.ascontiguousarray(np.moveaxis(times.argmin(-1), 0, -1))
+    return np.ascontiguousarray(np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples])

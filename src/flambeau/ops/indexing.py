@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from ..core.declare import composite, explicit, index
 from ..core.operator import namespace
+from ..core.promotion import _scalar_name
 
 aten = namespace("aten")
+
+
+def _loaded(dim, shape):
+    """Coordinates of gather and scatter: the index tensor along ``dim``, the loop's own elsewhere; a scalar has none."""
+    d = dim % max(len(shape), 1)
+    return lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(shape)))
 
 
 def _need_index(name, t, *, dtypes=("int64", "int32")):
@@ -41,14 +48,23 @@ _embedding_scatter.derivative(grad_output=lambda ct, indices: aten.embedding.def
 
 @explicit("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
+    return aten._embedding_scatter.default(_embedding_weighted(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq), indices, num_weights)
+
+
+def _embedding_weighted(x, indices, num_weights, padding_idx, scale_grad_by_freq):
+    """What each position contributes: nothing where it is padding, its share when rows are scaled by how often they occur."""
     if scale_grad_by_freq:
-        raise NotImplementedError("embedding: scale_grad_by_freq=True is not built yet")
+        flat = aten.reshape.default(indices, [-1])
+        zeros = aten.new_zeros.default(x, [num_weights])
+        counts = aten.index_add.default(zeros, 0, flat, aten.new_ones.default(x, [flat.numel()]))
+        x = aten.div.Tensor(x, aten.unsqueeze.default(aten.embedding.default(aten.unsqueeze.default(counts, 1), indices), -1).squeeze(-1))
     if padding_idx >= 0:
-        grad_output = aten.masked_fill.Scalar(grad_output, aten.unsqueeze.default(aten.eq.Scalar(indices, padding_idx), -1), 0)
-    return aten._embedding_scatter.default(grad_output, indices, num_weights)
+        x = aten.masked_fill.Scalar(x, aten.unsqueeze.default(aten.eq.Scalar(indices, padding_idx), -1), 0)
+    return x
 
 
-embedding_dense_backward.derivative(grad_output=lambda ct, indices, padding_idx: aten.embedding.default(ct, indices, padding_idx))
+embedding_dense_backward.derivative(grad_output=lambda ct, indices, num_weights, padding_idx, scale_grad_by_freq: _embedding_weighted(
+    aten.embedding.default(ct, indices, padding_idx), indices, num_weights, padding_idx, scale_grad_by_freq))
 
 
 @index("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", mode="read", source="self", has_out=True)
@@ -62,7 +78,7 @@ def gather(ix, self, dim, index, sparse_grad):
         if e != d and n > m:
             raise RuntimeError(f"Size does not match at dimension {e} expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
                                f"apart from dimension {d}")
-    return tuple(index.shape), lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(self.shape)))
+    return tuple(index.shape), _loaded(dim, self.shape)
 
 
 gather.derivative(self=lambda ct, self, dim, index: aten.scatter_add.default(aten.new_zeros.default(ct, list(self.shape)), dim, index, ct))
@@ -74,16 +90,25 @@ def _scatter_coords(ix, self, dim, index, src):
     return tuple(index.shape), lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(self.shape)))
 
 
+def _gathered(ct, dim, index, src):
+    """Cotangent of ``src``: what it was written to; nothing for the part of it that ``index`` doesn't reach."""
+    out = aten.gather.default(ct, dim, index)
+    for d, (n, m) in enumerate(zip(index.shape, src.shape)):
+        if n < m:
+            out = aten.slice_backward.default(out, [*out.shape[:d], m, *out.shape[d + 1:]], d, 0, n, 1)
+    return out
+
+
 scatter_src = index("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", inplace=True,
                     has_out=True)(_scatter_coords)
 scatter_src.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0),
-                       src=lambda ct, dim, index: aten.gather.default(ct, dim, index))
+                       src=lambda ct, dim, index, src: _gathered(ct, dim, index, src))
 scatter_value = index("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", mode="write", source="value", base="self", inplace=True,
                       has_out=True)(_scatter_coords)
 scatter_value.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0))
 scatter_add = index("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", combine="add",
                     inplace=True, has_out=True)(_scatter_coords)
-scatter_add.derivative(self=lambda ct: ct, src=lambda ct, dim, index: aten.gather.default(ct, dim, index))
+scatter_add.derivative(self=lambda ct: ct, src=lambda ct, dim, index, src: _gathered(ct, dim, index, src))
 
 
 @index("index_select(Tensor self, int dim, Tensor index) -> Tensor", mode="read", source="self", has_out=True)
@@ -99,16 +124,28 @@ def index_select(ix, self, dim, index):
 index_select.derivative(self=lambda ct, self, dim, index: aten.index_add.default(aten.new_zeros.default(ct, list(self.shape)), dim, index, ct))
 
 
-@index("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", mode="write", source="source", base="self",
-       combine="add", inplace=True, has_out=True)
-def index_add(ix, self, dim, index, source, alpha):
-    if alpha != 1:
-        raise NotImplementedError("index_add: alpha other than 1 is not built yet; scale the source first")
+@index("_index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", mode="write", source="source", base="self", combine="add", variants="")
+def _index_add(ix, self, dim, index, source):
     d = dim % max(len(self.shape), 1)
     return tuple(source.shape), lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(source.shape)))
 
 
-index_add.derivative(self=lambda ct: ct, source=lambda ct, dim, index: aten.index_select.default(ct, dim, index))
+_index_add.derivative(self=lambda ct: ct, source=lambda ct, dim, index: aten.index_select.default(ct, dim, index))
+
+
+@explicit("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", variants="function method", inplace=True, has_out=True)
+def index_add(self, dim, index, source, alpha):
+    if self.dtype is not source.dtype:
+        raise RuntimeError(f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type")
+    return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))
+
+
+def _scaled_select(ct, dim, index, alpha):
+    out = aten.index_select.default(ct, dim, index)
+    return out if alpha == 1 else aten.mul.Tensor(out, alpha)
+
+
+index_add.derivative(self=lambda ct: ct, source=_scaled_select)
 
 
 # Slices written into zeros: the derivatives of select and slice.
@@ -124,6 +161,34 @@ def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
 
 
 slice_backward.derivative(grad_output=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step))
+
+
+@index("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", mode="write", source="grad_output",
+       shape_of=lambda g, sizes, *o: sizes, variants="")
+def diagonal_backward(ix, grad_output, input_sizes, offset, dim1, dim2):
+    d1, d2 = dim1 % len(input_sizes), dim2 % len(input_sizes)
+
+    def at(i, load, h):
+        rest, k = iter(i[:-1]), i[-1]
+        return tuple((h.add(k, -offset) if offset < 0 else k) if e == d1 else (h.add(k, offset) if offset > 0 else k) if e == d2 else next(rest)
+                     for e in range(len(input_sizes)))
+
+    return tuple(grad_output.shape), at
+
+
+diagonal_backward.derivative(grad_output=lambda ct, offset, dim1, dim2: aten.diagonal.default(ct, offset, dim1, dim2))
+
+
+@index("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", mode="write", source="grad_in", combine="add",
+       shape_of=lambda g, sizes, *o: sizes, variants="")
+def unfold_backward(ix, grad_in, input_sizes, dim, size, step):
+    if not input_sizes:
+        return tuple(grad_in.shape), lambda i, load, h: ()
+    d = dim % len(input_sizes)
+    return tuple(grad_in.shape), lambda i, load, h: tuple(h.add(h.mul(i[d], step), i[-1]) if e == d else i[e] for e in range(len(input_sizes)))
+
+
+unfold_backward.derivative(grad_in=lambda ct, dim, size, step: aten.unfold.default(ct, dim, size, step))
 
 
 @explicit("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")

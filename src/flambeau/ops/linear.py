@@ -10,10 +10,10 @@ from ..core.operator import namespace
 
 aten = namespace("aten")
 
-mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", "mk,kn->mn")
-bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn")
-mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m")
-dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->")
+mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", "mk,kn->mn", refuse=("bool",))
+bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn", refuse=("bool",))
+mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m", refuse=("bool",))
+dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=("bool",))
 
 mm.derivative(self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)), mat2=lambda ct, self: aten.mm.default(aten.t.default(self), ct))
 bmm.derivative(self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),

@@ -48,7 +48,7 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
     return aten.where.ScalarOther(hit, aten.expand.default(value, list(self.shape)), 0)
 
 
-nll_loss_forward.derivative(self=lambda ct0, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
+nll_loss_forward.derivative((0,), self=lambda ct0, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
     ct0, self, target, weight, reduction, ignore_index, result1))
 
 
@@ -83,9 +83,41 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
         raise NotImplementedError(f"cross_entropy: inputs of {self.ndim} dimensions are not built yet; move classes last and flatten to (N, C)")
     if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
-    if target.dtype.is_floating_point or label_smoothing:
-        raise NotImplementedError("cross_entropy: class probabilities as targets and label smoothing are not built yet")
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if target.shape == self.shape and target.dtype.is_floating_point:
+        return _soft_cross_entropy(self, target, weight, reduction, label_smoothing)
+    if label_smoothing:
+        return _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing)
     return aten.nll_loss.default(aten._log_softmax.default(self, self.ndim - 1, False), target, weight, reduction, ignore_index)
+
+
+def _soft_cross_entropy(self, target, weight, reduction, smoothing):
+    """Targets are probabilities of the classes."""
+    if smoothing:
+        target = aten.add.Tensor(aten.mul.Tensor(target, 1 - smoothing), smoothing / self.shape[-1])
+    logp = aten._log_softmax.default(self, self.ndim - 1, False)
+    if weight is not None:
+        logp = aten.mul.Tensor(logp, weight)
+    loss = aten.neg.default(aten.sum.dim_IntList(aten.mul.Tensor(logp, target), [self.ndim - 1]))
+    if reduction == 1:
+        return aten.div.Tensor(aten.sum.default(loss), float(max(loss.numel(), 1)))
+    return _reduced(loss, reduction)
+
+
+def _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, smoothing):
+    """Mixes the loss with its mean over all classes: Szegedy et al., arXiv:1512.00567."""
+    logp = aten._log_softmax.default(self, self.ndim - 1, False)
+    nll = aten.nll_loss.default(logp, target, weight, reduction, ignore_index)
+    smooth = aten.neg.default(aten.sum.dim_IntList(logp if weight is None else aten.mul.Tensor(logp, weight), [self.ndim - 1]))
+    ignored = aten.eq.Scalar(target, ignore_index)
+    smooth = aten.masked_fill.Scalar(smooth, ignored, 0)
+    if reduction == 1:
+        _, each = _weights(self, target, weight, ignore_index)
+        smooth = aten.div.Tensor(aten.sum.default(smooth), aten.sum.default(each))
+    else:
+        smooth = _reduced(smooth, reduction)
+    return aten.add.Tensor(aten.mul.Tensor(nll, 1 - smoothing), aten.mul.Tensor(smooth, smoothing / self.shape[-1]))
 
 
 @composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")

@@ -44,9 +44,10 @@ amin = reduction("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
 
 def _share(ct, self, result, dim, keepdim):
     """Elements that equal the extreme share its cotangent."""
-    result, ct = _spread(result, self, dim or None, keepdim), _spread(ct, self, dim or None, keepdim)
+    dim = [dim] if isinstance(dim, int) else dim or None
+    result, ct = _spread(result, self, dim, keepdim), _spread(ct, self, dim, keepdim)
     mask = aten.eq.Tensor(self, result)
-    count = aten.sum.dim_IntList(mask, dim or None, True)
+    count = aten.sum.dim_IntList(mask, dim, True)
     return aten.div.Tensor(aten.mul.Tensor(ct, mask), count)
 
 
@@ -62,8 +63,39 @@ argmin = reduction("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Te
 
 prod_all = reduction("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", "mul", 1, acc="sum", dims=None, keepdim=None, dtype="dtype")
 prod_dim = reduction("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "mul", 1, acc="sum", dtype="dtype")
-prod_all.derivative(self=lambda ct, self, result: aten.div.Tensor(aten.mul.Tensor(ct, result), self))
-prod_dim.derivative(self=lambda ct, self, result, dim, keepdim: aten.div.Tensor(_spread(aten.mul.Tensor(ct, result), self, dim, keepdim), self))
+
+
+def _others(x):
+    """Products of all elements but the own one along the last dimension, without division (there may be zeros), in O(log n) steps: pairs are
+    multiplied, the same is asked of half as many, and each element takes its partner back in."""
+    n = x.shape[-1]
+    if n == 1:
+        return aten.ones_like.default(x)
+    if n % 2:
+        x = aten.cat.default([x, aten.new_ones.default(x, [*x.shape[:-1], 1])], -1)
+    a, b = aten.slice.Tensor(x, -1, 0, None, 2), aten.slice.Tensor(x, -1, 1, None, 2)
+    rest = _others(aten.mul.Tensor(a, b))
+    out = aten.stack.default([aten.mul.Tensor(rest, b), aten.mul.Tensor(rest, a)], -1)
+    return aten.slice.Tensor(aten.reshape.default(out, [*x.shape]), -1, 0, n)
+
+
+def _prod_vjp(ct, self):
+    if self.numel() == 0:
+        return aten.zeros_like.default(self)
+    return aten.reshape.default(aten.mul.Tensor(_others(aten.reshape.default(self, [-1])), ct), list(self.shape))
+
+
+def _prod_dim_vjp(ct, self, dim, keepdim):
+    if self.ndim == 0:
+        return ct
+    if self.numel() == 0:
+        return aten.zeros_like.default(self)
+    others = aten.transpose.int(_others(aten.transpose.int(self, dim, -1)), dim, -1)
+    return aten.mul.Tensor(others, _spread(ct, self, dim, keepdim))
+
+
+prod_all.derivative(self=_prod_vjp)
+prod_dim.derivative(self=_prod_dim_vjp)
 
 any_all = reduction("any(Tensor self) -> Tensor", "logical_or", False, acc="bool", dims=None, keepdim=None)
 any_dim = reduction("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", "logical_or", False, acc="bool")

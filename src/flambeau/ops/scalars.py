@@ -35,6 +35,40 @@ def _rsqrt(x):
     return 1 / np.sqrt(x)
 
 
+def _sign(x):
+    return np.array(x) if getattr(x, "dtype", None) == np.bool_ else np.sign(x)
+
+
+def _pow(x, y):
+    """Integers to negative powers are 0 unless the base is 1 or -1, as in C; NumPy refuses them."""
+    if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" and getattr(y, "dtype", np.dtype(int)).kind in "i":
+        y = np.asarray(y)
+        negative = y < 0
+        if negative.any():
+            odd = np.where(x == -1, 1 - 2 * (y & 1), 0)
+            return np.where(negative, np.where(x == 1, 1, odd), np.power(x, np.where(negative, 0, y))).astype(np.result_type(x, y), copy=False)
+    return np.power(x, y)
+
+
+def _checked(fn):
+    """``fn``, with an error for integers divided by zero, which NumPy makes 0."""
+
+    def call(x, y):
+        if getattr(y, "dtype", np.dtype(type(y))).kind in "iu" and getattr(x, "dtype", np.dtype(type(x))).kind in "iu" and not np.all(y):
+            raise RuntimeError("ZeroDivisionError")
+        return fn(x, y)
+
+    return call
+
+
+@_checked
+def _truncdiv(x, y):
+    if getattr(x, "dtype", np.dtype(type(x))).kind in "iu" and getattr(y, "dtype", np.dtype(type(y))).kind in "iu":
+        q, r = np.divmod(x, y)
+        return q + ((r != 0) & ((np.asarray(x) < 0) != (np.asarray(y) < 0)))
+    return np.trunc(np.true_divide(x, y))
+
+
 def _cast(x, dtype):
     return np.asarray(x).astype(dtype)
 
@@ -53,20 +87,22 @@ scalar("div", 2, "float", np.true_divide, {"f": "fdiv {t} {0}, {1}"},
 scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} zeroinitializer, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
 scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int"},
        lambda s, ct, x, r: (s.mul(ct, s.sign(x)),))
-scalar("sign", 1, "arith", np.sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
+scalar("sign", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
 scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or {b} {0}, {1}"},
        lambda s, ct, x, y, r: (s.where(s.gt(x, y), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0)),
                                s.where(s.gt(y, x), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0))))
 scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and {b} {0}, {1}"},
        lambda s, ct, x, y, r: (s.where(s.lt(x, y), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0)),
                                s.where(s.lt(y, x), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0))))
-scalar("floordiv", 2, "arith", np.floor_divide, {"f": "@floordiv", "i": "@floordiv_int"}, lambda s, ct, x, y, r: (None, None),
+scalar("floordiv", 2, "arith", _checked(np.floor_divide), {"f": "@floordiv", "i": "@floordiv_int"}, lambda s, ct, x, y, r: (None, None),
        aten="floor_divide")
-scalar("remainder", 2, "arith", np.remainder, {"f": "@remainder", "i": "@remainder_int"},
+scalar("truncdiv", 2, "arith", _truncdiv, {"f": "@truncdiv", "i": "@truncdiv_int"}, lambda s, ct, x, y, r: (None, None), aten="floor_divide",
+       doc="quotient rounded towards zero")
+scalar("remainder", 2, "arith", _checked(np.remainder), {"f": "@remainder", "i": "@remainder_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
-scalar("fmod", 2, "arith", np.fmod, {"f": "frem {t} {0}, {1}", "i": "@fmod_int"},
+scalar("fmod", 2, "arith", _checked(np.fmod), {"f": "frem {t} {0}, {1}", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
-scalar("pow", 2, "arith", np.power, {"f": "@pow", "i": "@pow_int"},
+scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},
        lambda s, ct, x, y, r: (s.mul(ct, s.where(s.eq(y, 0.0), 0.0, s.mul(y, s.pow(x, s.sub(y, 1.0))))),
                                s.mul(ct, s.where(s.eq(r, 0.0), 0.0, s.mul(r, s.log(x))))))
 

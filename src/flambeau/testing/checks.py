@@ -49,7 +49,7 @@ def check_reference(row: Row):
             want = flat(row.reference(*sample.args, **sample.kwargs))
         assert len(got) == len(want), f"{what}: {len(got)} results, expected {len(want)}"
         for g, w in zip(got, want):
-            assert_close(what, g, w, row.rtol)
+            assert_close(what, g, w, max(row.rtol, 1e-5 if g.dtype in (np.float32, np.complex64) else 0))
 
 
 def _same_meta(what, got, want):
@@ -103,7 +103,7 @@ def check_fake(row: Row):
 
 def differentiable(row: Row, sample: Call):
     """(function of the tensors to differentiate, those tensors), or None when the sample has none."""
-    if row.grad == () or not row.values:
+    if row.grad == () or not row.values or not sample.grad:
         return None
     args, kwargs = to_tensors(sample.args), to_tensors(sample.kwargs)
     inputs = []
@@ -186,6 +186,8 @@ def check_out(row: Row):
     names = [a.name for a in op._schema.arguments if a.is_out]
     for sample in row.calls[:3]:
         want = flat(run(row.op, sample))
+        if None in want:
+            continue
         outs = [_C.from_array(np.zeros(tuple(reversed(w.shape)), w.dtype.np).T) for w in want]
         got = flat(op(*to_tensors(sample.args), **to_tensors(sample.kwargs), **dict(zip(names, outs))))
         for g, o, w in zip(got, outs, want):

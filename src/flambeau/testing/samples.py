@@ -17,7 +17,7 @@ import numpy as np
 from .. import _C
 from ..core.operator import OpOverload, namespace, namespaces
 
-__all__ = ["Call", "Row", "call", "every_operator", "load", "operator", "row", "to_tensors"]
+__all__ = ["Call", "Row", "call", "every_operator", "fixed", "load", "operator", "row", "to_tensors"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Call:
 
     args: tuple
     kwargs: dict = field(default_factory=dict)
+    grad: bool = True  # False: not differentiable here (a kink, an infinity, a convention)
 
     def __repr__(self):
         parts = [_show(a) for a in self.args] + [f"{k}={_show(v)}" for k, v in self.kwargs.items()]
@@ -45,6 +46,11 @@ def call(*args, **kwargs) -> Call:
     return Call(args, kwargs)
 
 
+def fixed(*args, **kwargs) -> Call:
+    """A call at which the derivative isn't the limit of difference quotients."""
+    return Call(args, kwargs, False)
+
+
 @dataclass(frozen=True)
 class Row:
     """Samples of one operator.
@@ -52,7 +58,7 @@ class Row:
     ``reference``: NumPy function of the same arguments (a tuple for several results), or None when there is nothing independent to compare with.
     ``grad``: positions or names of arguments to differentiate (None: all floating tensors; (): none). ``second``: whether the second
     order is checked too. ``values``: whether values are determined (False: random or uninitialised). ``dtypes``: whether the samples are also run in
-    other dtypes against PyTorch. ``torch``: overload name there when it differs, or None when PyTorch has no such operator. ``rtol``: of the reference.
+    other dtypes against PyTorch; ``strides``: whether the strides of the result are PyTorch's. ``torch``: overload name there when it differs, or None when PyTorch has no such operator. ``rtol``: of the reference.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Row:
     second: bool = True
     values: bool = True
     dtypes: bool = False
+    strides: bool = True
     torch: str | None = ""
     rtol: float = 1e-10
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import scipy.special as special
 
-from ..samples import T, apart, b, call, f, gaps, i, pos, row, unit
+from ..samples import T, apart, b, call, f, fixed, gaps, i, pos, row, unit
 
 
 def one(make, *rest, **kw):
@@ -38,7 +38,7 @@ row("fmod.Tensor", two(apart, pos)[:6] + [call(i(6, low=-9, high=9), i(6, low=1)
 row("pow.Tensor_Scalar", [call(pos(2, 3), e) for e in (0, 1, 2, 3, 0.5, -1, -0.5, 2.5, -2)] + [call(f(2, 3), 2), call(f(), 3), call(i(3), 2), call(T(f(3, 2)), 4),
     call(f(0, 2), 2)], np.power, dtypes=True)
 row("pow.Tensor_Tensor", two(pos, f) + [call(i(3), i(3))], np.power, dtypes=True)
-row("pow.Scalar", [call(2.0, f(2, 3)), call(0.5, T(f(3, 2))), call(3, i(3))], np.power)
+row("pow.Scalar", [call(2.0, f(2, 3)), call(0.5, T(f(3, 2))), call(3, i(3))], np.power, strides=False)
 row("neg sign", one(apart) + [call(i(5, low=-3))], [np.negative, np.sign], dtypes=True)
 row("abs", one(apart) + [call(i(5, low=-3))], np.abs, dtypes=True)
 row("maximum minimum", two(f) + [call(i(3), i(3)), call(np.array([1.0, 2.0]), np.array([1.0, 3.0]))][:1], [np.maximum, np.minimum], dtypes=True)
@@ -75,11 +75,12 @@ row("isclose", [call(f(3), f(3)), call(np.array([1.0, np.inf, np.nan, 2.0]), np.
 row("allclose equal", [call(f(3), f(3)), call(np.ones(3), np.ones(3)), call(np.ones(0), np.ones(0))], [np.allclose, np.array_equal], grad=())
 row("where.self", [call(b(2, 3), f(2, 3), f(2, 3)), call(b(3), f(2, 3), f(2, 1)), call(T(b(3, 2)), T(f(3, 2)), T(f(3, 2))), call(b(), f(2), f()),
                    call(b(3), i(3), f(3)), call(b(0, 2), f(2), f(2))], np.where)
+row("where", [call(b(2, 3)), call(f(3))], lambda c: list(np.nonzero(c)), grad=())
 row("where.ScalarOther", [call(b(2, 3), f(2, 3), 2.0), call(b(3), i(3), 1.5)], np.where)
 row("where.ScalarSelf", [call(b(2, 3), 2.0, f(2, 3)), call(b(3), 2, i(3))], np.where)
 row("where.Scalar", [call(b(2, 3), 2.0, 1.0), call(b(3), 2, 1)], lambda c, x, y: np.where(c, x, y))
-row("masked_fill.Scalar", [call(f(2, 3), b(2, 3), 1.5), call(f(2, 3), b(3), -np.inf), call(T(f(3, 2)), b(2, 3), 0), call(i(3), b(3), 7), call(f(), b(), 1.0), call(f(3), b(2, 3), 1.0)],
-    lambda x, m, v: np.where(m, v, x))
+row("masked_fill.Scalar", [call(f(2, 3), b(2, 3), 1.5), fixed(f(2, 3), b(3), -np.inf), call(T(f(3, 2)), b(2, 3), 0), call(i(3), b(3), 7), call(f(), b(), 1.0), call(f(3), b(2, 3), 1.0)],
+    lambda x, m, v: np.where(m, v, x), strides=False)
 row("masked_fill.Tensor", [call(f(2, 3), b(2, 3), f()), call(f(2, 3), b(3), np.asarray(2))], lambda x, m, v: np.where(m, v, x))
 
 # ---- copies and conversions ------------------------------------------------------------------------------------------------
@@ -91,7 +92,8 @@ row("fill.Scalar", one(f, 2.5) + [call(i(3), 7), call(b(2), 1)], lambda self, v:
 row("fill.Tensor", [call(f(2, 3), f()), call(i(3), np.asarray(2))], lambda self, v: np.full_like(self, v))
 row("zero", one(f)[:3], np.zeros_like)
 row("contiguous lift_fresh", one(f)[:4], lambda self: self)
-row("alias detach", one(f)[:4], lambda self: self)
+row("alias", one(f)[:4], lambda self: self)
+row("detach", one(f)[:4], lambda self: self, grad=())
 
 # ---- elementary functions --------------------------------------------------------------------------------------------------
 _each = {"exp": (np.exp, f), "expm1": (np.expm1, f), "log": (np.log, pos), "log1p": (np.log1p, pos), "log2": (np.log2, pos), "log10": (np.log10, pos),
@@ -104,7 +106,7 @@ _each = {"exp": (np.exp, f), "expm1": (np.expm1, f), "log": (np.log, pos), "log1
          "special_ndtri": (special.ndtri, lambda *s: unit(*s) / 2 + 0.5), "special_log_ndtr": (special.log_ndtr, f),
          "special_entr": (special.entr, pos), "special_erfcx": (special.erfcx, f), "logit": (special.logit, lambda *s: unit(*s) / 2 + 0.5)}
 for _name, (_fn, _make) in _each.items():
-    row(_name, one(_make) + ([call(i(3, low=1))] if _make is not unit else []), _fn, dtypes=_name not in ("logit",), second=_name not in ("lgamma", "digamma"), rtol=1e-9)
+    row(_name, one(_make) + ([call(i(3, low=1))] if _make is not unit and _name != "reciprocal" else []), _fn, dtypes=_name not in ("logit",), second=_name not in ("lgamma", "digamma"), rtol=1e-9)
 row("floor ceil trunc round", one(apart) + [call(i(4, low=-3)), call(np.array([0.5, 1.5, -0.5, 2.5]))], [np.floor, np.ceil, np.trunc, np.round], grad=(), dtypes=True)
 row("round.decimals", [call(f(3), decimals=2), call(f(3) * 100, decimals=-1)], lambda x, decimals: np.round(x, decimals), grad=())
 row("positive conj resolve_conj resolve_neg", one(f)[:3], lambda x: x)

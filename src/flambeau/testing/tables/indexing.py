@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from ..samples import T, b, call, f, i, row
+from ..samples import T, b, call, f, fixed, i, row
 
-row("embedding", [call(f(5, 3), i(4)), call(f(5, 3), i(2, 3)), call(f(5, 2), i()), call(f(5, 3), i(2, 2), 1)], lambda w, k, *_: w[k])
+row("embedding", [call(f(5, 3), i(4)), call(f(5, 3), i(2, 3)), call(f(5, 2), i()), fixed(f(5, 3), i(2, 2), 1)], lambda w, k, *_: w[k])
+row("_index_add", [call(f(3, 2), 0, i(4, high=3), f(4, 2))], None, torch=None)
 row("_embedding_scatter", [call(f(4, 3), i(4), 5), call(f(2, 3, 2), i(2, 3), 5)], None, torch=None)
 row("embedding_dense_backward", [call(f(4, 3), i(4), 5, -1, False), call(f(2, 3, 2), i(2, 3), 5, 1, False), call(f(6, 2), i(6, high=3), 4, -1, True)], None)
-row("gather take_along_dim", [call(f(3, 4), 1, i(3, 2, high=4)), call(f(3, 4), 0, i(2, 4, high=3)), call(T(f(4, 3)), -1, i(2, 2, high=4)), call(f(), 0, i(high=1))],
-    [lambda x, d, k: np.take_along_axis(x[:k.shape[0]] if d in (1, -1) else x, k, d) if x.ndim else x, None])
+row("take_along_dim", [call(f(3, 4), i(3, 2, high=4), 1), call(f(3, 4), i(2, high=12))], lambda x, k, d=None: np.take_along_axis(x, k, d))
+row("gather", [call(f(3, 4), 1, i(3, 2, high=4)), call(f(3, 4), 0, i(2, 4, high=3)), call(T(f(4, 3)), -1, i(2, 2, high=4)), call(f(), 0, i(high=1))],
+    lambda x, d, k: np.take_along_axis(x[:k.shape[0]] if d in (1, -1) else x[:, :k.shape[1]], k, d) if x.ndim else x)
 row("index_select", [call(f(3, 4), 0, i(5, high=3)), call(f(3, 4), 1, i(2, high=4)), call(T(f(4, 3)), -1, i(2, high=4)), call(f(3, 4), 0, i(0))],
     lambda x, d, k: np.take(x, k, d))
 _unique = np.array([[0, 2, 1], [1, 0, 3]])
