@@ -197,6 +197,7 @@ SCHEMA_DIFFERS = set()
 def comparable(schema):
     """Schema text with defaults written one way: PyTorch prints 1.0000000000000001e-05 and enums as numbers."""
     text = str(schema).replace("SymInt", "int").replace("memory_format=0", "memory_format=contiguous_format").replace("dtype=4", "dtype=long")
+    text = re.sub(r"=\[(\d+)\]", r"=\1", text)
     return re.sub(r"=(-?\d+\.\d*(?:e-?\d+)?|-?\d+e-?\d+)", lambda m: f"={float(m[1])!r}", text)
 
 

@@ -18,6 +18,7 @@ from . import (  # noqa: F401, I001
     reductions,
     scalars,  # noqa: F401  (first: bodies are written in its rows)
     scan_sort,
+    selection,
     views,
 )
 

@@ -81,7 +81,7 @@ def _scalar_like(tensor, value):
 
 @composite("where(Tensor condition) -> Tensor[]", variants="")
 def where_nonzero(condition):
-    return list(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition.ndim else aten.where.default(aten.unsqueeze.default(condition, 0))
+    return aten.nonzero_numpy.default(condition)
 
 
 @pointwise("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", operands=("self",))

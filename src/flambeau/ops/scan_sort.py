@@ -36,7 +36,7 @@ def _scan(ufunc):
         if not a.ndim:
             return a.astype(kind)
         narrow = kind.itemsize == 2 and kind.kind in "fV"  # accumulated in float32, rounded once
-        return ufunc.accumulate(a.astype(np.float32) if narrow else a, axis=dim, dtype=np.float32 if narrow else kind).astype(kind, copy=False)
+        return ufunc.accumulate(a.astype(np.float32) if narrow else a, axis=dim, dtype=np.float32 if narrow else kind).astype(kind, order="C", copy=False)
 
     return run
 

@@ -44,3 +44,8 @@ row("tril_indices triu_indices", [call(3, 3), call(3, 4, 1), call(4, 2, -1)],
 row("isin.Tensor_Tensor", [call(i(2, 3), i(2))], np.isin, grad=())
 row("searchsorted.Tensor", [call(np.array([1.0, 3.0, 5.0]), f(2, 3) * 3)], np.searchsorted, grad=())
 row("bucketize.Tensor", [call(f(2, 3) * 3, np.array([1.0, 3.0, 5.0]))], lambda x, e: np.searchsorted(e, x), grad=())
+row("nonzero_numpy", [call(f(2, 3)), call(b(2, 3))], lambda x: list(np.nonzero(x)), grad=())
+row("_unique2", [call(i(6), True, True, True), call(i(2, 3, high=3), True, True, True)],
+    lambda x, *_: (lambda v, n, c: (v, n.reshape(x.shape), c))(*np.unique(x, return_inverse=True, return_counts=True)), grad=())
+row("unique_dim", [call(i(4, 2, high=2), 0, True, True, True)], None, grad=())
+row("unique_consecutive", [call(i(8, high=2), True, True), call(i(4, 2, high=2), True, True, 0)], None, grad=())

@@ -1,0 +1,110 @@
+"""Operators whose result's size depends on values: nonzero, masked_select, unique, bincount."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.errors import DataDependentOutputException
+from ..base.shapes import broadcast_shapes
+from ..core.declare import composite, explicit, extern
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+
+def _depends(name):
+    def meta(*args):
+        raise DataDependentOutputException(f"{name}: the size of the result depends on the values of the arguments")
+
+    return meta
+
+
+@extern("nonzero(Tensor self) -> Tensor", meta=_depends("nonzero"))
+def nonzero(self):
+    return np.argwhere(self)
+
+
+nonzero.derivative()
+
+
+@composite("nonzero_numpy(Tensor self) -> Tensor[]", variants="")
+def nonzero_numpy(self):
+    if self.ndim == 0:
+        self = aten.unsqueeze.default(self, 0)
+    return list(aten.unbind.int(aten.nonzero.default(self), 1))
+
+
+@composite("argwhere(Tensor self) -> Tensor")
+def argwhere(self):
+    return aten.nonzero.default(self)
+
+
+@explicit("masked_select(Tensor self, Tensor mask) -> Tensor", variants="function method", meta=_depends("masked_select"))
+def masked_select(self, mask):
+    if mask.dtype.name != "bool":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    shape = list(broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
+    return aten.index.Tensor(aten.expand.default(self, shape), [aten.expand.default(mask, shape)])
+
+
+@extern("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True,
+        meta=lambda self, mask, source: aten.where.self.meta(mask, self, self))
+def masked_scatter(self, mask, source):
+    shape = np.broadcast_shapes(self.shape, mask.shape)
+    out, where = np.array(np.broadcast_to(self, shape)), np.broadcast_to(mask, shape)
+    n = int(where.sum())
+    if source.size < n:
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes and source to hold at least {n} elements, got {source.size}")
+    out[where] = source.reshape(-1)[:n]
+    return out
+
+
+def _masked_scatter_source(ct, mask, source):
+    picked = aten.masked_select.default(ct, aten.expand.default(mask, list(ct.shape)))
+    flat = aten.slice_backward.default(picked, [source.numel()], 0, 0, picked.numel(), 1)
+    return aten.reshape.default(flat, list(source.shape))
+
+
+masked_scatter.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0), source=_masked_scatter_source)
+
+
+@extern("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", meta=_depends("unique"),
+        variants="")
+def _unique2(self, sorted, return_inverse, return_counts):
+    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
+    return values, inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64), counts if return_counts else np.empty(0, np.int64)
+
+
+@extern("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+        meta=_depends("unique"), variants="")
+def unique_dim(self, dim, sorted, return_inverse, return_counts):
+    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
+    return values, inverse.reshape(-1), counts
+
+
+@extern("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+        meta=_depends("unique_consecutive"), variants="")
+def unique_consecutive(self, return_inverse, return_counts, dim):
+    x = self.reshape(-1) if dim is None else np.moveaxis(self, dim, 0)
+    if not len(x):
+        return self, np.empty(0, np.int64), np.empty(0, np.int64)
+    new = np.concatenate([[True], (x[1:] != x[:-1]).reshape(len(x) - 1, -1).any(1)])
+    at = np.flatnonzero(new)
+    inverse = np.cumsum(new) - 1
+    values = x[at] if dim is None else np.ascontiguousarray(np.moveaxis(x[at], 0, dim))
+    return values, inverse.reshape(self.shape) if dim is None else inverse, np.diff(np.append(at, len(x)))
+
+
+for _op in (_unique2, unique_dim, unique_consecutive):
+    _op.derivative()
+
+
+@extern("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", meta=_depends("bincount"))
+def bincount(self, weights, minlength):
+    if self.ndim != 1 or (self.size and self.min() < 0) or self.dtype.kind not in "iu":
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    out = np.bincount(self, weights, minlength)
+    return out.astype(weights.dtype) if weights is not None and weights.dtype == np.float32 else out
+
+
+bincount.derivative()
