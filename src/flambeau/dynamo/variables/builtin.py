@@ -18,6 +18,7 @@ from ..exc import SkipFrame, UserRaises, unsupported
 from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable, DictView
+from .exceptions import ExceptionVariable, make_exception
 from .functions import PartialVariable
 from .lists import (
     DequeVariable,
@@ -296,8 +297,6 @@ class BuiltinVariable(Variable):
         if pure and all(a.can_constant() for a in everything):
             return _fold(tx, fn, args, kwargs)
         if isinstance(fn, type) and issubclass(fn, BaseException):
-            from .exceptions import make_exception
-
             return make_exception(tx, fn, args, kwargs)
         name = getattr(fn, "__name__", str(fn))
         kinds = [type(a) for a in args]
@@ -715,6 +714,8 @@ def _(tx, args, kwargs):
     if not args:
         return ConstantVariable("")
     v = args[0]
+    if isinstance(v, ExceptionVariable):
+        return ConstantVariable(str(v.exception))
     if isinstance(v, ClassVariable) or not v.can_constant():
         return None
     return _fold(tx, str, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from typing import Any
 
@@ -521,6 +522,11 @@ class MakeTuple(Variable):
 def construct(tx, var: ClassVariable, args, kwargs):
     """An instance of a user class, made while tracing."""
     cls = var.value
+    if issubclass(cls, enum.Enum) and all(a.can_constant() for a in args) and not kwargs:
+        try:
+            return tx.wrap_known(cls(*[a.as_constant() for a in args]))
+        except ValueError as e:
+            tx.raise_user(e)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and "__new__" in cls.__dict__:
         from .functions import bind
         from .lists import TupleVariable
