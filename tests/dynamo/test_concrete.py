@@ -238,7 +238,15 @@ def generators(n):
 
     for v in noisy():
         order.append(("used", v))
-    return list(gen(n)), list(outer()), order, [x for x in gen(3) if x], dict(zip("ab", gen(5))), sum(x * x for x in range(n)), any(x > 1 for x in gen(4))
+    return (
+        list(gen(n)),
+        list(outer()),
+        order,
+        [x for x in gen(3) if x],
+        dict(zip("ab", gen(5))),
+        sum(x * x for x in range(n)),
+        any(x > 1 for x in gen(4)),
+    )
 
 
 def containers(n):
@@ -252,7 +260,22 @@ def containers(n):
     del xs[1:3]
     xs[0:1] = [9, 9]
     xs.reverse()
-    return d, ks, t, sorted(s), xs, xs.index(9), xs.count(9), min(xs), max(xs, key=lambda v: -v), sum(xs), d.get("nope", n), len(d), [1, 2] < [1, 3], (1,) == (1,)
+    return (
+        d,
+        ks,
+        t,
+        sorted(s),
+        xs,
+        xs.index(9),
+        xs.count(9),
+        min(xs),
+        max(xs, key=lambda v: -v),
+        sum(xs),
+        d.get("nope", n),
+        len(d),
+        [1, 2] < [1, 3],
+        (1,) == (1,),
+    )
 
 
 def chains(n):
@@ -343,6 +366,8 @@ def test_resume_anywhere(fn):
         # Stop the plain function in front of the line by an exception from a trace, take its locals, go on in the resume function.
         if insts[index].handler is not None or instructions.in_loop(code, index):
             continue  # inside loops and with blocks something is on the stack
+        if insts[index - 1].name not in ("RESUME", "STORE_FAST", "POP_TOP", "STORE_SUBSCR", "DELETE_SUBSCR"):
+            continue  # in the middle of an expression
         locals_at = stop_before(fn, 4, insts[index].offset)
         if locals_at is None or code.co_cellvars:
             continue

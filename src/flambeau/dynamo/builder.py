@@ -400,11 +400,7 @@ class NumpyFunctionVariable(Variable):
 
         if any(isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]):
             unsupported("numpy", f"np.{self.value.__name__} of a tensor", "NumPy converts the tensor by itself.", "Call .numpy() first.")
-        if (
-            isinstance(self.value, np.ufunc)
-            and not any(isinstance(a, TensorVariable) for a in args)
-            and all(a.can_constant() for a in args)
-        ):
+        if isinstance(self.value, np.ufunc) and not any(isinstance(a, TensorVariable) for a in args) and all(a.can_constant() for a in args):
             unsupported("numpy", f"np.{self.value.__name__} of numbers", "It returns a NumPy scalar.", "Use math.")
         return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
 

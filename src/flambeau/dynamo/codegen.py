@@ -146,7 +146,9 @@ def original_instr(i: Inst) -> Instr:
     return Instr(i.name, i.arg)
 
 
-def _finish(bc: Bytecode, like: types.CodeType, name: str, argnames: list[str], freevars: list[str], cellvars: list[str]) -> types.CodeType:
+def _finish(
+    bc: Bytecode, like: types.CodeType, name: str, argnames: list[str], freevars: list[str], cellvars: list[str], own_depth: int
+) -> types.CodeType:
     bc.name = name
     bc.qualname = like.co_qualname.rpartition(".")[0] + ("." if "." in like.co_qualname else "") + name
     bc.filename = like.co_filename
@@ -156,7 +158,24 @@ def _finish(bc: Bytecode, like: types.CodeType, name: str, argnames: list[str], 
     bc.freevars, bc.cellvars = list(freevars), list(cellvars)
     bc.flags = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
     bc.docstring = None
-    return bc.to_code()
+    # The depth is computed here: the assembler's own computation refuses code that no path reaches, which every resume function has.
+    return bc.to_code(stacksize=own_depth + like.co_stacksize, compute_exception_stack_depths=False)
+
+
+def stack_depth(code: list) -> int:
+    """The deepest stack of straight code with forward jumps."""
+    depth = deepest = 0
+    at_label: dict[Any, int] = {}
+    for i in code:
+        if isinstance(i, Label):
+            depth = at_label.get(i, depth)
+        elif isinstance(i, Instr):
+            if isinstance(i.arg, Label):
+                at_label[i.arg] = depth + i.stack_effect(jump=True)
+                deepest = max(deepest, at_label[i.arg])
+            depth += i.stack_effect(jump=False)
+            deepest = max(deepest, depth)
+    return deepest + 2
 
 
 def _header(bc: list, freevars, cellvars) -> None:
@@ -177,7 +196,7 @@ def assemble(orig: types.CodeType, code: list, name: str, line: int) -> types.Co
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line
     bc.extend(body)
-    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars)
+    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars, stack_depth(body))
 
 
 def _labelled(orig: types.CodeType, target: int) -> tuple[list, Label]:
@@ -211,7 +230,7 @@ def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str,
             i.lineno = line
     bc = Bytecode()
     bc.extend(head + body)
-    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars)
+    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars, stack_depth(head))
 
 
 def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: list[str], line: int) -> types.CodeType:
@@ -243,4 +262,4 @@ def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: lis
     bc = Bytecode()
     bc.extend(out)
     # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
-    return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", names + stack_names, free, [])
+    return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", names + stack_names, free, [], stack_depth(head))

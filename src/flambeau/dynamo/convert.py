@@ -155,9 +155,7 @@ class Compiler:
         if config.disable or _stance.name == "force_eager":
             return False
         if _stance.name == "fail_on_recompile" and top:
-            raise RuntimeError(
-                f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}"
-            )
+            raise RuntimeError(f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}")
         if _stance.name != "default":
             return False
         if not top:

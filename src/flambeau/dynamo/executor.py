@@ -115,9 +115,7 @@ class Frame(Opcodes):
     def truth(self, v: Variable) -> bool:
         b = v.truth(self)
         if b is None:
-            unsupported(
-                "generic_jump", "generic_jump TensorVariable()", "The branch depends on tensor data.", "Use torch.where, or torch.cond."
-            )
+            unsupported("generic_jump", "generic_jump TensorVariable()", "The branch depends on tensor data.", "Use torch.where, or torch.cond.")
         return b
 
     # -- where we are --

@@ -85,9 +85,7 @@ class Opcodes:
     def LOAD_DEREF(self, inst):
         v = self.cells[inst.argval].get(self)
         if v is None:
-            self.raise_user(
-                NameError(f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope")
-            )
+            self.raise_user(NameError(f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope"))
         self.stack.append(v)
 
     def STORE_DEREF(self, inst):

@@ -49,9 +49,7 @@ class SideEffects:
         done: set[int] = set()
         while True:
             todo = [
-                v
-                for v in self.modified.values()
-                if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))
+                v for v in self.modified.values() if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))
             ]
             if not todo:
                 break

@@ -155,9 +155,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
             tx.raise_user(
-                TypeError(
-                    f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}'
-                )
+                TypeError(f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}')
             )
         return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) + b.items(tx))
     if fn is operator.mul and isinstance(b, SequenceVariable):
@@ -168,9 +166,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))
     if isinstance(a, (SetVariable, DictView)) and fn in (operator.and_, operator.or_, operator.sub):
-        return SetVariable(a.items(tx)).call_method(
-            tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {}
-        )
+        return SetVariable(a.items(tx)).call_method(tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {})
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")

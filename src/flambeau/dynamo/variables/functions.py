@@ -271,9 +271,7 @@ class PartialVariable(Variable):
         return super().getattr(tx, name)
 
     def as_proxy(self):
-        return functools.partial(
-            self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()}
-        )
+        return functools.partial(self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()})
 
     def reconstruct(self, cg):
         def push():

@@ -113,9 +113,7 @@ class ObjectVariable(Variable):
             return tx.wrap_function(a.__func__)
         if isinstance(a, classmethod):
             return UserMethodVariable(tx.wrap_function(a.__func__), ClassVariable(self.cls, self.type_source()))
-        if isinstance(
-            a, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType)
-        ):
+        if isinstance(a, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType)):
             return SlotMethod(self, name, a)
         if hasattr(type(a), "__get__"):
             if trace_rules.is_compiled(a):

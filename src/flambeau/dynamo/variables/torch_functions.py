@@ -135,14 +135,8 @@ class TorchClassVariable(Variable):
             return GradModeVariable(cls, name == "enable_grad")
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
-        if (
-            not all(a.can_constant() for a in [*args, *kwargs.values()])
-            or trace_rules.is_nn_module_class(cls)
-            or issubclass(cls, tensors.Tensor)
-        ):
-            unsupported(
-                "construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Objects of this class are not made while tracing."
-            )
+        if not all(a.can_constant() for a in [*args, *kwargs.values()]) or trace_rules.is_nn_module_class(cls) or issubclass(cls, tensors.Tensor):
+            unsupported("construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Objects of this class are not made while tracing.")
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
         return tx.wrap_known(value)
 
@@ -213,9 +207,7 @@ def _(tx, var, args, kwargs):
 def _(tx, var, args, kwargs):
     from .tensor import TensorVariable
 
-    return (
-        TensorVariable(args[0].node, args[0].val, tx.output.source_of_node(args[0].node)) if isinstance(args[0], TensorVariable) else None
-    )
+    return TensorVariable(args[0].node, args[0].val, tx.output.source_of_node(args[0].node)) if isinstance(args[0], TensorVariable) else None
 
 
 @special("from_numpy", "as_tensor", "asarray")
@@ -244,9 +236,7 @@ def _(tx, var, args, kwargs):
     "grad_and_value_",
 )
 def _(tx, var, args, kwargs):
-    unsupported(
-        "library-call", f"call to {var.value.__module__}.{var.value.__name__}", "It changes the state of the program, not a tensor."
-    )
+    unsupported("library-call", f"call to {var.value.__module__}.{var.value.__name__}", "It changes the state of the program, not a tensor.")
 
 
 @special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")
