@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-import inspect
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -111,9 +111,7 @@ class Proxy:
         raise TraceError("a Proxy has no integer value while tracing")
 
     def __len__(self):
-        raise RuntimeError(
-            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, call torch.fx.wrap('len')"
-        )
+        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, call torch.fx.wrap('len')")
 
     def __contains__(self, item):
         raise TraceError("'in' on a Proxy asks for a bool, which isn't known while tracing")
@@ -136,13 +134,18 @@ class Proxy:
         tracer = found[0]
         if any(t is not tracer for t in found):
             raise TraceError(f"Found multiple different tracers while trying to trace operations {orig_method}")
-        if inspect.ismethoddescriptor(orig_method) or _is_tensor_method(orig_method):
+        if _is_tensor_method(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__))
 
 
 def _is_tensor_method(f) -> bool:
-    return getattr(f, "__qualname__", "").startswith(("Tensor.", "TensorBase."))
+    """Whether ``f`` is reached as a method of Tensor (and not as a function of the namespace)."""
+    torch = sys.modules.get("flambeau")
+    name = getattr(f, "__name__", "")
+    if torch is None or vars(torch).get(name) is f:
+        return False
+    return any(vars(c).get(name) is f for c in torch.Tensor.__mro__)
 
 
 class Attribute(Proxy):
