@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .index import Index, Var
-from .values import Value, loaded_atoms, walk
+from .values import Value, loaded_atoms
 
 __all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "show", "verify"]
 
@@ -96,11 +96,13 @@ def dense_strides(shape) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
-def loads(node) -> set[str]:
+def loads(node) -> frozenset[str] | set[str]:
     """Names of the buffers a node reads."""
     if isinstance(node, ExternCall):
         return {r.buffer for r in node.inputs}
-    out = {v.args[0] for v in walk(node.value, *loaded_atoms(node.index)) if v.op == "load"}
+    out = node.value.buffers()
+    for x in loaded_atoms(node.index):
+        out = out | x.buffers()
     return out
 
 

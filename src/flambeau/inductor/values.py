@@ -37,11 +37,11 @@ def to_numpy(t: str):
 
 
 class Value:
-    __slots__ = ("op", "args", "dtype", "serial", "_vars")
+    __slots__ = ("op", "args", "dtype", "serial", "_vars", "_buffers")
 
     def __init__(self, op, args, dtype, serial):
         self.op, self.args, self.dtype, self.serial = op, args, dtype, serial
-        self._vars = None
+        self._vars = self._buffers = None
 
     def __hash__(self):
         return self.serial
@@ -58,6 +58,19 @@ class Value:
                     out |= a.variables()
             self._vars = frozenset(out)
         return self._vars
+
+    def buffers(self) -> frozenset:
+        """Buffers that are read, for loaded indices too."""
+        if self._buffers is None:
+            out: set = {self.args[0]} if self.op == "load" else set()
+            for a in self.args:
+                if isinstance(a, Value):
+                    out |= a.buffers()
+                elif isinstance(a, Index):
+                    for x in loaded_atoms(a):
+                        out |= x.buffers()
+            self._buffers = frozenset(out)
+        return self._buffers
 
 
 class Values:
