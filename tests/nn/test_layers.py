@@ -35,6 +35,15 @@ def test_linear_draws_pytorch_weights():
     close(m.bias, [-0.477674246, -0.331141055, -0.20611155])
 
 
+def test_a_negative_index_is_an_error():
+    m, index = nn.Embedding(5, 4), torch.tensor([0, -1])
+    for call in (m, torch.compile(m)):
+        with pytest.raises(IndexError, match="index -1 is out of bounds for dimension with size 5"):
+            call(index)
+    with pytest.raises(IndexError, match="gather: index -2 is out of bounds"):
+        torch.zeros(3).gather(0, torch.tensor([-2]))
+
+
 def test_embedding_draws_pytorch_weights():
     torch.manual_seed(0)
     m = nn.Embedding(5, 4)

@@ -109,9 +109,14 @@ def view(schema, *, variants="function method", **kw):
     return lambda map: declare(schema, View(map), variants=variants, tags=("view",), **kw)
 
 
-def index(schema, *, mode, source, combine="assign", base=None, shape_of=None, variants="function method", inplace=False, has_out=False, **kw):
+def index(schema, *, mode, source, combine="assign", base=None, shape_of=None, wrap=False, variants="function method", inplace=False,
+          has_out=False, **kw):
     """Declare a gather or scatter from its coordinate map. See definition.Index."""
-    return lambda coords: declare(schema, Index(mode, source, coords, combine, base, shape_of), variants=variants, inplace=inplace, out=has_out, **kw)
+    def make(coords):
+        definition = Index(mode, source, coords, combine, base, shape_of, wrap)
+        return declare(schema, definition, variants=variants, inplace=inplace, out=has_out, **kw)
+
+    return make
 
 
 def contraction(schema, letters, *, variants="function method", has_out=True, **kw) -> OpOverload:

@@ -95,7 +95,8 @@ class Index:
 
     ``coords(ix, *arguments)`` gets the handler ``ix`` and returns ``(shape, fn)``: the shape iterated over, and ``fn(i, load)`` giving a
     tuple of coordinates, where ``i`` is a tuple of loop indices and ``load(name, *coords)`` reads the tensor argument ``name``
-    (an integer tensor; negative values count from the end). ``bounds`` are checked (IndexError naming the operator, the value, the size).
+    (an integer tensor). Bounds are checked (IndexError naming the operator, the value, the size); negative values count from the end
+    if ``wrap``, else they are out of bounds.
 
     mode ``"read"``: out[i] = source[fn(i)].
     mode ``"write"``: out = base or zeros; out[fn(i)] combine= source[i], for ``combine`` in assign, add, multiply, minimum, maximum.
@@ -108,6 +109,7 @@ class Index:
     combine: str = "assign"
     base: str | None = None
     shape_of: Callable | None = None
+    wrap: bool = False
     kind = "index"
 
 

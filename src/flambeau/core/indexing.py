@@ -35,8 +35,9 @@ def check_bounds(op: OpOverload, c, n: int):
     """Non-negative indices. IndexError naming the operator, the value and the size."""
     if c.size:
         lo, hi = int(c.min()), int(c.max())
-        if lo < -n or hi >= n:
-            bad = lo if lo < -n else hi
+        least = -n if op.definition.wrap else 0
+        if lo < least or hi >= n:
+            bad = lo if lo < least else hi
             raise IndexError(f"{op._opname}: index {bad} is out of bounds for dimension with size {n}")
         if lo < 0:
             return c + (c < 0) * n

@@ -660,10 +660,11 @@ class _Writer:
         self._store_name(node.buffer, node.index, x, vec, t)
 
     def _checked(self, v: Value, b: Builder) -> str:
-        """A loaded index: negative ones count from the end; one out of range is reported in the status words and read as 0."""
-        source, size, tag = v.args
-        x = self.operand(source, b)
-        wrapped = b.select("i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, b.const("i64", size)), x)
+        """A loaded index: negative ones count from the end if ``wrap``; one out of range is reported in the status words and read as 0."""
+        source, size, tag, wrap = v.args
+        x = wrapped = self.operand(source, b)
+        if wrap:
+            wrapped = b.select("i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, b.const("i64", size)), x)
         bad = b.cmp("uge", "i64", wrapped, b.const("i64", size))
         rare, done = self.names.fresh("bad"), self.names.fresh("fine")
         b.branch(b.any(bad), rare, done)

@@ -423,7 +423,7 @@ class Lowering:
                     whole = self.values.index(c)
                     if len(c.terms) == 1 and not c.const and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
                         whole = c.terms[0][0]
-                    c = of_atom(self.values.make("checked", (whole, size, tag), "i64"))
+                    c = of_atom(self.values.make("checked", (whole, size, tag, d.wrap), "i64"))
                 out.append(c)
             return tuple(out)
 
@@ -503,7 +503,7 @@ class Lowering:
                 out[k] = next(rest)
             for k in given:
                 v = self.values.cast(indices[k].at(_broadcast(middle, indices[k].shape)), "i64")
-                out[k] = of_atom(self.values.make("checked", (v, shape[k], tag), "i64"))
+                out[k] = of_atom(self.values.make("checked", (v, shape[k], tag, True), "i64"))
             return tuple(out)
 
         return out_shape, position

@@ -1,7 +1,7 @@
 """Typed scalar expressions: what one element of a buffer is computed from.
 
 A :class:`Value` is interned in its :class:`Values` table, so equal expressions are one object and common subexpressions are found by identity.
-Operations: ``const`` (number), ``load`` (buffer, index), ``index`` (index), ``cast`` (value), ``checked`` (value, size, tag: a loaded
+Operations: ``const`` (number), ``load`` (buffer, index), ``index`` (index), ``cast`` (value), ``checked`` (value, size, tag, wrap: a loaded
 index, negative ones wrapped, out-of-range ones reported), and the scalar table's. Operands of an arithmetic operation have one type.
 
 :class:`Typed` is the handler that runs a scalar body into Values: it is where Python numbers get a type.
