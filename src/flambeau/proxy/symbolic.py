@@ -1,15 +1,10 @@
-"""Symbolic tracing by comparison: sizes of the inputs are varied, and what varies in the trace is expressed through
-them.
+"""Symbolic tracing by comparison: sizes of the inputs are varied, and what varies in the trace is expressed through them.
 
 Sizes are plain ints in this version, so a trace can't see where a size is read. Instead the function is traced on fake
-tensors of several
-sizes (data is never touched, so large ones cost nothing). Equal sizes of the inputs vary together, sizes 0 and 1 stay,
-as in PyTorch.
-The traces must have the same operators. A constant that differs between them must be an affine function ``a*s + b`` of
-one size ``s``
-in all traces; it becomes that arithmetic on ``input.size(d)``. Whatever else differs is an error that names the
-operator: nothing is
-specialised silently.
+tensors of several sizes (data is never touched, so large ones cost nothing). Equal sizes of the inputs vary together,
+sizes 0 and 1 stay, as in PyTorch. The traces must have the same operators. An int that differs between them must be
+``a*s + b`` for a size, or a product of two sizes, ``s``, and a float ``c * s**p``; it becomes that arithmetic on
+``input.size(d)``. Whatever else differs is an error that names the operator: nothing is specialised silently.
 """
 
 from __future__ import annotations
@@ -115,6 +110,8 @@ def _generalise(gm: GraphModule, variants: list[GraphModule], tables: list[dict[
             return v
         if type(v) is int:
             return size_node(first, values)
+        if type(v) is float:
+            return power_node(first, values)
         _fail(first, f"an argument depends on a size: {values}")
 
     # What an int may be made of: a size, or the product of two.
@@ -129,6 +126,20 @@ def _generalise(gm: GraphModule, variants: list[GraphModule], tables: list[dict[
             if rest == 0 and a != 0 and all(a * x + b == y for x, y in zip(xs, values)):
                 return expression(term, a, b)
         _fail(first, f"an argument depends on sizes in a way that is not a*size + b: {values}")
+
+    def power_node(first: Node, values: list[float]) -> Node:
+        """``c * s**p`` of a size: what scaling by a square root or averaging by hand reads."""
+        for n in symbols:
+            for p in (1.0, -1.0, 0.5, -0.5):
+                scales = [v / t[n] ** p for v, t in zip(values, tables)]
+                if all(math.isclose(c, scales[0], rel_tol=1e-12) for c in scales):
+                    size = expression((n,), 1, 0)
+                    power = emit((size, "**", p), "call_function", operator.pow, (size, p))
+                    # The factor carries rounding errors of the division; a short number within them is what was meant.
+                    short = float(f"{scales[0]:.12g}")
+                    c = short if math.isclose(short, scales[0], rel_tol=2e-15) else scales[0]
+                    return power if c == 1 else emit((power, "*", c), "call_function", operator.mul, (power, c))
+        _fail(first, f"an argument depends on a size in a way that is not c*size**p: {values}")
 
     def expression(term, a: int, b: int) -> Node:
         """The node of ``a * product of the sizes in term + b``, made behind the inputs."""
