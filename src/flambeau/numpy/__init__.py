@@ -1,7 +1,32 @@
-"""NumPy's functions on tensors, for captured code: NumPy's promotion and defaults, the compiler's kernels.
+"""NumPy on tensors: NumPy's promotion, defaults and results, PyTorch's derivatives and kernels.
 
-:mod:`promotion` says which dtype things are computed in, :mod:`table` holds the functions and enters them in
-:mod:`flambeau.dynamo.numpy_bridge`. What is not in the table, or raises TypeError here, runs in NumPy after a graph break.
+A file an area (:mod:`ufuncs`, :mod:`reductions`, :mod:`manipulation`, :mod:`creation`, :mod:`linear`), each entering
+its functions in :mod:`table`. Captured NumPy code uses them through :mod:`flambeau.dynamo.numpy_bridge`; what isn't
+in the table, or raises TypeError, runs in NumPy after a graph break. ``import flambeau._numpy as np`` runs NumPy code
+eagerly on tensors (:mod:`ndarrays`).
 """
 
-from . import table as table
+from ..dynamo import numpy_bridge as _bridge
+from . import creation, linear, manipulation, reductions, table, ufuncs  # noqa: F401
+
+
+def _fill_bridge():
+    for np_callable, fn in table.FUNCTIONS:
+        _bridge.register(np_callable, fn)
+    for name, fn in table.METHODS.items():
+        _bridge.register_method(name, fn)
+    for name, fn in table.ATTRIBUTES.items():
+        _bridge.register_attribute(name, fn)
+    for name, fn in table.OPERATORS.items():
+        _bridge.register_operator(name, fn)
+
+
+_fill_bridge()
+
+
+def __getattr__(name):
+    from .ndarrays import attribute
+
+    value = attribute(name)
+    globals()[name] = value
+    return value

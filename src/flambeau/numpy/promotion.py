@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau import _C
-from flambeau.base.dtypes import from_numpy as from_numpy_dtype
-from flambeau.core.conversion import tensor as make_tensor
+from .. import _C
+from ..base.dtypes import DType
+from ..base.dtypes import from_numpy as from_numpy_dtype
+from ..core.conversion import tensor as make_tensor
+from ..core.operator import namespace
 
-__all__ = ["as_tensor", "cast", "dtype_of", "floating", "result_dtype"]
+__all__ = [
+    "as_tensor",
+    "can_cast",
+    "cast",
+    "dtype_of",
+    "is_tensor",
+    "number",
+    "numpy_dtype",
+    "result_dtype",
+    "torch_dtype",
+]
+
+aten = namespace("aten")
+can_cast = np.can_cast
 
 
 def is_tensor(x) -> bool:
     return isinstance(x, _C.TensorBase)
 
 
+def numpy_dtype(d) -> np.dtype:
+    """np.dtype from whatever names one, a torch dtype included."""
+    return np.dtype(d.np) if isinstance(d, DType) else np.dtype(d)
+
+
+def torch_dtype(d):
+    """The torch dtype of a NumPy one. TypeError when there is none."""
+    d = numpy_dtype(d)
+    if d.kind not in "biufc" or not d.isnative or d.itemsize > 16 or (d.kind == "f" and d.itemsize > 8):
+        raise TypeError(f"tensors have no dtype {d}")
+    return from_numpy_dtype(d)
+
+
 def dtype_of(x):
-    """NumPy dtype of a tensor or NumPy scalar; a Python number stands for itself."""
+    """NumPy dtype of a tensor or NumPy value; a Python number stands for itself."""
     if is_tensor(x):
         return np.dtype(x.dtype.np)
     if isinstance(x, (np.generic, np.ndarray)):
@@ -25,33 +53,36 @@ def dtype_of(x):
 
 
 def result_dtype(*xs) -> np.dtype:
-    return np.result_type(*[dtype_of(x) for x in xs])
+    """np.result_type of tensors, NumPy values, Python numbers and dtypes."""
+    return np.result_type(*[dtype_of(as_tensor(x) if isinstance(x, (list, tuple)) else x) for x in xs])
 
 
-def cast(x, dtype: np.dtype):
-    """``x`` as a tensor of this dtype (a number stays one when that means the same)."""
-    dtype = np.dtype(dtype)
-    if is_tensor(x):
-        return x if np.dtype(x.dtype.np) == dtype else x.to(from_numpy_dtype(dtype))
-    return as_tensor(x, dtype)
+def cast(x, dtype) -> _C.TensorBase:
+    """``x`` as a tensor of this dtype, itself when it is one."""
+    dtype = numpy_dtype(dtype)
+    if not is_tensor(x):
+        return as_tensor(x, dtype)
+    return x if np.dtype(x.dtype.np) == dtype else x.to(torch_dtype(dtype))
+
+
+def number(x, dtype: np.dtype):
+    """A scalar brought into ``dtype``, as a Python number. OverflowError when it doesn't fit, as in NumPy."""
+    return dtype.type(x).item()
 
 
 def as_tensor(x, dtype=None):
+    """A tensor from a tensor, an array, a scalar or a nested list of them."""
     if is_tensor(x):
         return x if dtype is None else cast(x, dtype)
-    if isinstance(x, (list, tuple)) and any(is_tensor(e) for e in x):
-        from .table import stack
+    if isinstance(x, (list, tuple)) and _has_tensor(x):
+        parts = [as_tensor(e) for e in x]
+        d = result_dtype(*parts) if dtype is None else dtype
+        return aten.stack.default([cast(p, d) for p in parts], 0)
+    a = np.asarray(x, dtype=None if dtype is None else numpy_dtype(dtype))
+    if a.ndim == 0:
+        return aten.full.default([], a.item(), dtype=torch_dtype(a.dtype))
+    return make_tensor(a.tolist(), dtype=torch_dtype(a.dtype)).reshape(a.shape)
 
-        return stack([as_tensor(e, dtype) for e in x])
-    a = np.asarray(x, dtype=dtype)
-    return make_tensor(a.tolist(), dtype=from_numpy_dtype(a.dtype))
 
-
-def floating(x):
-    """``x`` as NumPy's unary floating ufuncs take it: integers become float64 (small ones are left to NumPy)."""
-    d = dtype_of(x) if is_tensor(x) else np.asarray(x).dtype
-    if d.kind in "fc":
-        return as_tensor(x)
-    if d.kind in "iub" and (d.itemsize >= 4):
-        return cast(x, np.float64)
-    raise TypeError(f"a floating-point ufunc of {d}: NumPy computes it in a small float type")
+def _has_tensor(x) -> bool:
+    return any(is_tensor(e) or (isinstance(e, (list, tuple)) and _has_tensor(e)) for e in x)

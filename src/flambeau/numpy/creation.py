@@ -1,0 +1,180 @@
+"""Arrays from shapes and numbers. Default dtypes are NumPy's: float64 and int64."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..core.operator import namespace
+from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, torch_dtype
+from .table import METHODS, implements
+
+aten = namespace("aten")
+
+
+def _shape(shape) -> list[int]:
+    return [operator.index(n) for n in shape] if isinstance(shape, (tuple, list)) else [operator.index(shape)]
+
+
+def _order(order):
+    if order not in ("C", "K", None):
+        raise TypeError(f"memory order {order!r}")
+
+
+def _filled(name, value):
+    def filled(shape, dtype=None, order="C", *, device=None, like=None):
+        _order(order)
+        if like is not None or device not in (None, "cpu"):
+            raise TypeError(f"np.{name} with device= or like=")
+        return aten.full.default(_shape(shape), value, dtype=torch_dtype(np.float64 if dtype is None else dtype))
+
+    filled.__name__ = filled.__qualname__ = name
+    return filled
+
+
+def _like(name, value):
+    def like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        _order(order)
+        if device not in (None, "cpu"):
+            raise TypeError(f"np.{name} with device=")
+        x = as_tensor(a)
+        return aten.full.default(
+            list(x.shape) if shape is None else _shape(shape),
+            value,
+            dtype=x.dtype if dtype is None else torch_dtype(dtype),
+        )
+
+    like.__name__ = like.__qualname__ = name
+    return like
+
+
+for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
+    implements(getattr(np, _name))(_filled(_name, _value))
+    implements(getattr(np, f"{_name}_like"))(_like(f"{_name}_like", _value))
+
+
+@implements(np.full)
+def full(shape, fill_value, dtype=None, order="C"):
+    """np.full; the value may be a tensor, which is broadcast."""
+    _order(order)
+    if is_tensor(fill_value):
+        x = fill_value if dtype is None else cast(fill_value, dtype)
+        return x.expand(_shape(shape)).clone(memory_format="contiguous_format")
+    d = np.asarray(fill_value).dtype if dtype is None else numpy_dtype(dtype)
+    return aten.full.default(_shape(shape), d.type(fill_value).item(), dtype=torch_dtype(d))
+
+
+@implements(np.full_like)
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
+    """np.full_like."""
+    x = as_tensor(a)
+    return full(list(x.shape) if shape is None else shape, fill_value, dtype_of(x) if dtype is None else dtype, order)
+
+
+@implements(np.arange)
+def arange(start, stop=None, step=1, dtype=None):
+    """np.arange of known numbers: start + i * ((start + step) - start), as NumPy computes it."""
+    if stop is None:
+        start, stop = 0, start
+    if any(is_tensor(v) for v in (start, stop, step)):
+        raise TypeError("np.arange whose length depends on the data")
+    probe = np.arange(start, stop, step, dtype)
+    d = probe.dtype
+    if d.kind == "i":
+        first = int(d.type(start))
+        delta = int(d.type(start + step)) - first
+        return cast(aten.add(aten.mul(aten.arange(len(probe)), delta), first), d)
+    if d.char not in "fd":
+        raise TypeError(f"np.arange of {d}")
+    delta = d.type(d.type(start + step) - d.type(start))
+    index = aten.arange(len(probe), dtype=torch_dtype(d))
+    return aten.add(aten.mul(index, float(delta)), float(d.type(start)))
+
+
+@implements(np.linspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """np.linspace of known numbers; the last value is exactly ``stop``."""
+    if retstep or axis != 0 or any(is_tensor(v) or not np.isscalar(v) for v in (start, stop)):
+        raise TypeError("np.linspace with retstep=, axis= or bounds that are arrays")
+    d = np.dtype(np.float64) if dtype is None else numpy_dtype(dtype)
+    div = num - 1 if endpoint else num
+    index = aten.arange(num, dtype=torch_dtype(np.float64))
+    delta = float(stop) - float(start)
+    if div > 0 and delta / div != 0:
+        y = aten.mul(index, delta / div)
+    else:
+        y = aten.mul(index, delta) if div <= 0 else aten.mul(aten.div(index, div), delta)
+    y = aten.add(y, float(start))
+    if endpoint and num > 1:
+        y = aten.where(aten.eq(index, num - 1), float(stop), y)
+    return cast(aten.floor(y) if d.kind in "iu" else y, d)
+
+
+@implements(np.eye)
+def eye(N, M=None, k=0, dtype=float, order="C"):
+    """np.eye with its diagonal moved by ``k``."""
+    _order(order)
+    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    difference = aten.sub(aten.arange(columns), aten.unsqueeze(aten.arange(rows), 1))
+    return cast(aten.eq(difference, operator.index(k)), dtype)
+
+
+@implements(np.identity)
+def identity(n, dtype=None):
+    """np.identity."""
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+@implements(np.tri)
+def tri(N, M=None, k=0, dtype=float):
+    """np.tri: ones at and below the k-th diagonal."""
+    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    return cast(aten.le(aten.sub(aten.arange(columns), aten.unsqueeze(aten.arange(rows), 1)), operator.index(k)), dtype)
+
+
+@implements(np.array)
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
+    """np.array: a copy."""
+    _order(order)
+    x = as_tensor(object, dtype)
+    x = x.clone() if copy and x is object else x
+    return x.reshape([1] * (ndmin - x.ndim) + list(x.shape)) if ndmin > x.ndim else x
+
+
+@implements(np.asarray, np.asanyarray)
+def asarray(a, dtype=None, order=None, *, copy=None):
+    """np.asarray: the same array where possible."""
+    _order(order)
+    x = as_tensor(a, dtype)
+    return x.clone() if copy and x is a else x
+
+
+@implements(np.copy)
+def copy(a, order="K"):
+    """np.copy."""
+    _order(order)
+    return as_tensor(a).clone()
+
+
+METHODS["copy"] = lambda a, order="C": (
+    as_tensor(a).clone(memory_format="contiguous_format") if order == "C" else copy(a, order)
+)
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a, dtype=None):
+    """np.ascontiguousarray: at least one dimension."""
+    x = as_tensor(a, dtype)
+    return (x if x.ndim else x.reshape(1)).contiguous()
+
+
+@implements(np.astype, method="astype")
+def astype(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    """ndarray.astype."""
+    _order(order)
+    x, d = as_tensor(a), numpy_dtype(dtype)
+    if not np.can_cast(dtype_of(x), d, casting):
+        raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {d!r} according to the rule '{casting}'")
+    y = cast(x, d)
+    return y.clone() if copy and y is x else y

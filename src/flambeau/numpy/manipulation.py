@@ -1,0 +1,414 @@
+"""Shapes, axes, joining and picking. What NumPy returns as a view is a view here."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..core.operator import namespace
+from . import reductions
+from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, result_dtype
+from .reductions import axes_of
+from .table import ATTRIBUTES, METHODS, implements, into
+
+aten = namespace("aten")
+
+
+def _order(order):
+    if order != "C":
+        raise TypeError(f"memory order {order!r}")
+
+
+def _sizes(args) -> list[int]:
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = args[0]
+    return [operator.index(n) for n in args]
+
+
+def _axis(a, ndim: int) -> int:
+    a = operator.index(a)
+    if not -ndim <= a < ndim:
+        raise np.exceptions.AxisError(a, ndim)
+    return a % ndim
+
+
+@implements(np.reshape)
+def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
+    """np.reshape."""
+    _order(order)
+    shape = newshape if shape is None else shape
+    out = as_tensor(a).reshape(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
+    return out.clone() if copy else out
+
+
+def _reshape_method(a, *shape, order="C", copy=None):
+    _order(order)
+    out = as_tensor(a).reshape(_sizes(shape))
+    return out.clone() if copy else out
+
+
+METHODS["reshape"] = _reshape_method
+
+
+@implements(np.transpose, np.permute_dims)
+def transpose(a, axes=None):
+    """np.transpose."""
+    x = as_tensor(a)
+    return aten.permute.default(x, list(range(x.ndim))[::-1] if axes is None else axes_of(x, tuple(axes)))
+
+
+METHODS["transpose"] = lambda a, *axes: transpose(a, None if axes in ((), (None,)) else _sizes(axes))
+ATTRIBUTES["T"] = lambda a: transpose(a)
+
+
+@implements(np.matrix_transpose, attribute="mT")
+def matrix_transpose(x, /):
+    """The last two axes exchanged."""
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.swapaxes, method="swapaxes")
+def swapaxes(a, axis1, axis2):
+    """np.swapaxes."""
+    x = as_tensor(a)
+    return aten.transpose.int(x, _axis(axis1, x.ndim), _axis(axis2, x.ndim))
+
+
+@implements(np.moveaxis)
+def moveaxis(a, source, destination):
+    """np.moveaxis."""
+    x = as_tensor(a)
+    src, dst = axes_of(x, source), axes_of(x, destination)
+    if len(src) != len(dst):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    order = [n for n in range(x.ndim) if n not in src]
+    for d, s in sorted(zip(dst, src)):
+        order.insert(d, s)
+    return aten.permute.default(x, order)
+
+
+@implements(np.rollaxis)
+def rollaxis(a, axis, start=0):
+    """np.rollaxis."""
+    x = as_tensor(a)
+    axis = _axis(axis, x.ndim)
+    start = _axis(start, x.ndim + 1) if start >= 0 else start + x.ndim
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+@implements(np.ravel, method="ravel")
+def ravel(a, order="C"):
+    """np.ravel."""
+    _order(order)
+    return as_tensor(a).reshape(-1)
+
+
+@implements(method="flatten")
+def flatten(a, order="C"):
+    """ndarray.flatten: a copy."""
+    _order(order)
+    return as_tensor(a).clone(memory_format="contiguous_format").reshape(-1)
+
+
+@implements(np.expand_dims)
+def expand_dims(a, axis):
+    """np.expand_dims."""
+    x = as_tensor(a)
+    axes = axis if isinstance(axis, (tuple, list)) else [axis]
+    ndim = x.ndim + len(axes)
+    for d in sorted(_axis(d, ndim) for d in axes):
+        x = aten.unsqueeze.default(x, d)
+    return x
+
+
+@implements(np.squeeze, method="squeeze")
+def squeeze(a, axis=None):
+    """np.squeeze."""
+    x = as_tensor(a)
+    if axis is None:
+        return aten.squeeze.default(x)
+    axes = axes_of(x, axis)
+    if any(x.shape[d] != 1 for d in axes):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return aten.squeeze.dims(x, axes)
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array, shape, subok=False):
+    """np.broadcast_to."""
+    return as_tensor(array).expand(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args, subok=False):
+    """np.broadcast_arrays, a tuple."""
+    xs = [as_tensor(a) for a in args]
+    shape = np.broadcast_shapes(*(tuple(x.shape) for x in xs))
+    return tuple(x.expand(list(shape)) for x in xs)
+
+
+def _at_least(n, place):
+    def one(a):
+        x = as_tensor(a)
+        while x.ndim < n:
+            x = aten.unsqueeze.default(x, place(x.ndim))
+        return x
+
+    def at_least(*arys):
+        return one(arys[0]) if len(arys) == 1 else tuple(map(one, arys))
+
+    at_least.__name__ = at_least.__qualname__ = f"atleast_{n}d"
+    return at_least
+
+
+atleast_1d = implements(np.atleast_1d)(_at_least(1, lambda n: 0))
+atleast_2d = implements(np.atleast_2d)(_at_least(2, lambda n: 0))
+atleast_3d = implements(np.atleast_3d)(_at_least(3, lambda n: 2 if n == 2 else 0))
+
+# ---- joining and splitting
+# ---------------------------------------------------------------------------------------------------
+
+
+def _rows(arrays):
+    """The arrays as tensors; an array stands for the sequence of its rows."""
+    return list(aten.unbind.int(arrays, 0)) if is_tensor(arrays) else [as_tensor(a) for a in arrays]
+
+
+@implements(np.concatenate, np.concat)
+def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """np.concatenate."""
+    xs = _rows(arrays)
+    d = result_dtype(*xs) if dtype is None else numpy_dtype(dtype)
+    if not all(np.can_cast(dtype_of(x), d, casting) for x in xs):
+        raise TypeError(f"Cannot cast array data to {d!r} according to the rule '{casting}'")
+    if axis is None:
+        xs, axis = [x.reshape(-1) for x in xs], 0
+    if any(x.ndim == 0 for x in xs):
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    if len({x.ndim for x in xs}) > 1:
+        raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
+    return into(out, aten.cat.default([cast(x, d) for x in xs], _axis(axis, xs[0].ndim)))
+
+
+@implements(np.stack)
+def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """np.stack."""
+    xs = _rows(arrays)
+    if len({tuple(x.shape) for x in xs}) > 1:
+        raise ValueError("all input arrays must have the same shape")
+    at = _axis(axis, xs[0].ndim + 1)
+    return concatenate([aten.unsqueeze.default(x, at) for x in xs], at, out, dtype=dtype, casting=casting)
+
+
+@implements(np.vstack)
+def vstack(tup, *, dtype=None, casting="same_kind"):
+    """np.vstack."""
+    return concatenate([atleast_2d(x) for x in _rows(tup)], 0, dtype=dtype, casting=casting)
+
+
+@implements(np.hstack)
+def hstack(tup, *, dtype=None, casting="same_kind"):
+    """np.hstack."""
+    xs = [atleast_1d(x) for x in _rows(tup)]
+    return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+@implements(np.dstack)
+def dstack(tup):
+    """np.dstack."""
+    return concatenate([atleast_3d(x) for x in _rows(tup)], 2)
+
+
+@implements(np.column_stack)
+def column_stack(tup):
+    """np.column_stack."""
+    return concatenate([x if x.ndim > 1 else x.reshape(-1, 1) for x in _rows(tup)], 1)
+
+
+@implements(np.array_split)
+def array_split(ary, indices_or_sections, axis=0):
+    """np.array_split: views, in a list."""
+    x = as_tensor(ary)
+    d = _axis(axis, x.ndim)
+    n = x.shape[d]
+    if isinstance(indices_or_sections, (tuple, list)):
+        cuts = [0, *indices_or_sections, n]
+    else:
+        k = operator.index(indices_or_sections)
+        cuts = [0]
+        for i in range(k):
+            cuts.append(cuts[-1] + n // k + (i < n % k))
+    return [aten.slice.Tensor(x, d, *slice(a, b).indices(n)[:2]) for a, b in zip(cuts[:-1], cuts[1:])]
+
+
+@implements(np.split)
+def split(ary, indices_or_sections, axis=0):
+    """np.split: array_split into equal parts."""
+    x = as_tensor(ary)
+    if not isinstance(indices_or_sections, (tuple, list)) and x.shape[_axis(axis, x.ndim)] % operator.index(
+        indices_or_sections
+    ):
+        raise ValueError("array split does not result in an equal division")
+    return array_split(x, indices_or_sections, axis)
+
+
+implements(np.vsplit)(lambda ary, indices_or_sections: split(ary, indices_or_sections, 0))
+implements(np.hsplit)(
+    lambda ary, indices_or_sections: split(ary, indices_or_sections, 1 if as_tensor(ary).ndim > 1 else 0)
+)
+
+
+@implements(np.unstack)
+def unstack(x, /, *, axis=0):
+    """np.unstack, a tuple of views."""
+    t = as_tensor(x)
+    return tuple(aten.unbind.int(t, _axis(axis, t.ndim)))
+
+
+@implements(np.tile)
+def tile(A, reps):
+    """np.tile."""
+    x = as_tensor(A)
+    reps = [operator.index(r) for r in reps] if isinstance(reps, (tuple, list)) else [operator.index(reps)]
+    n = max(x.ndim, len(reps))
+    x, reps = x.reshape([1] * (n - x.ndim) + list(x.shape)), [1] * (n - len(reps)) + reps
+    shape = list(x.shape)
+    wide = x.reshape([v for s in shape for v in (1, s)]).expand([v for r, s in zip(reps, shape) for v in (r, s)])
+    return wide.clone(memory_format="contiguous_format").reshape([r * s for r, s in zip(reps, shape)])
+
+
+@implements(np.repeat, method="repeat")
+def repeat(a, repeats, axis=None):
+    """np.repeat by a number."""
+    if not isinstance(repeats, (int, np.integer)):
+        raise TypeError("np.repeat by different numbers")
+    x = as_tensor(a)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    d = _axis(axis, x.ndim)
+    shape = list(x.shape)
+    wide = aten.unsqueeze.default(x, d + 1).expand([*shape[: d + 1], int(repeats), *shape[d + 1 :]])
+    return wide.clone(memory_format="contiguous_format").reshape([*shape[:d], shape[d] * int(repeats), *shape[d + 1 :]])
+
+
+@implements(np.roll)
+def roll(a, shift, axis=None):
+    """np.roll."""
+    x = as_tensor(a)
+    if axis is None:
+        return roll(x.reshape(-1), shift, 0).reshape(x.shape)
+    shifts = shift if isinstance(shift, (tuple, list)) else [shift]
+    axes = axis if isinstance(axis, (tuple, list)) else [axis]
+    if len(shifts) == 1:
+        shifts = list(shifts) * len(axes)
+    elif len(axes) == 1:
+        axes = list(axes) * len(shifts)
+    out = x
+    for s, d in zip(shifts, axes):
+        d = _axis(d, x.ndim)
+        n = x.shape[d]
+        k = operator.index(s) % n if n else 0
+        if k:
+            out = aten.cat.default([aten.slice.Tensor(out, d, n - k, n), aten.slice.Tensor(out, d, 0, n - k)], d)
+    return out.clone() if out is x else out
+
+
+# ---- diagonals and triangles
+# -------------------------------------------------------------------------------------------------
+
+
+@implements(np.diagonal, method="diagonal")
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """np.diagonal."""
+    x = as_tensor(a)
+    return aten.diagonal.default(x, operator.index(offset), _axis(axis1, x.ndim), _axis(axis2, x.ndim))
+
+
+@implements(np.diag)
+def diag(v, k=0):
+    """np.diag: the diagonal of a matrix, or the matrix with this diagonal."""
+    x = as_tensor(v)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n, k = x.shape[0], operator.index(k)
+    size = n + abs(k)
+    difference = aten.sub(aten.arange(size), aten.unsqueeze(aten.arange(size), 1))
+    column = aten.cat.default(
+        [aten.zeros.default([max(-k, 0)], dtype=x.dtype), x, aten.zeros.default([max(k, 0)], dtype=x.dtype)], 0
+    )
+    return aten.where(aten.eq(difference, k), aten.unsqueeze(column, 1), aten.zeros.default([], dtype=x.dtype))
+
+
+@implements(np.trace, method="trace")
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """np.trace."""
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+def _triangle(packet, name):
+    def triangle(m, k=0):
+        x = as_tensor(m)
+        if x.ndim < 2:
+            raise TypeError(f"np.{name} of a vector")
+        return packet.default(x, operator.index(k))
+
+    triangle.__name__ = triangle.__qualname__ = name
+    return triangle
+
+
+implements(np.tril)(_triangle(aten.tril, "tril"))
+implements(np.triu)(_triangle(aten.triu, "triu"))
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """np.meshgrid of vectors, a tuple."""
+    xs = [as_tensor(x).reshape(-1) for x in xi]
+    n = len(xs)
+    place = list(range(n))
+    if indexing == "xy" and n > 1:
+        place[:2] = [1, 0]
+    elif indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    shape = [0] * n
+    for x, p in zip(xs, place):
+        shape[p] = x.shape[0]
+    out = [x.reshape([-1 if q == p else 1 for q in range(n)]) for x, p in zip(xs, place)]
+    if not sparse:
+        out = [x.expand(shape) for x in out]
+    return tuple(x.clone(memory_format="contiguous_format") if copy else x for x in out)
+
+
+# ---- picking
+# -----------------------------------------------------------------------------------------------------------------
+
+
+@implements(np.take, method="take")
+def take(a, indices, axis=None, out=None, mode="raise"):
+    """np.take with known indices (others may be out of bounds, which NumPy checks first)."""
+    if mode != "raise" or is_tensor(indices) and axis is None:
+        raise TypeError("np.take with mode=")
+    x = as_tensor(a)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    d = _axis(axis, x.ndim)
+    if isinstance(indices, (int, np.integer)):
+        return into(out, aten.select.int(x, d, int(indices)).clone())
+    i = as_tensor(indices)
+    if dtype_of(i).kind not in "iu":
+        raise TypeError("np.take by indices that aren't integers")
+    return into(out, aten.index.Tensor(x, [None] * d + [cast(i, np.int64)]))
+
+
+@implements(np.sort)
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """np.sort of real numbers."""
+    x = as_tensor(a)
+    if order is not None or "sort" not in dir(aten) or dtype_of(x).char not in "?bhilqfd":
+        raise TypeError("np.sort of fields, or of complex or half precision numbers")
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    return aten.sort.default(x, _axis(axis, x.ndim), False)[0]

@@ -1,0 +1,366 @@
+"""Elementwise functions. NumPy itself says in which dtype a ufunc computes (``ufunc.resolve_dtypes``); the ATen
+operator computes it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..base import dtypes
+from ..core.operator import namespace
+from .promotion import as_tensor, cast, dtype_of, is_tensor, number, numpy_dtype, result_dtype
+from .table import METHODS, OPERATORS, implements, into
+
+__all__ = ["loop_dtypes", "ufunc"]
+
+aten = namespace("aten")
+
+_REAL = "?bhilqBHILQfd"
+_COMPLEX = "FD"
+
+
+def loop_dtypes(uf, xs, dtype=None, casting="same_kind") -> tuple[list[np.dtype], np.dtype]:
+    """(dtypes that the inputs are cast to, dtype of the result). TypeError, as in NumPy, when the ufunc has no loop
+    for them."""
+    kinds = [dtype_of(x) for x in xs]
+    given = [d if isinstance(d, np.dtype) else np.dtype(bool) if type(d) is bool else type(d) for d in kinds]
+    if all(isinstance(g, type) for g in given):
+        given = [np.asarray(x).dtype for x in xs]
+    named = {} if dtype is None else {"signature": (*[None] * len(xs), numpy_dtype(dtype))}
+    *ins, out = uf.resolve_dtypes((*given, None), casting=casting, **named)
+    return ins, out
+
+
+def _operand(x, dtype: np.dtype, tensor: bool):
+    if is_tensor(x):
+        return cast(x, dtype)
+    if isinstance(x, (list, tuple, np.ndarray)):
+        return as_tensor(x, dtype)
+    return as_tensor(x, dtype) if tensor else number(x, dtype)
+
+
+def ufunc(uf, compute, *, kinds=_REAL + _COMPLEX, numbers=False):
+    """An implementation of ``uf``. ``compute(*operands)`` gets operands of the loop's dtypes. ``kinds``: type
+    characters of loops that are covered. ``numbers``: the second operand may stay a Python number."""
+    names = ["x1", "x2"] if uf.nin == 2 else ["x"]
+
+    def run(xs, out, where, casting, order, dtype, subok):
+        if where is not True or order not in ("K", "C") or subok is not True:
+            raise TypeError(f"np.{uf.__name__} with where=, order= or subok=")
+        xs = [as_tensor(x) if isinstance(x, (list, tuple)) else x for x in xs]
+        ins, result = loop_dtypes(uf, xs, dtype, casting)
+        if any(d.char not in kinds for d in ins):
+            raise TypeError(f"np.{uf.__name__} in {', '.join(map(str, ins))}")
+        operands = [_operand(x, d, not (numbers and k)) for k, (x, d) in enumerate(zip(xs, ins))]
+        return into(out, cast(compute(*operands), result))
+
+    if uf.nin == 1:
+
+        def impl(x, /, out=None, *, where=True, casting="same_kind", order="K", dtype=None, subok=True):
+            return run((x,), out, where, casting, order, dtype, subok)
+    else:
+
+        def impl(x1, x2, /, out=None, *, where=True, casting="same_kind", order="K", dtype=None, subok=True):
+            return run((x1, x2), out, where, casting, order, dtype, subok)
+
+    impl.__name__ = impl.__qualname__ = uf.__name__
+    impl.__doc__ = f"np.{uf.__name__}({', '.join(names)}) on tensors."
+    return implements(uf)(impl)
+
+
+def _has(name: str) -> bool:
+    return name in dir(aten)
+
+
+def _op(name):
+    packet = getattr(aten, name)
+    return lambda *xs: packet(*xs)
+
+
+_FLOAT = "fd"
+_INTS = "bhilqBHILQ"
+
+# ---- one argument
+# ------------------------------------------------------------------------------------------------------------
+
+for _name, _aten in {
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "exp": "exp",
+    "exp2": "exp2",
+    "expm1": "expm1",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+    "log1p": "log1p",
+    "sqrt": "sqrt",
+    "reciprocal": "reciprocal",
+}.items():
+    if _has(_aten):
+        ufunc(getattr(np, _name), _op(_aten), kinds=_FLOAT)
+
+
+def _rounding(name):
+    packet = getattr(aten, name)
+    return lambda x: packet(x) if x.dtype.is_floating_point else x.clone()
+
+
+for _name, _aten in {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "round"}.items():
+    ufunc(getattr(np, _name), _rounding(_aten), kinds=_REAL)
+
+
+def _test(name, otherwise):
+    packet = getattr(aten, name)
+    return lambda x: packet(x) if x.dtype.is_floating_point else aten.full_like(x, otherwise, dtype=dtypes.bool_)
+
+
+for _name, _otherwise in {"isnan": False, "isinf": False, "isfinite": True}.items():
+    ufunc(getattr(np, _name), _test(_name, _otherwise), kinds=_REAL)
+
+
+def _sign(x):
+    s = aten.sign(x)
+    return aten.where(aten.isnan(x), x, s) if x.dtype.is_floating_point else s
+
+
+negative = ufunc(np.negative, _op("neg"))
+ufunc(np.positive, lambda x: x.clone())
+absolute = ufunc(np.absolute, _op("abs"), kinds=_REAL)
+ufunc(np.fabs, _op("abs"), kinds=_FLOAT)
+ufunc(np.sign, _sign, kinds=_REAL[1:])
+ufunc(np.square, lambda x: aten.mul(x, x))
+ufunc(np.deg2rad, lambda x: aten.mul(x, math.pi / 180), kinds=_FLOAT)
+ufunc(np.radians, lambda x: aten.mul(x, math.pi / 180), kinds=_FLOAT)
+ufunc(np.rad2deg, lambda x: aten.mul(x, 180 / math.pi), kinds=_FLOAT)
+ufunc(np.degrees, lambda x: aten.mul(x, 180 / math.pi), kinds=_FLOAT)
+invert = ufunc(
+    np.invert, lambda x: aten.logical_not(x) if x.dtype is dtypes.bool_ else aten.bitwise_not(x), kinds="?" + _INTS
+)
+
+# ---- two arguments
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _divisor_is_safe(x) -> bool:
+    """Integer division by zero and of the smallest integer by -1 have their own rules in NumPy: only known, positive
+    divisors are taken."""
+    return not is_tensor(x) and not isinstance(x, (list, tuple, np.ndarray)) and x > 0
+
+
+def _whole(name):
+    """floor_divide, remainder, fmod: floats, and integers by a known positive number."""
+    packet = getattr(aten, name)
+
+    def compute(a, b):
+        if not a.dtype.is_floating_point and not _divisor_is_safe(b):
+            raise TypeError(f"np.{name} of integers by something that may be zero")
+        return packet(a, b)
+
+    return compute
+
+
+def _binary(uf, name, *, numbers=True, **kw):
+    return ufunc(uf, _op(name), numbers=numbers, **kw)
+
+
+add = _binary(np.add, "add")
+subtract = _binary(np.subtract, "sub", kinds=(_REAL + _COMPLEX).replace("?", ""))
+multiply = _binary(np.multiply, "mul")
+divide = _binary(np.divide, "div", kinds=_FLOAT + _COMPLEX)
+floor_divide = ufunc(np.floor_divide, _whole("floor_divide"), kinds=_INTS + _FLOAT, numbers=True)
+remainder = ufunc(np.remainder, _whole("remainder"), kinds=_INTS + _FLOAT, numbers=True)
+ufunc(np.fmod, _whole("fmod"), kinds=_INTS + _FLOAT, numbers=True)
+
+
+def _power(a, b):
+    if a.dtype.is_floating_point:
+        return aten.pow(a, b)
+    if is_tensor(b) or not 0 <= b <= 64:
+        raise TypeError("np.power of integers by something that may be negative")
+    out, base = None, a
+    while b:
+        if b & 1:
+            out = base if out is None else aten.mul(out, base)
+        b >>= 1
+        if b:
+            base = aten.mul(base, base)
+    return aten.ones_like(a) if out is None else out.clone() if out is a else out
+
+
+power = ufunc(np.power, _power, kinds=_INTS + _FLOAT, numbers=True)
+implements(np.float_power)(
+    lambda x1, x2, /: power(
+        cast(as_tensor(x1), np.float64), cast(as_tensor(x2), np.float64) if is_tensor(x2) else float(x2)
+    )
+)
+
+maximum, minimum = (
+    _binary(np.maximum, "maximum", numbers=False, kinds=_REAL),
+    _binary(np.minimum, "minimum", numbers=False, kinds=_REAL),
+)
+
+
+def _ignoring_nan(name):
+    packet = getattr(aten, name)
+
+    def compute(a, b):
+        if not a.dtype.is_floating_point:
+            return packet(a, b)
+        return aten.where(aten.isnan(a), b, aten.where(aten.isnan(b), a, packet(a, b)))
+
+    return compute
+
+
+ufunc(np.fmax, _ignoring_nan("maximum"), kinds=_REAL)
+ufunc(np.fmin, _ignoring_nan("minimum"), kinds=_REAL)
+if _has("atan2"):
+    _binary(np.arctan2, "atan2", numbers=False, kinds=_FLOAT)
+
+
+def _compare(uf, name):
+    packet = getattr(aten, name)
+
+    def compute(a, b):
+        if is_tensor(b) and a.dtype is not b.dtype:  # signed with unsigned 64-bit: NumPy compares exactly
+            raise TypeError(f"np.{uf.__name__} of {dtype_of(a)} and {dtype_of(b)}")
+        return packet(a, b)
+
+    return ufunc(uf, compute, kinds=_REAL if name not in ("eq", "ne") else _REAL + _COMPLEX, numbers=True)
+
+
+equal, not_equal = _compare(np.equal, "eq"), _compare(np.not_equal, "ne")
+less, less_equal = _compare(np.less, "lt"), _compare(np.less_equal, "le")
+greater, greater_equal = _compare(np.greater, "gt"), _compare(np.greater_equal, "ge")
+
+
+def _logical(uf, name):
+    packet = getattr(aten, name)
+
+    def compute(*xs):
+        return packet(*(cast(x, np.bool_) for x in xs))
+
+    return ufunc(uf, compute, kinds=_REAL)
+
+
+logical_and, logical_or = _logical(np.logical_and, "logical_and"), _logical(np.logical_or, "logical_or")
+_logical(np.logical_xor, "logical_xor")
+_logical(np.logical_not, "logical_not")
+bitwise_and = _binary(np.bitwise_and, "bitwise_and", numbers=False, kinds="?" + _INTS)
+bitwise_or = _binary(np.bitwise_or, "bitwise_or", numbers=False, kinds="?" + _INTS)
+bitwise_xor = _binary(np.bitwise_xor, "bitwise_xor", numbers=False, kinds="?" + _INTS)
+
+
+def _operator_power(a, b, /):
+    """``**`` has NumPy's shortcuts for the exponents 1, 2, 0.5 and -1; they are exact here too."""
+    return power(a, b)
+
+
+OPERATORS.update(
+    {
+        "add": add,
+        "sub": subtract,
+        "mul": multiply,
+        "truediv": divide,
+        "floordiv": floor_divide,
+        "mod": remainder,
+        "pow": _operator_power,
+        "eq": equal,
+        "ne": not_equal,
+        "lt": less,
+        "le": less_equal,
+        "gt": greater,
+        "ge": greater_equal,
+        "and_": bitwise_and,
+        "or_": bitwise_or,
+        "xor": bitwise_xor,
+        "neg": negative,
+        "pos": METHODS.get("copy", lambda x: as_tensor(x).clone()),
+        "abs": absolute,
+        "invert": invert,
+    }
+)
+
+# ---- others that go element by element
+# ---------------------------------------------------------------------------------------
+
+
+@implements(np.clip, method="clip")
+def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
+    """np.clip: bounds take part in promotion."""
+    low, high = a_min if min is None else min, a_max if max is None else max
+    x = as_tensor(a)
+    bounds = [b for b in (low, high) if b is not None]
+    dtype = result_dtype(x, *bounds)
+    x = cast(x, dtype)
+    for b, packet in ((low, maximum), (high, minimum)):
+        if b is not None:
+            x = packet(
+                x, as_tensor(b, dtype) if is_tensor(b) or not np.isscalar(b) else as_tensor(number(b, dtype), dtype)
+            )
+    return into(out, x if bounds else x.clone())
+
+
+@implements(np.round, np.around, method="round")
+def round_(a, decimals=0, out=None):
+    """np.round: scaled by a power of ten, rounded half to even, scaled back."""
+    x = as_tensor(a)
+    d = dtype_of(x)
+    if d.kind in "iu" and decimals >= 0:
+        return into(out, x.clone())
+    if d.char not in _FLOAT:
+        raise TypeError(f"np.round of {d}")
+    if decimals == 0:
+        return into(out, aten.round(x))
+    scale = float(10 ** abs(decimals))
+    return into(
+        out,
+        aten.div(aten.round(aten.mul(x, scale)), scale)
+        if decimals > 0
+        else aten.mul(aten.round(aten.div(x, scale)), scale),
+    )
+
+
+@implements(np.where)
+def where(condition, x, y, /):
+    """np.where with three arguments; with one its shape depends on the data."""
+    dtype = result_dtype(x, y)
+    return aten.where.self(cast(as_tensor(condition), np.bool_), as_tensor(x, dtype), as_tensor(y, dtype))
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """np.nan_to_num of a copy."""
+    t = as_tensor(x)
+    d = dtype_of(t)
+    if d.kind in "biu":
+        return t.clone() if copy else t
+    if d.char not in _FLOAT or not copy:
+        raise TypeError("np.nan_to_num in place, or of complex or half precision numbers")
+    info = np.finfo(d)
+    high, low = (info.max if posinf is None else posinf), (info.min if neginf is None else neginf)
+    t = aten.where(aten.isnan(t), aten.full_like(t, float(nan)), t)
+    t = aten.where(aten.eq(t, math.inf), aten.full_like(t, float(high)), t)
+    return aten.where(aten.eq(t, -math.inf), aten.full_like(t, float(low)), t)
+
+
+def _real_only(x):
+    if is_tensor(x) and x.dtype.is_complex:
+        raise TypeError("real and imaginary parts of complex tensors")
+    return as_tensor(x)
+
+
+implements(attribute="real")(_real_only)
+implements(np.real)(_real_only)
+implements(np.conjugate, method="conj")(lambda x, /: _real_only(x).clone())
+METHODS["conjugate"] = METHODS["conj"]

@@ -1,0 +1,79 @@
+"""``import flambeau._numpy as np``: NumPy code run eagerly on tensors."""
+
+import flambeau._numpy as np
+import numpy
+import pytest
+
+import flambeau as torch
+
+
+def test_arrays_hold_tensors():
+    a = np.arange(6).reshape(2, 3)
+    assert type(a).__name__ == "ndarray" and isinstance(a, np.ndarray) and isinstance(a.tensor, torch.Tensor)
+    assert (
+        a.dtype == np.int64
+        and a.shape == (2, 3)
+        and a.ndim == 2
+        and a.size == 6
+        and a.nbytes == 48
+        and a.strides == (24, 8)
+    )
+    assert (
+        np.ones(2).dtype == np.float64
+        and np.mean(a).dtype == np.float64
+        and np.float32 is numpy.float32
+        and np.pi == numpy.pi
+    )
+    assert np.array([1, 2.5]).tolist() == [1.0, 2.5] and len(a) == 2 and [int(r.sum()) for r in a] == [3, 12]
+    t = torch.randn(3)
+    assert np.asarray(t).tensor is t and numpy.array_equal(numpy.asarray(np.asarray(t)), t.numpy())
+    assert float(np.where(a > 2, a, 0).sum()) == 12 and int(np.argmax(a)) == 5 and bool((a == a).all())
+    assert repr(np.ones(2)) == "array_w([1., 1.])" and [10, 20][np.array(1)] == 20
+
+
+def test_operators_and_writes():
+    a = np.arange(4.0)
+    assert (2**a).tolist() == [1, 2, 4, 8] and (1 - a).tolist() == [1, 0, -1, -2] and (-a).tolist() == [0, -1, -2, -3]
+    assert (
+        (a @ a).item() == 14
+        and (a[1:] / 2).dtype == np.float64
+        and (a // 2).tolist() == [0, 0, 1, 1]
+        and (a.T * a).shape == (4,)
+    )
+    b = a
+    b += 1
+    b[0] = 9
+    b[2:] = np.array([5, 6])
+    assert a.tolist() == [9, 2, 5, 6] and a.tensor is b.tensor
+    with pytest.raises(TypeError, match="Cannot cast ufunc output"):
+        c = np.arange(3)
+        c += 0.5
+    assert a[::-1].tolist() == [6, 5, 2, 9] and a[a > 5].tolist() == [9, 6] and a[None, ..., 1].tolist() == [2]
+    assert (numpy.ones(4) + a).tolist() == [10, 3, 6, 7] and isinstance(numpy.ones(4) + a, np.ndarray)
+
+
+def test_what_has_no_tensor_function_is_numpys():
+    a = np.eye(3) * 2
+    assert np.linalg.inv(a).tolist() == (numpy.eye(3) / 2).tolist() and np.fft.fft(a).dtype == np.complex128
+    np.random.seed(0)
+    numpy.random.seed(0)
+    got = np.random.rand(2)
+    numpy.random.seed(0)
+    assert got.tolist() == numpy.random.rand(2).tolist()
+    assert np.unique(np.array([3, 1, 3])).tolist() == [1, 3] and np.argsort(np.array([3, 1, 2])).tolist() == [1, 2, 0]
+    assert np.flip(np.arange(3)).tolist() == [2, 1, 0] and np.floor_divide(
+        np.arange(4), np.array([1, 2, 2, 3])
+    ).tolist() == [0, 0, 1, 1]
+    assert np.arange(3).nonzero()[0].tolist() == [1, 2]
+    with pytest.raises(AttributeError):
+        np.no_such_function  # noqa: B018
+
+
+def test_gradients_pass_or_are_refused():
+    t = torch.randn(3, requires_grad=True)
+    x = np.asarray(t)
+    y = np.sum(np.sin(x) * x[None] + x.mean())
+    (g,) = torch.autograd.grad(y.tensor, t)
+    assert torch.allclose(g, (t.cos() * t + t.sin() + 1).detach())
+    with pytest.raises(RuntimeError, match="has no derivative"):
+        np.fft.fft(x)
