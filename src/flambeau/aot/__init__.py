@@ -1,9 +1,8 @@
 """Ahead-of-time autograd: captured functions as functional ATen graphs, forward and backward.
 
 Enter at api.py; tracing.py makes the joint graph and its facts (facts.py), partitioners.py cuts it,
-compiled_function.py and runtime.py
-are what runs at a call. The graphs handed to compilers are flat and functional, with ``meta["val"]`` on every node.
-"""
+compiled_function.py and runtime.py are what runs at a call. The graphs handed to compilers are flat and functional,
+with ``meta["val"]`` on every node."""
 
 from .api import aot_function as aot_function
 from .api import aot_module as aot_module

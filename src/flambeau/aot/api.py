@@ -1,9 +1,7 @@
 """Ahead-of-time autograd: functions and captured modules compiled through functional ATen graphs.
 
 ``fw_compiler(gm, example_inputs)`` and ``bw_compiler`` return callables on tensors; ``inference_compiler`` is used
-where no gradient
-can be asked for (the forward's compiler unless given).
-"""
+where no gradient can be asked for (the forward's compiler unless given)."""
 
 from __future__ import annotations
 
@@ -56,8 +54,7 @@ def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: 
     for i in traced.mutated:
         if i in shared:
             raise RuntimeError(
-                f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; "
-                "pass one of them only, or clone it"
+                f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; pass one of them only, or clone it"
             )
     if not traced.num_forward:
         run = _no_outputs

@@ -1,11 +1,8 @@
 """The autograd node of a compiled graph: forward and backward graphs behind one :class:`CompiledFunctionBackward`.
 
 ``create_graph=True`` differentiates the backward: the gradient part of the joint graph is then run from the inputs
-again,
-itself traced and compiled ahead of time, so any order of derivative works. It needs the inputs as they were and draws
-no
-random numbers.
-"""
+again, itself traced and compiled ahead of time, so any order of derivative works. It needs the inputs as they were
+and draws no random numbers."""
 
 from __future__ import annotations
 

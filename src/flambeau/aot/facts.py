@@ -57,11 +57,8 @@ class Traced:
     """A functional ATen graph and its facts.
 
     The graph's outputs are: the new contents of ``mutated`` inputs, the computed outputs, and in a joint graph the
-    gradients of all
-    inputs (None where there is none). Its inputs are the function's, then in a joint graph one tangent for each index
-    of ``tangent_of``
-    (an index into the forward outputs).
-    """
+    gradients of all inputs (None where there is none). Its inputs are the function's, then in a joint graph one
+    tangent for each index of ``tangent_of`` (an index into the forward outputs)."""
 
     gm: GraphModule | None
     fake_inputs: list[Any]

@@ -1,14 +1,11 @@
 """Cutting a joint graph into a forward and a backward graph, and choosing what is kept between them.
 
-The joint graph takes primals and tangents and returns the forward's outputs followed by the gradients. Everything that
-depends on a
-tangent belongs to the backward graph. What the backward reads of the rest is either saved by the forward or recomputed:
-:func:`default_partition` saves all of it; :func:`min_cut_rematerialization_partition` minimises the bytes saved, by a
-minimum cut in which
-values that are cheap to compute again may be (after Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016,
-and the
-formulation as a cut used by PyTorch). Costs come from an operator's kind and never from its name.
-"""
+The joint graph takes primals and tangents and returns the forward's outputs followed by the gradients. Everything
+that depends on a tangent belongs to the backward graph. What the backward reads of the rest is either saved by the
+forward or recomputed: :func:`default_partition` saves all of it; :func:`min_cut_rematerialization_partition`
+minimises the bytes saved, by a minimum cut in which values that are cheap to compute again may be (after Chen et al.,
+Training Deep Nets with Sublinear Memory Cost, 2016, and the formulation as a cut used by PyTorch). Costs come from an
+operator's kind and never from its name."""
 
 from __future__ import annotations
 
@@ -206,9 +203,9 @@ def _drop_needless_copies(forward: Graph, saved: set[str]) -> None:
 
 
 def extract_graph(graph: Graph, inputs: list[Node], outputs: list, what: str, order: list[Node] | None = None) -> Graph:
-    """A new graph computing ``outputs`` (nodes, None or constants) from ``inputs``. Nodes in ``order`` are computed in
-    that order, each
-    after what it reads and nothing earlier than needed; without it the order of ``graph`` is kept."""
+    """A new graph computing ``outputs`` (nodes, None or constants) from ``inputs``. Nodes in ``order`` are computed
+    in that order, each after what it reads and nothing earlier than needed; without it the order of ``graph`` is
+    kept."""
     new = Graph()
     env: dict[Node, Node] = {}
     for n in inputs:

@@ -1,11 +1,9 @@
 """Tracing a flat function of tensors into a functional ATen graph, with or without its gradients.
 
-The forward runs once on fake tensors under a proxy mode, with autograd above it when gradients are asked for; then the
-engine runs
-backward in the same trace, which records the gradients' operators behind the forward's. If anything was written in
-place, the
-graph is run again through functional values (``functionalize``), which leaves only operators that return new tensors.
-"""
+The forward runs once on fake tensors under a proxy mode, with autograd above it when gradients are asked for; then
+the engine runs backward in the same trace, which records the gradients' operators behind the forward's. If anything
+was written in place, the graph is run again through functional values (``functionalize``), which leaves only
+operators that return new tensors."""
 
 from __future__ import annotations
 

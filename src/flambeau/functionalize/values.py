@@ -1,11 +1,9 @@
 """Functional values: tensors under mutation, with operators that never mutate.
 
 A :class:`Value` is a view (a chain of view operators, possibly empty) of a :class:`Memory`, which holds the present
-contents of one
-storage as an ordinary tensor. A write computes the new contents of the value and carries them back through the chain
-to the memory;
-other views of the memory are computed again when they are next read. :func:`call` runs any operator on Values this way.
-"""
+contents of one storage as an ordinary tensor. A write computes the new contents of the value and carries them back
+through the chain to the memory; other views of the memory are computed again when they are next read. :func:`call`
+runs any operator on Values this way."""
 
 from __future__ import annotations
 
@@ -123,9 +121,7 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     several = len(written) > 1
     for i, (a, target) in enumerate(written):
         if not isinstance(target, Value):
-            raise RuntimeError(
-                f"functionalization: argument {a.name!r} of {op.name()} is written but is not a functional value"
-            )
+            raise RuntimeError(f"functionalization: argument {a.name!r} of {op.name()} is written but is not a functional value")
         target.write(results[i] if several else results)
     targets = tuple(t for _, t in written)
     returned = len(op._schema.returns)

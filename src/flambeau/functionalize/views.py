@@ -1,9 +1,8 @@
 """The inverse of a view: the base after its view was overwritten.
 
 A view is a chain of steps (core/viewmap.py); each has an inverse. Steps that only rename indices are undone; steps
-that leave part of
-the base out put the new values into it. Everything is done by calling operators, so that a trace sees it.
-"""
+that leave part of the base out put the new values into it. Everything is done by calling operators, so that a trace
+sees it."""
 
 from __future__ import annotations
 
@@ -80,9 +79,7 @@ def _undo(step: Step, before: Any, new: Any) -> Any:
         if length == step.in_shape[d]:
             return new
         if "slice_scatter" in dir(namespace("aten")):
-            return _aten("slice_scatter")(
-                before, new, d, start, start + (length - 1) * stride + 1 if length else start, stride
-            )
+            return _aten("slice_scatter")(before, new, d, start, start + (length - 1) * stride + 1 if length else start, stride)
     return _place(step, before, new)
 
 

@@ -1,9 +1,7 @@
 """The Functionalize key: tensors that look mutable to whoever holds them and never are underneath.
 
-A :class:`FunctionalTensor` carries a :class:`Value` as its payload. Calls on it arrive here below autograd, run on the
-Values, and what
-is underneath (plain, fake, or traced by a mode) sees functional operators only.
-"""
+A :class:`FunctionalTensor` carries a :class:`Value` as its payload. Calls on it arrive here below autograd, run on
+the Values, and what is underneath (plain, fake, or traced by a mode) sees functional operators only."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ class FunctionalTensor(Tensor):
         """A wrapper of a tensor, or of a Value."""
         value = value if isinstance(value, Value) else Value(Memory(value))
         t = value.tensor
-        out = _C.without_data(
-            cls, tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.storage_offset(), value.memory.storage
-        )
+        out = _C.without_data(cls, tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.storage_offset(), value.memory.storage)
         value.memory.storage = out._storage
         out._payload = value
         out._keys = out._keys | K.FUNCTIONALIZE

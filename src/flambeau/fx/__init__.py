@@ -1,10 +1,8 @@
 """Graphs of Python operations, after torch.fx: build, print as Python that runs, edit, verify, interpret.
 
 Enter at graph.py (Graph, its invariants and :meth:`Graph.lint`), node.py, codegen.py (printing), graph_module.py (a
-graph that can be
-called), interpreter.py. Nothing here knows tensors: targets are any callables, operators are recognised by their
-``_schema``.
-"""
+graph that can be called), interpreter.py. Nothing here knows tensors: targets are any callables, operators are
+recognised by their ``_schema``."""
 
 from .graph import Graph as Graph
 from .graph_module import GraphModule as GraphModule

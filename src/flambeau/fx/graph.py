@@ -1,9 +1,7 @@
 """A graph: a ring of nodes in execution order, with the editing operations of torch.fx.
 
-Invariants (checked by :meth:`Graph.lint`): names are unique, arguments stand before their users, ``users`` mirrors the
-arguments,
-there is at most one output and it comes last, placeholders come first.
-"""
+Invariants (checked by :meth:`Graph.lint`): names are unique, arguments stand before their users, ``users`` mirrors
+the arguments, there is at most one output and it comes last, placeholders come first."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """A graph with the attributes it refers to, callable: the graph is printed as Python and that text is compiled.
 
 Every GraphModule has a class of its own, whose ``forward`` is the generated function; its source is in linecache, so
-tracebacks and
-pdb show it. Parameters, buffers and submodules are ordinary attributes here: ``nn`` is a higher level, and a
-GraphModule needs none of it.
-"""
+tracebacks and pdb show it. Parameters, buffers and submodules are ordinary attributes here: ``nn`` is a higher level,
+and a GraphModule needs none of it."""
 
 from __future__ import annotations
 

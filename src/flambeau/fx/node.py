@@ -1,9 +1,7 @@
 """A node of a graph: one operation, its arguments and who uses its result.
 
 Invariant: ``b in a.users`` exactly when ``a`` occurs somewhere in ``b.args`` or ``b.kwargs``; the setters keep it.
-Nodes form a
-doubly linked ring around the graph's root, which makes insertion and removal O(1).
-"""
+Nodes form a doubly linked ring around the graph's root, which makes insertion and removal O(1)."""
 
 from __future__ import annotations
 

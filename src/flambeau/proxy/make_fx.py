@@ -1,9 +1,7 @@
 """make_fx: trace a function of tensors down to operators and return the graph as a module.
 
 The function runs once under a :class:`ProxyTorchDispatchMode`, on the tensors given (``tracing_mode="real"``) or on
-fake ones.
-``"symbolic"``: see symbolic.py.
-"""
+fake ones. ``"symbolic"``: see symbolic.py."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def make_fx(
     """``make_fx(f)(*args)`` is a GraphModule computing ``f`` with operators only.
 
     Tensors among ``args`` (in any nesting) become inputs; everything else is a constant of the trace. The module is
-    called with the same
-    structure of arguments and returns the structure that ``f`` returned.
-    """
+    called with the same structure of arguments and returns the structure that ``f`` returned."""
     if tracing_mode not in _MODES:
         raise ValueError(f"make_fx: tracing_mode must be one of {_MODES}, got {tracing_mode!r}")
     off = {k: v for k, v in unsupported.items() if v}

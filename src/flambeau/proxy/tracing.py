@@ -1,11 +1,9 @@
 """ProxyTorchDispatchMode: a dispatch mode that records every operator it sees as a node.
 
 Tensors are tracked by identity: the same tensor is the same node; a tensor the trace hasn't seen is a constant of the
-graph (get_attr).
-An operator that writes an argument makes that argument mean the new node from then on. ``node.meta["val"]`` is a
-FakeTensor like the
-result (or a list of them), ``node.meta["stack"]`` the user's line when asked for.
-"""
+graph (get_attr). An operator that writes an argument makes that argument mean the new node from then on.
+``node.meta["val"]`` is a FakeTensor like the result (or a list of them), ``node.meta["stack"]`` the user's line when
+asked for."""
 
 from __future__ import annotations
 
@@ -26,8 +24,7 @@ __all__ = ["ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
 
 class ProxyTorchDispatchMode(modes.TorchDispatchMode):
     """``graph`` receives the nodes; ``fake_mode`` makes ``meta["val"]``. ``decompositions`` maps operators to
-    functions that are traced
-    in their place."""
+    functions that are traced in their place."""
 
     def __init__(
         self,
@@ -82,8 +79,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
 
     def constant(self, tensor: Any) -> Node:
         """The node of a tensor that no recorded operator made: the same memory under another object (autograd keeps
-        results that way),
-        or a constant of the graph."""
+        results that way), or a constant of the graph."""
         known = self._memory.get(id(tensor._storage))
         if known is not None:
             node = known.get(_place(tensor))
