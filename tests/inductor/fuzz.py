@@ -44,7 +44,7 @@ class Program:
     def step(self, k, s, shapes):
         rng = self.rng
         kind = rng.choice(["unary", "unary", "binary", "binary", "reduce", "reduce", "view", "view", "softmax", "norm", "mm", "where", "cat", "index",
-                           "half", "cumulative"])
+                           "half", "argmax"])
         if kind == "unary":
             name = rng.choice(["exp", "tanh", "sigmoid", "relu", "sin", "neg", "abs", "gelu", "add1", "mul", "sq"])
             f = {"exp": lambda x: (x * 0.1).exp(), "gelu": lambda x: aten.gelu.default(x), "add1": lambda x: x + 1, "mul": lambda x: x * 0.5,
@@ -101,7 +101,10 @@ class Program:
             return f"cat(v{k}, v{k} + 1, {d})", lambda v: torch.cat([v[k], v[k] + 1], d), shape
         if kind == "index" and s and s[0] > 1:
             idx = [rng.randrange(-s[0], s[0]) for _ in range(5)]
-            return f"v{k}[{idx}]", lambda v: aten.index_select.default(v[k], 0, torch.arange(5) % s[0]), [5, *s[1:]]
+            return f"v{k}[{idx}]", lambda v: aten.index_select.default(v[k], 0, torch.arange(5) * 7 % s[0]), [5, *s[1:]]
+        if kind == "argmax" and len(s) > 1:
+            d = rng.randrange(len(s))
+            return f"v{k}.gather({d}, argmin)", lambda v: v[k].gather(d, v[k].argmin(d, True)) + 1, [1 if i == d else n for i, n in enumerate(s)]
         if kind == "half":
             return f"v{k}.bfloat16().float()", lambda v: (v[k].to(torch.float64) * 0.7).to(torch.float32), s
         return None

@@ -70,6 +70,9 @@ CASES = [
     ("masked", lambda x: x.masked_fill(CAUSAL(8), 0.0), (R(3, 8, 8),), 1),
     ("log_softmax_nll", lambda x, t: aten.nll_loss_forward.default(aten._log_softmax.default(x, 1, False), t, None, 1, -100),
      (R(32, 50), torch.arange(32)), None),
+    ("computed_index", lambda x: aten.nll_loss_forward.default(aten._log_softmax.default(x, 1, False), torch.arange(10) % 3, None, 1, -100),
+     (R(10, 3),), None),
+    ("index_of_argmax", lambda x: x.gather(1, x.argmax(1, True)) * 2, (R(33, 70),), None),
     ("views", lambda x: (x.t() + 1, x.t().reshape(-1) * 2, x[1:, ::2] - 3, x.view(-1)), (R(8, 6),), None),
     ("merge_heads", lambda x: (x.transpose(1, 2).reshape(2, 5, 12) + 1).sum(-1), (R(2, 3, 5, 4),), 1),
     ("broadcast_sum", lambda x, y: (x[:, :, None] * y[:, None, :]).sum((-2, -1)), (R(64, 16), R(64, 16)), 1),
@@ -103,6 +106,11 @@ def test_dtypes(dtype):
     graph = compile_graph(trace(lambda x: (x + 1) * 3 - x, R(50).to(dtype)))
     x = R(50).to(dtype)
     np.testing.assert_array_equal(graph(x)[0]._array, ((x + 1) * 3 - x)._array)  # rounded after each operator, as eager does
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_products(dtype):
+    check(lambda a, b: ((a @ b).relu() @ b) + 1, R(8, 8).to(dtype), R(8, 8).to(dtype), tol=2e-2)
 
 
 def test_bad_index_is_an_error():

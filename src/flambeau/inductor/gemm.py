@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .index import variable
+from ..base import dtypes
+from ..core.definition import TensorMeta
+from .index import linear, variable
 from .ir import ExternCall, Reduction, Region, dense_strides
+from .lazy import Lazy
 from .values import short
 
 __all__ = ["Gemm", "lower_contraction"]
@@ -44,6 +47,11 @@ def lower_contraction(lowering, op, full, val):
     summed = [c for c in left if c in right and c not in out]
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or out != "".join([*batch, *rows, *columns]):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
+    if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
+        single = replace_dtype(val)
+        wide = [Lazy(x.shape, dtypes.float32, lambda c, x=x: lowering.values.cast(x.at(c), "f32"), device=x.device) for x in (a, b)]
+        product = lower_contraction(lowering, op, wide, single)
+        return Lazy(product.shape, val.dtype, lambda c: lowering.values.cast(product.at(c), t), strides=product.strides, device=val.device)
     if t not in ("f32", "f64"):
         raise NotImplementedError(f"BLAS has no product for {val.dtype}")
     shape = tuple(sizes[c] for c in out)
@@ -76,9 +84,12 @@ def lower_contraction(lowering, op, full, val):
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
 
 
-def _detached(x):
-    from .lowering import Lazy
+def replace_dtype(val) -> TensorMeta:
+    """The shape rule's result in float32."""
+    return TensorMeta(tuple(val.shape), tuple(val.stride()), dtypes.float32, val.device)
 
+
+def _detached(x):
     return Lazy(x.shape, x.dtype, x.at)
 
 
@@ -91,8 +102,6 @@ def _matrix_vector(lowering, left, right, out, k, sizes, a, b, t, val):
     y = lowering.values.cast(b.at(tuple(at[c] for c in right)), t)
     shape = tuple(sizes[c] for c in out)
     buffer = lowering.new_buffer(shape, dense_strides(shape), t)
-    from .index import linear
-
     value = lowering.values.make("mul", (x, y), t)
     where = linear(map(variable, loops), buffer.strides)
     lowering.nodes.append(Reduction(buffer.name, loops, (r,), "add", 0, value, where))

@@ -17,9 +17,12 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from .builder import compute_type
+from .codegen import weight
 from .config import config
+from .gemm import lower_contraction
 from .index import Index, Var, constant, floordiv, linear, mod, of_atom, variable
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
+from .lazy import Lazy
 from .opening import Call
 from .values import Typed, Value, Values, loaded_atoms, short, walk
 
@@ -52,35 +55,6 @@ class IndexOps:
 
 def _index(x) -> Index:
     return constant(x) if isinstance(x, int) else x
-
-
-class Lazy:
-    """A tensor during lowering. ``dtype`` is the flambeau dtype; ``at(coords)`` the Value of an element; ``region`` where it lies in memory,
-    None as long as it doesn't."""
-
-    __slots__ = ("shape", "dtype", "device", "at", "region", "strides", "view")
-
-    def __init__(self, shape, dtype, at, region=None, strides=None, device=None):
-        self.shape, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
-        self.strides = strides  # what the tensor's strides are by its shape rule
-        self.device = device
-        self.view = None  # (tensor it is a view of, function of view handlers) for a view of a tensor without memory
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def numel(self) -> int:
-        return math.prod(self.shape)
-
-    def size(self, d=None):
-        return self.shape if d is None else self.shape[d]
-
-    def dim(self) -> int:
-        return len(self.shape)
-
-    def stride(self):
-        return self.strides or dense_strides(self.shape)
 
 
 class Lowering:
@@ -202,8 +176,6 @@ class Lowering:
         return result
 
     def costly(self, x: Lazy) -> bool:
-        from .codegen import weight
-
         if not x.numel():
             return False
         probe = walk(x.at(tuple(variable(v) for v in self.variables(x.shape))))
@@ -452,8 +424,6 @@ class Lowering:
         return self.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
 
     def _contraction(self, op, full, val):
-        from .gemm import lower_contraction
-
         return lower_contraction(self, op, full, val)
 
     def _composite(self, op, full, val):

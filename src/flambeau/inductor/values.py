@@ -131,7 +131,7 @@ class Values:
                 continue
             if v.op in ("load", "index", "const"):
                 new = leaf(v)
-                memo[v] = v if new is None else new
+                memo[v] = self._inside(v, leaf, memo) if new is None else new
                 stack.pop()
                 continue
             todo = [a for a in v.args if isinstance(a, Value) and a not in memo]
@@ -142,6 +142,14 @@ class Values:
             memo[v] = v if args == v.args else self.make(v.op, args, v.dtype)
             stack.pop()
         return memo[root]
+
+    def _inside(self, v: Value, leaf, memo: dict) -> Value:
+        """Transform the values that the index of ``v`` is loaded from."""
+        ix = v.args[-1]
+        if not isinstance(ix, Index) or not loaded_atoms(ix):
+            return v
+        ix = ix.substitute({}, lambda x: self.transform(x, leaf, memo))
+        return self.load(v.args[0], ix, v.dtype) if v.op == "load" else self.index(ix)
 
     def substitute(self, root: Value, env: dict, memo: dict | None = None) -> Value:
         """Replace loop variables by indices, in loads, indices and loaded indices alike."""
