@@ -7,20 +7,23 @@ import collections
 import contextlib
 import enum
 import functools
+import inspect
 import types
 
 import numpy as np
 
 from flambeau import _C
+from flambeau.autograd import grad_mode
 
 from . import numpy_bridge, tensors, trace_rules
 from .config import config
 from .exc import unsupported
+from .opaque import guard_function
 from .source import AttrSource, ConstSource, GetAttrSource, GlobalSource, ItemSource, KeySource, Source
 from .variables.base import Lazy, Variable
 from .variables.builtin import HANDLERS, OPERATORS, PURE, PURE_MODULES, BuiltinVariable
 from .variables.constant import ConstantVariable, is_constant_value
-from .variables.contexts import NullContextVariable
+from .variables.contexts import GradModeVariable, ModeWrapped, NullContextVariable
 from .variables.dicts import DictVariable
 from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
@@ -261,6 +264,9 @@ def _function(tx, value, source):
         )
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
+        inner = getattr(value, "__wrapped__", None)
+        if isinstance(inner, types.FunctionType) and not trace_rules.is_torch_callable(inner):
+            return _library_wrapper(tx, value, inner, source)
         return _torch_function(value, source)
     what, why = trace_rules.inline_reason(value)
     if what == "skip":
@@ -281,6 +287,19 @@ def _function(tx, value, source):
     if type(source) is not ConstSource:
         tx.output.guard(GetAttrSource(source, "__code__"), "ID_MATCH", value.__code__)
     return UserFunctionVariable(value, source)
+
+
+def _library_wrapper(tx, value, inner, source):
+    """A function of the library made around a user's function."""
+    cells = dict(zip(value.__code__.co_freevars, value.__closure__ or ()))
+    switch = cells["self"].cell_contents if "self" in cells else None
+    if value.__code__.co_filename == inspect.getfile(grad_mode) and isinstance(switch, grad_mode._Switch):
+        mode = bool(switch._value())
+        args = (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ()
+        fn = wrap(tx, inner, GetAttrSource(source, "__wrapped__"))
+        return ModeWrapped(GradModeVariable(type(switch), mode, args), fn, source)
+    guard_function(tx, inner, GetAttrSource(source, "__wrapped__"))
+    return _torch_function(value, source)
 
 
 def _disabled(value, source):

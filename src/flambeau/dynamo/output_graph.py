@@ -12,16 +12,18 @@ from typing import Any
 from flambeau import _C, _frame, fx
 from flambeau.base.dtypes import get_default_dtype
 
-from . import numpy_bridge, tensors
+from . import numpy_bridge, tensors, trace_rules
 from .codegen import TEMP, Codegen
 from .exc import BackendCompilerFailed, Unsupported, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
+from .opaque import guard_function
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
-from .variables.functions import CellVariable
+from .variables.functions import CellVariable, UserFunctionVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
+from .variables.torch_functions import TorchFunctionVariable
 
 __all__ = ["GraphInput", "OutputGraph"]
 
@@ -135,6 +137,9 @@ class OutputGraph:
 
     def call_in_graph(self, tx, op: str, target, args: list[Variable], kwargs: dict[str, Variable], none_ok=False) -> Variable:
         """Run the operation on fake tensors, record it, and wrap its result."""
+        for a in [*args, *kwargs.values()]:
+            if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
+                guard_function(tx, a.fn, a.source)
         pargs = tuple(a.as_proxy() for a in args)
         pkwargs = {k: v.as_proxy() for k, v in kwargs.items()}
         self._check_proxies(pargs, pkwargs)
@@ -162,6 +167,8 @@ class OutputGraph:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if value is not None and is_constant_value(value):
             return ConstantVariable(value)
+        if isinstance(value, types.FunctionType) and trace_rules.is_torch_callable(value) and not has_nodes(pargs, pkwargs):
+            return TorchFunctionVariable(value)  # a transformed function: calling it is the operation
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
         if not any(isinstance(a, TensorVariable) for a in args):
@@ -295,6 +302,10 @@ def global_state_of(grad: bool) -> tuple[int, ...]:
     return (int(grad), *global_state()[1:])
 
 
+def has_nodes(args, kwargs) -> bool:
+    return any(True for _ in fx.node.nodes_in((args, kwargs)))
+
+
 def is_impure(node) -> bool:
     """Whether leaving the node out could be noticed."""
     if node.target is tensors.set_grad_enabled:
@@ -312,8 +323,6 @@ def is_impure(node) -> bool:
         return True
     if "out" in node.kwargs or node.kwargs.get("inplace"):
         return True
-    from . import trace_rules
-
     return trace_rules.is_allowed(node.target)
 
 

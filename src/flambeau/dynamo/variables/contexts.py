@@ -59,9 +59,20 @@ class GradModeVariable(ContextManagerVariable):
 
 
 class ModeWrapped(Variable):
-    def __init__(self, mode, fn):
-        super().__init__()
+    """A function under a grad mode: what no_grad makes as a decorator."""
+
+    def __init__(self, mode, fn, source=None):
+        super().__init__(source)
         self.mode, self.fn = mode, fn
+
+    def reconstruct(self, cg):
+        cg.call_function(self.mode.cls, lambda: [cg.load_const(a) for a in self.mode.call_args], len(self.mode.call_args))
+        t = cg.temp()
+        cg.emit("STORE_FAST", t)
+        cg.emit("PUSH_NULL")
+        cg.emit("LOAD_FAST", t)
+        cg(self.fn)
+        cg.call(1)
 
     def call(self, tx, args, kwargs):
         m = GradModeVariable(self.mode.cls, self.mode.mode, self.mode.call_args)
@@ -89,6 +100,32 @@ class NullContextVariable(ContextManagerVariable):
         cg.call_function(self.factory, lambda: cg.all(self.args), len(self.args))
 
 
+class GeneratorContextVariable(ContextManagerVariable):
+    """The context manager that contextlib.contextmanager makes of a generator function."""
+
+    def __init__(self, generator: Variable):
+        super().__init__()
+        self.generator = generator
+
+    def enter(self, tx):
+        v = self.generator.next(tx)
+        if v is None:
+            tx.raise_user(RuntimeError("generator didn't yield"))
+        return v
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__exit__" and not (args[0].is_constant() and args[0].as_constant() is None):
+            unsupported("context-manager", "an exception in the block of a generator's context manager", "It is thrown into the generator.")
+        return super().call_method(tx, name, args, kwargs)
+
+    def exit(self, tx):
+        if self.generator.next(tx) is not None:
+            tx.raise_user(RuntimeError("generator didn't stop"))
+
+    def reconstruct(self, cg):
+        unsupported("context-manager", "a generator's context manager is entered at a graph break", "Its frame cannot be rebuilt.")
+
+
 class ContextExit(Variable):
     """What BEFORE_WITH leaves on the stack: the bound ``__exit__``."""
 
@@ -102,6 +139,8 @@ class ContextExit(Variable):
     def reconstruct(self, cg):
         """Enter the manager again, for the plain code that goes on inside its block."""
         if not isinstance(self.manager, (GradModeVariable, NullContextVariable)):
+            if isinstance(self.manager, ContextManagerVariable):
+                self.manager.reconstruct(cg)
             cg(self.manager)
             cg.load_attr("__exit__")
             return

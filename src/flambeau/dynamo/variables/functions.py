@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -10,6 +11,7 @@ from ..exc import unsupported
 from ..source import GetAttrSource, ItemSource, KeySource
 from .base import Lazy, Variable
 from .constant import ConstantVariable
+from .contexts import GeneratorContextVariable
 
 __all__ = [
     "CellVariable",
@@ -21,6 +23,9 @@ __all__ = [
     "UserMethodVariable",
     "bind",
 ]
+
+
+CONTEXT_HELPER = contextlib.contextmanager(lambda: None).__code__
 
 
 class CellVariable(Variable):
@@ -81,6 +86,9 @@ class UserFunctionVariable(FunctionVariable):
         if getattr(self.fn, "_dynamo_marked_constant", False):
             value = self.fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
             return tx.wrap_known(value)
+        if self.fn.__code__ is CONTEXT_HELPER and isinstance(getattr(self.fn, "__wrapped__", None), types.FunctionType):
+            inner = tx.wrap_function(self.fn.__wrapped__, GetAttrSource(self.source, "__wrapped__"))
+            return GeneratorContextVariable(inner.call(tx, args, kwargs))
         return super().call(tx, args, kwargs)
 
     code = property(lambda self: self.fn.__code__)

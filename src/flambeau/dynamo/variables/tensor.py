@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from .. import numpy_bridge, tensors
@@ -105,13 +107,9 @@ class TensorVariable(Variable):
         return TensorMethodVariable(self, name).call(tx, args, kwargs)
 
     def getitem(self, tx, key):
-        import operator
-
         return tx.output.call_in_graph(tx, "call_function", operator.getitem, [self, key], {})
 
     def setitem(self, tx, key, value):
-        import operator
-
         tx.output.call_in_graph(tx, "call_function", operator.setitem, [self, key, value], {}, none_ok=True)
 
     def contains(self, tx, key):
@@ -249,8 +247,6 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
                 return v
         return TensorVariable(node, value, cls=tensors.class_of_result(value))
     if isinstance(value, (tuple, list)):
-        import operator
-
         if is_constant_value(tuple(value)):
             return tx.wrap_known(value)
         elements = []
@@ -264,6 +260,15 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
         if isinstance(value, list):
             return ListVariable(elements)
         return TupleVariable(elements, cls=type(value))
+    if type(value) is dict and all(isinstance(k, str | int) for k in value):
+        from .dicts import DictVariable
+
+        out = DictVariable()
+        for k, v in value.items():
+            n = tx.output.create_node(tx, "call_function", operator.getitem, (node, k), {})
+            n.meta["val"] = n.meta["example_value"] = v
+            out.entries[k] = (ConstantVariable(k), wrap_result(tx, n, v, *inputs))
+        return out
     unsupported(
         "graph-result",
         f"an operation in the graph returned {type(value).__name__}",

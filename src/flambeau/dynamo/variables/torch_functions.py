@@ -241,6 +241,8 @@ def _(tx, var, args, kwargs):
 
 @special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")
 def _(tx, var, args, kwargs):
+    if var.value is trace_rules.allow_in_graph and isinstance(args[0], TorchFunctionVariable):
+        return args[0]  # a library function, or one made by a transform: it is one node already
     if ".dynamo" in (getattr(var.value, "__module__", "") or "") or ".compiler" in (getattr(var.value, "__module__", "") or ""):
         unsupported("library-call", f"call to torch._dynamo.{var.value.__name__} while tracing", "It configures capture itself.")
     return None
