@@ -4,7 +4,8 @@
  * only the backend key is set and calls the kernel. Everything else is handed to Python with the facts already collected. */
 #include "tensor_internal.h"
 
-#define NO_DATA (1u << 8) /* scan(): some tensor has no array */
+#define NO_DATA (1u << 8)  /* scan(): some tensor has no array */
+#define SUBCLASS (1u << 9) /* scan(): some tensor is of a class with __torch_dispatch__ */
 
 static __thread FlbTls tls_state = {.grad_enabled = 1};
 FlbTls *flb_tls(void) { return &tls_state; }
@@ -57,6 +58,7 @@ static inline uint32_t scan_one(PyObject *o, int depth) {
         uint32_t k = t->keys;
         if ((t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled) k |= FLB_AUTOGRAD;
         if (!t->array) k |= NO_DATA;
+        if (k & FLB_PYTHON) k |= SUBCLASS;
         return k;
     }
     uint32_t k = 0;
@@ -237,6 +239,7 @@ static PyObject *function_repr(FlbFunction *f) { return PyUnicode_FromFormat("<f
 static PyObject *function_get_name(FlbFunction *f, void *c) { return Py_NewRef(f->name); }
 static PyMemberDef function_members[] = {{"impl", T_OBJECT, offsetof(FlbFunction, impl), 0, "resolves the overload and calls the operator"},
                                          {"ufunc", T_OBJECT, offsetof(FlbFunction, ufunc), READONLY, "NumPy function for plain tensors, or None"},
+                                         {"arity", T_INT, offsetof(FlbFunction, arity), 0, "number of arguments of ufunc; -1: ufunc isn't used"},
                                          {"__vectorcalloffset__", T_PYSSIZET, offsetof(FlbFunction, vectorcall), READONLY, NULL},
                                          {NULL}};
 static PyGetSetDef function_getset[] = {{"__name__", (getter)function_get_name, NULL, NULL},
@@ -364,6 +367,30 @@ static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
         if (value >= 0) s->N = value, s->epoch++;                                                                              \
         return PyLong_FromUnsignedLong(old);                                                                                   \
     }
+/* dispatch_depth(n): tls("dispatch_modes", n) without looking up the name; each call under a mode does this twice. */
+static PyObject *py_dispatch_depth(PyObject *m, PyObject *n) {
+    unsigned long value = PyLong_AsUnsignedLong(n);
+    if (value == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+    tls_state.dispatch_modes = (uint32_t)value;
+    tls_state.epoch++;
+    Py_RETURN_NONE;
+}
+/* exclude(mask): the keys excluded before, which are returned; mask is added to them. restore(mask) sets them. */
+static PyObject *py_exclude(PyObject *m, PyObject *mask) {
+    uint32_t before = tls_state.excluded;
+    unsigned long value = PyLong_AsUnsignedLong(mask);
+    if (value == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+    tls_state.excluded |= (uint32_t)value;
+    tls_state.epoch++;
+    return PyLong_FromUnsignedLong(before);
+}
+static PyObject *py_restore(PyObject *m, PyObject *mask) {
+    unsigned long value = PyLong_AsUnsignedLong(mask);
+    if (value == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+    tls_state.excluded = (uint32_t)value;
+    tls_state.epoch++;
+    Py_RETURN_NONE;
+}
 /* tls(name, value=-1): the old value of a field of the thread's dispatch state; sets it when value >= 0. */
 static PyObject *py_tls(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n < 1 || n > 2 || !PyUnicode_Check(args[0])) return PyErr_SetString(PyExc_TypeError, "tls(name, value=-1)"), NULL;
@@ -399,6 +426,9 @@ PyMethodDef flb_dispatch_functions[] = {
     {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS, "__torch_function__ that overrides nothing."},
     {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS, "__torch_dispatch__ of classes that have none."},
     {"tls", (PyCFunction)(void (*)(void))py_tls, METH_FASTCALL, "tls(name, value=-1): read, and with a value set, the dispatch state."},
+    {"dispatch_depth", py_dispatch_depth, METH_O, "dispatch_depth(n): set the number of active dispatch modes."},
+    {"exclude", py_exclude, METH_O, "exclude(keys): add to the keys that no call has; returns what they were."},
+    {"restore", py_restore, METH_O, "restore(keys): set the keys that no call has."},
     {"set_handlers", (PyCFunction)(void (*)(void))py_set_handlers, METH_VARARGS | METH_KEYWORDS, "Install the Python continuations."},
     {NULL}};
 

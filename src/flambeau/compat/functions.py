@@ -71,8 +71,8 @@ def _parse(equation, operands):
         named = letters.replace("...", "", 1)
         if not all(c.isascii() and c.isalpha() for c in named):
             bad = next(c for c in named if not (c.isascii() and c.isalpha()))
-            raise RuntimeError(f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be in "
-                               "[a-zA-Z]")
+            raise RuntimeError(f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be "
+                               "in [a-zA-Z]")
         free = t.ndim - len(named)
         if ("..." not in letters and free) or free < 0:
             raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the number of dimensions "

@@ -25,6 +25,7 @@ _NUMBER = (int, float, complex, np.generic)
 _PY_DTYPES = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
 _device_context: list[Device] = []
+_made: dict[str, list] = {}  # operator name -> the binders and functions made for it
 
 
 def current_device() -> Device:
@@ -205,6 +206,7 @@ class Binder:
         self.name, self.ns, self.__name__ = name, ns, public or name
         self._signatures = None
         self._chosen: dict = {}
+        _made.setdefault(name, []).append(self)
 
     @property
     def packet(self):
@@ -344,7 +346,20 @@ def _ufunc_of(opname: str):
 def function(opname: str, public: str | None = None) -> _C.Function:
     """A public function (or method) over the overloads of ``aten::opname``."""
     ufunc, arity, mask = _ufunc_of(opname)
-    return _C.Function(public or opname, Binder(opname, "aten", public), ufunc, arity, mask)
+    made = _C.Function(public or opname, Binder(opname, "aten", public), ufunc, arity, mask)
+    if ufunc is not None:
+        _made[opname].append(made)
+    return made
+
+
+def forget(opname: str) -> None:
+    """The overloads of ``opname`` changed: choose anew, and call its kernel rather than the NumPy function."""
+    for made in _made.get(opname, ()):
+        if isinstance(made, Binder):
+            made._signatures = None
+            made._chosen.clear()
+        else:
+            made.arity = -1
 
 
 method = function

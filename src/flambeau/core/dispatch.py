@@ -17,6 +17,7 @@ from .operator import OpOverload
 __all__ = ["HANDLERS", "excluding", "install", "python_key", "redispatch"]
 
 HANDLERS: dict[int, object] = {}
+_KERNELS = ("eager", "autograd")  # overrides with which an implicit composite is an operator of its own
 
 
 def install(key: int, handler) -> None:
@@ -26,17 +27,17 @@ def install(key: int, handler) -> None:
 
 def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
-    definition = op.definition
-    if definition.kind == "composite" and definition.implicit and not op.overrides:
-        return definition.fn(*op.full(*args, **kwargs))
+    if op.kind == "composite" and op.definition.implicit and op.overrides.keys().isdisjoint(_KERNELS):
+        return op.definition.fn(*op.full(*args, **kwargs))
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
     if keys & K.AUTOGRAD:
-        return HANDLERS[K.AUTOGRAD](op, keys, args, kwargs)
+        kernel = op.overrides.get("autograd")
+        return HANDLERS[K.AUTOGRAD](op, keys, args, kwargs) if kernel is None else kernel(*args, **kwargs)
     if keys & K.FUNCTIONALIZE:
         return HANDLERS[K.FUNCTIONALIZE](op, keys, args, kwargs)
     if keys & K.PYTHON:
-        return python_key(op, args, kwargs)
+        return python_key(op, keys, args, kwargs)
     return HANDLERS[K.BACKEND](op, keys, args, kwargs)
 
 
@@ -46,12 +47,11 @@ redispatch = dispatch
 @contextlib.contextmanager
 def excluding(keys: int):
     """No call in the block (of this thread) has these keys."""
-    before = _C.tls("excluded")
-    _C.tls("excluded", before | keys)
+    before = _C.exclude(keys)
     try:
         yield
     finally:
-        _C.tls("excluded", before)
+        _C.restore(before)
 
 
 # ---- the Python key ------------------------------------------------------------------------------------------------------
@@ -86,58 +86,90 @@ def overriding_types(tensors) -> list[type]:
     return types
 
 
-def python_key(op: OpOverload, args: tuple, kwargs: dict):
+def python_key(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Hand the call to the innermost mode, else to the subclasses among the arguments.
 
     Arguments equal to their defaults are removed first. NotImplemented falls through to the next in turn; TypeError when all decline.
     """
-    args, kwargs = op.normalize(args, kwargs)
-    types = overriding_types(_python_tensors(args, kwargs))
-    tried = []
-    if modes._stacks.dispatch:
-        with modes.popped("dispatch") as mode:
-            result = mode.__torch_dispatch__(op, tuple(types), args, kwargs)
-        if result is not NotImplemented:
-            return _checked(op, result, mode, args, kwargs)
-        tried.append(mode)
-        with modes.popped("dispatch"):
-            if modes._stacks.dispatch:
-                return python_key(op, args, kwargs)
-            if not types:
-                return dispatch(op, _C.scan(args, kwargs) & K.below(K.PYTHON), args, kwargs)
-            return _subclasses(op, types, args, kwargs, tried)
-    return _subclasses(op, types, args, kwargs, tried)
+    if kwargs or len(args) != op.required:
+        args, kwargs = op._normalize(*args, **kwargs)
+    types = tuple(overriding_types(_python_tensors(args, kwargs))) if keys & K.SUBCLASS else ()
+    stack = modes._stacks.dispatch
+    if not stack:
+        return _subclasses(op, types, args, kwargs, [])
+    depth = len(stack) - 1
+    mode = stack.pop()
+    _C.dispatch_depth(depth)
+    try:
+        result = mode.__torch_dispatch__(op, types, args, kwargs)
+        if result is NotImplemented:
+            if depth:
+                return python_key(op, keys, args, kwargs)
+            if types:
+                return _subclasses(op, types, args, kwargs, [mode])
+            raise _declined(op, [mode])
+    finally:
+        del stack[depth:]
+        stack.append(mode)
+        _C.dispatch_depth(depth + 1)
+    return _checked(op, result, mode, args, kwargs)
 
 
 def _subclasses(op, types, args, kwargs, tried):
     for cls in types:
-        result = cls.__torch_dispatch__(op, tuple(types), args, kwargs)
+        result = cls.__torch_dispatch__(op, types, args, kwargs)
         if result is not NotImplemented:
             return _checked(op, result, cls, args, kwargs)
         tried.append(cls)
+    raise _declined(op, tried)
+
+
+def _declined(op, tried) -> TypeError:
     names = ", ".join(getattr(t, "__name__", type(t).__name__) for t in tried)
-    raise TypeError(f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: {names}. "
-                    "For more information, try re-running with TORCH_LOGS=not_implemented")
+    return TypeError(f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: {names}. "
+                     "For more information, try re-running with TORCH_LOGS=not_implemented")
+
+
+def _returns_one_tensor(op) -> bool:
+    returns = op._schema.returns
+    return op.kind != "inplace" and not op._schema.is_mutable and len(returns) == 1 and returns[0].is_tensor and not returns[0].is_list
 
 
 def _checked(op: OpOverload, result, who, args, kwargs):
     """Results of user handlers are checked against the schema: count, and tensors where tensors are promised. An in-place operator
     returns the very argument it wrote, whatever the handler made of it."""
+    one = op._one_tensor
+    if one is None:
+        one = op._one_tensor = _returns_one_tensor(op)
+    if one and isinstance(result, _C.TensorBase):
+        return result
     returns = op._schema.returns
     if op.kind == "inplace":
         return args[0] if args else kwargs["self"]
     if not returns:
         return result
     if len(returns) == 1:
-        r = returns[0]
-        ok = not r.is_tensor or (isinstance(result, (list, tuple)) if r.is_list else result is None or isinstance(result, _C.TensorBase))
+        ok = _fits(returns[0], result)
     else:
-        ok = isinstance(result, (list, tuple)) and len(result) == len(returns)
+        ok = isinstance(result, (list, tuple)) and len(result) == len(returns) and all(map(_fits, returns, result))
     if not ok:
         name = getattr(who, "__name__", type(who).__name__)
-        raise TypeError(f"{name}.__torch_dispatch__ returned {type(result).__name__} for {op}, which returns "
-                        f"({', '.join(map(str, returns))})")
+        got = f"a {type(result).__name__} of {len(result)}" if isinstance(result, (list, tuple)) else type(result).__name__
+        raise TypeError(f"{name}.__torch_dispatch__ returned {got} for {op}, which returns ({', '.join(map(str, returns))})")
     return result
 
 
+def _fits(r, x) -> bool:
+    if not r.is_tensor:
+        return True
+    return isinstance(x, (list, tuple)) if r.is_list else x is None or isinstance(x, _C.TensorBase)
+
+
+def dispatch_keys(t) -> str:
+    """The keys a tensor brings to a call, as text."""
+    keys = t._keys | K.BACKEND | (0 if t._flags & K.INFERENCE else K.AUTOGRAD)
+    return K.describe(keys)
+
+
+_C._dispatch_keys = dispatch_keys
 _C.set_handlers(dispatch=dispatch)

@@ -3,6 +3,7 @@
 BACKEND, PYTHON, FUNCTIONALIZE, AUTOGRAD, TRANSFORM = 1, 2, 4, 8, 16
 ALL = 31
 NO_DATA = 256  # not a key: some tensor argument has no array
+SUBCLASS = 512  # not a key: some tensor argument is of a class with __torch_dispatch__
 
 NAMES = {TRANSFORM: "FuncTorch", AUTOGRAD: "AutogradCPU", FUNCTIONALIZE: "Functionalize", PYTHON: "Python", BACKEND: "CPU"}
 
@@ -12,7 +13,7 @@ REQUIRES_GRAD, PARAMETER, INFERENCE, FUNCTION = 1, 2, 4, 8
 
 def below(key: int) -> int:
     """Mask of the keys that come after ``key``."""
-    return (key - 1) | NO_DATA
+    return (key - 1) | NO_DATA | SUBCLASS
 
 
 def describe(keys: int) -> str:

@@ -44,6 +44,7 @@ class OpOverload(_C.Operator):
         self.refuses: frozenset | None = None  # names of dtypes it doesn't take
         self.tags: frozenset = frozenset()
         self.version = 0  # counts redefinitions
+        self._one_tensor = None  # whether it returns one tensor; see dispatch
 
     # -- identity ------------------------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -96,21 +97,51 @@ class OpOverload(_C.Operator):
         exec(f"def {_safe(self._opname)}({', '.join(params)}): return ({names}{',' if names else ''})", env)
         return env[_safe(self._opname)]
 
+    def split(self, values) -> tuple[tuple, dict]:
+        """(args, kwargs) from all arguments in schema order."""
+        arguments = self._schema.arguments
+        return (tuple(v for a, v in zip(arguments, values) if not a.kwarg_only),
+                {a.name: v for a, v in zip(arguments, values) if a.kwarg_only and not (a.is_out and v is None)})
+
+    @functools.cached_property
+    def required(self) -> int:
+        """Number of positional arguments without a default: a call with just those is normal."""
+        return sum(not a.has_default for a in self._schema.arguments if not a.kwarg_only)
+
     def normalize(self, args, kwargs) -> tuple[tuple, dict]:
         """(args, kwargs) without the arguments that equal their defaults: a suffix of the positional ones, any keyword-only one."""
-        values = self.full(*args, **kwargs)
-        pos, kw = [], {}
-        keep = 0
-        for a, v in zip(self._schema.arguments, values):
-            default = a.has_default and _same(v, a.default_value)
-            if a.kwarg_only:
-                if not default and not (a.is_out and v is None):
-                    kw[a.name] = v
+        if not kwargs and len(args) == self.required:
+            return args, kwargs
+        return self._normalize(*args, **kwargs)
+
+    @functools.cached_property
+    def _normalize(self) -> Callable:
+        """Generated: compares each optional argument with its default."""
+        env, params, body, star, positional = {"_same": _same}, [], ["kw = {}"], False, []
+        for a in self._schema.arguments:
+            name = _safe(a.name)
+            if a.kwarg_only and not star:
+                params.append("*")
+                star = True
+            if a.has_default or a.is_out:
+                env[f"_d_{name}"] = a.default_value if a.has_default else None
+                params.append(f"{name}=_d_{name}")
             else:
-                pos.append(v)
-                if not default:
-                    keep = len(pos)
-        return tuple(pos[:keep]), kw
+                params.append(name)
+            if not a.kwarg_only:
+                positional.append((a, name))
+            elif a.has_default or a.is_out:
+                body.append(f"if {_differs(a, name)}: kw[{a.name!r}] = {name}")
+            else:
+                body.append(f"kw[{a.name!r}] = {name}")
+        keep = len(positional)
+        tuple_of = lambda n: f"({', '.join(name for _, name in positional[:n])}{',' if n else ''})"  # noqa: E731
+        while keep and positional[keep - 1][0].has_default:
+            body.append(f"if {_differs(*positional[keep - 1])}: return {tuple_of(keep)}, kw")
+            keep -= 1
+        body.append(f"return {tuple_of(keep)}, kw")
+        exec(f"def {_safe(self._opname)}({', '.join(params)}):\n    " + "\n    ".join(body), env)
+        return env[_safe(self._opname)]
 
     # -- facets --------------------------------------------------------------------------------------------------------
     def facet(self, name: str) -> Callable:
@@ -172,6 +203,13 @@ class OpOverload(_C.Operator):
 
 def _safe(name: str) -> str:
     return name + "_" if name in ("from", "lambda", "self_", "print", "import", "is", "in", "and", "or", "not") else name
+
+
+def _differs(a, name: str) -> str:
+    """Source of the test whether an argument isn't its default."""
+    if a.is_out or a.default_value is None or isinstance(a.default_value, bool):
+        return f"{name} is not _d_{name}"
+    return f"{name} is not _d_{name} and not _same({name}, _d_{name})"
 
 
 def _same(v, default) -> bool:

@@ -221,7 +221,7 @@ class Tensor(_C.TensorBase):
         if self._array is None or self._keys:
             raise RuntimeError(f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
                                "and tensors on the meta device")
-        if self._requires_grad and not force:
+        if self._requires_grad and not force and _C.tls("grad_enabled"):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._array
 

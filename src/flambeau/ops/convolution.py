@@ -160,6 +160,17 @@ convolution.derivative(input__weight__bias=lambda ct, input, weight, bias, strid
                                                          transposed, output_padding, groups, [bool(m) for m in mask]))
 
 
+def _products(positions, weight):
+    """Multiply-adds of a convolution: each of its positions meets the weight once."""
+    return 2 * math.prod(positions) * math.prod(weight.shape[1:])
+
+
+convolution.override("flops", lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups: _products(
+    input.shape if transposed else _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups), weight))
+convolution_backward.override("flops", lambda grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask:
+                              (bool(mask[0]) + bool(mask[1])) * _products(input.shape if transposed else grad_output.shape, weight))
+
+
 def _add(a, b):
     return b if a is None else a if b is None else aten.add.Tensor(a, b)
 

@@ -1,0 +1,84 @@
+"""``opcheck``: is an operator registered so that every subsystem can use it?"""
+
+from __future__ import annotations
+
+from .. import _C
+from ..base.pytree import tree_flatten, tree_map
+from ..compiler import compile
+from ..testing.cross_ref import CrossRefFakeMode
+from ..testing.schema_check import SchemaCheckMode
+from .registry import find
+
+__all__ = ["OpCheckError", "opcheck"]
+
+
+class OpCheckError(AssertionError):
+    """A check failed; the message names the operator and the check."""
+
+
+def _clone(args, kwargs):
+    def one(x):
+        if not isinstance(x, _C.TensorBase):
+            return x
+        return x.detach().clone().requires_grad_(x._requires_grad)
+
+    return tree_map(one, list(args)), tree_map(one, dict(kwargs))
+
+
+def _schema(op, args, kwargs):
+    with SchemaCheckMode():
+        op(*args, **kwargs)
+
+
+def _autograd(op, args, kwargs):
+    tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, _C.TensorBase)]
+    if not any(t._requires_grad for t in tensors) or op._schema.is_mutable:
+        return
+    outputs = [o for o in tree_flatten(op(*args, **kwargs))[0] if isinstance(o, _C.TensorBase) and o._requires_grad]
+    if outputs:
+        sum(o.sum() for o in outputs).backward()
+
+
+def _fake(op, args, kwargs):
+    if not op.has_facet("meta"):
+        raise OpCheckError(f"{op.name()} has no fake rule: register one with torch.library.register_fake")
+    with CrossRefFakeMode():
+        op(*tree_map(_detached, args), **tree_map(_detached, kwargs))
+
+
+def _detached(x):
+    return x.detach() if isinstance(x, _C.TensorBase) else x
+
+
+def _compiled(op, args, kwargs):
+    def run(*args, **kwargs):
+        return op(*args, **kwargs)
+
+    want = tree_flatten(run(*_clone(args, kwargs)[0], **kwargs))[0]
+    got = tree_flatten(compile(run, backend="aot_eager", fullgraph=True)(*args, **kwargs))[0]
+    for k, (a, b) in enumerate(zip(want, got)):
+        if isinstance(a, _C.TensorBase) and not a.allclose(b, equal_nan=True):
+            raise OpCheckError(f"{op.name()}: output {k} differs when compiled with backend aot_eager")
+
+
+_CHECKS = {"test_schema": _schema, "test_autograd_registration": _autograd, "test_faketensor": _fake, "test_aot_dispatch_dynamic": _compiled}
+
+
+def opcheck(op, args, kwargs=None, *, test_utils=tuple(_CHECKS), raise_exception: bool = True, atol=None, rtol=None) -> dict[str, str]:
+    """Run the checks on sample arguments: the schema tells the truth, a backward exists, the fake rule agrees, it compiles.
+
+    Returns check -> "SUCCESS" or the error; raises OpCheckError at the first failure unless ``raise_exception`` is False.
+    """
+    op, results = find(getattr(op, "_opoverload", op)), {}
+    for name in [test_utils] if isinstance(test_utils, str) else test_utils:
+        if name not in _CHECKS:
+            raise ValueError(f"opcheck: unknown test {name!r}; there are {sorted(_CHECKS)}")
+        try:
+            a, k = _clone(args, kwargs or {})
+            _CHECKS[name](op, a, k)
+            results[name] = "SUCCESS"
+        except Exception as e:
+            if raise_exception:
+                raise OpCheckError(f"opcheck({op.name()}): {name} failed with {type(e).__name__}: {e}") from e
+            results[name] = e
+    return results

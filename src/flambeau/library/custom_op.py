@@ -1,0 +1,228 @@
+"""``custom_op``: an operator from a Python function."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _C
+from ..autograd import Function
+from ..base.pytree import tree_flatten, tree_map
+from ..core import keys as K
+from ..core.dispatch import excluding
+from ..core.operator import OpOverload
+from .infer import infer_schema
+from .registry import Library, call, find, run_on_fakes
+
+__all__ = ["CustomOpDef", "custom_op", "register_autograd", "register_fake", "register_kernel", "register_vmap"]
+
+_libraries: dict[str, Library] = {}  # the fragment that custom ops of a namespace live in
+
+
+def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema: str | None = None, tags=()):
+    """Decorator: the function becomes the operator ``"ns::name"``, opaque to autograd and the compiler.
+
+    ``mutates_args``: names of tensor arguments the function writes. ``schema``: in place of the annotations. Results must be new tensors.
+    """
+    if fn is None:
+        return lambda fn: custom_op(name, fn, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags)
+    if "::" not in name:
+        raise ValueError(f'expected name to be of the form "namespace::name", got {name!r}')
+    made = CustomOpDef(name, schema or infer_schema(fn, mutates_args=mutates_args), fn, tags)
+    if device_types is None or "cpu" in ([device_types] if isinstance(device_types, str) else device_types):
+        made.register_kernel("cpu")(fn)
+    return made
+
+
+class CustomOpDef:
+    """What :func:`custom_op` returns: call it like the function; the ``register_*`` methods are decorators that add to it."""
+
+    def __init__(self, name: str, schema: str, fn, tags=()):
+        self._qualname = name
+        self._namespace, self._name = name.split("::")
+        self._init_fn = fn
+        lib = _libraries.setdefault(self._namespace, Library(self._namespace, "FRAGMENT"))
+        existing = next((op for op in lib._ops if op._opname == self._name), None)
+        if existing is not None:  # defined again, as in a notebook
+            fresh = Library(self._namespace, "FRAGMENT")
+            fresh._ops = [existing]
+            lib._ops.remove(existing)
+            lib._impls = {k: v for k, v in lib._impls.items() if k[0] is not existing}
+            fresh._destroy()
+        lib.define(self._name + schema, tags=tags)
+        self._lib = lib
+        self._opoverload: OpOverload = find(name)
+        functools.update_wrapper(self, fn)
+
+    def __call__(self, *args, **kwargs):
+        return self._opoverload(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def register_kernel(self, device_types, fn=None, /):
+        """The function for the CPU, in place of the one the operator was made from."""
+        def give(fn):
+            if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
+                self._lib.impl(self._opoverload, _checked(self._opoverload, fn), "CPU", allow_override=True)
+            return fn
+
+        return give if fn is None else give(fn)
+
+    def register_fake(self, fn, /):
+        """``fn`` with the operator's signature returns empty tensors shaped like the result."""
+        register_fake(self._opoverload, fn)
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        """``setup_context(ctx, inputs, output)`` saves, ``backward(ctx, *grads)`` gives one gradient for each argument."""
+        register_autograd(self._opoverload, backward, setup_context=setup_context)
+
+    def register_vmap(self, fn=None, /):
+        """``fn(info, in_dims, *args) -> (result, out_dims)``."""
+        if fn is None:
+            return self.register_vmap
+        register_vmap(self._opoverload, fn)
+        return fn
+
+
+def _checked(op: OpOverload, fn):
+    """The kernel, with writes counted and results that alias an argument refused."""
+    written = [i for i, a in enumerate(op._schema.arguments) if a.is_write]
+
+    def kernel(*args, **kwargs):
+        values = op.full(*args, **kwargs)
+        versions = [(t, t._version) for i in written for t in tree_flatten([values[i]])[0] if isinstance(t, _C.TensorBase)]
+        out = fn(*args, **kwargs)
+        for t, v in versions:
+            if t._version == v:  # written through NumPy, say: autograd must know
+                t._bump_version()
+        owned = {id(t._storage) for t in tree_flatten(list(values))[0] if isinstance(t, _C.TensorBase)}
+        for t in tree_flatten(out)[0]:
+            if isinstance(t, _C.TensorBase):
+                if id(t._storage) in owned:
+                    raise RuntimeError(f"{op.name()}: The output of this custom operator (1) must not also be an input to this custom operator and (2) may "
+                                       "not alias any inputs to this custom operator or other returns. The most common way to trigger this error is if we "
+                                       "have y = custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) "
+                                       "(e.g. return x.clone()) or refactor the custom operator to not return y.")
+                owned.add(id(t._storage))
+        return out
+
+    return kernel
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """Kernel of an operator for devices."""
+    def give(fn):
+        target = find(op)
+        if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
+            (lib or Library(target.namespace, "IMPL")).impl(target, _checked(target, fn), "CPU", allow_override=True)
+        return fn
+
+    return give if func is None else give(func)
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+    """The shapes of an operator: ``func`` runs on fake tensors. A decorator without ``func``."""
+    if func is None:
+        return lambda func: register_fake(op, func, lib=lib)
+    op = find(op)
+    op.override("meta", run_on_fakes(op, func))
+    op.version += 1
+    return func
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+    """The derivative of an operator. RuntimeError for one that writes its arguments or returns views."""
+    op = find(op)
+    if op._schema.is_mutable or op._schema.is_view:
+        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {op} with schema {op._schema}. Please create a functional operator "
+                           "and register an autograd formula for that.")
+    kwonly = [a.name for a in op._schema.arguments if a.kwarg_only]
+
+    class Generated(Function):
+        @staticmethod
+        def forward(spec, *flat):
+            with excluding(K.AUTOGRAD):
+                return call(op, op, spec.rebuild(flat))
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            spec, *flat = inputs
+            ctx._spec = spec
+            if setup_context is not None:
+                values = spec.rebuild(flat)
+                args = tuple(v for v, a in zip(values, op._schema.arguments) if not a.kwarg_only)
+                if kwonly:
+                    setup_context(ctx=ctx, inputs=args, keyword_only_inputs=dict(zip(kwonly, values[len(args):])), output=output)
+                else:
+                    setup_context(ctx, args, output)
+            needs = ctx.needs_input_grad[1:]
+            ctx.needs_input_grad = tuple(spec.rebuild(needs, plain=False))
+
+        @staticmethod
+        def backward(ctx, *grads):
+            single = len(op._schema.returns) == 1 and op._schema.returns[0].is_list
+            got = backward(ctx, list(grads)) if single else backward(ctx, *grads)
+            got = got if isinstance(got, tuple) else (got,)
+            positional = len(op._schema.arguments) - len(kwonly)
+            if len(got) != positional:
+                raise RuntimeError(f"{op.name()}: backward returned {len(got)} gradients for {positional} arguments")
+            return (None, *ctx._spec.flatten((*got, *[None] * len(kwonly))))
+
+    Generated.__name__ = Generated.__qualname__ = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}"
+
+    def kernel(*args, **kwargs):
+        values = op.full(*args, **kwargs)
+        spec = _Spec(values)
+        return Generated.apply(spec, *spec.flatten(values))
+
+    op.override("autograd", kernel)
+    op.version += 1
+
+
+class _Spec:
+    """Tensor lists spread out, since an autograd function takes tensors one by one."""
+
+    def __init__(self, values):
+        self._lengths = [len(v) if isinstance(v, (list, tuple)) and any(isinstance(x, _C.TensorBase) for x in v) else None for v in values]
+
+    def flatten(self, values) -> list:
+        out = []
+        for v, n in zip(values, self._lengths):
+            out.extend([v] if n is None else [None] * n if v is None else v)
+        return out
+
+    def rebuild(self, flat, plain=True) -> list:
+        it = iter(flat)
+        return [next(it) if n is None else [next(it) for _ in range(n)] for n in self._lengths]
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    """How an operator works on a batch: ``func(info, in_dims, *args) -> (result, out_dims)``; ``info.batch_size``."""
+    if func is None:
+        return lambda func: register_vmap(op, func, lib=lib)
+    op = find(op)
+
+    class Info:
+        randomness = "error"
+
+        def __init__(self, size):
+            self.batch_size = size
+
+    def batch(b, *values):
+        in_dims = tuple(0 if mapped else None for mapped in b.mask)
+        result, dims = func(Info(b.size), in_dims, *values)
+        if isinstance(result, (list, tuple)):
+            dims = dims if isinstance(dims, (list, tuple)) else [dims] * len(result)
+            return type(result)(_front(r, d, b.size) for r, d in zip(result, dims))
+        return _front(result, dims, b.size)
+
+    op.override("batch", batch)
+    op.version += 1
+    return func
+
+
+def _front(t, dim, size):
+    if dim is None:
+        return tree_map(lambda x: x.expand(size, *x.shape), t)
+    return t.movedim(dim, 0) if dim else t

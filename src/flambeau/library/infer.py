@@ -1,0 +1,84 @@
+"""The schema of a Python function, from its annotations."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import types
+import typing
+
+from ..base.device import Device
+from ..base.dtypes import DType
+from ..core.tensor import Tensor
+
+__all__ = ["infer_schema"]
+
+_SCALARS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", DType: "ScalarType", Device: "Device"}
+_UNIONS = {frozenset({int, float, bool}): "Scalar", frozenset({int, float}): "Scalar"}
+_SEQUENCES = (list, collections.abc.Sequence, tuple)
+
+
+def _type(t, where: str) -> str:
+    if t in _SCALARS:
+        return _SCALARS[t]
+    origin, args = typing.get_origin(t), typing.get_args(t)
+    if origin in (typing.Union, types.UnionType):
+        rest = [a for a in args if a is not type(None)]
+        if frozenset(rest) in _UNIONS:
+            base = _UNIONS[frozenset(rest)]
+        elif len(rest) == 1:
+            base = _type(rest[0], where)
+        else:
+            base = None
+        if base is not None:
+            return base + ("?" if len(rest) < len(args) else "")
+    if origin in _SEQUENCES and args and (origin is not tuple or (len(args) == 2 and args[1] is Ellipsis)):
+        return _type(args[0], where) + "[]"
+    raise ValueError(f"infer_schema(func): {where} has unsupported type {t}. The valid types are Tensor, int, float, bool, str, torch.dtype, torch.device, "
+                     "number unions, and Optional and Sequence of those.")
+
+
+def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = None) -> str:
+    """``(Tensor x, SymInt n=1) -> Tensor`` of ``f(x: Tensor, n: int = 1) -> Tensor``.
+
+    ``mutates_args``: names of arguments that are written, or "unknown" (every tensor may be). ValueError for what a schema can't say.
+    """
+    signature = inspect.signature(prototype_function)
+    hints = typing.get_type_hints(prototype_function)
+    parts, star, letter = [], False, 0
+    unknown = mutates_args == "unknown"
+    written = set() if unknown else set(mutates_args)
+    for name, p in signature.parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
+            raise ValueError("infer_schema(func): We do not support positional-only args, varargs, or varkwargs.")
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        if name not in hints:
+            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}")
+        text = _type(hints[name], f"Parameter {name}")
+        if text.startswith("Tensor") and (unknown or name in written):
+            text = f"Tensor(a{letter}!)" + text[len("Tensor"):]
+            letter += 1
+        elif name in written:
+            raise ValueError(f"infer_schema(func): Parameter {name} is in mutates_args but only Tensors can be written")
+        written.discard(name)
+        default = ""
+        if p.default is not p.empty:
+            if p.default is not None and not isinstance(p.default, (bool, int, float, str)):
+                raise ValueError(f"infer_schema(func): Parameter {name} has an unsupported default value {p.default!r}")
+            default = f'="{p.default}"' if isinstance(p.default, str) else f"={p.default}"
+        parts.append(f"{text} {name}{default}")
+    if written:
+        raise ValueError(f"infer_schema(func): mutates_args contains {sorted(written)}, which are not parameters of the function")
+    return f"{op_name or ''}({', '.join(parts)}) -> {_returns(hints.get('return', signature.return_annotation), signature)}"
+
+
+def _returns(t, signature) -> str:
+    if t is None or t is type(None):
+        return "()"
+    if t is signature.empty:
+        raise ValueError("infer_schema(func): No return type annotation was provided. Please add one.")
+    if typing.get_origin(t) is tuple and Ellipsis not in typing.get_args(t):
+        return f"({', '.join(_type(a, 'Return') for a in typing.get_args(t))})"
+    return _type(t, "Return")

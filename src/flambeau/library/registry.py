@@ -1,0 +1,258 @@
+"""Library: a fragment of a namespace. ``define`` adds an operator, ``impl`` a kernel for a dispatch key; both are undone by ``_destroy``."""
+
+from __future__ import annotations
+
+from .. import _C
+from ..base.pytree import tree_map
+from ..core import bindings, modes
+from ..core import keys as K
+from ..core.definition import Composite, Extern, TensorMeta
+from ..core.dispatch import excluding
+from ..core.operator import OpOverload, namespace, namespaces
+from ..core.schema import parse
+from ..core.tensor import meta_tensor
+from ..fake import FakeTensor, FakeTensorMode
+from ..fake.meta import common_device, meta_of
+
+__all__ = ["Library", "call", "define", "fallthrough_kernel", "find", "impl", "run_on_fakes"]
+
+_ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
+_EXPLICIT = {"CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"}
+_AUTOGRAD = {"Autograd", "AutogradCPU"}
+_ELSEWHERE = {"CUDA", "XPU", "MPS", "HPU", "AutogradCUDA", "SparseCPU", "QuantizedCPU", "PrivateUse1"}  # devices that aren't here
+_defined: dict[str, Library] = {}  # namespaces that have their DEF library
+
+
+def fallthrough_kernel():
+    """Given to ``impl``: the key does nothing, the call goes on below it."""
+    raise NotImplementedError("fallthrough_kernel() should never be called")
+
+
+def find(qualname) -> OpOverload:
+    """The operator for ``"ns::name"``, ``"ns::name.overload"``, an OpOverload or a custom op."""
+    if isinstance(qualname, OpOverload):
+        return qualname
+    qualname = getattr(qualname, "_qualname", qualname)
+    if not isinstance(qualname, str) or "::" not in qualname:
+        raise ValueError(f'expected an operator or its name in the form "namespace::name", got {qualname!r}')
+    ns, name = qualname.split("::")
+    name, _, overload = name.partition(".")
+    packet = namespace(ns)._packet(name)
+    if packet is None:
+        raise RuntimeError(f"operator {ns}::{name} does not exist")
+    return getattr(packet, overload or "default")
+
+
+def call(op: OpOverload, fn, values):
+    """``fn`` on all arguments in schema order, keyword-only ones by name; a suffix that equals the defaults is left out."""
+    args, kwargs = op.normalize(*op.split(values))
+    return fn(*args, **kwargs)
+
+
+def _missing(op: OpOverload):
+    def run(*args):
+        raise NotImplementedError(f"Could not run '{op.name()}' with arguments from the 'CPU' backend. This could be because the operator doesn't exist for "
+                                  "this backend: give it a kernel with Library.impl(name, fn, 'CPU').")
+
+    return run
+
+
+def _without_derivative(op: OpOverload):
+    """Formulas that raise when the backward pass comes to them."""
+
+    def formula(ct):
+        raise RuntimeError(f"Trying to backward through {op.name()} but no autograd formula was registered. Please use register_autograd to add one.")
+
+    return {a.name: formula for a in op._schema.arguments if a.is_tensor and not a.is_write}
+
+
+def metas_of(out, device=None):
+    """TensorMeta of what a shape function returned."""
+    def one(x):
+        if not isinstance(x, _C.TensorBase):
+            return x
+        m = meta_of(x)
+        return m if device is None else TensorMeta(m.shape, m.strides, m.dtype, device, m.offset)
+
+    if isinstance(out, (list, tuple)):
+        return type(out)(metas_of(x, device) for x in out)
+    return one(out)
+
+
+def run_on_fakes(op: OpOverload, fn):
+    """The facet "meta" from a function on fake tensors."""
+
+    def meta(*values):
+        flat = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v])]
+        mode = next((x.fake_mode for x in flat if isinstance(x, FakeTensor)), None) or FakeTensorMode(allow_non_fake_inputs=True)
+
+        def fake(x):
+            if isinstance(x, TensorMeta):
+                return FakeTensor(mode, x)
+            return mode.from_tensor(x) if isinstance(x, _C.TensorBase) else x
+
+        with modes.disabled("dispatch"), excluding(K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM), mode:
+            return metas_of(call(op, fn, tree_map(fake, list(values))))
+
+    return meta
+
+
+def _run_on_meta(op: OpOverload, fn):
+    """The facet "meta" from a kernel for tensors on the meta device."""
+
+    def meta(*values):
+        flat = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v]) if isinstance(x, (_C.TensorBase, TensorMeta))]
+
+        def lower(x):
+            return meta_tensor(x) if isinstance(x, TensorMeta) else meta_tensor(meta_of(x)) if isinstance(x, _C.TensorBase) else x
+
+        with excluding(_ABOVE):
+            return metas_of(call(op, fn, tree_map(lower, list(values))), common_device(flat))
+
+    return meta
+
+
+class Library:
+    """``Library(ns, "DEF")`` owns a namespace (one at a time), ``"FRAGMENT"`` adds to it, ``"IMPL"`` only gives kernels."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if kind == "DEF":
+            if ns in ("aten", "prim", "prims") or (ns in _defined):
+                raise RuntimeError(f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions in a single "
+                                   "TORCH_LIBRARY block, or use Library(ns, 'FRAGMENT').")
+            _defined[ns] = self
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._ops: list[OpOverload] = []
+        self._impls: dict[tuple, object] = {}  # (operator name, key) -> undo
+
+    def __repr__(self):
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags=()) -> str:
+        """Add the operator; returns its name."""
+        if self.kind == "IMPL":
+            raise RuntimeError("Library.define() can't be used with a library of kind IMPL")
+        parsed = parse(schema, self.ns)
+        ns, name = parsed.name.split("::")
+        if ns != self.ns:
+            raise RuntimeError(f"Library for namespace {self.ns} can't define {parsed.name}")
+        packet = namespace(ns)._packets.get(name)
+        if packet is not None and (parsed.overload_name or "default") in packet._overloads:
+            raise RuntimeError(f"Tried to register an operator ({parsed}) with the same name and overload name multiple times.")
+        op = OpOverload(ns, name, parsed.overload_name, Extern(None, None), schema=parsed)
+        op.definition = Extern(None, _missing(op))
+        op._schema_text = schema
+        op.tags = frozenset(tags if isinstance(tags, (list, tuple, set, frozenset)) else (tags,))
+        op.derivative(**_without_derivative(op))
+        namespace(ns)._register(op)
+        self._ops.append(op)
+        return op.name().split("::")[1]
+
+    def impl(self, op_name, fn=None, dispatch_key: str = "", *, with_keyset=False, allow_override=False):
+        """Give ``op_name`` (a name of this namespace, or an OpOverload) the kernel ``fn`` for a key. A decorator without ``fn``."""
+        if fn is None:
+            return lambda fn: self.impl(op_name, fn, dispatch_key, with_keyset=with_keyset, allow_override=allow_override) or fn
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if isinstance(op_name, str):
+            op = find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
+        else:
+            op = find(op_name)
+        if op.namespace != self.ns:
+            raise RuntimeError(f"Library for namespace {self.ns} can't give {op.name()} a kernel")
+        if (op, key) in self._impls and not allow_override:
+            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding {op.name()}'s behavior for {key} "
+                               f"dispatch key and {self.ns} namespace.")
+        if fn is fallthrough_kernel:
+            if key not in _AUTOGRAD:
+                raise NotImplementedError(f"fallthrough_kernel for the key {key} is not supported; it is for Autograd")
+            return
+        self._impls.setdefault((op, key), _snapshot(op))
+        _give(op, key, fn)
+
+    def _destroy(self):
+        """Undo every define and impl."""
+        for (op, _), undo in reversed(list(self._impls.items())):
+            undo()
+        for op in self._ops:
+            space = namespace(op.namespace)
+            packet = space._packets[op._opname]
+            packet._overloads.pop(op._overloadname, None)
+            packet._resolve = None
+            if not packet._overloads:
+                del space._packets[op._opname]
+                space.__dict__.pop(op._opname, None)
+        self._impls, self._ops = {}, []
+        if _defined.get(self.ns) is self:
+            del _defined[self.ns]
+
+
+def _snapshot(op: OpOverload):
+    before = (op.definition, op.kind, dict(op.overrides), op.vjp_formulas)
+
+    def undo():
+        op.definition, op.kind, op.overrides, op.vjp_formulas = before
+        _changed(op)
+
+    return undo
+
+
+def _changed(op: OpOverload) -> None:
+    """Forget what was derived from the old definition, also for the in-place and out= operators made from it."""
+    op.version += 1
+    op.kernel = None
+    op.__dict__.pop("_facets", None)
+    for packet in (*namespaces[op.namespace]._packets.values(),):
+        for other in packet._overloads.values():
+            if getattr(other.definition, "functional", None) is op:
+                other.kernel = None
+                other.__dict__.pop("_facets", None)
+    bindings.forget(op._opname)
+
+
+def _give(op: OpOverload, key: str, fn) -> None:
+    run = lambda *values: call(op, fn, values)  # noqa: E731
+    if key == "CompositeImplicitAutograd":
+        op.definition, op.kind = Composite(run, True), "composite"
+        op.vjp_formulas = None
+    elif key in _EXPLICIT:
+        op.definition, op.kind = Composite(run, False), "composite"
+    elif key == "CPU":
+        op.override("eager", run)
+    elif key == "Meta":
+        op.override("meta", _run_on_meta(op, fn))
+    elif key in _AUTOGRAD:
+        op.override("autograd", fn)
+    elif key not in _ELSEWHERE:
+        raise NotImplementedError(f"Library.impl: kernels for the dispatch key {key} are not supported; there are CPU, Meta, Autograd, "
+                                  "CompositeExplicitAutograd and CompositeImplicitAutograd")
+    _changed(op)
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags=()):
+    """``define("ns::name", "(Tensor x) -> Tensor")``."""
+    if "::" not in qualname:
+        raise ValueError(f'expected qualname to be of the form "namespace::name", got {qualname!r}')
+    ns, name = qualname.split("::")
+    library = lib or Library(ns, "FRAGMENT")
+    library.define(name + schema, tags=tags)
+    if lib is None:
+        _kept.append(library)
+
+
+_kept: list[Library] = []
+
+
+def impl(qualname, types, func=None, *, lib: Library | None = None):
+    """A kernel for devices ("cpu", "default") or dispatch keys. A decorator without ``func``."""
+    if func is None:
+        return lambda func: impl(qualname, types, func, lib=lib) or func
+    op = find(qualname)
+    library = lib or Library(op.namespace, "IMPL")
+    for t in [types] if isinstance(types, str) else types:
+        library.impl(op, func, {"cpu": "CPU", "cuda": "CUDA", "default": "CompositeExplicitAutograd"}.get(t, t))
+    if lib is None:
+        _kept.append(library)
