@@ -72,13 +72,10 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 
 
 def _on_meta(op: OpOverload, args, kwargs):
-    if op.kind in ("inplace", "out") or op._schema.is_mutable:
-        functional = getattr(op.definition, "functional", None)
-        if functional is not None:
-            outs = {a.name for a in op._schema.arguments if a.is_out}
-            functional.meta(*args, **{k: v for k, v in kwargs.items() if k not in outs})  # raises what a shape mismatch raises
-            return kwargs["out"] if "out" in kwargs else args[0]
-        return args[0]
+    if op.kind in ("inplace", "out"):
+        outs = {a.name for a in op._schema.arguments if a.is_out}
+        op.definition.functional.meta(*args, **{k: v for k, v in kwargs.items() if k not in outs})  # raises what a shape mismatch raises
+        return kwargs["out"] if "out" in kwargs else args[0]
     try:
         return wrap_meta(op.meta(*args, **kwargs))
     except MissingFacet:

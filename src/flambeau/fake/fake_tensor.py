@@ -108,14 +108,18 @@ class FakeTensorMode(TorchDispatchMode):
         """Shapes of ``func``, as fake tensors."""
         values = func.full(*args, **kwargs)
         values = [self._fakify(func, x) for x in values]
-        if func.kind == "inplace" or (func._schema.is_mutable and func.kind != "out"):
-            functional = getattr(func.definition, "functional", None)
-            if functional is not None:
-                meta = functional.facet("meta")(*values)
-                if tuple(meta.shape) != tuple(values[0]._shape):
-                    raise RuntimeError(f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}")
+        if func.kind == "inplace":
+            meta = func.definition.functional.facet("meta")(*values)
+            if tuple(meta.shape) != tuple(values[0]._shape):
+                raise RuntimeError(f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}")
             values[0]._bump_version()
             return values[0]
+        if func.kind != "out":
+            for a, x in zip(func._schema.arguments, values):
+                if a.is_write:
+                    for t in x if isinstance(x, list) else [x]:
+                        if isinstance(t, _C.TensorBase):
+                            t._bump_version()
         if func.kind == "out":
             outs = [v for a, v in zip(func._schema.arguments, values) if a.is_out]
             return outs[0] if len(outs) == 1 else tuple(outs)

@@ -1,8 +1,8 @@
 """``torch.library``: operators defined by programs.
 
-:class:`Library` defines operators by schema and gives them kernels by dispatch key (:mod:`.registry`); :func:`custom_op` makes one from a Python
-function (:mod:`.custom_op`), its schema inferred from the annotations (:mod:`.infer`). Such an operator is an ordinary OpOverload whose facets were
-given by the program, so modes, autograd, vmap and the compiler treat it like one of ATen's. :func:`opcheck` tests one.
+:class:`Library` defines operators by schema and gives them kernels by dispatch key (:mod:`.registry`); :func:`custom_op` makes one from a
+Python function (:mod:`.custom_op`), its schema inferred from the annotations (:mod:`.infer`). Such an operator is an ordinary OpOverload whose
+facets were given by the program, so modes, autograd, vmap and the compiler treat it like one of ATen's. :func:`opcheck` tests one.
 """
 
 from .checks import OpCheckError, opcheck
@@ -12,5 +12,5 @@ from .registry import Library, define, fallthrough_kernel, impl
 
 impl_abstract = register_fake
 
-__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract", "infer_schema", "opcheck",
-           "register_autograd", "register_fake", "register_kernel", "register_vmap"]
+__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract", "infer_schema",
+           "opcheck", "register_autograd", "register_fake", "register_kernel", "register_vmap"]

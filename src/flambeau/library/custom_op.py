@@ -100,10 +100,11 @@ def _checked(op: OpOverload, fn):
         for t in tree_flatten(out)[0]:
             if isinstance(t, _C.TensorBase):
                 if id(t._storage) in owned:
-                    raise RuntimeError(f"{op.name()}: The output of this custom operator (1) must not also be an input to this custom operator and (2) may "
-                                       "not alias any inputs to this custom operator or other returns. The most common way to trigger this error is if we "
-                                       "have y = custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) "
-                                       "(e.g. return x.clone()) or refactor the custom operator to not return y.")
+                    raise RuntimeError(f"{op.name()}: The output of this custom operator (1) must not also be an input to this custom "
+                                       "operator and (2) may not alias any inputs to this custom operator or other returns. The most common "
+                                       "way to trigger this error is if we have y = custom_op(x) and y and x are the same Tensor. Please "
+                                       "instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor the "
+                                       "custom operator to not return y.")
                 owned.add(id(t._storage))
         return out
 
@@ -135,8 +136,8 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """The derivative of an operator. RuntimeError for one that writes its arguments or returns views."""
     op = find(op)
     if op._schema.is_mutable or op._schema.is_view:
-        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {op} with schema {op._schema}. Please create a functional operator "
-                           "and register an autograd formula for that.")
+        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {op} with schema {op._schema}. Please create a "
+                           "functional operator and register an autograd formula for that.")
     kwonly = [a.name for a in op._schema.arguments if a.kwarg_only]
 
     class Generated(Function):

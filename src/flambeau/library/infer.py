@@ -34,8 +34,8 @@ def _type(t, where: str) -> str:
             return base + ("?" if len(rest) < len(args) else "")
     if origin in _SEQUENCES and args and (origin is not tuple or (len(args) == 2 and args[1] is Ellipsis)):
         return _type(args[0], where) + "[]"
-    raise ValueError(f"infer_schema(func): {where} has unsupported type {t}. The valid types are Tensor, int, float, bool, str, torch.dtype, torch.device, "
-                     "number unions, and Optional and Sequence of those.")
+    raise ValueError(f"infer_schema(func): {where} has unsupported type {t}. The valid types are Tensor, int, float, bool, str, torch.dtype, "
+                     "torch.device, number unions, and Optional and Sequence of those.")
 
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = None) -> str:

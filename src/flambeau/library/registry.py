@@ -1,4 +1,4 @@
-"""Library: a fragment of a namespace. ``define`` adds an operator, ``impl`` a kernel for a dispatch key; both are undone by ``_destroy``."""
+"""Library: a fragment of a namespace. ``define`` adds an operator, ``impl`` a kernel for a key; both are undone by ``_destroy``."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def call(op: OpOverload, fn, values):
 
 def _missing(op: OpOverload):
     def run(*args):
-        raise NotImplementedError(f"Could not run '{op.name()}' with arguments from the 'CPU' backend. This could be because the operator doesn't exist for "
-                                  "this backend: give it a kernel with Library.impl(name, fn, 'CPU').")
+        raise NotImplementedError(f"Could not run '{op.name()}' with arguments from the 'CPU' backend. This could be because the operator "
+                                  "doesn't exist for this backend: give it a kernel with Library.impl(name, fn, 'CPU').")
 
     return run
 
@@ -61,7 +61,8 @@ def _without_derivative(op: OpOverload):
     """Formulas that raise when the backward pass comes to them."""
 
     def formula(ct):
-        raise RuntimeError(f"Trying to backward through {op.name()} but no autograd formula was registered. Please use register_autograd to add one.")
+        raise RuntimeError(f"Trying to backward through {op.name()} but no autograd formula was registered. Please use register_autograd "
+                           "to add one.")
 
     return {a.name: formula for a in op._schema.arguments if a.is_tensor and not a.is_write}
 
@@ -120,8 +121,8 @@ class Library:
             raise ValueError(f"Unsupported kind: {kind}")
         if kind == "DEF":
             if ns in ("aten", "prim", "prims") or (ns in _defined):
-                raise RuntimeError(f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions in a single "
-                                   "TORCH_LIBRARY block, or use Library(ns, 'FRAGMENT').")
+                raise RuntimeError(f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions "
+                                   "in a single TORCH_LIBRARY block, or use Library(ns, 'FRAGMENT').")
             _defined[ns] = self
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._ops: list[OpOverload] = []
@@ -164,8 +165,8 @@ class Library:
         if op.namespace != self.ns:
             raise RuntimeError(f"Library for namespace {self.ns} can't give {op.name()} a kernel")
         if (op, key) in self._impls and not allow_override:
-            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding {op.name()}'s behavior for {key} "
-                               f"dispatch key and {self.ns} namespace.")
+            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding {op.name()}'s behavior "
+                               f"for {key} dispatch key and {self.ns} namespace.")
         if fn is fallthrough_kernel:
             if key not in _AUTOGRAD:
                 raise NotImplementedError(f"fallthrough_kernel for the key {key} is not supported; it is for Autograd")
@@ -175,7 +176,7 @@ class Library:
 
     def _destroy(self):
         """Undo every define and impl."""
-        for (op, _), undo in reversed(list(self._impls.items())):
+        for undo in reversed(list(self._impls.values())):
             undo()
         for op in self._ops:
             space = namespace(op.namespace)

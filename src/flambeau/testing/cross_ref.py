@@ -21,7 +21,8 @@ def compare_metadata(real, fake, context: str, *, check_strides: bool = True) ->
         raise MetadataMismatchError(f"{context}: real is {type(real).__name__}, fake is {type(fake).__name__}")
     if not isinstance(real, _C.TensorBase):
         return
-    checks = [("shape", tuple(real._shape), tuple(fake._shape)), ("dtype", real._dtype, fake._dtype), ("device", real._device, fake._device)]
+    checks = [("shape", tuple(real._shape), tuple(fake._shape)), ("dtype", real._dtype, fake._dtype),
+              ("device", real._device, fake._device)]
     if check_strides and real._shape.numel():
         # Strides of dimensions of size 1 mean nothing.
         want, got = ([s for s, n in zip(t._strides, t._shape) if n != 1] for t in (real, fake))
@@ -59,7 +60,8 @@ class CrossRefFakeMode(TorchDispatchMode):
             real_inputs, fake_inputs = tree_flatten((args, kwargs))[0], tree_flatten(fakes[1])[0]
             want, got = _aliases(real_inputs, flat_real), _aliases(fake_inputs, flat_fake)
             if want != got:
-                raise MetadataMismatchError(f"{func}: (output, input) pairs that share memory are {sorted(want)} really, {sorted(got)} on fakes")
+                raise MetadataMismatchError(f"{func}: (output, input) pairs that share memory are {sorted(want)} really, {sorted(got)} on "
+                                            "fakes")
         self.ops.append(func.name())
         return real
 

@@ -1,7 +1,7 @@
 """SchemaCheckMode: does what an operator does agree with what its schema says?
 
-Compares each tensor argument with a copy taken before the call: a write that the schema doesn't declare, and a result that shares memory with an
-argument in a way it doesn't declare, raise RuntimeError naming the operator and the argument.
+Compares each tensor argument with a copy taken before the call: a write that the schema doesn't declare, and a result that shares memory
+with an argument in a way it doesn't declare, raise RuntimeError naming the operator and the argument.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class SchemaCheckMode(TorchDispatchMode):
         before = [[_fingerprint(t) for t in _tensors(v)] for _, v in values]
         out = func(*args, **(kwargs or {}))
         self.ops.append(name)
-        results = list(out) if isinstance(out, (tuple, list)) and (len(schema.returns) > 1 or not schema.returns or not schema.returns[0].is_list) else [out]
+        one_list = len(schema.returns) == 1 and schema.returns[0].is_list
+        results = list(out) if isinstance(out, (tuple, list)) and not one_list else [out]
         for (a, v), old in zip(values, before):
             tensors = _tensors(v)
             if any(_fingerprint(t) != f for t, f in zip(tensors, old)):
@@ -93,7 +94,8 @@ class SchemaCheckMode(TorchDispatchMode):
 def _may_alias(argument, result) -> bool:
     if result is None or argument.alias_info is None or result.alias_info is None:
         return False
-    return bool(argument.alias_info.before_set & result.alias_info.before_set) or "*" in argument.alias_info.before_set | result.alias_info.before_set
+    mine, theirs = argument.alias_info.before_set, result.alias_info.before_set
+    return bool(mine & theirs) or "*" in mine | theirs
 
 
 def _views(schema) -> bool:

@@ -1,8 +1,8 @@
 """``torch.utils.flop_counter``: floating-point operations of the matrix products in a block, by module and operator.
 
-Nothing here knows operators by name. A contraction costs two operations for each combination of its letters; an explicit composite what the
-operators it consists of cost; an in-place or ``out=`` operator what the functional one does; others nothing, unless the definition says otherwise
-with ``op.override("flops", fn)``.
+Nothing here knows operators by name. A contraction costs two operations for each combination of its letters; an explicit composite what
+the operators it consists of cost; an in-place or ``out=`` operator what the functional one does; others nothing, unless the definition says
+otherwise with ``op.override("flops", fn)``.
 """
 
 from __future__ import annotations
@@ -150,7 +150,10 @@ class FlopCounterMode(TorchDispatchMode):
         out = func(*args, **kwargs)
         packet = func.overloadpacket
         formula = self.custom_mapping.get(func) or self.custom_mapping.get(packet)
-        count = flops(func, args, kwargs) if formula is None else formula(*tree_map(_shape, list(args)), **tree_map(_shape, kwargs), out_shape=_shape(out))
+        if formula is None:
+            count = flops(func, args, kwargs)
+        else:
+            count = formula(*tree_map(_shape, list(args)), **tree_map(_shape, kwargs), out_shape=_shape(out))
         if count:
             for name in self._tracker.parents:
                 self.flop_counts[name][packet] += count

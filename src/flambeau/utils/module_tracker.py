@@ -14,8 +14,8 @@ __all__ = ["ModuleTracker"]
 class ModuleTracker:
     """Context manager; ``parents`` is the set of names ("Global", "Net", "Net.fc1") that are open now.
 
-    Names are the path from the outermost module that was called. In the backward pass a module opens when the gradient of one of its outputs is
-    computed and closes when those of its inputs are.
+    Names are the path from the outermost module that was called. In the backward pass a module opens when the gradient of one of its
+    outputs is computed and closes when those of its inputs are.
     """
 
     def __init__(self):
