@@ -7,7 +7,7 @@ from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.operator import OpOverload, namespace
 from .node import Node, Saved, ViewInfo, _output_meta, gradient_edge
-from .rules import NOT_DIFFERENTIABLE, plan
+from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 aten = namespace("aten")
 
@@ -149,6 +149,8 @@ def make_node(op, full, p, needs, outs):
             elif isinstance(x, (list, tuple)) and any(isinstance(t, _C.TensorBase) for t in x):
                 x = [Saved(t, None, name) if isinstance(t, _C.TensorBase) else t for t in x]
             node.saved[name] = x
+        elif name.endswith("_like"):
+            node.saved[name] = Like.of(full[names.index(name[:-5])])
         else:
             nr = int(name[6:]) if name[6:] else 0
             o = outs[nr]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,28 @@ from ..core.operator import OpOverload, namespace
 from ..core.viewmap import Recorder, record
 
 aten = namespace("aten")
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """What a formula's parameter ``<argument>_like`` receives: shape, dtype and device, so that the tensor itself needn't be kept."""
+
+    shape: tuple
+    dtype: object
+    device: object
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @staticmethod
+    def of(x):
+        if isinstance(x, (list, tuple)):
+            return [Like.of(t) for t in x]
+        return None if x is None else Like(x._shape, x._dtype, x._device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,16 +76,20 @@ def _batched_formula(op: OpOverload, mask, key: str, formula):
     params = list(inspect.signature(formula).parameters)
 
     def takes_batch(name):
-        return mapped.get(name, name.startswith(("ct", "result")))
+        return mapped.get(name.removesuffix("_like"), name.startswith(("ct", "result")))
+
+    def example(value, name, lvl):
+        if not takes_batch(name):
+            return value
+        if name.endswith("_like"):  # shape, dtype and device of an argument: those of one example
+            return dataclasses.replace(value, shape=tuple(value.shape)[1:])
+        return wrap(value, lvl) if isinstance(value, _C.TensorBase) else value
 
     def fn(*values):
         size = next(v for n, v in zip(params, values) if isinstance(v, _C.TensorBase) and takes_batch(n))._shape[0]
         with level(size) as lvl:
             got = formula(
-                *(
-                    wrap(v, lvl) if isinstance(v, _C.TensorBase) and takes_batch(n) else v
-                    for n, v in zip(params, values)
-                )
+                *(example(v, n, lvl) for n, v in zip(params, values))
             )
             got = [None if g is None else value_at(g, lvl) for g in (got if "__" in key else (got,))]
         out = [None if g is None else _settle(*g, mapped[name], size) for name, g in zip(key.split("__"), got)]

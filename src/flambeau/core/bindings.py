@@ -7,6 +7,8 @@ that is generated once for each schema.
 
 from __future__ import annotations
 
+import collections
+import functools
 import numbers
 
 import numpy as np
@@ -56,6 +58,27 @@ def _item(x):
 
 def _ints(x):
     return [int(_item(v)) if not isinstance(v, int) else v for v in x]
+
+
+@functools.cache
+def return_type(op: OpOverload):
+    """The named tuple class of an operator with several named results (``torch.return_types.max``), else None."""
+    fields = [r.name for r in op._schema.returns]
+    if len(fields) < 2 or not all(fields):
+        return None
+    name = op._opname
+    cls = _return_type(name, tuple(fields))
+    return cls
+
+
+@functools.cache
+def _return_type(name, fields):
+    base = collections.namedtuple(name, fields)
+
+    def show(self):
+        return f"torch.return_types.{name}(\n" + ",\n".join(f"{k}={v!r}" for k, v in zip(fields, self)) + ")"
+
+    return type(name, (base,), {"__slots__": (), "__repr__": show, "__module__": "flambeau.return_types"})
 
 
 class Signature:
@@ -175,6 +198,11 @@ class Signature:
             params += ([] if star else ["*"]) + ["requires_grad=False"]
             body.append(f"_r = {call}")
             body.append("return _r.requires_grad_() if requires_grad else _r")
+        elif return_type(self.op) is not None:
+            env["_named"] = return_type(self.op)
+            body.append(f"_r = {call}")
+            # NOTE: what a mode or a proxy returns instead of the tuple is left as it is.
+            body.append("return _named(*_r) if _r.__class__ is tuple else _r")
         else:
             body.append(f"return {call}")
         exec(f"def call({', '.join(params)}):\n    " + "\n    ".join(body), env)

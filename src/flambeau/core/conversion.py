@@ -92,6 +92,8 @@ def from_numpy(array):
     if any(s < 0 for s in array.strides):
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
                          "(You can probably work around this by making a copy of your array  with array.copy().)")
+    if any(s % array.itemsize for s in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
     return aten.lift_fresh.default(_C.from_array(array))
 
 

@@ -83,8 +83,8 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     return aten.sub.Tensor(grad_output, aten.mul.Tensor(aten.exp.default(output), aten.sum.dim_IntList(grad_output, [dim], True)))
 
 
-_softmax.derivative(self=lambda ct, self, result, dim: aten._softmax_backward_data.default(ct, result, dim, self.dtype))
-_log_softmax.derivative(self=lambda ct, self, result, dim: aten._log_softmax_backward_data.default(ct, result, dim, self.dtype))
+_softmax.derivative(self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype))
+_log_softmax.derivative(self=lambda ct, self_like, result, dim: aten._log_softmax_backward_data.default(ct, result, dim, self_like.dtype))
 
 
 def _softmax_data_vjps(op, of_grad, of_output):

@@ -34,7 +34,7 @@ def _to_copy(s, self, dtype, *_):
     return self if dtype is None else s.cast(self, dtype)
 
 
-_to_copy.derivative(self=lambda ct, self: aten._to_copy.default(ct, dtype=self.dtype))
+_to_copy.derivative(self=lambda ct, self_like: aten._to_copy.default(ct, dtype=self_like.dtype))
 
 
 @pointwise("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", promote="keep", operands=("self",), out=lambda args: args[0].dtype,
@@ -44,7 +44,7 @@ def copy(s, self, src, non_blocking):
     return src
 
 
-copy.derivative(self=lambda ct: aten.zeros_like.default(ct), src=lambda ct, src: aten._to_copy.default(aten.sum_to_size.default(ct, list(src.shape)), dtype=src.dtype))
+copy.derivative(self=lambda ct: aten.zeros_like.default(ct), src=lambda ct, src_like: aten._to_copy.default(aten.sum_to_size.default(ct, list(src_like.shape)), dtype=src_like.dtype))
 
 
 @pointwise("fill.Scalar(Tensor self, Scalar value) -> Tensor", promote="keep", operands=("self",))
@@ -108,10 +108,10 @@ def cat(arrays, dim):
     return np.ascontiguousarray(out, meta.dtype.np)  # NumPy would keep the order of transposed parts
 
 
-def _cat_vjp(ct, tensors, dim):
+def _cat_vjp(ct, tensors_like, dim):
     out, at = [], 0
     d = dim % ct.ndim
-    for t in tensors:
+    for t in tensors_like:
         n = t.shape[d] if t.ndim == ct.ndim else 0
         out.append(aten.slice.Tensor(ct, d, at, at + n) if n or t.ndim == ct.ndim else aten.new_zeros.default(ct, list(t.shape)))
         at += n
@@ -209,7 +209,7 @@ def index_tensor(self, indices):
 
 
 index_tensor.override("lower", lambda lowering, val, self, indices: lowering.take(self, indices, val))
-index_tensor.derivative(self=lambda ct, self, indices: aten.index_put.default(aten.new_zeros.default(ct, list(self.shape)), indices, ct, True))
+index_tensor.derivative(self=lambda ct, self_like, indices: aten.index_put.default(aten.new_zeros.default(ct, list(self_like.shape)), indices, ct, True))
 
 
 @extern("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",

@@ -32,8 +32,8 @@ def embedding(ix, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     return (*indices.shape, weight.shape[1]), lambda i, load, h: (load("indices", *i[:n]), i[n])
 
 
-embedding.derivative(weight=lambda ct, weight, indices, padding_idx, scale_grad_by_freq: aten.embedding_dense_backward.default(
-    ct, indices, weight.shape[0], padding_idx, scale_grad_by_freq))
+embedding.derivative(weight=lambda ct, weight_like, indices, padding_idx, scale_grad_by_freq: aten.embedding_dense_backward.default(
+    ct, indices, weight_like.shape[0], padding_idx, scale_grad_by_freq))
 
 
 @index("_embedding_scatter(Tensor grad_output, Tensor indices, SymInt num_weights) -> Tensor", mode="write", source="grad_output", combine="add",
@@ -81,7 +81,7 @@ def gather(ix, self, dim, index, sparse_grad):
     return tuple(index.shape), _loaded(dim, self.shape)
 
 
-gather.derivative(self=lambda ct, self, dim, index: aten.scatter_add.default(aten.new_zeros.default(ct, list(self.shape)), dim, index, ct))
+gather.derivative(self=lambda ct, self_like, dim, index: aten.scatter_add.default(aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct))
 
 
 def _scatter_coords(ix, self, dim, index, src):
@@ -90,10 +90,10 @@ def _scatter_coords(ix, self, dim, index, src):
     return tuple(index.shape), lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(self.shape)))
 
 
-def _gathered(ct, dim, index, src):
-    """Cotangent of ``src``: what it was written to; nothing for the part of it that ``index`` doesn't reach."""
+def _gathered(ct, dim, index, src_like):
+    """Cotangent of ``src_like``: what it was written to; nothing for the part of it that ``index`` doesn't reach."""
     out = aten.gather.default(ct, dim, index)
-    for d, (n, m) in enumerate(zip(index.shape, src.shape)):
+    for d, (n, m) in enumerate(zip(index.shape, src_like.shape)):
         if n < m:
             out = aten.slice_backward.default(out, [*out.shape[:d], m, *out.shape[d + 1:]], d, 0, n, 1)
     return out
@@ -102,13 +102,13 @@ def _gathered(ct, dim, index, src):
 scatter_src = index("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", inplace=True,
                     has_out=True)(_scatter_coords)
 scatter_src.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0),
-                       src=lambda ct, dim, index, src: _gathered(ct, dim, index, src))
+                       src=lambda ct, dim, index, src_like: _gathered(ct, dim, index, src_like))
 scatter_value = index("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", mode="write", source="value", base="self", inplace=True,
                       has_out=True)(_scatter_coords)
 scatter_value.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0))
 scatter_add = index("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", combine="add",
                     inplace=True, has_out=True)(_scatter_coords)
-scatter_add.derivative(self=lambda ct: ct, src=lambda ct, dim, index, src: _gathered(ct, dim, index, src))
+scatter_add.derivative(self=lambda ct: ct, src=lambda ct, dim, index, src_like: _gathered(ct, dim, index, src_like))
 
 
 @index("index_select(Tensor self, int dim, Tensor index) -> Tensor", mode="read", source="self", has_out=True)
@@ -121,7 +121,7 @@ def index_select(ix, self, dim, index):
     return shape, lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(shape)))
 
 
-index_select.derivative(self=lambda ct, self, dim, index: aten.index_add.default(aten.new_zeros.default(ct, list(self.shape)), dim, index, ct))
+index_select.derivative(self=lambda ct, self_like, dim, index: aten.index_add.default(aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct))
 
 
 @index("_index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", mode="write", source="source", base="self", combine="add", variants="")

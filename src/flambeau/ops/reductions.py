@@ -26,17 +26,17 @@ def _count(self, dim):
 _divide = lambda s, acc, n, *params: s.div(acc, float(n))  # noqa: E731
 
 sum_all = reduction("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum", dims=None, keepdim=None, dtype="dtype")
-sum_all.derivative(self=lambda ct, self: aten.expand.default(ct, list(self.shape)))
+sum_all.derivative(self=lambda ct, self_like: aten.expand.default(ct, list(self_like.shape)))
 sum_dim = reduction("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum",
                     dtype="dtype")
-sum_dim.derivative(self=lambda ct, self, dim, keepdim: _spread(ct, self, dim, keepdim))
+sum_dim.derivative(self=lambda ct, self_like, dim, keepdim: _spread(ct, self_like, dim, keepdim))
 
 mean_all = reduction("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, finalize=_divide, acc="float", dims=None, keepdim=None,
                      dtype="dtype")
-mean_all.derivative(self=lambda ct, self: aten.div.Tensor(aten.expand.default(ct, list(self.shape)), _count(self, None)))
+mean_all.derivative(self=lambda ct, self_like: aten.div.Tensor(aten.expand.default(ct, list(self_like.shape)), _count(self_like, None)))
 mean_dim = reduction("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "add", 0, finalize=_divide,
                      acc="float", dtype="dtype")
-mean_dim.derivative(self=lambda ct, self, dim, keepdim: aten.div.Tensor(_spread(ct, self, dim, keepdim), _count(self, dim)))
+mean_dim.derivative(self=lambda ct, self_like, dim, keepdim: aten.div.Tensor(_spread(ct, self_like, dim, keepdim), _count(self_like, dim)))
 
 amax = reduction("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "maximum", None)
 amin = reduction("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "minimum", None)
@@ -119,11 +119,11 @@ def _extreme(arg):
     return fn
 
 
-def _extreme_vjp(ct0, self, result1, dim, keepdim):
-    if self.ndim == 0:
+def _extreme_vjp(ct0, self_like, result1, dim, keepdim):
+    if self_like.ndim == 0:
         return ct0
-    index = _at(result1, self, dim, keepdim)
-    zeros = aten.new_zeros.default(ct0, list(self.shape))
+    index = _at(result1, self_like, dim, keepdim)
+    zeros = aten.new_zeros.default(ct0, list(self_like.shape))
     return aten.scatter.src(zeros, dim, index, ct0 if keepdim else aten.unsqueeze.default(ct0, dim))
 
 

@@ -59,10 +59,10 @@ def masked_scatter(self, mask, source):
     return out
 
 
-def _masked_scatter_source(ct, mask, source):
+def _masked_scatter_source(ct, mask, source_like):
     picked = aten.masked_select.default(ct, aten.expand.default(mask, list(ct.shape)))
-    flat = aten.slice_backward.default(picked, [source.numel()], 0, 0, picked.numel(), 1)
-    return aten.reshape.default(flat, list(source.shape))
+    flat = aten.slice_backward.default(picked, [source_like.numel()], 0, 0, picked.numel(), 1)
+    return aten.reshape.default(flat, list(source_like.shape))
 
 
 masked_scatter.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0), source=_masked_scatter_source)

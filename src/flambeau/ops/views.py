@@ -14,7 +14,7 @@ def view_(v, size):
     return v.reshape(infer_size(size, v.numel()))
 
 
-view_.derivative(self=lambda ct, self: aten.reshape.default(ct, list(self.shape)))
+view_.derivative(self=lambda ct, self_like: aten.reshape.default(ct, list(self_like.shape)))
 
 
 @view("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", variants="")
@@ -22,7 +22,7 @@ def unsafe_view(v, size):
     return v.reshape(infer_size(size, v.numel()))
 
 
-unsafe_view.derivative(self=lambda ct, self: aten.reshape.default(ct, list(self.shape)))
+unsafe_view.derivative(self=lambda ct, self_like: aten.reshape.default(ct, list(self_like.shape)))
 
 
 @view("alias(Tensor(a) self) -> Tensor(a)", variants="")
@@ -93,7 +93,7 @@ def unsqueeze(v, dim):
     return v.unsqueeze(v.dim(dim, 1))
 
 
-unsqueeze.derivative(self=lambda ct, self, dim: aten.squeeze.dim(ct, dim))
+unsqueeze.derivative(self=lambda ct, dim: aten.squeeze.dim(ct, dim))
 
 
 @view("squeeze(Tensor(a) self) -> Tensor(a)")
@@ -123,7 +123,7 @@ def select(v, dim, index):
     return v.select(d, index % n)
 
 
-select.derivative(self=lambda ct, self, dim, index: aten.select_backward.default(ct, list(self.shape), dim, index))
+select.derivative(self=lambda ct, self_like, dim, index: aten.select_backward.default(ct, list(self_like.shape), dim, index))
 
 
 def _slice_bounds(n, start, end, step):
@@ -144,8 +144,8 @@ def slice_(v, dim, start, end, step):
     return v.slice(d, begin, length, step)
 
 
-slice_.derivative(self=lambda ct, self, dim, start, end, step: aten.slice_backward.default(
-    ct, list(self.shape), dim, 0 if start is None else start, self.shape[dim] if end is None else end, step))
+slice_.derivative(self=lambda ct, self_like, dim, start, end, step: aten.slice_backward.default(
+    ct, list(self_like.shape), dim, 0 if start is None else start, self_like.shape[dim] if end is None else end, step))
 
 
 @view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
@@ -194,13 +194,13 @@ def split_with_sizes(v, split_sizes, dim):
     return _pieces(v, d, split_sizes)
 
 
-def _unsplit(cts, self, dim):
+def _unsplit(cts, dim):
     """Cotangents of all pieces, side by side; a piece nobody used counts as zeros."""
     return aten.cat.default(list(cts), dim)
 
 
-split.derivative(self=lambda cts, self, dim: _unsplit(cts, self, dim))
-split_with_sizes.derivative(self=lambda cts, self, dim: _unsplit(cts, self, dim))
+split.derivative(self=lambda cts, dim: _unsplit(cts, dim))
+split_with_sizes.derivative(self=lambda cts, dim: _unsplit(cts, dim))
 
 
 @view("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")

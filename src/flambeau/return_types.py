@@ -1,0 +1,18 @@
+"""``torch.return_types``: the named tuples that functions with several named results give, one class an operator."""
+
+from __future__ import annotations
+
+from .core.bindings import return_type
+
+__all__ = ["return_type"]
+
+
+def __getattr__(name):
+    from .core.operator import namespace
+
+    packet = namespace("aten")._packet(name)
+    for op in packet._overloads.values() if packet is not None else ():
+        made = return_type(op)
+        if made is not None:
+            return made
+    raise AttributeError(f"module 'flambeau.return_types' has no attribute '{name}'")

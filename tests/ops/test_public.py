@@ -1,0 +1,23 @@
+"""What public functions return and refuse, beyond values."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+
+def test_named_results():
+    r = torch.max(torch.tensor([[1.0, 2.0], [4.0, 3.0]]), 1)
+    assert r.values.tolist() == [2.0, 4.0] and r.indices.tolist() == [1, 0]
+    assert isinstance(r, torch.return_types.max) and repr(r).startswith("torch.return_types.max(\nvalues=")
+
+
+def test_strides_that_are_no_whole_elements():
+    with pytest.raises(ValueError, match="not a multiple of the element byte size"):
+        torch.from_numpy(np.zeros(3, dtype=[("a", "i1"), ("b", "<f4")])["b"])
+
+
+@pytest.mark.parametrize("fn", [lambda a, b: a // b, lambda a, b: a % b, lambda a, b: torch.fmod(a, b)])
+def test_integers_divided_by_zero(fn):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        fn(torch.tensor([1, 2]), torch.tensor([1, 0]))
