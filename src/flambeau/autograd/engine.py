@@ -241,7 +241,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if g is None and materialize_grads:
             g = aten.zeros_like.default(t)
         if g is None and not allow_unused:
-            raise RuntimeError(f"One of the differentiated Tensors (input {k}) appears to not have been used in the graph. Set allow_unused=True if this "
+            raise RuntimeError(f"One of the differentiated Tensors (input {k}) appears to not have been used in the graph. "
+                               "Set allow_unused=True if this "
                                "is the desired behavior.")
         result.append(g)
     return tuple(result)

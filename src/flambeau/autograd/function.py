@@ -71,7 +71,8 @@ class Function:
     ``backward(ctx, *grad_outputs)``; call through :meth:`apply`."""
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
+        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
+                           "should invoke them on the "
                            "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.")
 
     @staticmethod
@@ -84,7 +85,8 @@ class Function:
 
     @staticmethod
     def backward(ctx, *grad_outputs):
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD.")
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+                                  "backward mode AD.")
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -111,7 +113,8 @@ class Function:
         # An input that is returned as it is becomes a new tensor, so that its history isn't overwritten.
         flat = [_C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o for o in flat]
         at = [i for i, a in enumerate(args) if isinstance(a, _C.TensorBase)]
-        node = _FunctionNode(cls, ctx, [gradient_edge(args[i]) for i in at], [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in flat],
+        node = _FunctionNode(cls, ctx, [gradient_edge(args[i]) for i in at],
+                             [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in flat],
                              len(args), at)
         ctx._node = node
         node.save(ctx._to_save, flat)

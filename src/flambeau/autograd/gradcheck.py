@@ -52,8 +52,9 @@ def _real_pairs(g):
     return np.stack([g.real, g.imag], 1).reshape(-1) if g.dtype.kind == "c" else g
 
 
-def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
-              check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False, masked=None):
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
+              check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
+              check_backward_ad=True, fast_mode=False, masked=None):
     """Compare the derivative of ``func`` at ``inputs`` (those that require grad, float64) with central differences of step ``eps``.
 
     Returns True. GradcheckError (or False, without ``raise_exception``) when an entry of a Jacobian differs by more than ``atol + rtol * |number|``.
@@ -93,7 +94,8 @@ def _check(func, inputs, wanted, eps, atol, rtol):
                     want = (np.conj(unit) * column).real if column.dtype.kind == "c" or unit == 1j else column
                     if got.shape != want.shape or not np.allclose(got, want, rtol=rtol, atol=atol):
                         position = next(i for i, y in enumerate(inputs) if y is x)
-                        raise GradcheckError(f"Jacobian mismatch for output {k} with respect to input {position}, row {row},\nnumerical:{want}\nanalytical:{got}\n")
+                        raise GradcheckError(f"Jacobian mismatch for output {k} with respect to input {position}, row {row},\n"
+                                             f"numerical:{want}\nanalytical:{got}\n")
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False, raise_exception=True,

@@ -111,7 +111,8 @@ class Saved:
                                "after calling backward.")
         if t._version != self.version:
             raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: "
-                               f"[{t._dtype} {list(t._shape)}], which is '{self.what}' of {node.name()}, is at version {t._version}; expected version "
+                               f"[{t._dtype} {list(t._shape)}], which is '{self.what}' of {node.name()}, is at version {t._version}; "
+                               "expected version "
                                f"{self.version} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
                                "with torch.autograd.set_detect_anomaly(True).")
         if self.output_nr is not None and node is not None:

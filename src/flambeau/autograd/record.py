@@ -115,7 +115,9 @@ def _leaves(result):
 def record(op, full, result, needs) -> Node | None:
     """Put a node for this call on its differentiable results. Mutable operators without a rule raise."""
     outs = _leaves(result)
-    if op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas) or not any(isinstance(o, _C.TensorBase) and _differentiable(o) for o in outs):
+    if op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas):
+        return None
+    if not any(isinstance(o, _C.TensorBase) and _differentiable(o) for o in outs):
         return None
     p = plan(op, full, needs)
     node = make_node(op, full, p, needs, outs)

@@ -110,7 +110,7 @@ def of_scalar(value) -> DType:
     raise TypeError(f"expected a number, got {type(value).__name__}")
 
 
-bool_type = type(True)
+bool_type = type(True)  # noqa: UP003  (`bool` is a dtype in this module's users)
 
 
 @functools.cache

@@ -18,7 +18,8 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
     for t, term, name in zip(tensors, inputs.split(","), names):
         if len(t.shape) != len(term):
             kind = {1: "vector", 2: "matrix", 3: "batch of matrices"}.get(len(term), "tensor")
-            raise RuntimeError(f"{op._opname}(): '{name}' must be a {kind} ({len(term)}D tensor), got {len(t.shape)}D tensor with shape {list(t.shape)}")
+            raise RuntimeError(f"{op._opname}(): '{name}' must be a {kind} ({len(term)}D tensor), "
+                               f"got {len(t.shape)}D tensor with shape {list(t.shape)}")
     if any(t.dtype is not tensors[0].dtype for t in tensors):
         a, b = (_scalar_names.get(t.dtype.name, t.dtype.name) for t in tensors[:2])
         raise RuntimeError(f"{op._opname}(): expected m1 and m2 to have the same dtype, but got: {a} != {b}")

@@ -107,7 +107,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         elif isinstance(a, (str, Device)):
             device = a
         elif isinstance(a, bool):
-            non_blocking = a
+            continue  # non_blocking: nothing is asynchronous here
         elif a is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
     device = as_device(device) if device is not None else None
@@ -140,7 +140,8 @@ def is_tensor(x) -> bool:
 
 
 Tensor.to = wrap_function(to)
-for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16), ("bfloat16", dtypes.bfloat16), ("int", dtypes.int32),
+for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16), ("bfloat16", dtypes.bfloat16),
+                       ("int", dtypes.int32),
                       ("long", dtypes.int64), ("short", dtypes.int16), ("char", dtypes.int8), ("byte", dtypes.uint8), ("bool", dtypes.bool_)):
     setattr(Tensor, _name, _converter(_name, _dtype))
 Tensor.type = wrap_function(type_)

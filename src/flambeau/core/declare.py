@@ -17,7 +17,8 @@ from . import body as bodies
 from .definition import Composite, Contraction, Extern, Factory, Index, Inplace, Pointwise, Random, Reduction, View
 from .operator import OpOverload, namespace
 
-__all__ = ["EXPOSED", "composite", "contraction", "declare", "explicit", "extern", "factory", "index", "pointwise", "random", "reduction", "view", "written"]
+__all__ = ["EXPOSED", "composite", "contraction", "declare", "explicit", "extern", "factory", "index", "pointwise", "random",
+           "reduction", "view", "written"]
 
 # Names users call, by place. bindings.py turns them into functions and methods.
 EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "special": {}, "linalg": {}, "fft": {}}
@@ -88,7 +89,8 @@ def _declare_backward(op: OpOverload, schema: str) -> None:
     saved = "result" if of_result else first
     params = names[2:]
     scope = {"back": back}
-    exec(f"def formula(ct, {', '.join([saved, *params])}): return back(ct, {', '.join([saved, *[f'{p}={p}' if _kwonly(schema, p) else p for p in params]])})",
+    passed = [f"{p}={p}" if _kwonly(schema, p) else p for p in params]
+    exec(f"def formula(ct, {', '.join([saved, *params])}): return back(ct, {', '.join([saved, *passed])})",
          scope)
     op.derivative(**{first: scope["formula"]})
 
@@ -101,7 +103,8 @@ def _kwonly(schema: str, name: str) -> bool:
 def reduction(schema, combine, init, *, map=None, finalize=None, acc="same", dims="dim", keepdim="keepdim", dtype=None,
               variants="function method", has_out=True, **kw) -> OpOverload:
     """Declare a reduction. See definition.Reduction."""
-    return declare(schema, Reduction(combine, init, map, finalize, acc, dims, keepdim, dtype), variants=variants, out=has_out, tags=("reduction",), **kw)
+    definition = Reduction(combine, init, map, finalize, acc, dims, keepdim, dtype)
+    return declare(schema, definition, variants=variants, out=has_out, tags=("reduction",), **kw)
 
 
 def view(schema, *, variants="function method", **kw):

@@ -61,7 +61,8 @@ def tensor_str(t) -> str:
     """The text of ``repr(t)``. A wrapper subclass without data shows what is known of it."""
     name = "Parameter containing:\n" if t._flags & 2 else ""
     if t._array is None or t._keys:
-        return f"{type(t).__name__}(..., size={tuple(t._shape)}, dtype={t._dtype}" + (f", device='{t._device}'" if t._device.type != "cpu" else "") + ")"
+        device = f", device='{t._device}'" if t._device.type != "cpu" else ""
+        return f"{type(t).__name__}(..., size={tuple(t._shape)}, dtype={t._dtype}{device})"
     a = t._array
     summarize = a.size > _options["threshold"]
     shown = a

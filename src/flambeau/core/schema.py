@@ -114,7 +114,8 @@ class Schema:
 
 
 _NAME = re.compile(r"^\s*(?:(?P<ns>\w+)::)?(?P<name>\w+)(?:\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<rets>.+?)\s*$", re.S)
-_ARG = re.compile(r"^(?P<type>[A-Za-z_]\w*)(?:\((?P<alias>[^)]*)\))?(?P<eopt>\?)?(?P<list>\[\d*\])?(?P<opt>\?)?(?:\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.+))?)?$")
+_ARG = re.compile(r"^(?P<type>[A-Za-z_]\w*)(?:\((?P<alias>[^)]*)\))?(?P<eopt>\?)?(?P<list>\[\d*\])?(?P<opt>\?)?"
+                  r"(?:\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.+))?)?$")
 
 
 def _split(text: str) -> list[str]:

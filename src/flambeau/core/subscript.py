@@ -27,9 +27,10 @@ def _steps(x, key):
     """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
     if not isinstance(key, tuple):
         key = (key,)
-    key = [k if isinstance(k, (slice, type(None), type(...), bool, int, _C.TensorBase)) or not isinstance(k, (list, range, np.ndarray)) else _as_tensor(list(k) if isinstance(k, range) else k)
+    key = [_as_tensor(list(k) if isinstance(k, range) else k) if isinstance(k, (list, range, np.ndarray)) else k
            for k in key]
-    used = sum(k._ndim if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8") else 0 if k is None or k is ... or isinstance(k, bool) else 1 for k in key)
+    used = sum(k._ndim if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8")
+               else 0 if k is None or k is ... or isinstance(k, bool) else 1 for k in key)
     if used > x._ndim:
         raise IndexError(f"too many indices for tensor of dimension {x._ndim}")
     if sum(k is ... for k in key) > 1:
@@ -62,7 +63,8 @@ def _steps(x, key):
                 raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
             x = aten.select.int(x, dim, i)
         else:
-            raise TypeError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type(k).__name__})")
+            raise TypeError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                            f"(got {type(k).__name__})")
     return x, tensors
 
 

@@ -62,7 +62,8 @@ def _same_meta(what, got, want):
     assert shape == tuple(want.shape), f"{what}: shape {shape}, eager {tuple(want.shape)}"
     assert dtype is want.dtype, f"{what}: {dtype}, eager {want.dtype}"
     significant = [k for k, n in enumerate(shape) if n > 1] if want.numel() else []
-    assert [strides[k] for k in significant] == [want._strides[k] for k in significant], f"{what}: strides {strides}, eager {want._strides}, shape {shape}"
+    assert [strides[k] for k in significant] == [want._strides[k] for k in significant], (
+        f"{what}: strides {strides}, eager {want._strides}, shape {shape}")
 
 
 def check_meta(row: Row):
@@ -89,7 +90,7 @@ def check_fake(row: Row):
         what = f"{row.name}{sample} fake"
         want = flat(run(row.op, sample))
         mode = FakeTensorMode()
-        convert = lambda a: mode.from_tensor(_C.from_array(a))  # noqa: E731
+        convert = lambda a: mode.from_tensor(_C.from_array(a))  # noqa: E731, B023
         try:
             with mode:
                 got = flat(row.op(*to_tensors(sample.args, convert), **to_tensors(sample.kwargs, convert)))
@@ -182,7 +183,8 @@ def _inplace_of(op: OpOverload):
 def check_out(row: Row):
     """``out=`` variants write what the functional form returns, into memory of any layout."""
     packet = row.op.overloadpacket
-    op = packet._derive("out" if next(o for o in packet._overloads.values() if getattr(o, "has_out", False)) is row.op else f"{row.op._overloadname}_out")
+    first = next(o for o in packet._overloads.values() if getattr(o, "has_out", False))
+    op = packet._derive("out" if first is row.op else f"{row.op._overloadname}_out")
     names = [a.name for a in op._schema.arguments if a.is_out]
     for sample in row.calls[:3]:
         want = flat(run(row.op, sample))

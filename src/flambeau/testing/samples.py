@@ -58,7 +58,8 @@ class Row:
     ``reference``: NumPy function of the same arguments (a tuple for several results), or None when there is nothing independent to compare with.
     ``grad``: positions or names of arguments to differentiate (None: all floating tensors; (): none). ``second``: whether the second
     order is checked too. ``values``: whether values are determined (False: random or uninitialised). ``dtypes``: whether the samples are also run in
-    other dtypes against PyTorch; ``strides``: whether the strides of the result are PyTorch's. ``torch``: overload name there when it differs, or None when PyTorch has no such operator. ``rtol``: of the reference.
+    other dtypes against PyTorch; ``strides``: whether the strides of the result are PyTorch's.
+    ``torch``: overload name there when it differs, or None when PyTorch has no such operator. ``rtol``: of the reference.
     """
 
     name: str

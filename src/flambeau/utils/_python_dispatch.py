@@ -86,7 +86,9 @@ def transform_subclass(t, callback, outer_size=None, outer_stride=None):
     """A wrapper like ``t`` with ``callback(attribute, inner)`` applied to each inner tensor."""
     attributes, context = t.__tensor_flatten__()
     inner = {a: callback(a, getattr(t, a)) for a in attributes}
-    return type(t).__tensor_unflatten__(inner, context, t.size() if outer_size is None else outer_size, t.stride() if outer_stride is None else outer_stride)
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    return type(t).__tensor_unflatten__(inner, context, size, stride)
 
 
 def return_and_correct_aliasing(func, args, kwargs, out):

@@ -128,7 +128,7 @@ class _WithTraceback(logging.Filter):
 
 def log_input(name: str, var) -> None:
     """Log that ``var`` enters under ``name``."""
-    _logger.info("input", (name,), {}, var)
+    _logger.info("input", (name,), {}, var)  # noqa: PLE1205  (the handler formats the arguments itself)
 
 
 @contextlib.contextmanager
