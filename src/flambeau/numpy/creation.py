@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.operator import namespace
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, torch_dtype
-from .table import METHODS, implements
+from .table import implements
 
 aten = namespace("aten")
 
@@ -50,11 +50,11 @@ def _like(name, value):
 
 
 for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
-    implements(getattr(np, _name))(_filled(_name, _value))
-    implements(getattr(np, f"{_name}_like"))(_like(f"{_name}_like", _value))
+    implements(getattr(np, _name), gives_array=True)(_filled(_name, _value))
+    implements(getattr(np, f"{_name}_like"), gives_array=True)(_like(f"{_name}_like", _value))
 
 
-@implements(np.full)
+@implements(np.full, gives_array=True)
 def full(shape, fill_value, dtype=None, order="C"):
     """np.full; the value may be a tensor, which is broadcast."""
     _order(order)
@@ -65,7 +65,7 @@ def full(shape, fill_value, dtype=None, order="C"):
     return aten.full.default(_shape(shape), d.type(fill_value).item(), dtype=torch_dtype(d))
 
 
-@implements(np.full_like)
+@implements(np.full_like, gives_array=True)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
     """np.full_like."""
     x = as_tensor(a)
@@ -133,7 +133,7 @@ def tri(N, M=None, k=0, dtype=float):
     return cast(aten.le(aten.sub(aten.arange(columns), aten.unsqueeze(aten.arange(rows), 1)), operator.index(k)), dtype)
 
 
-@implements(np.array)
+@implements(np.array, gives_array=True)
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
     """np.array: a copy."""
     _order(order)
@@ -142,7 +142,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
     return x.reshape([1] * (ndmin - x.ndim) + list(x.shape)) if ndmin > x.ndim else x
 
 
-@implements(np.asarray, np.asanyarray)
+@implements(np.asarray, np.asanyarray, gives_array=True)
 def asarray(a, dtype=None, order=None, *, copy=None):
     """np.asarray: the same array where possible."""
     _order(order)
@@ -150,16 +150,16 @@ def asarray(a, dtype=None, order=None, *, copy=None):
     return x.clone() if copy and x is a else x
 
 
-@implements(np.copy)
+@implements(np.copy, gives_array=True)
 def copy(a, order="K"):
     """np.copy."""
     _order(order)
     return as_tensor(a).clone()
 
 
-METHODS["copy"] = lambda a, order="C": (
-    as_tensor(a).clone(memory_format="contiguous_format") if order == "C" else copy(a, order)
-)
+@implements(method="copy", gives_array=True)
+def _copy_method(a, order="C"):
+    return as_tensor(a).clone(memory_format="contiguous_format") if order == "C" else copy(a, order)
 
 
 @implements(np.ascontiguousarray)
@@ -169,7 +169,7 @@ def ascontiguousarray(a, dtype=None):
     return (x if x.ndim else x.reshape(1)).contiguous()
 
 
-@implements(np.astype, method="astype")
+@implements(np.astype, method="astype", gives_array=True)
 def astype(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """ndarray.astype."""
     _order(order)

@@ -73,7 +73,7 @@ def outer(a, b, out=None):
     return into(out, multiply(as_tensor(a).reshape(-1, 1), as_tensor(b).reshape(1, -1)))
 
 
-@implements(np.tensordot)
+@implements(np.tensordot, gives_array=True)
 def tensordot(a, b, axes=2):
     """np.tensordot."""
     x, y = _pair("tensordot", a, b)

@@ -10,7 +10,7 @@ from ..core.operator import namespace
 from . import reductions
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, result_dtype
 from .reductions import axes_of
-from .table import ATTRIBUTES, METHODS, implements, into
+from .table import implements, into
 
 aten = namespace("aten")
 
@@ -33,7 +33,7 @@ def _axis(a, ndim: int) -> int:
     return a % ndim
 
 
-@implements(np.reshape)
+@implements(np.reshape, gives_array=True)
 def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """np.reshape."""
     _order(order)
@@ -48,34 +48,36 @@ def _reshape_method(a, *shape, order="C", copy=None):
     return out.clone() if copy else out
 
 
-METHODS["reshape"] = _reshape_method
+implements(method="reshape", gives_array=True)(_reshape_method)
 
 
-@implements(np.transpose, np.permute_dims)
+@implements(np.transpose, np.permute_dims, gives_array=True)
 def transpose(a, axes=None):
     """np.transpose."""
     x = as_tensor(a)
     return aten.permute.default(x, list(range(x.ndim))[::-1] if axes is None else axes_of(x, tuple(axes)))
 
 
-METHODS["transpose"] = lambda a, *axes: transpose(a, None if axes in ((), (None,)) else _sizes(axes))
-ATTRIBUTES["T"] = lambda a: transpose(a)
+implements(method="transpose", gives_array=True)(
+    lambda a, *axes: transpose(a, None if axes in ((), (None,)) else _sizes(axes))
+)
+implements(attribute="T", gives_array=True)(lambda a: transpose(a))
 
 
-@implements(np.matrix_transpose, attribute="mT")
+@implements(np.matrix_transpose, attribute="mT", gives_array=True)
 def matrix_transpose(x, /):
     """The last two axes exchanged."""
     return swapaxes(x, -1, -2)
 
 
-@implements(np.swapaxes, method="swapaxes")
+@implements(np.swapaxes, method="swapaxes", gives_array=True)
 def swapaxes(a, axis1, axis2):
     """np.swapaxes."""
     x = as_tensor(a)
     return aten.transpose.int(x, _axis(axis1, x.ndim), _axis(axis2, x.ndim))
 
 
-@implements(np.moveaxis)
+@implements(np.moveaxis, gives_array=True)
 def moveaxis(a, source, destination):
     """np.moveaxis."""
     x = as_tensor(a)
@@ -88,7 +90,7 @@ def moveaxis(a, source, destination):
     return aten.permute.default(x, order)
 
 
-@implements(np.rollaxis)
+@implements(np.rollaxis, gives_array=True)
 def rollaxis(a, axis, start=0):
     """np.rollaxis."""
     x = as_tensor(a)
@@ -111,7 +113,7 @@ def flatten(a, order="C"):
     return as_tensor(a).clone(memory_format="contiguous_format").reshape(-1)
 
 
-@implements(np.expand_dims)
+@implements(np.expand_dims, gives_array=True)
 def expand_dims(a, axis):
     """np.expand_dims."""
     x = as_tensor(a)
@@ -122,7 +124,7 @@ def expand_dims(a, axis):
     return x
 
 
-@implements(np.squeeze, method="squeeze")
+@implements(np.squeeze, method="squeeze", gives_array=True)
 def squeeze(a, axis=None):
     """np.squeeze."""
     x = as_tensor(a)
@@ -134,13 +136,13 @@ def squeeze(a, axis=None):
     return aten.squeeze.dims(x, axes)
 
 
-@implements(np.broadcast_to)
+@implements(np.broadcast_to, gives_array=True)
 def broadcast_to(array, shape, subok=False):
     """np.broadcast_to."""
     return as_tensor(array).expand(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
 
 
-@implements(np.broadcast_arrays)
+@implements(np.broadcast_arrays, gives_array=True)
 def broadcast_arrays(*args, subok=False):
     """np.broadcast_arrays, a tuple."""
     xs = [as_tensor(a) for a in args]

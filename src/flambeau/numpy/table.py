@@ -19,10 +19,20 @@ ATTRIBUTES: dict[str, Callable] = {}
 OPERATORS: dict[str, Callable] = {}  # by name in the operator module
 
 
-def implements(*callables, method: str | None = None, attribute: str | None = None, operator: str | None = None):
-    """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray."""
+def implements(
+    *callables,
+    method: str | None = None,
+    attribute: str | None = None,
+    operator: str | None = None,
+    gives_array: bool = False,
+):
+    """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray.
+
+    ``gives_array``: a result without dimensions is an array in NumPy too, and not a scalar.
+    """
 
     def enter(fn):
+        fn.gives_array = gives_array
         FUNCTIONS.extend((c, fn) for c in callables)
         if method is not None:
             METHODS[method] = fn

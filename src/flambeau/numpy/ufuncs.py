@@ -10,7 +10,7 @@ import numpy as np
 from ..base import dtypes
 from ..core.operator import namespace
 from .promotion import as_tensor, cast, dtype_of, is_tensor, number, numpy_dtype, result_dtype
-from .table import METHODS, OPERATORS, implements, into
+from .table import OPERATORS, implements, into
 
 __all__ = ["loop_dtypes", "ufunc"]
 
@@ -135,7 +135,7 @@ def _sign(x):
 
 
 negative = ufunc(np.negative, _op("neg"))
-ufunc(np.positive, lambda x: x.clone())
+positive = ufunc(np.positive, lambda x: x.clone())
 absolute = ufunc(np.absolute, _op("abs"), kinds=_REAL)
 ufunc(np.fabs, _op("abs"), kinds=_FLOAT)
 ufunc(np.sign, _sign, kinds=_REAL[1:])
@@ -285,7 +285,7 @@ OPERATORS.update(
         "or_": bitwise_or,
         "xor": bitwise_xor,
         "neg": negative,
-        "pos": METHODS.get("copy", lambda x: as_tensor(x).clone()),
+        "pos": positive,
         "abs": absolute,
         "invert": invert,
     }
@@ -331,7 +331,7 @@ def round_(a, decimals=0, out=None):
     )
 
 
-@implements(np.where)
+@implements(np.where, gives_array=True)
 def where(condition, x, y, /):
     """np.where with three arguments; with one its shape depends on the data."""
     dtype = result_dtype(x, y)
@@ -360,7 +360,7 @@ def _real_only(x):
     return as_tensor(x)
 
 
-implements(attribute="real")(_real_only)
-implements(np.real)(_real_only)
-implements(np.conjugate, method="conj")(lambda x, /: _real_only(x).clone())
-METHODS["conjugate"] = METHODS["conj"]
+implements(np.real, attribute="real", gives_array=True)(_real_only)
+implements(np.conjugate)(lambda x, /: _real_only(x).clone())
+for _name in ("conj", "conjugate"):
+    implements(method=_name, gives_array=True)(lambda x: _real_only(x).clone())

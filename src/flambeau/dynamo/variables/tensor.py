@@ -159,8 +159,8 @@ def numpy_of(tx, t: TensorVariable) -> Variable:
 class NumpyNdarrayVariable(TensorVariable):
     """An ndarray; in the graph a tensor over the same memory."""
 
-    def __init__(self, node, val, source=None):
-        self.scalar = source is None and val.ndim == 0
+    def __init__(self, node, val, source=None, scalar=True):
+        self.scalar = scalar and source is None and val.ndim == 0
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
@@ -181,7 +181,7 @@ class NumpyNdarrayVariable(TensorVariable):
         numpy_bridge.load()
         impl = numpy_bridge.attributes.get(name)
         if impl is not None:
-            return self.call_impl(tx, impl, [self], {})
+            return self.call_impl(tx, impl, [self], {}, self)
         if name in numpy_bridge.methods:
             return NumpyMethodVariable(self, name)
         unsupported("numpy", f"ndarray.{name}", "This attribute of ndarray has no tensor counterpart registered.")
@@ -190,25 +190,28 @@ class NumpyNdarrayVariable(TensorVariable):
         return hasattr(np.ndarray, name)
 
     @staticmethod
-    def call_impl(tx, impl, args, kwargs):
+    def call_impl(tx, impl, args, kwargs, owner=None):
         r = tx.output.call_in_graph(tx, "call_function", impl, args, kwargs)
-        return as_ndarray(r)
+        # NumPy returns scalars for results without dimensions, except where the function makes or rearranges arrays; a scalar's methods give scalars.
+        return as_ndarray(r, scalar=not getattr(impl, "gives_array", False) or (owner is not None and owner.scalar))
 
     def call_method(self, tx, name, args, kwargs):
         return NumpyMethodVariable(self, name).call(tx, args, kwargs)
 
     def getitem(self, tx, key):
-        return as_ndarray(super().getitem(tx, key))
+        parts = key.elements if hasattr(key, "elements") else [key]
+        whole = any(p.is_constant() and p.as_constant() is ... for p in parts)  # x[..., 0] is an array even without dimensions
+        return as_ndarray(super().getitem(tx, key), scalar=not whole)
 
     def setitem(self, tx, key, value):
         super().setitem(tx, key, value)
 
 
-def as_ndarray(v: Variable) -> Variable:
+def as_ndarray(v: Variable, scalar=True) -> Variable:
     if isinstance(v, TensorVariable) and not isinstance(v, NumpyNdarrayVariable):
-        return NumpyNdarrayVariable(v.node, v.val)
+        return NumpyNdarrayVariable(v.node, v.val, scalar=scalar)
     if hasattr(v, "elements"):
-        v.elements = [as_ndarray(e) for e in v.elements]
+        v.elements = [as_ndarray(e, scalar) for e in v.elements]
     return v
 
 
@@ -234,7 +237,7 @@ class NumpyMethodVariable(Variable):
                 "This method of ndarray has no tensor counterpart registered.",
                 "The piece runs in NumPy.",
             )
-        return NumpyNdarrayVariable.call_impl(tx, impl, [self.owner, *args], kwargs)
+        return NumpyNdarrayVariable.call_impl(tx, impl, [self.owner, *args], kwargs, self.owner)
 
 
 def wrap_result(tx, node, value, *inputs) -> Variable:
