@@ -381,3 +381,46 @@ def test_joint_graph_called_without_grad():
         out = compiled(x)
     assert isinstance(out, tuple) and len(out) == 1 and not out[0].requires_grad
     assert compiled(x)[0].requires_grad
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (lambda y: (y, y.t(), y[0]))(x * 2),
+        lambda x: (lambda y: (y[0][1:], y.view(-1), y))(x * 2),
+        lambda x: (lambda y: (y.detach(), y))(x * 2),
+        lambda x: (lambda y: (y, y.view(-1).add_(1)))(x * 2),
+    ],
+)
+@pytest.mark.parametrize("grad", [True, False])
+def test_outputs_that_share_memory(f, grad):
+    check(f, tensor(2, 3, grad=grad))
+    compiled, x = aot_function(f, nop), tensor(2, 3, grad=False)
+    expected, got = f(x), compiled(x)
+    for outs in (expected, got):
+        outs[0].zero_()
+    assert all(torch.equal(a, b) for a, b in zip(expected, got, strict=True))
+
+
+def test_view_made_without_grad_carries_none():
+    def f(x):
+        y = x * 2
+        with torch.no_grad():
+            return y, y[0], x[1]
+
+    x = tensor(2, 3)
+    assert [o.requires_grad for o in aot_function(f, nop)(x)] == [o.requires_grad for o in f(x)] == [True, False, False]
+
+
+def test_gradient_of_a_transposed_output():
+    check(lambda x: (x.sin() * 2).t(), tensor(2, 3))
+    seen = []
+
+    def backward(gm, inputs):
+        seen.append(inputs[-1])
+        return gm.forward
+
+    x = tensor(2, 3)
+    out = aot_function(lambda x: (x.sin() * 2).t() * 1, nop, backward)(x)
+    (out * torch.arange(6.0).reshape(3, 2)).sum().backward()
+    assert seen[0].is_contiguous() and torch.allclose(x.grad, 2 * x.cos().detach() * torch.arange(6.0).reshape(3, 2).t())

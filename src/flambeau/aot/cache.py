@@ -28,7 +28,7 @@ from ..core.operator import OpOverload, namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Node
-from .facts import Computed, Constant, InputAlias, InputView, Traced
+from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced
 
 __all__ = ["enabled", "key_of", "read", "write"]
 
@@ -277,12 +277,12 @@ def _encode_fact(o: Any) -> tuple:
         return ("computed", o.index, o.requires_grad)
     if isinstance(o, InputAlias):
         return ("alias", o.index)
-    if isinstance(o, InputView):
+    if isinstance(o, InputView | OutputView):
         chain = []
         for op, rest, kwargs, which in o.chain:
             named = [(k, _encode(v, {})) for k, v in kwargs.items()]
             chain.append((_encode_target(op), [_encode(a, {}) for a in rest], named, which))
-        return ("view", o.index, chain)
+        return ("view" if isinstance(o, InputView) else "output view", o.index, chain)
     if type(o.value) not in _PLAIN:
         raise NotCacheable(f"an output of type {type(o.value).__name__}")
     return ("constant", o.value)
@@ -299,4 +299,4 @@ def _decode_fact(o: tuple) -> Any:
     for op, rest, kwargs, which in o[2]:
         named = {k: _decode(v, []) for k, v in kwargs}
         chain.append((_decode_target(op), tuple(_decode(a, []) for a in rest), named, which))
-    return InputView(o[1], tuple(chain))
+    return (InputView if o[0] == "view" else OutputView)(o[1], tuple(chain))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..fx import GraphModule
 
-__all__ = ["Computed", "Constant", "InputAlias", "InputView", "Traced"]
+__all__ = ["Computed", "Constant", "InputAlias", "InputView", "OutputView", "Traced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,10 @@ class InputAlias:
 
 
 @dataclass(frozen=True, slots=True)
-class InputView:
-    """A view of an input, made again from the caller's tensor, so that memory and history are shared as they are
-    without compiling.
+class View:
+    """A view that is made again at each call, so that memory and history are shared as they are without compiling.
 
-    ``chain``: (operator, arguments after the first, keyword arguments, which result or None) from the input on."""
+    ``chain``: (operator, arguments after the first, keyword arguments, which result or None) from the base on."""
 
     index: int
     chain: tuple
@@ -43,6 +42,18 @@ class InputView:
             if which is not None:
                 tensor = tensor[which]
         return tensor
+
+
+class InputView(View):
+    """A view of the ``index``-th input, made from the caller's tensor."""
+
+    __slots__ = ()
+
+
+class OutputView(View):
+    """A view of the graph's ``index``-th output, which is returned as well."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ class Traced:
 
     gm: GraphModule | None
     fake_inputs: list[Any]
-    outputs: list[Computed | InputAlias | InputView | Constant]
+    outputs: list[Computed | InputAlias | InputView | OutputView | Constant]
     mutated: list[int]
     num_forward: int
     joint: bool

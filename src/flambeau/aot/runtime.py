@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import autograd as _autograd
 from ..fx.graph_module import compile_source
-from .facts import Computed, Constant, InputAlias, InputView, Traced
+from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced
 
 __all__ = ["plain_callable", "wrap"]
 
@@ -60,6 +60,9 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         elif isinstance(o, InputView):
             scope[f"view_{k}"] = o.replay
             parts.append(f"view_{k}({names[o.index]})")
+        elif isinstance(o, OutputView):
+            scope[f"view_{k}"] = o.replay
+            parts.append(f"view_{k}(outs[{o.index}])")
         elif isinstance(o, Constant):
             scope[f"constant_{k}"] = o.value
             parts.append(f"constant_{k}")

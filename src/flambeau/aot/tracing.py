@@ -8,18 +8,22 @@ operators that return new tensors."""
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from .. import _C, functionalize
 from .. import autograd as _autograd
+from ..base.shapes import contiguous_strides
 from ..core import modes
 from ..core.keys import REQUIRES_GRAD
 from ..core.operator import namespace
-from ..fake import FakeTensorMode
+from ..fake import FakeTensor, FakeTensorMode
+from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
-from .facts import Computed, Constant, InputAlias, InputView, Traced
+from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced
 from .graph_passes import common_subexpressions, draws, identities
 
 __all__ = ["trace"]
@@ -75,20 +79,28 @@ def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
     mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]
+    derived = _views_among(mode, [o for o in outs if isinstance(o, _C.TensorBase) and id(o) not in by_id])
     facts: list[Any] = []
-    computed: dict[int, int] = {}
+    at: dict[int, int] = {}
+
+    def computed(o) -> int:
+        index = at.setdefault(id(o), len(forward))
+        if index == len(forward):
+            forward.append(o)
+        return index
+
     for o in outs:
         if not isinstance(o, _C.TensorBase):
             facts.append(Constant(o))
         elif id(o) in by_id:
             facts.append(InputAlias(by_id[id(o)]))
-        elif id(o._storage) in storages and (view := _view_of_input(mode, o)) is not None:
+        elif id(o._storage) in storages and (view := _view_of_input(mode, o, fakes)) is not None:
             facts.append(view)
+        elif id(o) in derived:
+            base, chain = derived[id(o)]
+            facts.append(OutputView(computed(base), chain))
         else:
-            at = computed.setdefault(id(o), len(forward))
-            if at == len(forward):
-                forward.append(o)
-            facts.append(Computed(at, joint and o.requires_grad))
+            facts.append(Computed(computed(o), joint and o.requires_grad))
     num = len(forward)
     nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
     traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad)
@@ -101,21 +113,49 @@ def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
     return traced
 
 
-def _view_of_input(mode, o) -> InputView | None:
-    """How ``o`` is made of an input by views alone, read off the graph."""
-    node, chain, which = mode.node_of(o), [], None
-    while node is not None and node.op == "call_function":
+def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] | None:
+    """How ``o`` is made by views alone of the earliest node for which ``is_base`` holds, read off the graph."""
+    node, chain, which, found = mode.node_of(o), [], None, None
+    while node is not None:
+        if is_base(node):
+            found = node, tuple(reversed(chain))
+        if node.op != "call_function":
+            break
         if node.target is operator.getitem:
             which = node.args[1]
         elif node.target.kind == "view":
             chain.append((node.target, node.args[1:], dict(node.kwargs), which))
             which = None
         elif node.target.kind != "inplace":  # an in-place operator returns its first argument
-            return None
+            break
         node = node.args[0]
-    if node is None or node.op != "placeholder":
+    return found
+
+
+def _without_history(chain: tuple, view, base) -> tuple:
+    """The chain, ended by detach where the view (made under no_grad) carries no gradient though its base does."""
+    return (*chain, (namespace("aten").detach.default, (), {}, None)) if base.requires_grad and not view.requires_grad else chain
+
+
+def _view_of_input(mode, o, fakes) -> InputView | None:
+    found = _view_chain(mode, o, lambda n: n.op == "placeholder")
+    if found is None:
         return None
-    return InputView(mode.inputs.index(node), tuple(reversed(chain)))
+    index = mode.inputs.index(found[0])
+    return InputView(index, _without_history(found[1], o, fakes[index]))
+
+
+def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, tuple]]:
+    """Outputs that are views of other outputs: by id, what they are views of and how."""
+    storages = Counter(id(t._storage) for t in {id(o): o for o in outs}.values())
+    shared = {mode.node_of(o): o for o in reversed(outs) if storages[id(o._storage)] > 1}
+    derived = {}
+    for o in shared.values():
+        found = _view_chain(mode, o, shared.__contains__)
+        if found is not None and shared[found[0]] is not o:
+            base = shared[found[0]]
+            derived[id(o)] = base, _without_history(found[1], o, base)
+    return derived
 
 
 def _input_node(mode, i: int, given) -> Node:
@@ -132,7 +172,9 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             ends.append(k)
     with mode.graph.inserting_after(mode.inputs[-1]):
         for k in ends:
-            tangent = mode.snapshot(forward[k])
+            # Tangents are dense, whatever the output's layout: CompiledFunctionBackward sees to it.
+            meta = meta_of(forward[k])
+            tangent = FakeTensor(mode.fake_mode, replace(meta, strides=contiguous_strides(meta.shape), offset=0))
             mode.placeholder(f"tangents_{len(traced.tangent_of) + 1}", tangent)
             traced.tangent_of.append(k)
             traced.fake_tangents.append(tangent)
