@@ -693,6 +693,7 @@ static PyObject *set_num_threads(PyObject *self, PyObject *arg) {
         return NULL;
     }
     flb_set_num_threads((int)(n > 1 << 16 ? 1 << 16 : n));
+    if (blas_set_threads) blas_set_threads(flb_get_num_threads());  /* eager products follow */
     Py_RETURN_NONE;
 }
 

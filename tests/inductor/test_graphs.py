@@ -57,6 +57,7 @@ CASES = [
     ("transposed_left", lambda a, b: a.t() @ b, (R(7, 5), R(7, 3)), 0),
     ("strided_left", lambda a, b: a[:, ::2] @ b, (R(7, 10), R(5, 3)), 1),
     ("bmm", lambda a, b: aten.bmm.default(a, b.transpose(1, 2)), (R(5, 7, 4), R(5, 3, 4)), 0),
+    ("empty_products", lambda a, b: (a @ b, b @ a), (R(0, 4), R(4, 0)), None),
     ("matrix_vector", lambda a, v: aten.mv.default(a, v) + 1, (R(50, 70), R(70)), 1),
     ("dot", lambda a, b: aten.dot.default(a, b), (R(5000), R(5000)), None),
     ("column_sum", lambda a: a.sum(0), (R(1000, 70),), 1),
@@ -184,6 +185,23 @@ def test_result_does_not_depend_on_threads():
         _runtime.set_num_threads(old)
     with pytest.raises(RuntimeError, match="positive"):
         _runtime.set_num_threads(0)
+
+
+def test_set_num_threads_holds_for_blas():
+    get = torch.get_num_threads  # imports the module that tells the runtime about BLAS
+    from flambeau.inductor import blas
+
+    library = blas._library()
+    if library is None:
+        pytest.skip("NumPy's BLAS is not the bundled OpenBLAS")
+    old = get()
+    try:
+        torch.set_num_threads(1)
+        assert library[0].scipy_openblas_get_num_threads64_() == 1
+        R(200, 200) @ R(200, 200)
+    finally:
+        torch.set_num_threads(old)
+    assert library[0].scipy_openblas_get_num_threads64_() == old
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -15,7 +15,7 @@ import numpy
 
 from .. import _runtime
 
-__all__ = ["gemm_address"]
+__all__ = ["gemm_address", "share_threads"]
 
 
 @functools.cache
@@ -41,7 +41,7 @@ def gemm_address(t: str) -> int:
     found = _library()
     if found is not None:
         library, name = found
-        _share_threads(library)
+        share_threads()
         return ctypes.cast(getattr(library, name.format(letter)), ctypes.c_void_p).value
     import scipy.linalg.cython_blas as blas
 
@@ -53,10 +53,15 @@ def gemm_address(t: str) -> int:
     return ctypes.pythonapi.PyCapsule_GetPointer(capsule, ctypes.pythonapi.PyCapsule_GetName(capsule))
 
 
-def _share_threads(library) -> None:
-    """Let launches set BLAS to one thread while they run: they split products over their own pool."""
+@functools.cache
+def share_threads() -> None:
+    """Give the runtime the library's thread count: ``set_num_threads`` then holds for eager products too, and launches set BLAS to one
+    thread while they run, since they split products over their own pool. Nothing happens for a BLAS that doesn't let us."""
+    found = _library()
+    if found is None:
+        return
     for suffix in ("64_", ""):
-        get, put = (getattr(library, f"scipy_openblas_{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
+        get, put = (getattr(found[0], f"scipy_openblas_{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
         if get is not None and put is not None:
             _runtime.use_blas(*(ctypes.cast(f, ctypes.c_void_p).value for f in (get, put)))
             return

@@ -57,7 +57,8 @@ def lower_contraction(lowering, op, full, val):
     shape = tuple(sizes[c] for c in out)
     m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
     if not (m and n and k and math.prod(shape)):
-        raise NotImplementedError("an empty product")
+        zero = lowering.values.const(0, t)
+        return Lazy(shape, val.dtype, lambda coords: zero, strides=dense_strides(shape), device=val.device)
     if n == 1 or m == 1:
         return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
 
