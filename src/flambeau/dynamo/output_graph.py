@@ -21,7 +21,7 @@ from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
-from .variables.functions import CellVariable, UserFunctionVariable
+from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable
 
@@ -140,6 +140,8 @@ class OutputGraph:
         for a in [*args, *kwargs.values()]:
             if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
                 guard_function(tx, a.fn, a.source)
+            elif isinstance(a, NestedFunctionVariable):
+                guard_function(tx, a.plain(), ConstSource(a.plain(), a.name))
         pargs = tuple(a.as_proxy() for a in args)
         pkwargs = {k: v.as_proxy() for k, v in kwargs.items()}
         self._check_proxies(pargs, pkwargs)

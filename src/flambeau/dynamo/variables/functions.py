@@ -144,6 +144,7 @@ class NestedFunctionVariable(FunctionVariable):
         self._defaults, self._kwdefaults, self._closure = defaults, kwdefaults, closure
         self.annotations = annotations
         self.attributes: dict[str, Variable] = {}
+        self._plain: types.FunctionType | None = None
 
     def __repr__(self):
         return f"NestedUserFunctionVariable({self.name})"
@@ -174,11 +175,14 @@ class NestedFunctionVariable(FunctionVariable):
 
     def plain(self) -> types.FunctionType:
         """The real function, when nothing of it depends on the call."""
+        if self._plain is not None:
+            return self._plain
         if self._closure and any(c.contents is None or not c.contents.unwrap().can_constant() for c in self._closure):
             unsupported("closure", f"{self!r} closes over values of the graph and is passed into it")
         closure = tuple(types.CellType(c.contents.unwrap().as_constant()) for c in self._closure) or None
         f = types.FunctionType(self.code, self.globals, self.code.co_name, tuple(d.as_constant() for d in self._defaults) or None, closure)
         f.__kwdefaults__ = {k: v.as_constant() for k, v in self._kwdefaults.items()} or None
+        self._plain = f
         return f
 
     def as_proxy(self):

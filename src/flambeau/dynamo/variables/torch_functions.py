@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
 from .. import tensors, trace_rules
 from ..exc import unsupported
+from ..opaque import guard_function
+from ..source import ConstSource, GetAttrSource
 from .base import Variable
 from .constant import ConstantVariable
 from .contexts import GradModeVariable, NullContextVariable
@@ -106,6 +109,11 @@ class TorchClassVariable(Variable):
 
     def getattr(self, tx, name):
         if trace_rules.is_autograd_function(self.value) and name == "apply":
+            source = self.source or ConstSource(self.value, self.value.__qualname__)
+            for part in ("forward", "backward", "setup_context", "jvp", "vmap"):  # they run whole, so what they read is guarded
+                f = getattr(self.value, part, None)
+                if isinstance(f, types.FunctionType) and not trace_rules.is_torch_callable(f):
+                    guard_function(tx, f, GetAttrSource(source, part))
             return TorchFunctionVariable(getattr(self.value, name))
         value = getattr(self.value, name, None)
         if value is None:
