@@ -133,6 +133,8 @@ typedef struct {
     PyObject *impl;     /* resolves the overload and calls the operator */
     PyObject *ufunc;    /* NumPy function that computes the same on plain tensors, or NULL */
     PyObject *name, *dict;
+    PyObject *cache;    /* dict: types of the arguments -> callable of the overload they select; shared with the Binder */
+    PyObject *choose;   /* choose(args, kwargs) -> such a callable, or None when values decide too */
     vectorcallfunc vectorcall;
     int arity;          /* of ufunc */
     uint32_t typemask;  /* bit i: ufunc is right for NumPy type number i */
@@ -177,6 +179,62 @@ static PyObject *try_ufunc(FlbFunction *f, PyObject *const *args) {
     return out;
 }
 
+/* Types of the arguments as a key: the type of each, and after it what else selects an overload (a tensor without dimensions, the type
+ * of a list's first element). It begins with None, which keeps it apart from the Binder's own keys. */
+#define MAX_KEY 24
+static int key_of(PyObject *o, PyObject **key, int n) {
+    if (n + 2 > MAX_KEY) return -1;
+    key[n++] = (PyObject *)Py_TYPE(o);
+    if (PyObject_TypeCheck(o, &FlbTensor_Type)) {
+        FlbTensor *t = (FlbTensor *)o;
+        if (t->array ? PyArray_NDIM((PyArrayObject *)t->array) == 0 : t->shape && PyTuple_GET_SIZE(t->shape) == 0) key[n++] = Py_True;
+    } else if (PyList_Check(o) || PyTuple_Check(o)) {
+        Py_ssize_t size = PySequence_Fast_GET_SIZE(o);
+        key[n++] = size ? (PyObject *)Py_TYPE(PySequence_Fast_GET_ITEM(o, 0)) : Py_None;
+    }
+    return n;
+}
+static PyObject *call_overload(FlbFunction *f, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    PyObject *parts[MAX_KEY] = {Py_None};
+    int n = 1;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t i = 0; i < total; i++) {
+        if (i == nargs) {
+            if (n + 1 > MAX_KEY) return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
+            parts[n++] = kwnames;
+        }
+        if ((n = key_of(args[i], parts, n)) < 0) return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
+    }
+    PyObject *key = PyTuple_New(n);
+    if (!key) return NULL;
+    for (int i = 0; i < n; i++) PyTuple_SET_ITEM(key, i, Py_NewRef(parts[i]));
+    PyObject *chosen = PyDict_GetItemWithError(f->cache, key), *result;
+    if (chosen) {
+        Py_DECREF(key);
+        Py_INCREF(chosen); /* the call may empty the cache */
+        result = PyObject_Vectorcall(chosen, args, nargsf, kwnames);
+        Py_DECREF(chosen);
+        return result;
+    }
+    PyObject *tuple, *dict;
+    if (PyErr_Occurred() || unpack(args, nargs, kwnames, &tuple, &dict) < 0) {
+        Py_DECREF(key);
+        return NULL;
+    }
+    chosen = PyObject_CallFunctionObjArgs(f->choose, tuple, dict, NULL);
+    Py_DECREF(tuple);
+    Py_DECREF(dict);
+    if (!chosen || (chosen != Py_None && PyDict_SetItem(f->cache, key, chosen) < 0)) {
+        Py_XDECREF(chosen);
+        Py_DECREF(key);
+        return NULL;
+    }
+    Py_DECREF(key);
+    result = PyObject_Vectorcall(chosen != Py_None ? chosen : f->impl, args, nargsf, kwnames);
+    Py_DECREF(chosen);
+    return result;
+}
+
 static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     FlbFunction *f = (FlbFunction *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
@@ -194,19 +252,24 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
         Py_DECREF(dict);
         return r;
     }
+    if (f->choose) return call_overload(f, args, nargsf, kwnames);
     return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
 }
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"name", "impl", "ufunc", "arity", "typemask", NULL};
-    PyObject *name, *impl, *ufunc = Py_None;
+    static char *names[] = {"name", "impl", "ufunc", "arity", "typemask", "cache", "choose", NULL};
+    PyObject *name, *impl, *ufunc = Py_None, *cache = NULL, *choose = NULL;
     int arity = 0;
     unsigned int mask = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO|OiI", names, &name, &impl, &ufunc, &arity, &mask)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO|OiIO!O", names, &name, &impl, &ufunc, &arity, &mask, &PyDict_Type, &cache, &choose))
+        return NULL;
+    if (!cache != !choose) return PyErr_SetString(PyExc_TypeError, "cache and choose come together"), NULL;
     if (arity > 3) return PyErr_SetString(PyExc_ValueError, "arity of a ufunc is at most 3"), NULL;
     FlbFunction *f = (FlbFunction *)type->tp_alloc(type, 0);
     if (!f) return NULL;
     f->name = Py_NewRef(name);
     f->impl = Py_NewRef(impl);
+    f->cache = Py_XNewRef(cache);
+    f->choose = Py_XNewRef(choose);
     f->ufunc = ufunc == Py_None ? NULL : Py_NewRef(ufunc);
     f->arity = arity;
     f->typemask = mask;
@@ -215,12 +278,16 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 }
 static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
     Py_VISIT(f->impl);
+    Py_VISIT(f->cache);
+    Py_VISIT(f->choose);
     Py_VISIT(f->ufunc);
     Py_VISIT(f->dict);
     return 0;
 }
 static int function_clear(FlbFunction *f) {
     Py_CLEAR(f->impl);
+    Py_CLEAR(f->cache);
+    Py_CLEAR(f->choose);
     Py_CLEAR(f->ufunc);
     Py_CLEAR(f->dict);
     return 0;

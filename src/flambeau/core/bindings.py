@@ -261,6 +261,17 @@ class Binder:
         args, kwargs = sig.arrange(args, kwargs)
         return sig.call(*args, **kwargs)
 
+    def choose(self, args, kwargs):
+        """What native code calls next time for arguments of these types: the overload's callable. None when values decide too."""
+        if "input" in kwargs or "out" in kwargs:
+            return None
+        sig = self._choose(args, kwargs)
+        at = sig.varargs
+        if at is None or len(args) <= at or isinstance(args[at], (list, tuple)):
+            return sig.call
+        call = sig.call
+        return lambda *args, **kwargs: call(*args[:at], list(args[at:]), **kwargs)
+
     def resolve(self, args, kwargs) -> OpOverload:
         """The overload that these arguments select."""
         return self._choose(args, dict(kwargs)).op
