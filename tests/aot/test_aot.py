@@ -424,3 +424,16 @@ def test_gradient_of_a_transposed_output():
     out = aot_function(lambda x: (x.sin() * 2).t() * 1, nop, backward)(x)
     (out * torch.arange(6.0).reshape(3, 2)).sum().backward()
     assert seen[0].is_contiguous() and torch.allclose(x.grad, 2 * x.cos().detach() * torch.arange(6.0).reshape(3, 2).t())
+
+
+def test_view_returned_after_its_base_was_written():
+    def f(x):
+        y = x * 1
+        v = y.reshape(-1)
+        y[0].mul_(2)
+        return v
+
+    check(f, tensor(2, 3))
+    x = tensor(2, 3)
+    (g,) = torch.autograd.grad(f(x), x, torch.ones(6))
+    assert g.tolist() == [[2.0] * 3, [1.0] * 3]

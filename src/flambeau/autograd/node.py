@@ -191,6 +191,13 @@ def _refresh(t, info: ViewInfo):
     if isinstance(info.base._autograd, ViewInfo):
         _refresh(info.base, info.base._autograd)
     if info.base._grad_fn is not info.generation:
-        fresh = info.replay(info.base)
+        # The engine asks too, with recording off.
+        grad, excluded = _C.tls("grad_enabled", 1), _C.tls("excluded")
+        _C.tls("excluded", excluded & ~K.AUTOGRAD)
+        try:
+            fresh = info.replay(info.base)
+        finally:
+            _C.tls("excluded", excluded)
+            _C.tls("grad_enabled", grad)
         t._grad_fn, t._output_nr = fresh._grad_fn, fresh._output_nr
         info.generation = info.base._grad_fn
