@@ -215,6 +215,14 @@ static PyObject *dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, Py
 
 /* ---- the frame evaluator ---- */
 
+static PyObject *eval_uncaptured(PyThreadState *ts, _PyInterpreterFrame *frame)
+{
+    Context *prev = enter(NULL);
+    PyObject *r = _PyEval_EvalFrameDefault(ts, frame, 0);
+    enter(prev);
+    return r;
+}
+
 static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag)
 {
     Context *ctx = current;
@@ -223,12 +231,7 @@ static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int 
         || (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
         return _PyEval_EvalFrameDefault(ts, frame, throwflag);
     Extra *e = extra_get((PyObject *)code);
-    if (e && e->flags & SKIP_RECURSIVE) {
-        Context *prev = enter(NULL);
-        PyObject *r = _PyEval_EvalFrameDefault(ts, frame, 0);
-        enter(prev);
-        return r;
-    }
+    if (e && e->flags & SKIP_RECURSIVE) return eval_uncaptured(ts, frame);
     if (e && e->flags & SKIP) return _PyEval_EvalFrameDefault(ts, frame, 0);
     Cache *cache = cache_for((PyObject *)code, ctx, 1);
     if (!cache) return NULL;
@@ -239,7 +242,9 @@ static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int 
     PyObject *r = dispatch(ctx, cache, frame->f_func, frame->localsplus, flat_count(code), 0, &ran);
     Py_DECREF(cache);
     Py_DECREF(ctx);
-    return ran ? r : _PyEval_EvalFrameDefault(ts, frame, 0);
+    if (ran) return r;
+    e = extra_get((PyObject *)code);     /* the miss may have marked it */
+    return e && e->flags & SKIP_RECURSIVE ? eval_uncaptured(ts, frame) : _PyEval_EvalFrameDefault(ts, frame, 0);
 }
 
 /* ---- callables ---- */

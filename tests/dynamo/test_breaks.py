@@ -208,7 +208,7 @@ def test_inner_break_is_its_own_graph():
 
 
 def test_disable_recursive_and_not():
-    @disable
+    @disable(reason="a test")
     def a(x):
         return b(x) + 1
 
@@ -243,3 +243,15 @@ def test_generated_and_library_frames_are_left_alone():
 
     g = check(f, X)
     assert g.names() == [["add"]]
+
+
+def test_a_disabled_function_left_behind_is_mentioned_once():
+    @disable
+    def left_behind(x):
+        return x + 1
+
+    c = compile(lambda x: left_behind(x) * 2, backend="eager")
+    with pytest.warns(UserWarning, match="left_behind.*test_breaks.py.*disable") as seen:
+        c(X)
+        c(X[:2])
+    assert len(seen) == 1

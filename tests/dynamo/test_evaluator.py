@@ -153,7 +153,7 @@ def test_compiled_graphs_run_with_the_evaluator_off():
 def test_disabled_function_turns_it_off():
     seen = []
 
-    @disable
+    @disable(reason="a test")
     def look(x):
         seen.append(_frame.get_context())
         return x

@@ -161,6 +161,8 @@ class Compiler:
         if not top:
             why = trace_rules.skip_frame_reason(func)
             if why is not None:
+                if trace_rules.runs_whole(code):
+                    _frame.mark_code(code, _frame.SKIP_RECURSIVE)
                 cache.skip = 1
                 return False
             if not trace_rules.frame_has_tensors(func, args):

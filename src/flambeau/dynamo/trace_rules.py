@@ -8,6 +8,7 @@ import os
 import sys
 import sysconfig
 import types
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -189,6 +190,26 @@ def is_disabled(fn) -> bool:
     return isinstance(fn, _frame.DisabledFunction)
 
 
+def warn_disabled(fn) -> None:
+    """One line for each disabled function that is met without a reason: they are easily left behind after debugging."""
+    inner = fn.fn
+    if getattr(fn, "_torchdynamo_disable_msg", None) or id(inner) in _warned_disabled:
+        return
+    _warned_disabled[id(inner)] = inner
+    code = getattr(inner, "__code__", None)
+    where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    name = getattr(inner, "__qualname__", repr(inner))
+    warnings.warn(
+        f"torch.compile met {name}{where}, on which torch._dynamo.disable was used: it breaks the graph. "
+        "Give disable a reason= if that is meant to stay.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+_warned_disabled: dict[int, Any] = {}
+
+
 def is_compiled(fn) -> bool:
     return isinstance(fn, (_frame.CompiledFunction, _frame.FrozenFunction))
 
@@ -244,6 +265,15 @@ def is_library_module_call(call) -> bool:
 
 
 # -- frames reached by the evaluator --
+
+
+CALLS_USERS = tuple(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim", "func", "utils", "compiler", "examples"))
+
+
+def runs_whole(code: types.CodeType) -> bool:
+    """Library frames below the operators: what they call (kernels of custom operators, hooks) is part of the operation, not captured."""
+    f = code.co_filename
+    return f.startswith(PACKAGE) and not f.startswith(CALLS_USERS)
 
 
 def skip_frame_reason(func: types.FunctionType) -> str | None:

@@ -7,6 +7,7 @@ import functools
 import inspect
 import types
 
+from .. import trace_rules
 from ..exc import unsupported
 from ..source import GetAttrSource, ItemSource, KeySource
 from .base import Lazy, Variable
@@ -315,6 +316,8 @@ class SkippedFunctionVariable(Variable):
         return type(self.value)
 
     def call(self, tx, args, kwargs):
+        if self.break_info[0] == "disabled" and trace_rules.is_disabled(self.value) and tx.root.break_at is None:
+            trace_rules.warn_disabled(self.value)
         unsupported(*self.break_info)
 
     def getattr(self, tx, name):
