@@ -385,7 +385,8 @@ def _ufunc_of(opname: str):
 def function(opname: str, public: str | None = None) -> _C.Function:
     """A public function (or method) over the overloads of ``aten::opname``."""
     ufunc, arity, mask = _ufunc_of(opname)
-    made = _C.Function(public or opname, Binder(opname, "aten", public), ufunc, arity, mask)
+    binder = Binder(opname, "aten", public)
+    made = _C.Function(public or opname, binder, ufunc, arity, mask, binder._chosen, binder.choose)
     if ufunc is not None:
         _made[opname].append(made)
     return made
