@@ -324,6 +324,22 @@ def test_inplace():
     assert torch.equal(z, T(4) + 1)
 
 
+def test_masks():
+    x, m = T(B, 4), T(B, 4, dtype=BOOL)
+
+    def zeroed(a, k):
+        a = a.clone()
+        a[k] = 7.0
+        return a
+
+    for dims in ([0, 0], [0, None]):
+        given = [a if d == 0 else a[0] for a, d in zip((x, m), dims)]
+        same(vmap(zeroed, tuple(dims))(*given), loop(zeroed, given, dims))
+    same(vmap(lambda a: a[m[0]])(x), x[:, m[0]])
+    with pytest.raises(RuntimeError, match="another shape for each example"):
+        vmap(lambda a, k: a[k])(x, m)
+
+
 def test_randomness():
     x = torch.zeros(B, 64)
     for fn in (

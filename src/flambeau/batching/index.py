@@ -88,9 +88,7 @@ def _batched_formula(op: OpOverload, mask, key: str, formula):
     def fn(*values):
         size = next(v for n, v in zip(params, values) if isinstance(v, _C.TensorBase) and takes_batch(n))._shape[0]
         with level(size) as lvl:
-            got = formula(
-                *(example(v, n, lvl) for n, v in zip(params, values))
-            )
+            got = formula(*(example(v, n, lvl) for n, v in zip(params, values)))
             got = [None if g is None else value_at(g, lvl) for g in (got if "__" in key else (got,))]
         out = [None if g is None else _settle(*g, mapped[name], size) for name, g in zip(key.split("__"), got)]
         return tuple(out) if "__" in key else out[0]

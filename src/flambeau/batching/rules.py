@@ -308,6 +308,12 @@ def stack(results):
     """Results of the examples as one, leaf by leaf."""
     first = results[0]
     if isinstance(first, _C.TensorBase):
+        if any(tuple(r._shape) != tuple(first._shape) for r in results):
+            shapes = ", ".join(str(list(r._shape)) for r in results[:4])
+            raise RuntimeError(
+                "vmap: We do not support batching operators that can output dynamic shape: the result has another "
+                f"shape for each example ({shapes})"
+            )
         return aten.stack.default(list(results), 0)
     if isinstance(first, (list, tuple)):
         made = [stack(parts) for parts in zip(*results, strict=True)]

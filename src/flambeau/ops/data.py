@@ -236,8 +236,8 @@ def _place(b, self, indices):
     """
     mask = b.mask[1] if isinstance(b.mask[1], tuple) else (False,) * len(indices)
     if any(t is not None and m and t.dtype.name in ("bool", "uint8") for t, m in zip(indices, mask)):
-        raise RuntimeError("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow (indexing by a mask that is mapped "
-                           "over). We don't support that yet: its result has another shape for each example. Use torch.where instead")
+        raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape: indexing by a mask that is mapped over has "
+                           "another shape for each example. Use torch.where instead")
     wide = [len(t.shape) - m for t, m in zip(indices, mask) if t is not None]
     rank = max(1 if t is not None and t.dtype.name in ("bool", "uint8") else n for n, t in zip(wide, [t for t in indices if t is not None]))
     at = [k for k, t in enumerate(indices) if t is not None]
@@ -276,6 +276,12 @@ def _index_batch(b, self, indices):
 @index_put.override("batch")
 def _index_put_batch(b, self, indices, values, accumulate):
     self = b.all(self, b.mask[0])
+    mask = indices[0]
+    if len(indices) == 1 and mask.dtype.name == "bool" and values.numel() == (values.shape[0] if b.mask[2] else 1) and not accumulate:
+        # One value wherever the mask is set: nothing depends on how many places there are.
+        mask, lead = b.all(mask, b.mask[1][0]), self.shape[0]
+        mask = aten.reshape.default(mask, [*mask.shape, *[1] * (len(self.shape) - len(mask.shape))])
+        return aten.where.self(mask, aten.reshape.default(values, [lead if b.mask[2] else 1, *[1] * (len(self.shape) - 1)]), self)
     b = replace(b, mask=(True, *b.mask[1:]))
     lists, rank, batch_at, before = _place(b, self, indices)
     masks = any(t is not None and t.dtype.name in ("bool", "uint8") for t in lists)

@@ -1,0 +1,99 @@
+"""vmap of every operator that has samples, against a loop over the examples: all tensor arguments mapped, and each alone."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import _C
+from flambeau.base import pytree
+from flambeau.func import vmap
+from flambeau.testing.samples import load, to_tensors
+
+SIZE = 3
+
+
+def _known(row):
+    try:
+        return row.op
+    except AttributeError:
+        return None  # samples may be ahead of the operators
+
+
+ROWS = [
+    pytest.param(row, id=name)
+    for name, row in load().items()
+    if (op := _known(row)) is not None and not op._schema.is_mutable and all(r.is_tensor for r in op._schema.returns)
+]
+
+
+# Their results have a shape that depends on the data.
+DYNAMIC = {"index.Tensor", "index_put", "masked_select", "unique_consecutive"}
+
+
+def examples(t):
+    """A batch of tensors like ``t``: its elements in different orders."""
+    a = t.numpy()
+    flat = a.reshape(-1)
+    shifted = [np.roll(flat, k).reshape(a.shape) for k in range(SIZE)]
+    return torch.from_numpy(np.stack(shifted))
+
+
+def same(name, got, want, values):
+    got, want = pytree.tree_leaves(got), pytree.tree_leaves(want)
+    assert len(got) == len(want), name
+    for g, w in zip(got, want):
+        assert g.shape == w.shape and g.dtype is w.dtype, (name, g.shape, w.shape, g.dtype, w.dtype)
+        if values:
+            np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def loop(fn, tensors, dims):
+    rows = [fn(*(t if d is None else t[k] for t, d in zip(tensors, dims))) for k in range(SIZE)]
+    spec = pytree.tree_structure(rows[0])
+    return pytree.tree_unflatten([torch.stack(list(r)) for r in zip(*map(pytree.tree_leaves, rows))], spec)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_against_loop(row, caplog):
+    caplog.set_level(logging.ERROR, "flambeau.batching")
+    checked = 0
+    for sample in row.calls:
+        leaves, spec = pytree.tree_flatten((list(to_tensors(sample.args)), to_tensors(sample.kwargs)))
+        at = [i for i, x in enumerate(leaves) if isinstance(x, _C.TensorBase)]
+        if not at:
+            continue
+
+        def fn(*tensors, leaves=leaves, spec=spec, at=at):
+            full = list(leaves)
+            for i, t in zip(at, tensors):
+                full[i] = t
+            args, kwargs = pytree.tree_unflatten(full, spec)
+            return row.op(*args, **kwargs)
+
+        plain = [leaves[i] for i in at]
+        masks = [[0] * len(at)]
+        if len(at) > 1:
+            masks += [[0 if k == j else None for k in range(len(at))] for j in range(len(at))]
+        for dims in masks:
+            given = [examples(t) if d == 0 else t for t, d in zip(plain, dims)]
+            try:
+                want = loop(fn, given, dims)
+            except Exception:  # noqa: S112 - results of different shapes, or an order of elements that isn't valid
+                continue
+            checked += 1
+            try:
+                got = vmap(fn, tuple(dims), randomness="different")(*given)
+            except RuntimeError as e:
+                if row.name not in DYNAMIC or "another shape for each example" not in str(e):
+                    raise
+                continue
+            same(f"{row.name}{sample} {dims}", got, want, row.values)
+    assert (
+        checked
+        or row.name in DYNAMIC
+        or not any(
+            isinstance(x, _C.TensorBase) for s in row.calls for x in pytree.tree_leaves(to_tensors(list(s.args)))
+        )
+    ), row.name
