@@ -55,6 +55,7 @@ typedef struct {
 static PyTypeObject ContextType, CacheType, CompiledType, DisabledType, RunType;
 static Py_ssize_t extra_index = -1;
 static _Thread_local Context *current;   /* strong */
+static _Thread_local PyCodeObject *plain_once;   /* the next frame of this code has just been found to run plainly */
 static int active_threads;               /* threads whose current is set; guarded by the GIL */
 
 static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag);
@@ -230,6 +231,10 @@ static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int 
     if (!ctx || throwflag || frame->prev_instr != _PyCode_CODE(code) - 1 || !(code->co_flags & CO_OPTIMIZED)
         || (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
         return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    if (code == plain_once) {
+        plain_once = NULL;
+        return _PyEval_EvalFrameDefault(ts, frame, 0);
+    }
     Extra *e = extra_get((PyObject *)code);
     if (e && e->flags & SKIP_RECURSIVE) return eval_uncaptured(ts, frame);
     if (e && e->flags & SKIP) return _PyEval_EvalFrameDefault(ts, frame, 0);
@@ -348,7 +353,11 @@ static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nar
     if (plain) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
     else {
         r = dispatch(ctx, cache, f, use, n, self->mode == MODE_RUN, &ran);
-        if (!ran) r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
+        if (!ran) {
+            plain_once = code;
+            r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
+            plain_once = NULL;
+        }
     }
     Py_DECREF(cache);
     Py_DECREF(self);

@@ -17,7 +17,7 @@ from typing import Any
 from flambeau import _C, _frame
 from flambeau.base import logs
 
-from . import tensors, trace_rules
+from . import tensors, trace_rules, utils
 from .codegen import assemble, flat_argument_names
 from .config import config
 from .exc import (
@@ -124,7 +124,6 @@ class Compiler:
         self.context = _frame.Context(self.miss)
         self.context.compiler = self
         self.listeners: list[Callable[[Event], None]] = []
-        self.recompiles: list[tuple[types.CodeType, str]] | None = None  # filled in when somebody put a list here
         self.warned: set[types.CodeType] = set()
         self.attempts: dict[types.CodeType, int] = {}
         self.resume_codes: dict[Any, types.CodeType] = {}
@@ -216,7 +215,10 @@ class Compiler:
 
     def _limit(self, func, args, cache) -> None:
         code = func.__code__
-        cache.skip = 1
+        if utils.recompile_records:  # a profiler wants to hear of every failing guard, so the frame keeps asking
+            self._recompiling(code, func, args, cache)
+        else:
+            cache.skip = 1
         failed = failed_guard(cache, func, args)
         text = (
             f"torch._dynamo hit config.cache_size_limit ({config.cache_size_limit})\n"
@@ -236,17 +238,7 @@ class Compiler:
         counters["frames"]["total"] += 1
         if cache.entries:
             counters["recompiles"]["total"] += 1
-            if LOG_RECOMPILES.on or self.recompiles is not None:
-                why = failed_guard(cache, func, args)
-                LOG_RECOMPILES(
-                    "Recompiling function %s in %s:%d\n    triggered by the failing guard: %s",
-                    code.co_name,
-                    code.co_filename,
-                    code.co_firstlineno,
-                    why,
-                )
-                if self.recompiles is not None:
-                    self.recompiles.append((code, why))
+            self._recompiling(code, func, args, cache)
         grad = _C.tls("grad_enabled")
         break_at: int | None = None
         reason: BreakReason | None = None
@@ -291,6 +283,15 @@ class Compiler:
             counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
         record_compile(code.co_name, output.compile_seconds)
         return True
+
+    def _recompiling(self, code, func, args, cache) -> None:
+        if not (LOG_RECOMPILES.on or utils.recompile_records):
+            return
+        why = failed_guard(cache, func, args)
+        where = f"{code.co_name} in {code.co_filename}:{code.co_firstlineno}"
+        LOG_RECOMPILES("Recompiling function %s\n    triggered by the failing guard: %s", where, why)
+        for record in utils.recompile_records:
+            record.append((code.co_name, f"{code.co_filename}:{code.co_firstlineno}", why))
 
     def _log(self, code, final, event: Event) -> None:
         where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
