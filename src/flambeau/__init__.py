@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars as _contextvars
 import importlib as _importlib
+import os as _os
 
 import numpy as _np
 
@@ -49,6 +50,17 @@ asarray = as_tensor
 is_tensor = _conversion.is_tensor
 Generator, manual_seed, seed = _generator.Generator, _generator.manual_seed, _generator.seed
 default_generator = _generator.default_generator
+
+
+def _accelerate(op, args):
+    """Large eager operators run compiled kernels; the compiler is imported when the first one is met."""
+    call = _importlib.import_module("flambeau.inductor.single").call
+    eager.backend.set_accelerator(call)
+    return call(op, args)
+
+
+if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
+    eager.backend.set_accelerator(_accelerate)
 
 
 def is_floating_point(input):

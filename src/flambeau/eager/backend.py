@@ -15,6 +15,33 @@ RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 
 
+LARGE = 1 << 16  # elements from which an operator may run a compiled kernel
+accelerate = None  # (op, all arguments) -> result, or None to run NumPy; installed from above (the compiler is a higher level)
+
+
+def set_accelerator(fn) -> None:
+    """``fn(op, args)`` is asked before NumPy runs a pointwise operator, a reduction or an explicit composite on many elements."""
+    global accelerate
+    accelerate = fn
+
+
+def accelerated(impl, op: OpOverload):
+    """``impl``, asking the accelerator first when the first tensor is large."""
+    at = next((i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list), None)
+    if at is None:
+        return impl
+
+    def run(*args):
+        first = args[at]
+        if accelerate is not None and isinstance(first, _C.TensorBase) and first._array is not None and first._array.size >= LARGE:
+            out = accelerate(op, args)
+            if out is not None:
+                return out
+        return impl(*args)
+
+    return run
+
+
 def rule(kind: str):
     """Install the eager rule of a kind."""
 
@@ -36,6 +63,9 @@ FACETS["eager"] = _build
 def kernel_of(op: OpOverload):
     """The eager facet behind the operator's own signature, so that native code can call it with the arguments it got."""
     impl = op.facet("eager")
+    if "eager" not in op.overrides and (op.kind in ("pointwise", "reduction") or (op.kind == "composite" and not op.definition.implicit
+                                                                                 and op.definition.eager is None)):
+        impl = accelerated(impl, op)
     env, params, names, star = {"impl": impl}, [], [], False
     for a in op._schema.arguments:
         if a.kwarg_only and not star:

@@ -41,7 +41,36 @@ class CompiledInfo:
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
     inputs as positional tensors and returns the list of its outputs."""
-    times: dict[str, float] = {}
+    start = time.perf_counter()
+    program = open_graph(gm)
+    graph, made = compile_program(program, {"open composites": time.perf_counter() - start})
+    info = graph.info
+    metrics.ir_nodes_pre_fusion += len(made.nodes)
+    metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in info.steps)
+    metrics.num_fallbacks += len(info.fallbacks)
+    for reason in info.fallbacks:
+        log.warning("an eager kernel runs inside a compiled graph: %s", reason)
+    debug.dump(gm, program, made, info)
+    debug.notify(info.source)
+    _OUTPUT("%s", info.source)
+    if _SCHEDULE.on:
+        _SCHEDULE("%s", debug.show_groups(made.groups))
+    _INDUCTOR("compiled %d kernels: %s", len(info.kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in info.times.items()))
+    return graph
+
+
+@dataclasses.dataclass
+class Made:
+    """What the passes made on the way, for those who look."""
+
+    nodes: list
+    groups: list
+    lowering: Lowering
+
+
+def compile_program(program, times=None):
+    """(native graph, Made) of an opened program."""
+    times = {} if times is None else times
     clock = time.perf_counter()
 
     def passed(name):
@@ -50,8 +79,6 @@ def compile_graph(gm, example_inputs=None, **_unused):
         times[name] = times.get(name, 0.0) + now - clock
         clock = now
 
-    program = open_graph(gm)
-    passed("open composites")
     lowering = Lowering()
     lowering.run(program)
     passed("lower")
@@ -61,7 +88,6 @@ def compile_graph(gm, example_inputs=None, **_unused):
     outputs = {o[1].buffer for o in lowering.outputs if o[0] == "region"}
     nodes = eliminate_dead(lowering.nodes, outputs)
     verify(nodes, lowering.buffers)
-    metrics.ir_nodes_pre_fusion += len(nodes)
     passed("eliminate dead nodes")
     groups = fuse(nodes, lowering.buffers, lowering.values, config.fusion)
     verify([n for g in groups for n in g.nodes], lowering.buffers)
@@ -86,17 +112,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
     info = CompiledInfo(source, kernels, steps, times, lowering.fallbacks, arena)
     graph = assemble(lowering, steps, addresses, offsets, arena, info)
     passed("assemble")
-    metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in steps)
-    metrics.num_fallbacks += len(lowering.fallbacks)
-    for reason in lowering.fallbacks:
-        log.warning("an eager kernel runs inside a compiled graph: %s", reason)
-    debug.dump(gm, program, nodes, lowering, groups, info)
-    debug.notify(source)
-    _OUTPUT("%s", source)
-    if _SCHEDULE.on:
-        _SCHEDULE("%s", debug.show_groups(groups))
-    _INDUCTOR("compiled %d kernels: %s", len(kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in times.items()))
-    return graph
+    return graph, Made(nodes, groups, lowering)
 
 
 def _kernels(groups, lowering, outputs) -> list:

@@ -34,7 +34,7 @@ def directory() -> str:
     return _run
 
 
-def dump(gm, program, nodes, lowering, groups, info) -> None:
+def dump(gm, program, made, info) -> None:
     """Write the files whose switches in config.trace are on."""
     trace = config.trace
     if not trace.enabled:
@@ -56,9 +56,9 @@ def dump(gm, program, nodes, lowering, groups, info) -> None:
     if trace.fx_graph_transformed:
         write("fx_graph_transformed.py", '"""The flat program after opening composites.\n\n' + program.show() + '\n"""\n')
     if trace.ir_pre_fusion:
-        write("ir_pre_fusion.txt", show(nodes, lowering.buffers))
+        write("ir_pre_fusion.txt", show(made.nodes, made.lowering.buffers))
     if trace.ir_post_fusion:
-        write("ir_post_fusion.txt", show_groups(groups))
+        write("ir_post_fusion.txt", show_groups(made.groups))
     if trace.output_code:
         write("output_code.py", info.source)
 

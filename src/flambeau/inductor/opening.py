@@ -42,6 +42,12 @@ class Program:
         self.calls.append(call)
         return call
 
+    def count(self) -> None:
+        """Number of readers of each call."""
+        for call in self.calls:
+            _tree((call.args, call.kwargs), _count)
+        _tree(self.outputs, _count)
+
     def show(self) -> str:
         names = {c: f"v{i}" for i, c in enumerate(self.calls)}
         text = lambda x: _tree(x, names.__getitem__)  # noqa: E731
@@ -65,6 +71,11 @@ def _tree(x, fn):
     if isinstance(x, slice):
         return slice(_tree(x.start, fn), _tree(x.stop, fn), _tree(x.step, fn))
     return x
+
+
+def tensor_meta(t) -> TensorMeta:
+    """What is known of a tensor without its data."""
+    return TensorMeta(tuple(t.shape), tuple(t.stride()), t.dtype, t.device)
 
 
 def _without_data(meta):
@@ -100,13 +111,16 @@ class _Recording(TorchDispatchMode):
             return [self.reference(y) for y in x]
         return x
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None, positional=False):
+        """``positional``: ``args`` are all arguments in schema order."""
+        full = args if positional else func.full(*args, **(kwargs or {}))
         if func.kind == "composite":
             with self:
-                return func.definition.fn(*func.full(*args, **kwargs))
-        out = _without_data(func.facet("meta")(*func.full(*args, **kwargs)))
-        call = self.program.add("call", func, self.reference(args), {k: self.reference(v) for k, v in kwargs.items()}, out)
+                return func.definition.fn(*full)
+        out = _without_data(func.facet("meta")(*full))
+        names = [a.name for a in func._schema.arguments if a.kwarg_only]
+        split = len(full) - len(names)
+        call = self.program.add("call", func, self.reference(full[:split]), dict(zip(names, map(self.reference, full[split:]))), out)
         self.results(out, call)
         return out
 
@@ -155,9 +169,7 @@ def open_graph(gm) -> Program:
                 env[node] = recording.reference(out)
             else:
                 env[node] = program.add("call", node.target, look(node.args), look(dict(node.kwargs)), val)
-    for call in program.calls:
-        _tree((call.args, call.kwargs), _count)
-    _tree(program.outputs, _count)
+    program.count()
     return program
 
 

@@ -1,0 +1,93 @@
+"""Compiled kernels for single eager operators on large tensors.
+
+:func:`call` is what eager's backend asks before it runs NumPy on many elements. An operator on arguments of one description (shapes, strides,
+dtypes, numbers) is compiled when it is met for the second time; numbers that change from call to call thus never cause a compilation. It
+answers None, and NumPy runs, for what is met first, or has no kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .. import _C
+from ..core import keys
+from ..core.dispatch import excluding
+from .compile import compile_program
+from .opening import Program, _Recording, _without_data, tensor_meta
+
+__all__ = ["call"]
+
+log = logging.getLogger("flambeau.inductor")
+
+LIMIT = 2048  # descriptions kept; then the table starts afresh
+_SEEN = object()
+_REFUSED = object()
+_table: dict[Any, Any] = {}
+
+
+def _describe(x):
+    if isinstance(x, _C.TensorBase):
+        a = x._array
+        return a.shape, a.strides, a.dtype
+    if isinstance(x, (list, tuple)):
+        return tuple(map(_describe, x))
+    return type(x), x
+
+
+def call(op, args):
+    """The result of ``op`` on ``args`` (all of them, in schema order), or None."""
+    try:
+        key = (op, *map(_describe, args))
+        found = _table.get(key)
+    except TypeError:  # an argument that can't be hashed
+        return None
+    if found is None:
+        if len(_table) >= LIMIT:
+            _table.clear()
+        _table[key] = _SEEN
+        return None
+    if found is _REFUSED:
+        return None
+    if found is _SEEN:
+        found = _table[key] = _compile(op, args)
+        if found is _REFUSED:
+            return None
+    graph, many = found
+    results = graph(*_tensors(args))
+    return tuple(results) if many else results[0]
+
+
+def _tensors(args):
+    for x in args:
+        if isinstance(x, _C.TensorBase):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from (y for y in x if isinstance(y, _C.TensorBase))
+
+
+def _compile(op, args):
+    """(graph, are there several results), or _REFUSED."""
+    program = Program()
+    recording = _Recording(program)
+
+    def enter(x):
+        if isinstance(x, _C.TensorBase):
+            twin = _without_data(tensor_meta(x))
+            return recording.know(twin, program.add("input", "tensor", (), {}, twin))
+        return [enter(y) for y in x] if isinstance(x, (list, tuple)) else x
+
+    try:
+        with excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM):
+            out = recording.__torch_dispatch__(op, (), [enter(x) for x in args], {}, positional=True)
+        outputs = out if isinstance(out, (tuple, list)) else [out]
+        program.outputs = [recording.reference(x) for x in outputs]
+        program.count()
+        graph, made = compile_program(program)
+    except Exception as e:
+        # Eager's own kernel gives the result or the error; a failure here only costs speed, and is told to who asks.
+        log.info("%s has no compiled eager kernel: %s: %s", op, type(e).__name__, e)
+        return _REFUSED
+    if made.lowering.fallbacks or any(getattr(s, "what", "") == "call" for s in graph.info.steps):
+        return _REFUSED
+    return graph, isinstance(out, (tuple, list))

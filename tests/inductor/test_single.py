@@ -1,0 +1,61 @@
+"""Compiled kernels for eager operators on large tensors."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.eager import backend
+from flambeau.inductor import single
+
+aten = torch.ops.aten
+
+
+def R(*shape):
+    return torch.from_numpy(np.random.default_rng(0).normal(size=shape).astype(np.float32))
+
+
+CASES = [
+    ("gelu", lambda x: aten.gelu.default(x)),
+    ("softmax", lambda x: aten._softmax.default(x, -1, False)),
+    ("layer_norm", lambda x: aten.native_layer_norm.default(x, [512], None, None, 1e-5)),
+    ("layer_norm_backward", lambda x: aten.native_layer_norm_backward.default(x, x, [512], x[:, :1], x[:, 1:2], None, None, [True, False, False])),
+    ("transposed", lambda x: aten.tanh.default(x.t())),
+    ("mean", lambda x: aten.mean.dim(x, [0])),
+]
+
+
+@pytest.mark.parametrize("fn", [pytest.param(f, id=n) for n, f in CASES])
+def test_same_as_numpy(fn):
+    x = R(300, 512)
+    backend.set_accelerator(None)
+    want = fn(x)
+    single._table.clear()
+    backend.set_accelerator(single.call)
+    for _ in range(3):
+        got = fn(x)
+    assert any(isinstance(v, tuple) for v in single._table.values()), "nothing was compiled"
+    for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want]):
+        assert (g is None) == (w is None)
+        if g is not None:
+            assert g.dtype is w.dtype and g.stride() == w.stride()
+            np.testing.assert_allclose(g._array, w._array, rtol=2e-5, atol=2e-5)
+
+
+def test_changing_numbers_are_not_compiled():
+    x = R(300, 512)
+    single._table.clear()
+    for k in range(5):
+        np.testing.assert_array_equal((x + float(k))._array, x._array + np.float32(k))
+    assert not any(isinstance(v, tuple) for v in single._table.values())
+
+
+def test_gradients_go_through():
+    x = R(300, 512).requires_grad_(True)
+    for _ in range(3):
+        x.grad = None
+        aten.gelu.default(x).sum().backward()
+    backend.set_accelerator(None)
+    y = R(300, 512).requires_grad_(True)
+    aten.gelu.default(y).sum().backward()
+    backend.set_accelerator(single.call)
+    np.testing.assert_allclose(x.grad._array, y.grad._array, rtol=1e-5, atol=1e-5)
