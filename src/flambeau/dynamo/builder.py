@@ -436,7 +436,7 @@ def _c_callable(tx, value, source):
         return BuiltinVariable(value, source)
     if trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)
-    name = f"{module}.{getattr(value, '__qualname__', value)}"
+    name = f"{module or type(getattr(value, '__self__', value)).__module__}.{getattr(value, '__qualname__', value)}"
     return SkippedFunctionVariable(
         value,
         "c-function",

@@ -30,6 +30,7 @@ from .lists import (
     SliceVariable,
     TupleVariable,
     count_iterator,
+    is_size,
 )
 from .objects import ClassVariable, ObjectVariable, SuperVariable
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
@@ -157,6 +158,8 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
             tx.raise_user(
                 TypeError(f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}')
             )
+        if is_size(a.python_type()):
+            return TupleVariable(a.items(tx) + b.items(tx), cls=type(a.python_type()(()) + ()))
         return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) + b.items(tx))
     if fn is operator.mul and isinstance(b, SequenceVariable):
         a, b = b, a

@@ -73,7 +73,10 @@ class SequenceVariable(Variable):
     def getitem(self, tx, key):
         if isinstance(key, SliceVariable):
             self.items(tx)
-            return type(self)(self.elements[key.as_constant()], cls=self.plain_class())
+            cls = self.plain_class()
+            if is_size(self.cls):
+                return TupleVariable(self.elements[key.as_constant()], cls=type(self.cls(())[:]))
+            return type(self)(self.elements[key.as_constant()], cls=cls)
         from .tensor import TensorVariable
 
         if isinstance(key, TensorVariable):
@@ -161,6 +164,10 @@ class MethodOf(Variable):
         cg.load_attr(self.name)
 
 
+def is_size(cls: type) -> bool:
+    return cls.__name__ == "Size" and cls.__module__.startswith("flambeau.")
+
+
 class TupleVariable(SequenceVariable):
     cls = tuple
 
@@ -186,6 +193,8 @@ class TupleVariable(SequenceVariable):
             return MethodOf(self, name)
         if name not in getattr(self.cls, "_fields", ()) and self.cls is not tuple:
             f = self.cls.__dict__.get(name)
+            if is_size(self.cls) and f is not None:
+                return MethodOf(self, name)
             if isinstance(f, property) or hasattr(f, "__code__"):
                 from .functions import UserFunctionVariable, UserMethodVariable
 
@@ -195,6 +204,8 @@ class TupleVariable(SequenceVariable):
         return super().getattr(tx, name)
 
     def call_method(self, tx, name, args, kwargs):
+        if is_size(self.cls) and name in self.cls.__dict__ and self.can_constant() and all(a.can_constant() for a in args):
+            return tx.wrap_known(getattr(self.as_constant(), name)(*[a.as_constant() for a in args]))
         if name == "_replace" and hasattr(self.cls, "_fields"):
             new = [kwargs.get(f, e) for f, e in zip(self.cls._fields, self.items(tx))]
             return TupleVariable(new, cls=self.cls)
