@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ..base import pytree
 from ..core import keys as K
+from ..core.dispatch import HANDLERS
 from .grad_mode import no_grad
 from .node import Node, Saved, _output_meta, gradient_edge
 
@@ -75,6 +76,8 @@ class Function:
                            "should invoke them on the "
                            "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.")
 
+    generate_vmap_rule = False  # vmap runs forward and backward each under vmap, when the class defines no ``vmap`` of its own
+
     @staticmethod
     def forward(*args, **kwargs):
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
@@ -91,6 +94,10 @@ class Function:
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward without recording and leave one node for it."""
+        if _C.tls("transforms"):
+            result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
+            if result is not NotImplemented:
+                return result
         ctx = FunctionCtx()
         tensors = [a for a in args if isinstance(a, _C.TensorBase)]
         recording = bool(_C.tls("grad_enabled")) and any(t._requires_grad for t in tensors)

@@ -11,7 +11,7 @@ autograd, modes and the compiler below see nothing special. ``op.override("batch
 Enter at :func:`flambeau.func.vmap`. Reference: Bradbury et al., JAX (2018); Zou & He et al., functorch (2021).
 """
 
-from . import contraction, draws, index, rules, views  # noqa: F401
+from . import contraction, draws, functions, index, rules, views  # noqa: F401
 from .handler import Call, Unbatched
 from .levels import BatchedTensor, Level, conceal, current, expose, innermost, level, wrap
 

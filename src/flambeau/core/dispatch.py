@@ -16,12 +16,12 @@ from .operator import OpOverload
 
 __all__ = ["HANDLERS", "excluding", "install", "python_key", "redispatch"]
 
-HANDLERS: dict[int, object] = {}
+HANDLERS: dict[int | str, object] = {}  # "function": what runs autograd.Function while vmap does
 _KERNELS = ("eager", "autograd")  # overrides with which an implicit composite is an operator of its own
 
 
-def install(key: int, handler) -> None:
-    """Set the handler of a dispatch key."""
+def install(key: int | str, handler) -> None:
+    """Set the handler of a dispatch key (or of another entry of HANDLERS)."""
     HANDLERS[key] = handler
 
 
