@@ -257,6 +257,31 @@ def test_without_fusion():
     assert len(graph.info.steps) == 4
 
 
+def test_debug_directory(tmp_path, monkeypatch):
+    from flambeau.inductor import debug
+
+    monkeypatch.setattr(debug, "_run", None)
+    names = ["graph_diagram", "compile_profile"]
+    with config.patch({"trace.enabled": True, "trace.debug_dir": str(tmp_path), **{f"trace.{n}": True for n in names}}):
+        compile_graph(trace(lambda a, b: (a @ b).relu().sum(1), R(4, 4), R(4, 4)))
+    monkeypatch.setattr(debug, "_run", None)
+    found = {p.name for p in tmp_path.rglob("*") if p.is_file()}
+    assert found == {"fx_graph_readable.py", "fx_graph_runnable.py", "fx_graph_transformed.py", "ir_pre_fusion.txt", "ir_post_fusion.txt",
+                     "output_code.py", "debug.log", "graph_diagram.svg", "compile.prof"}
+    (script,) = tmp_path.rglob("fx_graph_runnable.py")
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and "[(4,)]" in run.stdout, run.stderr
+
+
+def test_injected_bug():
+    x = R(9)
+    with config.patch({"cpp.inject_relu_bug_TESTING_ONLY": "compile_error"}), pytest.raises(RuntimeError, match="injected compile error: relu"):
+        compile_graph(trace(lambda x: (x + 1).relu(), x))
+    with config.patch({"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}):
+        graph = compile_graph(trace(lambda x: x.relu(), x))
+    np.testing.assert_allclose(graph(x)[0]._array, x._array + 1, rtol=1e-6)
+
+
 def test_config_patch():
     with config.patch(reduction_piece=1024), config.patch({"trace.enabled": False}):
         assert config.reduction_piece == 1024

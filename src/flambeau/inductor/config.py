@@ -29,8 +29,8 @@ KNOBS = {
     "trace.ir_pre_fusion": Knob(True, "the loop IR before fusion"),
     "trace.ir_post_fusion": Knob(True, "the loop IR by kernel"),
     "trace.output_code": Knob(True, "launches and LLVM assembly"),
-    "trace.graph_diagram": Knob(False, "a drawing of the kernels and buffers (Graphviz source)", ("INDUCTOR_POST_FUSION_SVG",)),
-    "trace.compile_profile": Knob(False, "a cProfile of the compilation"),
+    "trace.graph_diagram": Knob(False, "a drawing of the launches and the buffers between them (SVG)", ("INDUCTOR_POST_FUSION_SVG",)),
+    "trace.compile_profile": Knob(False, "a profile of the passes (for pstats), from compiling once more"),
 }
 
 config = Config("torch._inductor.config", KNOBS)

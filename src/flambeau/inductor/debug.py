@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import os
 import time
@@ -59,8 +60,39 @@ def dump(gm, program, made, info) -> None:
         write("ir_pre_fusion.txt", show(made.nodes, made.lowering.buffers))
     if trace.ir_post_fusion:
         write("ir_post_fusion.txt", show_groups(made.groups))
+    if trace.graph_diagram:
+        write("graph_diagram.svg", diagram(info.steps))
+    if trace.compile_profile:
+        import cProfile
+
+        from .compile import compile_program
+
+        profile = cProfile.Profile()
+        profile.runcall(compile_program, program)
+        profile.dump_stats(os.path.join(folder, "compile.prof"))
     if trace.output_code:
         write("output_code.py", info.source)
+
+
+def diagram(steps) -> str:
+    """The launches from top to bottom as an SVG drawing; an arc for each buffer from the step that writes it to one that reads it."""
+    boxes, arcs, writer = [], [], {}
+    for i, s in enumerate(steps):
+        extern = isinstance(s, ExternCall)
+        reads = [r.buffer for r in s.inputs] if extern else s.args
+        writes = s.outputs if extern else list({n.buffer: None for n in s.nodes if n.buffer in s.args})
+        text = f"{s.what} {s.name}" if extern else f"kernel {s.name[:9]}: {', '.join(dict.fromkeys(v.op for n in s.nodes for v in walk(n.value)))}"
+        y = 20 + 44 * i
+        boxes.append(f'<rect x="160" y="{y}" width="620" height="28" rx="4" fill="{"#fde8c8" if extern else "#d8e8fb"}" stroke="#667"/>'
+                     f'<text x="168" y="{y + 18}">{html.escape(text[:90])} -> {html.escape(", ".join(writes))}</text>')
+        for name in dict.fromkeys(reads):
+            if name in writer and writer[name] != i:
+                a, b = 34 + 44 * writer[name], 34 + 44 * i
+                bend = 150 - min(140, 12 * (i - writer[name]))
+                arcs.append(f'<path d="M160 {a} C {bend} {a}, {bend} {b}, 160 {b}" fill="none" stroke="#888"/>')
+        writer.update(dict.fromkeys(writes, i))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="800" height="{44 * len(steps) + 40}" font-family="monospace" font-size="12">'
+            + "".join(arcs + boxes) + "</svg>\n")
 
 
 def inject_relu_bug(lowering, bug: str) -> None:
