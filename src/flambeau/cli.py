@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--lr", type=_rate, default=1e-3, help="learning rate of AdamW")
     demo.add_argument("--seed", type=_count, default=1337, help="seed of weights and batches")
     demo.add_argument(
-        "--sample", type=_count, default=300, metavar="N", help="characters to sample at the end (0: none)"
+        "--sample", type=_count, default=200, metavar="N", help="characters to sample at the end (0: none)"
     )
     demo.add_argument("--no-compile", action="store_true", help="train eagerly only")
     demo.add_argument("--out", metavar="DIR", default=".", help="folder for the loss curve (PNG)")

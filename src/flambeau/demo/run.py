@@ -27,7 +27,7 @@ class Options:
     batch_size: int = 16
     lr: float = 1e-3
     seed: int = 1337
-    sample: int = 300
+    sample: int = 200
     compile: bool = True
     out: str = "."
 
