@@ -13,9 +13,9 @@ enum { A_ARG, A_FUNC, A_GLOBALS, A_CONST, A_CELL, A_ATTR, A_GETATTR, A_ITEM, A_K
 static const char *const access_names[A_COUNT] = {"arg", "func", "globals", "const", "cell", "attr", "getattr", "item", "key",
     "instance_dict", "type_lookup", "type", "global", "call", "closure_cell"};
 enum { C_TYPE, C_ID, C_EQUALS, C_TENSOR, C_NDARRAY, C_LENGTH, C_KEYS, C_HAS_KEY, C_NO_KEY, C_GLOBAL_STATE, C_NOT_ALIASED, C_SAME_AS, C_CALL,
-       C_NO_INSTANCE_KEY, C_COUNT };
+       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_COUNT };
 static const char *const check_names[C_COUNT] = {"TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "TENSOR_MATCH", "NDARRAY_MATCH", "LENGTH",
-    "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY"};
+    "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP"};
 
 typedef struct {
     PyTypeObject *type;
@@ -195,6 +195,22 @@ static int check_keys(PyObject *v, PyObject *keys)
     return 1;
 }
 
+static int extent(PyObject *v, char **lo, char **hi)
+{
+    FlbApi *a = get_api();
+    if (a && PyObject_TypeCheck(v, a->tensor_type)) v = ((FlbTensor *)v)->array;
+    if (!v || !PyArray_Check(v)) return 0;
+    PyArrayObject *x = (PyArrayObject *)v;
+    if (PyArray_SIZE(x) == 0) return 0;
+    *lo = *hi = PyArray_BYTES(x);
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        npy_intp reach = (PyArray_DIM(x, i) - 1) * PyArray_STRIDE(x, i);
+        if (reach < 0) *lo += reach; else *hi += reach;
+    }
+    *hi += PyArray_ITEMSIZE(x);
+    return 1;
+}
+
 static int run_check(const Check *c, PyObject *v, Slot *slots)
 {
     switch (c->kind) {
@@ -247,6 +263,17 @@ static int run_check(const Check *c, PyObject *v, Slot *slots)
         }
         PyMem_Free(set);
         return ok;
+    }
+    case C_NO_OVERLAP: {
+        /* First and last byte of each; those that are not tensors or arrays with memory don't take part. */
+        const long *idx = c->data;
+        for (Py_ssize_t i = 0; i < c->n; i++) {
+            char *lo, *hi, *lo2, *hi2;
+            if (!extent(slots[idx[i]].value, &lo, &hi)) continue;
+            for (Py_ssize_t j = 0; j < i; j++)
+                if (extent(slots[idx[j]].value, &lo2, &hi2) && lo < hi2 && lo2 < hi) return 0;
+        }
+        return 1;
     }
     case C_SAME_AS: return v == slots[c->n].value;
     case C_CALL: {
@@ -405,7 +432,7 @@ static int build_check(Check *c, PyObject *spec)
         if (!(c->data = longs(payload, &c->n))) return -1;
         if (c->n != 6) { PyErr_SetString(PyExc_ValueError, "guard: GLOBAL_STATE takes six values"); return -1; }
         return 0;
-    case C_NOT_ALIASED: return (c->data = longs(payload, &c->n)) ? 0 : -1;
+    case C_NOT_ALIASED: case C_NO_OVERLAP: return (c->data = longs(payload, &c->n)) ? 0 : -1;
     case C_KEYS:
         if (!PyTuple_Check(payload)) { PyErr_SetString(PyExc_TypeError, "guard: DICT_KEYS takes a tuple"); return -1; }
         return 0;

@@ -255,3 +255,13 @@ def test_a_disabled_function_left_behind_is_mentioned_once():
         c(X)
         c(X[:2])
     assert len(seen) == 1
+
+
+def test_fullgraph_never_runs_a_frame_plainly_in_silence():
+    def f(x):
+        return x + len(locals())
+
+    assert torch.equal(compile(f, backend="eager")(X), X + 1)
+    with pytest.raises(exc.Unsupported, match=r"locals\(\)"):
+        compile(f, backend="eager", fullgraph=True)(X)
+    assert compile(lambda n: n + 1, backend="eager", fullgraph=True)(1) == 2

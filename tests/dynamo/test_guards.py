@@ -117,6 +117,17 @@ def test_aliasing():
     agree(many, func, ([*things[:-1], things[3]], 1), False)
 
 
+def test_overlap():
+    nodes = [(-1, A["arg"], 0, ()), (-1, A["arg"], 1, ((C["NO_MEMORY_OVERLAP"], (0, 1)),))]
+    t, a = torch.arange(6.0), np.arange(6)
+    agree(nodes, func, (t[:3], t[3:]), True)
+    agree(nodes, func, (t[:4], t[3:]), False)
+    agree(nodes, func, (a[4::-1], a[4:]), False)
+    agree(nodes, func, (a[3::-1], a[4:]), True)
+    agree(nodes, func, (a[:0], a), True)
+    agree(nodes, func, (3, a), True)
+
+
 def test_tensor_match():
     nodes = [(-1, A["arg"], 0, ((C["TENSOR_MATCH"], guards.tensor_facts(X)),))]
     agree(nodes, func, (X + 1, 1), True)

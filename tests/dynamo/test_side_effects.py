@@ -201,3 +201,18 @@ def test_tensor_identity_of_inputs():
     x = X.clone()
     a, b, d = c(x, [x])
     assert a is x and b is x and d is x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_inputs_that_share_memory(backend):
+    def f(a, b):
+        a.add_(1)
+        return b * 2
+
+    c = compile(f, backend=backend)
+    for overlap in (False, True, False):
+        base = torch.arange(6.0)
+        a, b = base[:4], (base[2:] if overlap else torch.ones(4))
+        base2 = torch.arange(6.0)
+        a2, b2 = base2[:4], (base2[2:] if overlap else torch.ones(4))
+        assert torch.equal(c(a, b), f(a2, b2)) and torch.equal(base, base2)

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import logging
 import threading
+import traceback
 import types
 import warnings
 import weakref
@@ -115,6 +116,10 @@ def reset_caches() -> None:
         c.attempts.clear()
 
 
+class NothingCaptured(SkipFrame):
+    """The frame has no tensor operation: running it plainly is all there is to do, under ``fullgraph`` too."""
+
+
 class Compiler:
     """One compile() configuration. Its ``context`` is what native caches are keyed by."""
 
@@ -176,8 +181,9 @@ class Compiler:
             event.skipped = str(e)
             counters["frames"]["skipped"] += 1
             LOG_DYNAMO("frame %s (%s:%d) runs plainly: %s", code.co_name, code.co_filename, code.co_firstlineno, e)
-            if self.fullgraph and top and event.break_reason is not None:
-                raise Unsupported(event.break_reason) from e
+            if self.fullgraph and top and not isinstance(e, NothingCaptured):
+                where = traceback.FrameSummary(code.co_filename, code.co_firstlineno, code.co_name, lookup_line=False)
+                raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
             added = self._again_later(code, cache)
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
             if config.suppress_errors:
@@ -266,7 +272,7 @@ class Compiler:
             counters["graph_break"][reason.reason] += 1
             LOG_BREAKS("Graph break in %s: %s", code.co_name, reason.describe())
         if output.graph_module is None and reason is None and not output.inputs and not config.capture_empty_graphs:
-            raise SkipFrame("no tensor operation was captured")
+            raise NothingCaptured("no tensor operation was captured")
         tree = output.finish_guards()
         final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
         event.graph, event.break_reason, event.guards, event.seconds = (

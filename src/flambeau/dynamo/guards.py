@@ -75,6 +75,12 @@ class GuardBuilder:
         if len(idx) > 1:
             self.nodes[idx[-1]][3].append((CHECK["NO_TENSOR_ALIASING"], tuple(idx)))
 
+    def no_overlap(self, sources: list[Source]) -> None:
+        """The graph writes to one of these: their memory must be apart, as it was when the graph was made."""
+        idx = sorted({self.node(s) for s in sources})
+        if len(idx) > 1:
+            self.nodes[idx[-1]][3].append((CHECK["NO_MEMORY_OVERLAP"], tuple(idx)))
+
     def same_as(self, source: Source, other: Source) -> None:
         a, b = self.node(source), self.node(other)
         if a == b:
@@ -164,6 +170,11 @@ def _value(access: str, parent, key, func, args):
     return key(parent)
 
 
+def overlapping(arrays: list[np.ndarray]) -> bool:
+    """Whether the memory ranges of two of them meet."""
+    return any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+
+
 def same_constant(a, b) -> bool:
     """Equality of constants as guards see it: same type, same value, floats by bits."""
     if a is b:
@@ -201,6 +212,9 @@ def _holds(kind: str, p, v, values) -> bool:
         return tuple(global_state()) == tuple(p)
     if kind == "NO_TENSOR_ALIASING":
         return len({id(values[i]) for i in p}) == len(p)
+    if kind == "NO_MEMORY_OVERLAP":
+        arrays = [a for a in (getattr(values[i], "_array", values[i]) for i in p) if isinstance(a, np.ndarray)]
+        return not overlapping(arrays)
     if kind == "DUPLICATE_INPUT":
         return v is values[p]
     return bool(p(v))

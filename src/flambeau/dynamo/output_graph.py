@@ -14,8 +14,8 @@ from flambeau.base.dtypes import get_default_dtype
 
 from . import numpy_bridge, tensors, trace_rules
 from .codegen import TEMP, Codegen
-from .exc import BackendCompilerFailed, Unsupported, unsupported
-from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
+from .exc import BackendCompilerFailed, SkipFrame, Unsupported, unsupported
+from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
 from .opaque import guard_function
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
@@ -275,6 +275,11 @@ class OutputGraph:
             else:
                 self.graph.erase_node(i.node)
         self.inputs = keep
+        if any(is_impure(n) for n in self.graph.nodes if n.op.startswith("call")):
+            arrays = [i.example._array for i in keep if i.example._array is not None]
+            if overlapping(arrays):
+                raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
+            self.guards.no_overlap([i.source for i in keep])
         gm = fx.GraphModule(fx_root(), self.graph)
         self.graph_module = gm
         examples = [i.example for i in keep]
