@@ -128,20 +128,25 @@ fail:
 
 /* ---- Function: a public function or method -------------------------------------------------------------------------- */
 
+/* NumPy function that computes the same as an operator on plain tensors. */
+typedef struct {
+    PyObject *fn;       /* or NULL */
+    int arity;
+    uint32_t typemask;  /* bit i: right for NumPy type number i */
+} Ufunc;
+
 typedef struct {
     PyObject_HEAD
     PyObject *impl;     /* resolves the overload and calls the operator */
-    PyObject *ufunc;    /* NumPy function that computes the same on plain tensors, or NULL */
+    Ufunc ufunc;
     PyObject *name, *dict;
     PyObject *cache;    /* dict: types of the arguments -> callable of the overload they select; shared with the Binder */
     PyObject *choose;   /* choose(args, kwargs) -> such a callable, or None when values decide too */
     vectorcallfunc vectorcall;
-    int arity;          /* of ufunc */
-    uint32_t typemask;  /* bit i: ufunc is right for NumPy type number i */
 } FlbFunction;
 
 /* Plain tensors of one dtype, and Python numbers that don't change it: the ufunc's result is the operator's. */
-static PyObject *try_ufunc(FlbFunction *f, PyObject *const *args) {
+static PyObject *try_ufunc(const Ufunc *f, PyObject *const *args) {
     PyObject *arrays[4] = {NULL};
     PyObject *dtype = NULL;
     int typenum = -1, ndim = -1, has_float = 0;
@@ -168,7 +173,7 @@ static PyObject *try_ufunc(FlbFunction *f, PyObject *const *args) {
     }
     if (typenum < 0 || typenum > 31 || !(f->typemask >> typenum & 1)) return NULL;
     if (has_float && !(typenum == NPY_FLOAT || typenum == NPY_DOUBLE)) return NULL;
-    PyObject *r = quiet_vectorcall(f->ufunc, arrays + 1, f->arity | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *r = quiet_vectorcall(f->fn, arrays + 1, f->arity | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     if (!r) {
         /* The operator words its own errors (shapes, overflow): let the long way raise them. */
         PyErr_Clear();
@@ -239,8 +244,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
     FlbFunction *f = (FlbFunction *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     FlbTls *s = &tls_state;
-    if (f->ufunc && n == f->arity && !kwnames && !(s->function_modes | s->dispatch_modes | s->transforms | s->included | s->inference)) {
-        PyObject *r = try_ufunc(f, args);
+    if (f->ufunc.fn && n == f->ufunc.arity && !kwnames && !(s->function_modes | s->dispatch_modes | s->transforms | s->included | s->inference)) {
+        PyObject *r = try_ufunc(&f->ufunc, args);
         if (r || PyErr_Occurred()) return r;
     }
     Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
@@ -270,9 +275,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     f->impl = Py_NewRef(impl);
     f->cache = Py_XNewRef(cache);
     f->choose = Py_XNewRef(choose);
-    f->ufunc = ufunc == Py_None ? NULL : Py_NewRef(ufunc);
-    f->arity = arity;
-    f->typemask = mask;
+    f->ufunc = (Ufunc){ufunc == Py_None ? NULL : Py_NewRef(ufunc), arity, mask};
     f->vectorcall = function_vectorcall;
     return (PyObject *)f;
 }
@@ -280,7 +283,7 @@ static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
     Py_VISIT(f->impl);
     Py_VISIT(f->cache);
     Py_VISIT(f->choose);
-    Py_VISIT(f->ufunc);
+    Py_VISIT(f->ufunc.fn);
     Py_VISIT(f->dict);
     return 0;
 }
@@ -288,7 +291,7 @@ static int function_clear(FlbFunction *f) {
     Py_CLEAR(f->impl);
     Py_CLEAR(f->cache);
     Py_CLEAR(f->choose);
-    Py_CLEAR(f->ufunc);
+    Py_CLEAR(f->ufunc.fn);
     Py_CLEAR(f->dict);
     return 0;
 }
@@ -305,8 +308,8 @@ static PyObject *function_descr_get(PyObject *self, PyObject *obj, PyObject *typ
 static PyObject *function_repr(FlbFunction *f) { return PyUnicode_FromFormat("<function %U of flambeau>", f->name); }
 static PyObject *function_get_name(FlbFunction *f, void *c) { return Py_NewRef(f->name); }
 static PyMemberDef function_members[] = {{"impl", T_OBJECT, offsetof(FlbFunction, impl), 0, "resolves the overload and calls the operator"},
-                                         {"ufunc", T_OBJECT, offsetof(FlbFunction, ufunc), READONLY, "NumPy function for plain tensors, or None"},
-                                         {"arity", T_INT, offsetof(FlbFunction, arity), 0, "number of arguments of ufunc; -1: ufunc isn't used"},
+                                         {"ufunc", T_OBJECT, offsetof(FlbFunction, ufunc.fn), READONLY, "NumPy function for plain tensors, or None"},
+                                         {"arity", T_INT, offsetof(FlbFunction, ufunc.arity), 0, "number of arguments of ufunc; -1: ufunc isn't used"},
                                          {"__vectorcalloffset__", T_PYSSIZET, offsetof(FlbFunction, vectorcall), READONLY, NULL},
                                          {NULL}};
 static PyGetSetDef function_getset[] = {{"__name__", (getter)function_get_name, NULL, NULL},
@@ -335,6 +338,7 @@ PyTypeObject FlbFunction_Type = {
 typedef struct {
     PyObject_HEAD
     PyObject *kernel; /* backend kernel on tensors with data, or NULL */
+    Ufunc ufunc;
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
 } FlbOperator;
@@ -343,6 +347,10 @@ static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size
     FlbOperator *op = (FlbOperator *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     uint32_t keys = scan(args, n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+    if (keys == FLB_BACKEND && op->ufunc.fn && n == op->ufunc.arity && !kwnames && !tls_state.inference) {
+        PyObject *r = try_ufunc(&op->ufunc, args);
+        if (r || PyErr_Occurred()) return r;
+    }
     if (keys == FLB_BACKEND && op->kernel && op->kernel != Py_None) return quiet_vectorcall(op->kernel, args, nargsf, kwnames);
     PyObject *tuple, *dict;
     if (unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
@@ -360,11 +368,13 @@ static PyObject *operator_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 }
 static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
     Py_VISIT(op->kernel);
+    Py_VISIT(op->ufunc.fn);
     Py_VISIT(op->dict);
     return 0;
 }
 static int operator_clear(FlbOperator *op) {
     Py_CLEAR(op->kernel);
+    Py_CLEAR(op->ufunc.fn);
     Py_CLEAR(op->dict);
     return 0;
 }
@@ -375,6 +385,20 @@ static void operator_dealloc(FlbOperator *op) {
     operator_clear(op);
     type->tp_free(op);
 }
+/* set_ufunc(ufunc or None, arity, typemask): the NumPy function that plain calls may use in place of the kernel. */
+static PyObject *operator_set_ufunc(FlbOperator *op, PyObject *args) {
+    PyObject *fn;
+    int arity;
+    unsigned int mask;
+    if (!PyArg_ParseTuple(args, "OiI", &fn, &arity, &mask)) return NULL;
+    if (arity > 3) return PyErr_SetString(PyExc_ValueError, "arity of a ufunc is at most 3"), NULL;
+    PyObject *old = op->ufunc.fn;
+    op->ufunc = (Ufunc){fn == Py_None ? NULL : Py_NewRef(fn), arity, mask};
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+static PyMethodDef operator_methods[] = {
+    {"set_ufunc", (PyCFunction)operator_set_ufunc, METH_VARARGS, "set_ufunc(ufunc or None, arity, typemask): NumPy function for plain tensors."}, {NULL}};
 static PyMemberDef operator_members[] = {{"kernel", T_OBJECT, offsetof(FlbOperator, kernel), 0, "backend kernel on tensors with data"}, {NULL}};
 static PyGetSetDef operator_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
 static PyTypeObject FlbOperator_Type = {
@@ -389,6 +413,7 @@ static PyTypeObject FlbOperator_Type = {
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(FlbOperator, vectorcall),
     .tp_members = operator_members,
+    .tp_methods = operator_methods,
     .tp_getset = operator_getset,
     .tp_dictoffset = offsetof(FlbOperator, dict),
     .tp_weaklistoffset = offsetof(FlbOperator, weakrefs),

@@ -8,6 +8,7 @@ from .. import _C
 from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import namespace
+from ..core.overrides import handle_torch_function
 from .node import AccumulateGrad, Node, gradient_edge
 
 __all__ = ["backward", "grad", "run"]
@@ -225,6 +226,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     """Gradients of ``outputs`` with respect to ``inputs``, a tuple. RuntimeError for an input that isn't part of the graph, unless
     ``allow_unused`` (then None) or ``materialize_grads`` (then zeros)."""
     outputs, inputs = _as_list(outputs), _as_list(inputs)
+    if _C.has_override(*outputs, *inputs):
+        return handle_torch_function(grad, (*outputs, *inputs), outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                                     is_grads_batched, materialize_grads)
     grads = _as_list(grad_outputs) if grad_outputs is not None else [None] * len(outputs)
     keep = create_graph if retain_graph is None else retain_graph
     edges = []

@@ -349,14 +349,19 @@ def _wanted(a):
     return f"tuple of {base}s" if a.is_list else base
 
 
+def _plain_overload(opname: str) -> OpOverload | None:
+    """The overload that takes tensors."""
+    packet = namespace("aten")._packet(opname)
+    if packet is None:
+        return None
+    return packet._overloads.get("Tensor") or next(iter(packet._overloads.values()))
+
+
 def _ufunc_of(opname: str):
     """(ufunc, arity, typemask) when the body of the first overload is a single NumPy ufunc on its tensor arguments."""
     from .body import Expr, Input, trace
 
-    packet = namespace("aten")._packet(opname)
-    op = next(iter(packet._overloads.values())) if packet else None
-    if packet is not None and "Tensor" in packet._overloads:
-        op = packet._overloads["Tensor"]
+    op = _plain_overload(opname)
     if op is None or op.kind != "pointwise" or op.overrides or op.definition.operands is not None:
         return None, 0, 0
     args, names = [], []
@@ -389,12 +394,14 @@ def function(opname: str, public: str | None = None) -> _C.Function:
     made = _C.Function(public or opname, binder, ufunc, arity, mask, binder._chosen, binder.choose)
     if ufunc is not None:
         _made[opname].append(made)
+        _plain_overload(opname).set_ufunc(ufunc, arity, mask)
     return made
 
 
-def forget(opname: str) -> None:
-    """The overloads of ``opname`` changed: choose anew, and call its kernel rather than the NumPy function."""
-    for made in _made.get(opname, ()):
+def forget(op: OpOverload) -> None:
+    """``op`` was redefined: choose overloads of its name anew, and call its kernel rather than the NumPy function."""
+    op.set_ufunc(None, 0, 0)
+    for made in _made.get(op._opname, ()):
         if isinstance(made, Binder):
             made._signatures = None
             made._chosen.clear()

@@ -49,17 +49,17 @@ def _override(func, relevant, args, kwargs):
     if modes._stacks.function and _C.tls("function_disabled") < 2:
         with modes.popped("function") as mode:
             result = mode.__torch_function__(func, types, args, kwargs)
+            if result is NotImplemented and modes._stacks.function:
+                return _override(func, relevant, args, kwargs)
         if result is not NotImplemented:
             return result
     for x in relevant:
         result = type(x).__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    if not relevant:
-        with modes.popped("function"):
-            return func(*args, **kwargs)
     name = getattr(func, "__name__", str(func))
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}"
+                    + (", nor by the active modes" if modes._stacks.function else ""))
 
 
 def has_torch_function(relevant) -> bool:

@@ -211,7 +211,7 @@ def _changed(op: OpOverload) -> None:
             if getattr(other.definition, "functional", None) is op:
                 other.kernel = None
                 other.__dict__.pop("_facets", None)
-    bindings.forget(op._opname)
+    bindings.forget(op)
 
 
 def _give(op: OpOverload, key: str, fn) -> None:
