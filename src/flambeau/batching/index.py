@@ -12,6 +12,7 @@ import functools
 import inspect
 
 from .. import _C
+from ..base.shapes import contiguous_strides
 from ..core.definition import Index, TensorMeta
 from ..core.operator import OpOverload, namespace
 from .handler import invoke, rule
@@ -21,11 +22,11 @@ aten = namespace("aten")
 
 
 def _example(x, mapped: bool):
-    if not isinstance(x, _C.TensorBase) and not isinstance(x, TensorMeta):
+    """Shape and dtype of one example of an argument: a tensor, its description, or what the compiler has for it."""
+    if not mapped or not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return x
-    drop = int(mapped)
-    strides = tuple(x.strides if isinstance(x, TensorMeta) else x._strides)
-    return TensorMeta(tuple(x.shape)[drop:], strides[drop:], x.dtype, x.device)
+    shape = tuple(x.shape)[1:]
+    return TensorMeta(shape, contiguous_strides(shape), x.dtype, x.device)
 
 
 def _definition(op: OpOverload, mask: tuple[bool, ...]) -> Index:
