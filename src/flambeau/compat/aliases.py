@@ -67,6 +67,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """Put the finder behind the ordinary ones (once)."""
+    """Put the finder before the ordinary ones (once)."""
     if not any(isinstance(f, _AliasFinder) for f in sys.meta_path):
-        sys.meta_path.append(_AliasFinder())
+        # In front: an alias whose parent is a package would otherwise be found on its path and loaded a second time.
+        sys.meta_path.insert(0, _AliasFinder())
