@@ -13,7 +13,7 @@ from tracing import trace
 import flambeau as torch
 from flambeau import _runtime
 from flambeau.inductor import cache, compile_graph, metrics
-from flambeau.inductor.config import config
+from flambeau.inductor.settings import config
 
 aten = torch.ops.aten
 

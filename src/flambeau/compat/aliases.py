@@ -25,7 +25,7 @@ ALIASES: dict[str, str] = {
     "_functorch.aot_autograd": "aot.api",
     "_functorch.partitioners": "aot.partitioners",
     "_inductor": "inductor",
-    "_inductor.config": "inductor.config:config",
+    "_inductor.config": "inductor.settings:config",
     "_inductor.metrics": "inductor.metrics",
     "_inductor.utils": "inductor.utils",
     "_numpy": "numpy",

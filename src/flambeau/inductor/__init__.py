@@ -7,14 +7,18 @@ csrc/launch.c). Invariants: ``ir.verify`` holds after each pass; a kernel's text
 equal loop nests have equal text.
 """
 
-__all__ = ["compile_graph"]
+import importlib
+
+__all__ = ["compile_graph", "config"]
+
+# The passes are imported at the first compilation: importing the package is free.
+_LAZY = {"compile_graph": "compile", "config": "settings"}
 
 
 def __getattr__(name):
-    # The passes are imported at the first compilation: importing the package is free.
-    if name == "compile_graph":
-        from .compile import compile_graph
-
-        globals()[name] = compile_graph
-        return compile_graph
+    if name in _LAZY:
+        value = globals()[name] = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+        return value
+    if name in ("metrics", "utils"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ import tempfile
 import threading
 
 from . import metrics
-from .config import config
+from .settings import config
 
 __all__ = ["addresses", "directory", "kernel_name", "read", "write"]
 

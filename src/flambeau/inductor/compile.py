@@ -9,12 +9,12 @@ import time
 from ..base.logs import artifact
 from . import cache, debug, memory, metrics
 from .codegen import write_kernel
-from .config import config
 from .ir import ExternCall, loads, stores, verify
 from .lowering import Lowering, eliminate_dead
 from .opening import open_graph
 from .program import assemble
 from .schedule import build, fuse, merge
+from .settings import config
 from .values import walk
 
 __all__ = ["CompiledInfo", "compile_graph"]

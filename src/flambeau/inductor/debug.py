@@ -7,8 +7,8 @@ import itertools
 import os
 import time
 
-from .config import config
 from .ir import ExternCall, show
+from .settings import config
 from .values import walk
 
 __all__ = ["dump", "listeners", "notify"]

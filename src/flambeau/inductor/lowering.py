@@ -18,12 +18,12 @@ from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from .builder import compute_type
 from .codegen import weight
-from .config import config
 from .gemm import lower_contraction
 from .index import Index, Var, constant, floordiv, linear, mod, of_atom, variable
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
 from .lazy import Lazy
 from .opening import Call
+from .settings import config
 from .values import Typed, Value, Values, loaded_atoms, short, walk
 
 __all__ = ["Lazy", "Lowering", "Unsupported"]
