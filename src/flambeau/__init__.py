@@ -76,15 +76,15 @@ def numel(input):
 # Name -> module (the attribute is the module itself) or (module, attribute). Imported when first asked for.
 LAZY: dict[str, object] = {
     "nn": "flambeau.nn", "optim": "flambeau.optim", "fx": "flambeau.fx", "func": "flambeau.func", "utils": "flambeau.utils",
-    "overrides": "flambeau.overrides", "return_types": "flambeau.return_types", "library": "flambeau.library", "testing": "flambeau.testing", "compiler": "flambeau.compiler",
-    "cuda": "flambeau.compat.cuda", "random": "flambeau.compat.random", "linalg": "flambeau.linalg", "special": "flambeau.special",
+    "overrides": "flambeau.overrides", "return_types": "flambeau.return_types",
+    "library": "flambeau.library", "testing": "flambeau.testing", "compiler": "flambeau.compiler",
+    "cuda": "flambeau.compat.cuda", "random": "flambeau.compat.random",
     "_dynamo": "flambeau._dynamo", "_inductor": "flambeau._inductor", "_functorch": "flambeau._functorch", "_subclasses": "flambeau._subclasses",
-    "_library": "flambeau._library", "_numpy": "flambeau._numpy", "_ops": "flambeau.compat.ops_module",
+    "_library": "flambeau._library", "_numpy": "flambeau._numpy",
     "compile": ("flambeau.compiler", "compile"), "vmap": ("flambeau.func", "vmap"),
     "set_num_threads": ("flambeau.compat.threads", "set_num_threads"), "get_num_threads": ("flambeau.compat.threads", "get_num_threads"),
     "where": ("flambeau.compat.functions", "where"), "einsum": ("flambeau.compat.functions", "einsum"),
     "set_printoptions": ("flambeau.core.printing", "set_printoptions"),
-    "save": ("flambeau.compat.serialization", "save"), "load": ("flambeau.compat.serialization", "load"),
 }
 
 

@@ -177,7 +177,8 @@ class OpOverload(_C.Operator):
     def derivative(self, only=None, /, **formulas) -> OpOverload:
         """Vector-Jacobian products: ``argument=lambda ct, ...: cotangent``.
 
-        The parameter names of each formula say what is saved for it: argument names, ``<argument>_like`` (its shape, dtype and device only), ``result`` (``result0``, ``result1`` ...), and ``ct``
+        The parameter names of each formula say what is saved for it: argument names, ``<argument>_like`` (its shape, dtype and device only),
+        ``result`` (``result0``, ``result1`` ...), and ``ct``
         (``ct0``, ``ct1`` ... with several results). A key ``a__b__c`` gives several cotangents at once and may take ``mask``. ``only``: positions of
         the results that are differentiable (a tuple; all floating ones when not given).
         """

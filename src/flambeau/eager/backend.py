@@ -78,23 +78,27 @@ def kernel_of(op: OpOverload):
         else:
             params.append(name)
         names.append(name)
-    exec(f"def {_safe(op._opname)}({', '.join(params)}): return impl({', '.join(names)})", env)
+    check = ""
+    device = next((_safe(a.name) for a in op._schema.arguments if a.type == "Device"), None)
+    if device is not None:
+        # NOTE: native code calls a kernel without looking at its arguments, so a device asked for must be looked at here.
+        env["elsewhere"] = lambda device, *values: _elsewhere(op, device, values)
+        check = f"if {device} is not None and {device}.type != 'cpu': return elsewhere({device}, {', '.join(names)})\n    "
+    exec(f"def {_safe(op._opname)}({', '.join(params)}):\n    {check}return impl({', '.join(names)})", env)
     return env[_safe(op._opname)]
 
 
-def _wants_meta(args, kwargs) -> bool:
-    device = kwargs.get("device")
-    return device is not None and device.type == "meta"
+def _elsewhere(op: OpOverload, device, values):
+    """An operator asked for a result on another device: only meta is one."""
+    if device.type == "meta":
+        return wrap_meta(op.facet("meta")(*values))
+    raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled: device '{device}' has no kernels here; use 'cpu' or 'meta'")
 
 
 def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
-    """Run the kernel; on arguments without data, or for factories on the meta device, only shapes."""
-    if keys & K.NO_DATA or _wants_meta(args, kwargs):
+    """Run the kernel; on arguments without data only shapes."""
+    if keys & K.NO_DATA:
         return _on_meta(op, args, kwargs)
-    device = kwargs.get("device")
-    if device is not None and device.type != "cpu":
-        raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled: device '{device}' has no kernels here; "
-                             "use 'cpu' or 'meta'")
     kernel = op.kernel
     if kernel is None:
         kernel = op.kernel = kernel_of(op)
