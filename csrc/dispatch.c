@@ -161,6 +161,8 @@ static PyObject *try_ufunc(const Ufunc *f, PyObject *const *args) {
             typenum = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
             int nd = PyArray_NDIM((PyArrayObject *)t->array);
             if (nd > ndim) ndim = nd;
+            /* Many elements: the kernel may be a compiled one (LARGE in eager/backend.py). */
+            if (PyArray_SIZE((PyArrayObject *)t->array) >= 1 << 16) return NULL;
             arrays[i + 1] = t->array;
         } else if (type == &PyFloat_Type) {
             has_float = 1;
