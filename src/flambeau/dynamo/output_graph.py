@@ -11,6 +11,7 @@ from typing import Any
 
 from flambeau import _C, _frame, fx
 from flambeau.base.dtypes import get_default_dtype
+from flambeau.core.modes import TorchDispatchMode
 
 from . import numpy_bridge, tensors, trace_rules
 from .codegen import TEMP, Codegen
@@ -133,7 +134,10 @@ class OutputGraph:
 
     def eval_fake(self, fn: Callable, args, kwargs=None):
         with self.fake_mode:
-            return fn(*args, **(kwargs or {}))
+            if not trace_rules.disallows_operators():
+                return fn(*args, **(kwargs or {}))
+            with OperatorCheck():
+                return fn(*args, **(kwargs or {}))
 
     def call_in_graph(self, tx, op: str, target, args: list[Variable], kwargs: dict[str, Variable], none_ok=False) -> Variable:
         """Run the operation on fake tensors, record it, and wrap its result."""
@@ -307,6 +311,20 @@ def fx_root():
 
 def global_state_of(grad: bool) -> tuple[int, ...]:
     return (int(grad), *global_state()[1:])
+
+
+class OperatorCheck(TorchDispatchMode):
+    """Looks at the operators that a call comes down to, for those that disallow_in_graph was called for."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if trace_rules.is_disallowed(func):
+            unsupported(
+                "disallowed",
+                f"a call that comes down to the disallowed operator {func}",
+                "disallow_in_graph was called for it.",
+                "allow_in_graph undoes it.",
+            )
+        return func(*args, **(kwargs or {}))
 
 
 def has_nodes(args, kwargs) -> bool:

@@ -175,6 +175,11 @@ def is_disallowed(fn) -> bool:
     return any(is_namespace(d) and getattr(d, "name", getattr(d, "_name", None)) == ns for d in disallowed_ids.values())
 
 
+def disallows_operators() -> bool:
+    """Whether any operator (not a function above it) is disallowed."""
+    return any(hasattr(f, "_schema") or is_namespace(f) for f in disallowed_ids.values())
+
+
 def is_disallowed_method(name: str, cls_attr) -> bool:
     return bool(disallowed_ids) and cls_attr is not None and id(cls_attr) in disallowed_ids
 
