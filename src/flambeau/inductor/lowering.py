@@ -13,6 +13,7 @@ import operator
 from typing import Any
 
 from ..base.shapes import broadcast_shapes, normalize_dims
+from ..core.body import TABLE, Input, topological, trace
 from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
@@ -229,6 +230,10 @@ class Lowering:
 
     def _pointwise(self, op, full, val):
         d = op.definition
+        root, _ = trace(d.body, [Input(a.name) if isinstance(x, Lazy) else x for a, x in zip(op._schema.arguments, full)])
+        for node in topological(root):
+            if node.op != "input" and not TABLE[node.op].llvm:
+                raise Unsupported(f"scalar operation {node.op} has no LLVM text")
         taking = set(operand_indices(op))
         compute = compute_dtype(op, full)
         t, out = short(compute), short(val.dtype)

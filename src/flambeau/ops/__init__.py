@@ -17,8 +17,12 @@ from . import (  # noqa: F401, I001
     loss,
     reductions,
     scalars,  # noqa: F401  (first: bodies are written in its rows)
+    scalars_special,
     scan_sort,
     selection,
+    shaping,
+    special,
+    statistics,
     views,
 )
 

@@ -10,7 +10,7 @@ from ..samples import T, apart, b, call, f, fixed, gaps, i, pos, row, unit
 
 def one(make, *rest, **kw):
     """Shapes that every unary operator must take: dense, transposed, strided, zero-dimensional, empty."""
-    return [call(x, *rest, **kw) for x in (make(2, 3), T(make(3, 2)), gaps(make(2, 2)), make(), make(0, 3), make(2, 1, 2).transpose(1, 2, 0))]
+    return [call(np.asarray(x), *rest, **kw) for x in (make(2, 3), T(make(3, 2)), gaps(make(2, 2)), make(), make(0, 3), make(2, 1, 2).transpose(1, 2, 0))]
 
 
 def two(a, b_=None, **kw):
@@ -106,7 +106,7 @@ _each = {"exp": (np.exp, f), "expm1": (np.expm1, f), "log": (np.log, pos), "log1
          "special_ndtri": (special.ndtri, lambda *s: unit(*s) / 2 + 0.5), "special_log_ndtr": (special.log_ndtr, f),
          "special_entr": (special.entr, pos), "special_erfcx": (special.erfcx, f), "logit": (special.logit, lambda *s: unit(*s) / 2 + 0.5)}
 for _name, (_fn, _make) in _each.items():
-    row(_name, one(_make) + ([call(i(3, low=1))] if _make is not unit and _name != "reciprocal" else []), _fn, dtypes=_name not in ("logit",), second=_name not in ("lgamma", "digamma"), rtol=1e-9)
+    row(_name, one(_make) + ([call(i(3, low=1))] if _make is not unit and _name not in ("reciprocal", "frac") else []), _fn, dtypes=_name not in ("logit",), second=_name not in ("lgamma", "digamma"), rtol=1e-9)
 row("floor ceil trunc round", one(apart) + [call(i(4, low=-3)), call(np.array([0.5, 1.5, -0.5, 2.5]))], [np.floor, np.ceil, np.trunc, np.round], grad=(), dtypes=True)
 row("round.decimals", [call(f(3), decimals=2), call(f(3) * 100, decimals=-1)], lambda x, decimals: np.round(x, decimals), grad=())
 row("positive conj resolve_conj resolve_neg", one(f)[:3], lambda x: x)
@@ -114,7 +114,7 @@ row("sgn", one(apart)[:3], np.sign)
 row("nan_to_num", [call(np.array([1.0, np.nan, np.inf, -np.inf])), call(np.array([np.nan, np.inf]), 1.0, 2.0, 3.0), call(f(2, 3)), call(i(3))],
     lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf), dtypes=True)
 row("atan2 hypot", two(pos, pos), [np.arctan2, np.hypot], dtypes=True)
-row("copysign.Tensor", two(apart, apart) + [call(np.array([1.0, -2.0]), np.array([-0.0, 0.0]))], np.copysign, dtypes=True)
+row("copysign.Tensor", two(apart, apart) + [fixed(np.array([1.0, -2.0]), np.array([-0.0, 0.0]))], np.copysign, dtypes=True)
 row("logaddexp logaddexp2", two(f), [np.logaddexp, np.logaddexp2])
 row("xlogy.Tensor special_xlog1py", two(pos, pos) + [call(np.array([0.0, 0.0, 1.0]), np.array([0.0, np.nan, 2.0]))][:0], [special.xlogy, special.xlog1py], dtypes=True)
 row("fmax fmin", two(apart, f)[:5] + [call(np.array([np.nan, 1.0]), np.array([2.0, np.nan]))], [np.fmax, np.fmin], dtypes=True)
@@ -159,3 +159,13 @@ row("log_sigmoid", one(f), lambda x: special.log_expit(x))
 row("prelu", [call(apart(2, 3), np.array([0.2])), call(apart(2, 3), unit(3)), call(apart(2, 3, 2), unit(3))],
     lambda x, w: np.where(x > 0, x, x * w.reshape((1, -1) + (1,) * (x.ndim - 2)) if w.size > 1 else x * w))
 row("glu", [call(f(2, 4)), call(f(4, 3), 0)], lambda x, dim=-1: np.split(x, 2, dim)[0] * special.expit(np.split(x, 2, dim)[1]))
+_alias = {"arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan, "arcsinh": np.arcsinh, "arctanh": np.arctanh, "absolute": np.abs, "negative": np.negative, "fix": np.trunc}
+for _name, _fn in _alias.items():
+    row(_name, [call(unit(3))], _fn)
+row("arccosh", [call(pos(3) + 1)], np.arccosh)
+row("_trigamma", [call(pos(3))], lambda x: special.polygamma(1, x), grad=(), torch=None)
+row("_nan_to_num", [call(np.array([1.0, np.nan, np.inf]), 0.0, 1.0, 2.0)], None, torch=None)
+row("float_power.Tensor_Tensor", [call(pos(3), f(3))], np.float_power)
+row("clip", [call(apart(3), -0.5, 0.5)], np.clip)
+row("clip.Tensor", [call(apart(3), unit(3) - 1, unit(3) + 1)], np.clip)
+row("subtract.Tensor multiply.Tensor divide.Tensor", [call(f(3), pos(3))], [np.subtract, np.multiply, np.divide])

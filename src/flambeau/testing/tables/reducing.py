@@ -113,3 +113,9 @@ row("median", [call(apart(5)), call(apart(2, 3))], lambda x: np.median(x))
 row("trapezoid.x", [call(f(4), f(4))], np.trapezoid)
 row("special_logsumexp", [call(f(2, 3), [1])], lambda x, d: special.logsumexp(x, tuple(d)))
 
+row("var_mean std_mean", [call(f(2, 3))], [lambda x: (np.var(x, ddof=1), x.mean()), lambda x: (np.std(x, ddof=1), x.mean())])
+row("var_mean.dim std_mean.dim", [call(f(2, 3), [1])], [lambda x, d: (np.var(x, axis=1, ddof=1), x.mean(1)), lambda x, d: (np.std(x, axis=1, ddof=1), x.mean(1))])
+row("norm.ScalarOpt_dtype", [], None)
+row("norm.ScalarOpt_dim_dtype", [], None)
+row("linalg_norm", [call(f(2, 3)), call(f(2, 3), 1, [0, 1]), call(f(2, 3), np.inf), call(f(3), 3)],
+    lambda x, o=None, d=None: np.linalg.norm(x.reshape(-1) if o is None and d is None else x, o))

@@ -1,0 +1,73 @@
+"""More rows of the scalar table: functions that NumPy and SciPy compute and the compiler has no text for (it calls the eager kernel then).
+
+The columns are those of :mod:`.scalars`.
+"""
+
+import math
+
+import numpy as np
+
+from ..core.body import scalar
+from .scalars import _special
+
+_NONE = lambda s, ct, *args: (None,) * (len(args) - 1)  # noqa: E731
+_SQRT_PI = math.sqrt(math.pi)
+
+
+def _unary(name, numpy, vjp, aten=None):
+    scalar(name, 1, "float", numpy, {}, vjp, aten=aten)
+
+
+def _square(s, x):
+    return s.mul(x, x)
+
+
+_unary("asin", np.arcsin, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(1.0, _square(s, x)))),))
+_unary("acos", np.arccos, lambda s, ct, x, r: (s.neg(s.mul(ct, s.rsqrt(s.sub(1.0, _square(s, x))))),))
+_unary("atan", np.arctan, lambda s, ct, x, r: (s.div(ct, s.add(_square(s, x), 1.0)),))
+_unary("sinh", np.sinh, lambda s, ct, x, r: (s.mul(ct, s.cosh(x)),))
+_unary("cosh", np.cosh, lambda s, ct, x, r: (s.mul(ct, s.sinh(x)),))
+_unary("asinh", np.arcsinh, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.add(_square(s, x), 1.0))),))
+_unary("acosh", np.arccosh, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(_square(s, x), 1.0))),))
+_unary("atanh", np.arctanh, lambda s, ct, x, r: (s.div(ct, s.sub(1.0, _square(s, x))),))
+_unary("erfc", _special("erfc"), lambda s, ct, x, r: (s.mul(ct, s.mul(-2 / _SQRT_PI, s.exp(s.neg(_square(s, x))))),))
+_unary("erfinv", _special("erfinv"), lambda s, ct, x, r: (s.mul(ct, s.mul(_SQRT_PI / 2, s.exp(_square(s, r)))),))
+_unary("erfcx", _special("erfcx"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.mul(2.0, s.mul(x, r)), 2 / _SQRT_PI)),), "special_erfcx")
+_unary("lgamma", _special("gammaln"), lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
+_unary("digamma", _special("digamma"), lambda s, ct, x, r: (s.mul(ct, s.trigamma(x)),))
+_unary("trigamma", lambda x: _zeta2(x), None, "_trigamma")
+_unary("i0", _special("i0"), lambda s, ct, x, r: (s.mul(ct, s.i1(x)),), "special_i0")
+_unary("i0e", _special("i0e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i1e(x), s.mul(s.sign(x), r))),), "special_i0e")
+_unary("i1", _special("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.eq(x, 0.0), 0.5, s.div(r, x)))),), "special_i1")
+_unary("i1e", _special("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0e(x), s.where(s.eq(x, 0.0), 0.5, s.mul(r, s.add(s.sign(x), s.reciprocal(x)))))),),
+       "special_i1e")
+_unary("ndtri", _special("ndtri"), lambda s, ct, x, r: (s.mul(ct, s.mul(math.sqrt(2 * math.pi), s.exp(s.mul(0.5, _square(s, r))))),), "special_ndtri")
+_unary("log_ndtr", _special("log_ndtr"),
+       lambda s, ct, x, r: (s.mul(ct, s.div(math.sqrt(2 / math.pi), s.erfcx(s.mul(x, -math.sqrt(0.5))))),), "special_log_ndtr")
+
+
+def _zeta2(x):
+    import scipy.special
+
+    return np.asarray(scipy.special.zeta(2.0, x)).astype(getattr(x, "dtype", np.float64), copy=False)
+
+
+scalar("atan2", 2, "float", np.arctan2, {}, lambda s, ct, y, x, r: (s.mul(ct, s.div(x, s.add(_square(s, x), _square(s, y)))),
+                                                                    s.neg(s.mul(ct, s.div(y, s.add(_square(s, x), _square(s, y)))))))
+scalar("hypot", 2, "float", np.hypot, {}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
+scalar("copysign", 2, "float", np.copysign, {},
+       lambda s, ct, x, y, r: (s.where(s.eq(x, 0.0), 0.0, s.mul(ct, s.div(r, x))), None))
+scalar("fmax", 2, "arith", np.fmax, {}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
+                                                               s.where(s.logical_or(s.ge(x, y), s.isnan(y)), 0.0, ct)))
+scalar("fmin", 2, "arith", np.fmin, {}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
+                                                               s.where(s.logical_or(s.le(x, y), s.isnan(y)), 0.0, ct)))
+scalar("nextafter", 2, "float", np.nextafter, {}, _NONE)
+scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {}, _NONE)
+scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {}, _NONE)
+scalar("gcd", 2, "bit", np.gcd, {}, _NONE)
+scalar("lcm", 2, "bit", np.lcm, {}, _NONE)
+scalar("lshift", 2, "bit", np.left_shift, {}, _NONE, aten="bitwise_left_shift")
+scalar("rshift", 2, "bit", np.right_shift, {}, _NONE, aten="bitwise_right_shift")
+scalar("logaddexp", 2, "float", np.logaddexp, {}, lambda s, ct, x, y, r: (s.mul(ct, s.exp(s.sub(x, r))), s.mul(ct, s.exp(s.sub(y, r)))))
+scalar("logaddexp2", 2, "float", np.logaddexp2, {}, lambda s, ct, x, y, r: (s.mul(ct, s.exp(s.mul(math.log(2), s.sub(x, r)))),
+                                                                           s.mul(ct, s.exp(s.mul(math.log(2), s.sub(y, r))))))

@@ -1,0 +1,313 @@
+"""Rearrangements composed of views and copies: roll, rot90, stacking, splitting, padding, meshgrid, diagonals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..base.device import CPU
+from ..base.shapes import broadcast_shapes, normalize_dim
+from ..core.declare import composite, explicit, extern
+from ..core.definition import TensorMeta
+from ..core.operator import namespace
+from .factories import _OPTIONS
+
+aten = namespace("aten")
+
+
+@explicit("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", variants="function method")
+def roll(self, shifts, dims):
+    shifts, dims = ([v] if isinstance(v, int) else list(v) for v in (shifts, dims))
+    if not dims and len(shifts) == 1:
+        return aten.view.default(aten.roll.default(aten.reshape.default(self, [-1]), shifts, [0]), list(self.shape))
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    out = self
+    for s, d in zip(shifts, dims):
+        n = self.shape[normalize_dim(d, self.ndim)]
+        at = -s % n if n else 0
+        if at:
+            out = aten.cat.default([aten.slice.Tensor(out, d, at, n), aten.slice.Tensor(out, d, 0, at)], d)
+    return aten.clone.default(out, memory_format="contiguous_format") if out is self else out
+
+
+roll.derivative(self=lambda ct, shifts, dims: aten.roll.default(ct, [-s for s in ([shifts] if isinstance(shifts, int) else shifts)], dims))
+
+
+@composite("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor")
+def rot90(self, k, dims):
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    a, b = dims
+    if k % 4 == 0:
+        return aten.clone.default(self, memory_format="contiguous_format")
+    if k % 4 == 2:
+        return aten.flip.default(self, [a, b])
+    if k % 4 == 1:
+        return aten.transpose.int(aten.flip.default(self, [b]), a, b)
+    return aten.transpose.int(aten.flip.default(self, [a]), a, b)
+
+
+@composite("fliplr(Tensor self) -> Tensor")
+def fliplr(self):
+    return aten.flip.default(self, [1])
+
+
+@composite("flipud(Tensor self) -> Tensor")
+def flipud(self):
+    return aten.flip.default(self, [0])
+
+
+@composite("tile(Tensor self, SymInt[] dims) -> Tensor")
+def tile(self, dims):
+    return aten.repeat.default(self, [1] * (self.ndim - len(dims)) + list(dims))
+
+
+@composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+def repeat_interleave(self, repeats, dim, output_size):
+    x = aten.reshape.default(self, [-1]) if dim is None else self
+    d = 0 if dim is None else normalize_dim(dim, x.ndim)
+    wide = aten.expand.default(aten.unsqueeze.default(x, d + 1), [*x.shape[:d + 1], repeats, *x.shape[d + 1:]])
+    return aten.reshape.default(aten.clone.default(wide, memory_format="contiguous_format"), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1:]])
+
+
+@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+def repeat_interleave_tensor(self, repeats, dim, output_size):
+    x = aten.reshape.default(self, [-1]) if dim is None else self
+    d = 0 if dim is None else normalize_dim(dim, x.ndim)
+    n = x.shape[d]
+    counts = aten.expand.default(repeats, [n]) if repeats.ndim == 0 or repeats.shape[0] == 1 else repeats
+    index = [k for k, r in enumerate(counts.tolist()) for _ in range(r)]
+    if counts.shape[0] != n:
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.shape[0]} and input.size({d}) = {n}")
+    positions = aten.arange.default(n, device=x.device)
+    return aten.index_select.default(x, d, aten.index.Tensor(positions, [_indices(index)]))
+
+
+def _indices(values):
+    return _C.from_array(np.array(values, np.int64))
+
+
+def _at_least(t, n):
+    if n == 1:
+        return aten.reshape.default(t, [1]) if t.ndim == 0 else t
+    if n == 2:
+        return aten.reshape.default(t, [1, 1]) if t.ndim == 0 else aten.unsqueeze.default(t, 0) if t.ndim == 1 else t
+    return (aten.reshape.default(t, [1, 1, 1]) if t.ndim == 0 else aten.unsqueeze.default(aten.unsqueeze.default(t, 0), 2) if t.ndim == 1
+            else aten.unsqueeze.default(t, 2) if t.ndim == 2 else t)
+
+
+for _n in (1, 2, 3):
+    composite(f"atleast_{_n}d(Tensor self) -> Tensor", variants="function")(lambda self, n=_n: _at_least(self, n))
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor", variants="function")
+def hstack(tensors):
+    ts = [_at_least(t, 1) for t in tensors]
+    return aten.cat.default(ts, 0 if ts and ts[0].ndim == 1 else 1)
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor", variants="function")
+def vstack(tensors):
+    return aten.cat.default([_at_least(t, 2) for t in tensors], 0)
+
+
+@composite("dstack(Tensor[] tensors) -> Tensor", variants="function")
+def dstack(tensors):
+    return aten.cat.default([_at_least(t, 3) for t in tensors], 2)
+
+
+@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function")
+def column_stack(tensors):
+    return aten.hstack.default([t if t.ndim > 1 else aten.reshape.default(t, [t.numel(), 1]) for t in tensors])
+
+
+def _pieces(self, cuts, dim):
+    n, out, at = self.shape[dim], [], 0
+    for cut in [*cuts, n]:
+        out.append(aten.slice.Tensor(self, dim, at, max(cut + n if cut < 0 else cut, at)))
+        at = cut
+    return out
+
+
+@composite("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
+def tensor_split(self, sections, dim):
+    if sections <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    q, r = divmod(self.shape[dim], sections)
+    return _pieces(self, [k * q + min(k, r) for k in range(1, sections)], dim)
+
+
+@composite("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
+def tensor_split_indices(self, indices, dim):
+    return _pieces(self, indices, dim)
+
+
+@composite("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
+def unflatten(self, dim, sizes):
+    d = normalize_dim(dim, self.ndim)
+    return aten.view.default(self, [*self.shape[:d], *sizes, *self.shape[d + 1:]])
+
+
+@composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+def movedim(self, source, destination):
+    src, dst = ([normalize_dim(d, self.ndim) for d in ds] for ds in (source, destination))
+    order = [None] * self.ndim
+    for s, d in zip(src, dst):
+        order[d] = s
+    rest = iter(d for d in range(self.ndim) if d not in src)
+    return aten.permute.default(self, [next(rest) if d is None else d for d in order])
+
+
+@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+def swapaxes(self, axis0, axis1):
+    return aten.transpose.int(self, axis0, axis1)
+
+
+@composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+def swapdims(self, dim0, dim1):
+    return aten.transpose.int(self, dim0, dim1)
+
+
+@composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
+def moveaxis(self, source, destination):
+    return aten.movedim.int(self, source, destination)
+
+
+@composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", variants="method")
+def reshape_as(self, other):
+    return aten.reshape.default(self, list(other.shape))
+
+
+@composite("ravel(Tensor(a) self) -> Tensor(a)")
+def ravel(self):
+    return aten.reshape.default(aten.contiguous.default(self), [-1])
+
+
+@composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+def broadcast_to(self, size):
+    return aten.expand.default(self, size)
+
+
+@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", variants="")
+def broadcast_tensors(tensors):
+    shape = list(broadcast_shapes(*[tuple(t.shape) for t in tensors]))
+    return [aten.expand.default(t, shape) for t in tensors]
+
+
+@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", variants="")
+def meshgrid(tensors, indexing):
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(tensors) > 1
+    ts = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
+    shape = [t.numel() for t in ts]
+    out = [aten.expand.default(aten.view.default(t, [-1 if k == j else 1 for j in range(len(ts))]), shape) for k, t in enumerate(ts)]
+    if swap:
+        out[0], out[1] = out[1], out[0]
+    return out
+
+
+@explicit("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", variants="function method")
+def diag_embed(self, offset, dim1, dim2):
+    n = self.shape[-1] + abs(offset)
+    d1, d2 = normalize_dim(dim1, self.ndim + 1), normalize_dim(dim2, self.ndim + 1)
+    if d1 == d2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    rest = iter(self.shape[:-1])
+    shape = [n if e in (d1, d2) else next(rest) for e in range(self.ndim + 1)]
+    return aten.diagonal_backward.default(self, shape, offset, d1, d2)
+
+
+@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+def diag(self, diagonal):
+    if self.ndim == 1:
+        return aten.diag_embed.default(self, diagonal)
+    if self.ndim == 2:
+        return aten.clone.default(aten.diagonal.default(self, diagonal))
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
+
+
+@composite("diagflat(Tensor self, int offset=0) -> Tensor")
+def diagflat(self, offset):
+    return aten.diag_embed.default(aten.reshape.default(self, [-1]), offset)
+
+
+@explicit("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
+def constant_pad_nd(self, pad, value):
+    if len(pad) % 2 or len(pad) > 2 * self.ndim:
+        raise RuntimeError(f"Length of pad must be even and no more than twice the number of dimensions, but got pad={list(pad)} for {self.ndim} dimensions")
+    out = self
+    for k in range(len(pad) // 2):
+        d, (before, after) = self.ndim - 1 - k, pad[2 * k:2 * k + 2]
+        n = out.shape[d]
+        if n + before + after < 0:
+            raise RuntimeError(f"The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, which is invalid.")
+        if before < 0 or after < 0:
+            out = aten.slice.Tensor(out, d, max(-before, 0), n + min(after, 0))
+        edges = [aten.new_full.default(out, [m if e == d else s for e, s in enumerate(out.shape)], value) if m > 0 else None for m in (before, after)]
+        parts = [t for t in (edges[0], out, edges[1]) if t is not None]
+        out = aten.cat.default(parts, d) if len(parts) > 1 else out
+    return aten.clone.default(out, memory_format="contiguous_format") if out is self or not out.is_contiguous() else out
+
+
+def _edge_pad(name, n, index_of):
+    """Padding that repeats elements: the index each output position reads, a dimension at a time."""
+
+    @explicit(f"{name}{n}d(Tensor self, SymInt[{2 * n}] padding) -> Tensor")
+    def pad(self, padding):
+        out = self
+        for k in range(n):
+            d, (before, after) = self.ndim - 1 - k, padding[2 * k:2 * k + 2]
+            size = out.shape[d]
+            if name == "reflection_pad" and max(before, after) >= size:
+                raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                                   f"({before}, {after}) at dimension {d} of input {list(self.shape)}")
+            positions = aten.arange.start(-before, size + after, device=self.device)
+            out = aten.index_select.default(out, d, index_of(positions, size))
+        return out
+
+
+def _reflected(i, n):
+    i = aten.abs.default(i)
+    return aten.sub.Tensor(aten.full_like.default(i, n - 1), aten.abs.default(aten.sub.Tensor(i, aten.full_like.default(i, n - 1))))
+
+
+for _n in (1, 2, 3):
+    _edge_pad("reflection_pad", _n, _reflected)
+    _edge_pad("replication_pad", _n, lambda i, n: aten.clamp.default(i, 0, n - 1))
+
+
+@composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="function nn")
+def pixel_shuffle(self, upscale_factor):
+    r, (c, h, w) = upscale_factor, self.shape[-3:]
+    x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
+    b = self.ndim - 3
+    x = aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2])
+    return aten.reshape.default(x, [*self.shape[:-3], c // (r * r), h * r, w * r])
+
+
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", variants="nn")
+def one_hot(self, num_classes):
+    if self.dtype.name != "int64":
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {self.dtype}")
+    if num_classes == -1:
+        num_classes = int(aten.max.default(self).item()) + 1
+    elif self._array is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    classes = aten.arange.default(num_classes, device=self.device)
+    return aten._to_copy.default(aten.eq.Tensor(aten.unsqueeze.default(self, -1), classes), dtype=self.dtype)
+
+
+def _triangle_indices(name, pick):
+    def meta(row, col, offset, dtype, layout, device, pin_memory):
+        n = len(pick(row, offset, col)[0])
+        return TensorMeta((2, n), (n, 1), dtype, device or CPU)
+
+    @extern(f"{name}(int row, int col, int offset=0, {_OPTIONS.replace('dtype=None', 'dtype=long')}) -> Tensor", meta=meta, variants="function")
+    def indices(row, col, offset, dtype, layout, device, pin_memory):
+        return np.stack(pick(row, offset, col)).astype(dtype.np)
+
+
+_triangle_indices("tril_indices", np.tril_indices)
+_triangle_indices("triu_indices", np.triu_indices)

@@ -1,0 +1,291 @@
+"""Less frequent elementary functions and torch.special."""
+
+from __future__ import annotations
+
+import math
+
+from ..base import dtypes
+from ..core.declare import composite, explicit, pointwise
+from ..core.operator import namespace
+
+aten = namespace("aten")
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+_BITS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+
+
+def _unary(opname: str, row: str | None = None, **kw):
+    def body(s, self):
+        return getattr(s, row or opname)(self)
+
+    body.__name__ = opname
+    return pointwise(f"{opname}(Tensor self) -> Tensor", promote="float", **kw)(body)
+
+
+for _name in ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "erfinv", "lgamma", "digamma"):
+    _unary(_name)
+for _name in ("i0", "i0e", "i1", "i1e", "ndtri", "log_ndtr", "erfcx"):
+    _unary(f"special_{_name}", _name, name=_name, variants="special", inplace=False,
+           refuse=("float16", "bfloat16") if _name in ("ndtri", "log_ndtr", "erfcx") else ())
+
+
+@pointwise("_trigamma(Tensor self) -> Tensor", promote="float", variants="", inplace=False, has_out=False)
+def _trigamma(s, self):
+    return s.trigamma(self)
+
+
+def _alias(name, of, places="function method"):
+    def fn(self):
+        return getattr(aten, of).default(self)
+
+    composite(f"{name}(Tensor self) -> Tensor", variants=places, inplace=False)(fn)
+
+
+for _name, _of in (("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"), ("arccosh", "acosh"), ("arctanh", "atanh"),
+                   ("absolute", "abs"), ("negative", "neg"), ("fix", "trunc")):
+    _alias(_name, _of)
+
+
+@pointwise("sinc(Tensor self) -> Tensor", promote="float")
+def sinc(s, self):
+    t = s.mul(self, math.pi)
+    zero = s.eq(self, 0.0)
+    return s.where(zero, 1.0, s.div(s.sin(t), s.where(zero, 1.0, t)))
+
+
+def _sinc_vjp(ct, self):
+    zero = aten.eq.Scalar(self, 0)
+    t = aten.mul.Tensor(self, math.pi)
+    slope = aten.div.Tensor(aten.sub.Tensor(aten.mul.Tensor(t, aten.cos.default(t)), aten.sin.default(t)), aten.mul.Tensor(t, self))
+    return aten.mul.Tensor(ct, aten.masked_fill.Scalar(slope, zero, 0))
+
+
+sinc.derivative(self=_sinc_vjp)
+
+
+@pointwise("deg2rad(Tensor self) -> Tensor", promote="float")
+def deg2rad(s, self):
+    return s.mul(self, math.pi / 180)
+
+
+@pointwise("rad2deg(Tensor self) -> Tensor", promote="float")
+def rad2deg(s, self):
+    return s.mul(self, 180 / math.pi)
+
+
+@pointwise("frac(Tensor self) -> Tensor", refuse=("bool", *_INTEGERS))
+def frac(s, self):
+    return s.sub(self, s.trunc(self))
+
+
+frac.derivative(self=lambda ct: ct)
+
+
+@pointwise("special_entr(Tensor self) -> Tensor", promote="float", variants="special", name="entr", inplace=False)
+def special_entr(s, self):
+    return s.where(s.gt(self, 0.0), s.neg(s.mul(self, s.log(self))), s.where(s.eq(self, 0.0), 0.0, s.where(s.isnan(self), self, -math.inf)))
+
+
+@pointwise("logit(Tensor self, float? eps=None) -> Tensor", promote="float", operands=("self",))
+def logit(s, self, eps):
+    x = self if eps is None else s.minimum(s.maximum(self, eps), 1 - eps)
+    return s.log(s.div(x, s.sub(1.0, x)))
+
+
+@pointwise("round.decimals(Tensor self, *, int decimals) -> Tensor", refuse=("bool", *_INTEGERS))
+def round_decimals(s, self, decimals):
+    scale = 10.0 ** abs(decimals)
+    return s.div(s.round(s.mul(self, scale)), scale) if decimals >= 0 else s.mul(s.round(s.div(self, scale)), scale)
+
+
+@composite("positive(Tensor(a) self) -> Tensor(a)")
+def positive(self):
+    if self.dtype is dtypes.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+for _name in ("resolve_conj", "resolve_neg"):
+    composite(f"{_name}(Tensor(a) self) -> Tensor(a)")(lambda self: self)
+
+
+@composite("sgn(Tensor self) -> Tensor")
+def sgn(self):
+    return aten.sign.default(self)
+
+
+def _nan_to_num_body(s, self, nan, posinf, neginf):
+    out = s.where(s.isnan(self), 0.0 if nan is None else nan, self)
+    return s.where(s.eq(self, math.inf), posinf, s.where(s.eq(self, -math.inf), neginf, out))
+
+
+_replace = pointwise("_nan_to_num(Tensor self, float nan, float posinf, float neginf) -> Tensor", operands=("self",), variants="", inplace=False,
+                     has_out=False)(_nan_to_num_body)
+
+
+@explicit("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", variants="function method", inplace=True)
+def nan_to_num(self, nan, posinf, neginf):
+    """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity."""
+    if self.dtype.category < 2:
+        return aten.clone.default(self)
+    limits = dtypes.finfo(self.dtype)
+    return _replace(self, 0.0 if nan is None else nan, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
+
+
+@pointwise("atan2(Tensor self, Tensor other) -> Tensor", promote="float")
+def atan2(s, self, other):
+    return s.atan2(self, other)
+
+
+@pointwise("hypot(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_INTEGERS))
+def hypot(s, self, other):
+    return s.hypot(self, other)
+
+
+@pointwise("copysign.Tensor(Tensor self, Tensor other) -> Tensor", promote="float")
+def copysign(s, self, other):
+    return s.copysign(self, other)
+
+
+@pointwise("fmax(Tensor self, Tensor other) -> Tensor", inplace=False)
+def fmax(s, self, other):
+    return s.fmax(self, other)
+
+
+@pointwise("fmin(Tensor self, Tensor other) -> Tensor", inplace=False)
+def fmin(s, self, other):
+    return s.fmin(self, other)
+
+
+@pointwise("heaviside(Tensor self, Tensor values) -> Tensor")
+def heaviside(s, self, values):
+    return s.heaviside(self, values)
+
+
+@pointwise("nextafter(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_INTEGERS))
+def nextafter(s, self, other):
+    return s.nextafter(self, other)
+
+
+@pointwise("gcd(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+def gcd(s, self, other):
+    return s.gcd(self, other)
+
+
+@pointwise("lcm(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+def lcm(s, self, other):
+    return s.lcm(self, other)
+
+
+@pointwise("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+def bitwise_left_shift(s, self, other):
+    return s.lshift(self, other)
+
+
+@pointwise("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+def bitwise_right_shift(s, self, other):
+    return s.rshift(self, other)
+
+
+@pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", inplace=False, refuse=("bool", *_INTEGERS))
+def logaddexp(s, self, other):
+    return s.logaddexp(self, other)
+
+
+@pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", inplace=False, refuse=("bool", *_INTEGERS))
+def logaddexp2(s, self, other):
+    return s.logaddexp2(self, other)
+
+
+def _x_times(log):
+    """x log(y), 0 where x is 0, nan where y is."""
+
+    def body(s, self, other):
+        return s.where(s.isnan(other), math.nan, s.where(s.eq(self, 0.0), 0.0, s.mul(self, getattr(s, log)(other))))
+
+    return body
+
+
+xlogy = pointwise("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote="float")(_x_times("log"))
+special_xlog1py = pointwise("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote="float", variants="special", name="xlog1py", inplace=False)(
+    _x_times("log1p"))
+
+
+@pointwise("signbit(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
+def signbit(s, self):
+    return s.signbit(self)
+
+
+@pointwise("isposinf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
+def isposinf(s, self):
+    return s.eq(self, math.inf)
+
+
+@pointwise("isneginf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
+def isneginf(s, self):
+    return s.eq(self, -math.inf)
+
+
+@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+def float_power(self, exponent):
+    return aten.pow.Tensor_Scalar(aten._to_copy.default(self, dtype=dtypes.float64), exponent)
+
+
+@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+def float_power_tensor(self, exponent):
+    return aten.pow.Tensor_Tensor(aten._to_copy.default(self, dtype=dtypes.float64), aten._to_copy.default(exponent, dtype=dtypes.float64))
+
+
+@composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
+def ldexp(self, other):
+    return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))
+
+
+@pointwise("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+def clamp_tensor(s, self, min, max):
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    out = self if min is None else s.maximum(self, min)
+    return out if max is None else s.minimum(out, max)
+
+
+@pointwise("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+def clamp_min_tensor(s, self, min):
+    return s.maximum(self, min)
+
+
+@pointwise("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+def clamp_max_tensor(s, self, max):
+    return s.minimum(self, max)
+
+
+@composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+def clip(self, min, max):
+    return aten.clamp.default(self, min, max)
+
+
+@composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+def clip_tensor(self, min, max):
+    return aten.clamp.Tensor(self, min, max)
+
+
+@pointwise("fill.Tensor(Tensor self, Tensor value) -> Tensor", promote="keep", operands=("self",), out=lambda args: args[0].dtype)
+def fill_tensor(s, self, value):
+    return value
+
+
+fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: aten.sum.default(ct))
+
+
+@composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+def subtract(self, other, alpha):
+    return aten.sub.Tensor(self, other, alpha=alpha)
+
+
+@composite("multiply.Tensor(Tensor self, Tensor other) -> Tensor")
+def multiply(self, other):
+    return aten.mul.Tensor(self, other)
+
+
+@composite("divide.Tensor(Tensor self, Tensor other) -> Tensor")
+def divide(self, other):
+    return aten.div.Tensor(self, other)

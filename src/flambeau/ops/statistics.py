@@ -1,0 +1,232 @@
+"""Moments, norms and other composed reductions."""
+
+from __future__ import annotations
+
+import math
+
+from ..base import dtypes
+from ..base.shapes import normalize_dims
+from ..core.declare import composite, explicit, reduction
+from ..core.operator import namespace
+
+aten = namespace("aten")
+
+std = explicit("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")(
+    lambda self, dim, correction, keepdim: aten.sqrt.default(aten.var.correction(self, dim, correction=correction, keepdim=keepdim)))
+
+
+def _correction(unbiased):
+    return 1 if unbiased else 0
+
+
+def _moment(name):
+    of = getattr(aten, name).correction
+
+    @composite(f"{name}(Tensor self, bool unbiased=True) -> Tensor")
+    def all_dims(self, unbiased):
+        return of(self, None, correction=_correction(unbiased))
+
+    @composite(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+    def some_dims(self, dim, unbiased, keepdim):
+        return of(self, dim, correction=_correction(unbiased), keepdim=keepdim)
+
+
+_moment("var")
+_moment("std")
+
+
+def _with_mean(name):
+    of = getattr(aten, name).correction
+
+    @explicit(f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+              variants="function")
+    def both(self, dim, correction, keepdim):
+        return of(self, dim, correction=correction, keepdim=keepdim), aten.mean.dim(self, dim, keepdim)
+
+    @composite(f"{name}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", variants="function")
+    def all_dims(self, unbiased):
+        return getattr(aten, f"{name}_mean").correction(self, None, correction=_correction(unbiased))
+
+    @composite(f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", variants="function")
+    def some_dims(self, dim, unbiased, keepdim):
+        return getattr(aten, f"{name}_mean").correction(self, dim, correction=_correction(unbiased), keepdim=keepdim)
+
+
+_with_mean("var")
+_with_mean("std")
+
+
+def _reduced(fn, self, dim, keepdim):
+    return fn(self, [dim] if isinstance(dim, int) else list(dim) if dim is not None else None, keepdim)
+
+
+@explicit("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", variants="linalg",
+          name="vector_norm")
+def vector_norm(self, ord, dim, keepdim, dtype):
+    x = self if dtype is None else aten._to_copy.default(self, dtype=dtype)
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name_of(x.dtype)}")
+    if ord == 0:
+        return _reduced(aten.sum.dim_IntList, aten._to_copy.default(aten.ne.Scalar(x, 0), dtype=x.dtype), dim, keepdim)
+    if ord == 2:
+        return aten.sqrt.default(_reduced(aten.sum.dim_IntList, aten.mul.Tensor(x, x), dim, keepdim))
+    x = aten.abs.default(x)
+    if ord == 1:
+        return _reduced(aten.sum.dim_IntList, x, dim, keepdim)
+    if ord in (math.inf, -math.inf):
+        return _reduced(aten.amax.default if ord > 0 else aten.amin.default, x, dim if dim is not None else [], keepdim)
+    return aten.pow.Tensor_Scalar(_reduced(aten.sum.dim_IntList, aten.pow.Tensor_Scalar(x, ord), dim, keepdim), 1.0 / ord)
+
+
+def _norm_vjp(ct, self, ord, dim, keepdim, result):
+    """Zero at a norm of 0, as PyTorch has it, where the limit doesn't exist."""
+    if not keepdim and dim is not None:
+        for d in sorted(normalize_dims(dim, self.ndim)):
+            ct, result = aten.unsqueeze.default(ct, d), aten.unsqueeze.default(result, d)
+    if ord == 0:
+        return aten.zeros_like.default(self)
+    if ord == 1:
+        return aten.mul.Tensor(ct, aten.sign.default(self))
+    zero = aten.eq.Scalar(result, 0)
+    if ord in (math.inf, -math.inf):
+        hit = aten.eq.Tensor(aten.abs.default(self), result)
+        count = aten.sum.dim_IntList(hit, dim, True)
+        return aten.mul.Tensor(aten.mul.Tensor(aten.sign.default(self), hit), aten.div.Tensor(ct, count))
+    if ord == 2:
+        return aten.mul.Tensor(self, aten.masked_fill.Scalar(aten.div.Tensor(ct, result), zero, 0))
+    scale = aten.masked_fill.Scalar(aten.mul.Tensor(ct, aten.pow.Tensor_Scalar(result, 1 - ord)), zero, 0)
+    power = aten.pow.Tensor_Scalar(aten.abs.default(self), ord - 1)
+    power = aten.masked_fill.Scalar(power, aten.eq.Scalar(self, 0), 0) if ord < 1 else power
+    return aten.mul.Tensor(aten.mul.Tensor(aten.sign.default(self), power), scale)
+
+
+vector_norm.derivative(self=_norm_vjp)
+
+
+def _name_of(dtype):
+    return {"int64": "Long", "int32": "Int", "bool": "Bool"}.get(dtype.name, dtype.name)
+
+
+@composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
+def norm(self, p):
+    return aten.linalg_vector_norm.default(self, p)
+
+
+@composite("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
+def norm_dim(self, p, dim, keepdim):
+    return aten.linalg_vector_norm.default(self, 2 if p is None else p, dim, keepdim)
+
+
+@composite("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
+def norm_dtype(self, p, dtype):
+    return aten.linalg_vector_norm.default(self, 2 if p is None else p, None, False, dtype=dtype)
+
+
+@composite("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
+def norm_dim_dtype(self, p, dim, keepdim, dtype):
+    return aten.linalg_vector_norm.default(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+
+
+@composite("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", variants="linalg", name="norm")
+def linalg_norm(self, ord, dim, keepdim, dtype):
+    if ord is not None and ((dim is None and self.ndim == 2) or (dim is not None and len(dim) == 2)):
+        if ord not in (1, -1, math.inf, -math.inf):
+            raise NotImplementedError(f"linalg.norm: the matrix norm of order {ord} is not built yet")
+        rows, columns = normalize_dims(dim, self.ndim) if dim is not None else (0, 1)
+        summed = aten.sum.dim_IntList(aten.abs.default(self), [rows if abs(ord) == 1 else columns], True)
+        out = (aten.amax.default if ord > 0 else aten.amin.default)(summed, [rows, columns], True)
+        return out if keepdim else aten.squeeze.dims(out, [rows, columns])
+    return aten.linalg_vector_norm.default(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
+def dist(self, other, p):
+    return aten.linalg_vector_norm.default(aten.sub.Tensor(self, other), p)
+
+
+_as_count = lambda s, x: s.where(s.ne(x, 0), 1, 0)  # noqa: E731
+reduction("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_or", False, acc="bool")
+reduction("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_and", True, acc="bool")
+
+
+@composite("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
+def count_nonzero_dims(self, dim):
+    return aten.sum.dim_IntList(aten.ne.Scalar(self, 0), dim)
+
+
+@composite("count_nonzero(Tensor self, int? dim=None) -> Tensor")
+def count_nonzero(self, dim):
+    hits = aten.ne.Scalar(self, 0)
+    return aten.sum.default(hits) if dim is None else aten.sum.dim_IntList(hits, [dim])
+
+
+@composite("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+def nansum(self, dim, keepdim, dtype):
+    x = aten.masked_fill.Scalar(self, aten.isnan.default(self), 0) if self.dtype.category >= 2 else self
+    return aten.sum.dim_IntList(x, dim, keepdim, dtype=dtype)
+
+
+@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+def nanmean(self, dim, keepdim, dtype):
+    there = aten.logical_not.default(aten.isnan.default(self))
+    return aten.div.Tensor(aten.nansum.default(self, dim, keepdim, dtype=dtype), aten.sum.dim_IntList(there, dim, keepdim))
+
+
+@explicit("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", variants="function method")
+def aminmax(self, dim, keepdim):
+    dims = [] if dim is None else [dim]
+    return aten.amin.default(self, dims, keepdim), aten.amax.default(self, dims, keepdim)
+
+
+@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+def diff(self, n, dim, prepend, append):
+    parts = [t for t in (prepend, self, append) if t is not None]
+    x = aten.cat.default(parts, dim) if len(parts) > 1 else self
+    if x.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    for _ in range(n):
+        size = x.shape[dim]
+        if size == 0:
+            break
+        a, b = aten.slice.Tensor(x, dim, 1, size), aten.slice.Tensor(x, dim, 0, size - 1)
+        x = aten.logical_xor.default(a, b) if x.dtype is dtypes.bool_ else aten.sub.Tensor(a, b)
+    return x
+
+
+@explicit("trace(Tensor self) -> Tensor", variants="function method")
+def trace(self):
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    return aten.sum.default(aten.diagonal.default(self))
+
+
+@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+def cov(self, correction, fweights, aweights):
+    if fweights is not None or aweights is not None:
+        raise NotImplementedError("cov: fweights and aweights are not built yet")
+    x = aten.unsqueeze.default(self, 0) if self.ndim < 2 else self
+    centred = aten.sub.Tensor(x, aten.mean.dim(x, [1], True))
+    out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(centred)), float(max(x.shape[1] - correction, 0)))
+    return aten.squeeze.default(out) if self.ndim < 2 else out
+
+
+@composite("corrcoef(Tensor self) -> Tensor")
+def corrcoef(self):
+    c = aten.cov.default(self)
+    if c.ndim == 0:
+        return aten.div.Tensor(c, c)
+    s = aten.sqrt.default(aten.diagonal.default(c))
+    return aten.div.Tensor(aten.div.Tensor(c, aten.unsqueeze.default(s, 1)), aten.unsqueeze.default(s, 0))
+
+
+@explicit("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", has_out=False)
+def _safe_softmax(self, dim, dtype):
+    """softmax with zeros where a whole row is masked."""
+    x = self if dtype is None else aten._to_copy.default(self, dtype=dtype)
+    masked = aten.all.dim(aten.eq.Scalar(x, -math.inf), dim, True)
+    return aten.masked_fill.Scalar(aten._softmax.default(x, dim, False), masked, 0)
+
+
+@composite("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", variants="special", name="logsumexp")
+def special_logsumexp(self, dim, keepdim):
+    return aten.logsumexp.default(self, dim, keepdim)
