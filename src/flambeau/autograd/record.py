@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from .. import _C
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
@@ -74,6 +76,7 @@ def _fit(g, meta, name="backward"):
     return g
 
 
+@functools.cache
 def _node_name(op: OpOverload) -> str:
     base = "".join(w.capitalize() for w in op._opname.strip("_").split("_"))
     packet = op.overloadpacket
@@ -100,16 +103,38 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     full = op.full(*args, **kwargs)
     if op.kind == "composite" and op.vjp_formulas is None and any(r.is_tensor for r in op._schema.returns):
         return op.overrides.get("autograd", op.definition.fn)(*full)  # no formula of its own: the parts have theirs
-    with excluding(K.AUTOGRAD):
-        result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
-    needs = tuple(i for i, x in enumerate(full) if _requires(x) or (isinstance(x, (list, tuple)) and any(map(_requires, x))))
+    below = keys & K.below(K.AUTOGRAD)
+    kernel = op.kernel if below == K.BACKEND else None
+    before = _C.exclude(K.AUTOGRAD)
+    try:
+        result = _C.quiet(kernel, *args, **kwargs) if kernel is not None else redispatch(op, below, args, kwargs)
+    finally:
+        _C.restore(before)
+    needs = _needs(full)
     if needs:
         record(op, full, result, needs)
     return result
 
 
+def _needs(full) -> tuple[int, ...]:
+    """Positions of the arguments that ask for a gradient, those of lists included."""
+    out = []
+    for i, x in enumerate(full):
+        if isinstance(x, _C.TensorBase):
+            if x._requires_grad:
+                out.append(i)
+        elif x.__class__ in (list, tuple) and any(map(_requires, x)):
+            out.append(i)
+    return tuple(out)
+
+
 def _leaves(result):
-    return [r for r in (result if isinstance(result, (list, tuple)) else [result])]
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+@functools.cache
+def _positions(op) -> dict[str, int]:
+    return {a.name: i for i, a in enumerate(op._schema.arguments)}
 
 
 def record(op, full, result, needs) -> Node | None:
@@ -142,17 +167,17 @@ def make_node(op, full, p, needs, outs):
             metas.append((tuple(x._shape), x._dtype))
             edges.append(gradient_edge(x))
     node = OpNode(op, edges, [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outs], p.run, needs, metas)
-    names = [a.name for a in op._schema.arguments]
+    at = _positions(op)
     for name in p.saves:
-        if name in names:
-            x = full[names.index(name)]
+        if name in at:
+            x = full[at[name]]
             if isinstance(x, _C.TensorBase):
                 x = Saved(x, None, name)
             elif isinstance(x, (list, tuple)) and any(isinstance(t, _C.TensorBase) for t in x):
                 x = [Saved(t, None, name) if isinstance(t, _C.TensorBase) else t for t in x]
             node.saved[name] = x
         elif name.endswith("_like"):
-            node.saved[name] = Like.of(full[names.index(name[:-5])])
+            node.saved[name] = Like.of(full[at[name[:-5]]])
         else:
             nr = int(name[6:]) if name[6:] else 0
             o = outs[nr]
@@ -179,7 +204,7 @@ def _mutating(op, keys, args, kwargs):
     if base is not None and base._requires_grad and base._grad_fn is None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     functional = op.definition.functional
-    needs = tuple(i for i, x in enumerate(full) if _requires(x) or (isinstance(x, (list, tuple)) and any(map(_requires, x))))
+    needs = _needs(full)
     p = plan(functional, full, needs)
     before = full
     names = [a.name for a in functional._schema.arguments]

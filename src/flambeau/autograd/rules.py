@@ -176,7 +176,7 @@ ATEN = AtenHandler()
 
 @functools.cache
 def _pointwise_exprs(op: OpOverload, signature: tuple, needs: tuple[int, ...]):
-    """Derivative expressions of the needed arguments, and what they read. ``signature``: per argument True for a tensor, else (value,)."""
+    """The plan for the needed arguments. ``signature``: per argument True for a tensor, else (value,)."""
     args = []
     for a, s in zip(op._schema.arguments, signature):
         args.append(bodies.Input(a.name) if s is True else s[0])
@@ -187,21 +187,40 @@ def _pointwise_exprs(op: OpOverload, signature: tuple, needs: tuple[int, ...]):
     if isinstance(root, bodies.Expr) and root.op != "input":
         result = bodies.Expr("input", ("result",))
         parts = [bodies.substitute(p, root, result) for p in parts]
-    return parts, tuple(n for n in bodies.inputs_used(*parts) if n != "ct")
+    saves = tuple(n for n in bodies.inputs_used(*parts) if n != "ct")
+    return Plan(saves, _as_function(parts, saves))
+
+
+def _as_function(parts, saves) -> Callable:
+    """``run(cts, values)`` as straight-line Python over the ATen handler: it runs at every backward, the graphs are walked once."""
+    names, lines, env = {}, [], {"aten": ATEN}
+    for node in bodies.topological(*parts):
+        if node.op == "input":
+            names[id(node)] = "cts[0]" if node.args[0] == "ct" else f"values[{node.args[0]!r}]"
+            continue
+        shown = []
+        for a in node.args:
+            if isinstance(a, bodies.Expr):
+                shown.append(names[id(a)])
+            else:
+                env[f"c{len(env)}"] = a
+                shown.append(f"c{len(env) - 1}")
+        names[id(node)] = f"v{len(lines)}"
+        lines.append(f"    v{len(lines)} = aten.{node.op}({', '.join(shown)})\n")
+    for p in parts:
+        if p is not None and not isinstance(p, bodies.Expr):
+            raise AssertionError("the derivative of a body is a constant; it must depend on the cotangent")
+    results = ", ".join("None" if p is None else names[id(p)] for p in parts)
+    exec(f"def run(cts, values):\n{''.join(lines)}    return [{results}]\n", env)
+    return env["run"]
 
 
 def _pointwise(op, args, needs) -> Plan:
-    signature = tuple(True if isinstance(x, _C.TensorBase) else (tuple(x) if isinstance(x, list) else x,) for x in args)
+    signature = tuple([True if isinstance(x, _C.TensorBase) else (tuple(x) if isinstance(x, list) else x,) for x in args])
     try:
-        parts, saves = _pointwise_exprs(op, signature, needs)
+        return _pointwise_exprs(op, signature, needs)
     except TypeError:  # an unhashable argument
-        parts, saves = _pointwise_exprs.__wrapped__(op, signature, needs)
-
-    def run(cts, values):
-        env = {**values, "ct": cts[0]}
-        return [None if p is None else bodies.evaluate(p, env, ATEN) for p in parts]
-
-    return Plan(saves, run)
+        return _pointwise_exprs.__wrapped__(op, signature, needs)
 
 
 # ---- views: the steps transposed, in reverse -----------------------------------------------------------------------------
