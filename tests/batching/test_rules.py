@@ -375,6 +375,12 @@ def test_data_dependence_is_an_error():
             vmap(fn)(x)
 
 
+def test_what_is_not_mapped_is_free():
+    x = T(B, 4)
+    same(vmap(lambda a: a * torch.tensor(3.0).item())(x), x * 3)
+    same(vmap(lambda a: a + torch.ones(4, 4).softmax(0)[0])(x), x + 0.25)
+
+
 def test_metadata_of_an_example():
     def fn(a):
         assert (

@@ -169,6 +169,19 @@ def test_through_modules_of_kinds():
     close(got, torch.stack([grad(loss)(w, a, b) for a, b in zip(x, t)]))
 
 
+def test_second_derivative_through_saved_statistics():
+    """layer_norm saves its mean and deviation; the derivative of a Jacobian must not take them for constants."""
+    x = torch.randn(3)
+
+    def direct(v):
+        c = v - v.mean()
+        return c / ((c * c).mean() + 1e-5).sqrt()
+
+    for reduce in (lambda j: (j * j).sum(), lambda j: j[0, 1]):
+        got = grad(lambda v, r=reduce: r(jacrev(lambda u: torch.nn.functional.layer_norm(u, (3,)))(v)))(x)
+        close(got, grad(lambda v, r=reduce: r(jacrev(direct)(v)))(x))
+
+
 def test_functionalize():
     def f(x):
         y = x.clone()

@@ -123,8 +123,8 @@ def transform(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         plain = _without_finished(full)
         if plain is not None:
             return invoke(op, plain)
-        if running and op.kind == "composite":  # its parts may draw random numbers
-            return op.definition.fn(*full)
+        if running and op.kind == "composite" and op.definition.eager is None and "batch" not in op.overrides:
+            return op.facet("batch")(None, *full)  # its parts may draw random numbers
         return redispatch(op, keys & K.below(K.TRANSFORM), args, kwargs)
     try:
         run = op.facet("batch")

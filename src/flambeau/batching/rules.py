@@ -8,10 +8,11 @@ import logging
 from .. import _C
 from ..base.errors import MissingFacet
 from ..base.shapes import normalize_dim, normalize_dims
+from ..core import keys as K
 from ..core.operator import OpOverload, namespace, namespaces
 from ..core.promotion import compute_dtype, operand_indices
 from .handler import Unbatched, expand_batch, invoke, rule
-from .levels import below, value_at
+from .levels import below, innermost, value_at
 
 aten = namespace("aten")
 
@@ -193,14 +194,26 @@ def _returns_tensors(op: OpOverload) -> bool:
     return all(r.is_tensor for r in op._schema.returns)
 
 
+def _recording(values) -> bool:
+    """Whether autograd, below, records what is done with these."""
+    if not _C.tls("grad_enabled") or _C.tls("excluded") & K.AUTOGRAD:
+        return False
+    return any(
+        innermost(x)._requires_grad if isinstance(x, _C.TensorBase) else isinstance(x, (list, tuple)) and _recording(x)
+        for x in values
+    )
+
+
 @rule("composite")
 def composite(op: OpOverload):
     fn = op.definition.fn
+    # Some have other parts for when a derivative is taken of them: what is saved must not count as constant.
+    differentiable = op.overrides.get("autograd", fn) if op.vjp_formulas is None else fn
 
     def run(call, *logical):
         if not _returns_tensors(op):
             raise RuntimeError(_ITEM)
-        return fn(*logical)
+        return (differentiable if _recording(logical) else fn)(*logical)
 
     run.on_examples = True
     return run
