@@ -28,6 +28,8 @@ def install(key: int | str, handler) -> None:
 def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
     if op.kind == "composite" and op.definition.implicit and op.overrides.keys().isdisjoint(_KERNELS):
+        if keys == K.BACKEND:
+            op.kernel = op.behind_signature(op.definition.fn)  # from now on native code opens it when nothing interposes
         return op.definition.fn(*op.full(*args, **kwargs))
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)

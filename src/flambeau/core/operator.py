@@ -77,25 +77,36 @@ class OpOverload(_C.Operator):
     def overloadpacket(self):
         return getattr(namespace(self.namespace), self._opname)
 
-    @functools.cached_property
-    def full(self) -> Callable:
-        """``full(*args, **kwargs)``: all arguments in schema order with defaults filled in, as a tuple."""
-        env, params, star = {}, [], False
+    def parameters(self, env: dict) -> tuple[str, list[str]]:
+        """The signature as Python text, and the names of all arguments in schema order. Defaults are put into ``env``, in which it is to be run."""
+        params, names, star = [], [], False
         for a in self._schema.arguments:
             if a.kwarg_only and not star:
                 params.append("*")
                 star = True
             name = _safe(a.name)
-            if a.has_default:
-                env[f"_d_{name}"] = a.default_value
+            if a.has_default or a.is_out:
+                env[f"_d_{name}"] = a.default_value if a.has_default else None
                 params.append(f"{name}=_d_{name}")
-            elif a.is_out:
-                params.append(f"{name}=None")
             else:
                 params.append(name)
-        names = ", ".join(_safe(a.name) for a in self._schema.arguments)
-        exec(f"def {_safe(self._opname)}({', '.join(params)}): return ({names}{',' if names else ''})", env)
+            names.append(name)
+        return ", ".join(params), names
+
+    def behind_signature(self, impl: Callable, first: str = "", **env) -> Callable:
+        """``impl(*all arguments in schema order)`` as a function with the operator's own signature; ``first``: statements run before."""
+        env["_impl"] = impl
+        params, names = self.parameters(env)
+        exec(f"def {_safe(self._opname)}({params}):\n    {first}return _impl({', '.join(names)})", env)
         return env[_safe(self._opname)]
+
+    @functools.cached_property
+    def full(self) -> Callable:
+        """``full(*args, **kwargs)``: all arguments in schema order with defaults filled in, as a tuple."""
+        env: dict = {}
+        params, names = self.parameters(env)
+        exec(f"def full({params}): return ({', '.join(names)}{',' if names else ''})", env)
+        return env["full"]
 
     def split(self, values) -> tuple[tuple, dict]:
         """(args, kwargs) from all arguments in schema order."""
@@ -117,17 +128,11 @@ class OpOverload(_C.Operator):
     @functools.cached_property
     def _normalize(self) -> Callable:
         """Generated: compares each optional argument with its default."""
-        env, params, body, star, positional = {"_same": _same}, [], ["kw = {}"], False, []
+        env: dict = {"_same": _same}
+        params, _ = self.parameters(env)
+        body, positional = ["kw = {}"], []
         for a in self._schema.arguments:
             name = _safe(a.name)
-            if a.kwarg_only and not star:
-                params.append("*")
-                star = True
-            if a.has_default or a.is_out:
-                env[f"_d_{name}"] = a.default_value if a.has_default else None
-                params.append(f"{name}=_d_{name}")
-            else:
-                params.append(name)
             if not a.kwarg_only:
                 positional.append((a, name))
             elif a.has_default or a.is_out:
@@ -140,8 +145,8 @@ class OpOverload(_C.Operator):
             body.append(f"if {_differs(*positional[keep - 1])}: return {tuple_of(keep)}, kw")
             keep -= 1
         body.append(f"return {tuple_of(keep)}, kw")
-        exec(f"def {_safe(self._opname)}({', '.join(params)}):\n    " + "\n    ".join(body), env)
-        return env[_safe(self._opname)]
+        exec(f"def normal({params}):\n    " + "\n    ".join(body), env)
+        return env["normal"]
 
     # -- facets --------------------------------------------------------------------------------------------------------
     def facet(self, name: str) -> Callable:

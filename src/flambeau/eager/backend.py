@@ -66,26 +66,13 @@ def kernel_of(op: OpOverload):
     if "eager" not in op.overrides and (op.kind in ("pointwise", "reduction") or (op.kind == "composite" and not op.definition.implicit
                                                                                  and op.definition.eager is None)):
         impl = accelerated(impl, op)
-    env, params, names, star = {"impl": impl}, [], [], False
-    for a in op._schema.arguments:
-        if a.kwarg_only and not star:
-            params.append("*")
-            star = True
-        name = _safe(a.name)
-        if a.has_default:
-            env[f"_d_{name}"] = a.default_value
-            params.append(f"{name}=_d_{name}")
-        else:
-            params.append(name)
-        names.append(name)
-    check = ""
     device = next((_safe(a.name) for a in op._schema.arguments if a.type == "Device"), None)
-    if device is not None:
-        # NOTE: native code calls a kernel without looking at its arguments, so a device asked for must be looked at here.
-        env["elsewhere"] = lambda device, *values: _elsewhere(op, device, values)
-        check = f"if {device} is not None and {device}.type != 'cpu': return elsewhere({device}, {', '.join(names)})\n    "
-    exec(f"def {_safe(op._opname)}({', '.join(params)}):\n    {check}return impl({', '.join(names)})", env)
-    return env[_safe(op._opname)]
+    if device is None:
+        return op.behind_signature(impl)
+    # NOTE: native code calls a kernel without looking at its arguments, so a device asked for must be looked at here.
+    names = ", ".join(_safe(a.name) for a in op._schema.arguments)
+    return op.behind_signature(impl, f"if {device} is not None and {device}.type != 'cpu': return _elsewhere({device}, {names})\n    ",
+                               _elsewhere=lambda device, *values: _elsewhere(op, device, values))
 
 
 def _elsewhere(op: OpOverload, device, values):
