@@ -14,6 +14,7 @@ mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", "mk,kn->mn", refuse=(
 bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn", refuse=("bool",))
 mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m", refuse=("bool",))
 dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=("bool",))
+vdot = contraction("vdot(Tensor self, Tensor other) -> Tensor", "k,k->", refuse=("bool", "complex64", "complex128"))
 
 mm.derivative(self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)), mat2=lambda ct, self: aten.mm.default(aten.t.default(self), ct))
 bmm.derivative(self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),
@@ -21,6 +22,7 @@ bmm.derivative(self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat
 mv.derivative(self=lambda ct, vec: aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)),
               vec=lambda ct, self: aten.mv.default(aten.t.default(self), ct))
 dot.derivative(self=lambda ct, tensor: aten.mul.Tensor(tensor, ct), tensor=lambda ct, self: aten.mul.Tensor(self, ct))
+vdot.derivative(self=lambda ct, other: aten.mul.Tensor(other, ct), other=lambda ct, self: aten.mul.Tensor(self, ct))
 
 
 def _scaled(t, by):
@@ -116,3 +118,39 @@ def linear(input, weight, bias):
 @composite("outer(Tensor self, Tensor vec2) -> Tensor")
 def outer(self, vec2):
     return aten.mul.Tensor(aten.unsqueeze.default(self, 1), vec2)
+
+
+@composite("ger(Tensor self, Tensor vec2) -> Tensor")
+def ger(self, vec2):
+    return aten.outer.default(self, vec2)
+
+
+@composite("inner(Tensor self, Tensor other) -> Tensor")
+def inner(self, other):
+    """Sum of products over the last dimension of both."""
+    if self.ndim == 0 or other.ndim == 0:
+        return aten.mul.Tensor(self, other)
+    if self.shape[-1] != other.shape[-1]:
+        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}")
+    rows = aten.reshape.default(self, [-1, self.shape[-1]])
+    columns = aten.reshape.default(other, [-1, other.shape[-1]])
+    return aten.reshape.default(aten.mm.default(rows, aten.t.default(columns)), [*self.shape[:-1], *other.shape[:-1]])
+
+
+@explicit("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+def addr(self, vec1, vec2, beta, alpha):
+    return _biased(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), self, beta, alpha)
+
+
+@explicit("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+def addbmm(self, batch1, batch2, beta, alpha):
+    return _biased(aten.sum.dim_IntList(aten.bmm.default(batch1, batch2), [0]), self, beta, alpha)
+
+
+@composite("kron(Tensor self, Tensor other) -> Tensor")
+def kron(self, other):
+    n = max(self.ndim, other.ndim)
+    a, b = ([1] * (n - t.ndim) + list(t.shape) for t in (self, other))
+    left = aten.reshape.default(self, [m for s in a for m in (s, 1)])
+    right = aten.reshape.default(other, [m for s in b for m in (1, s)])
+    return aten.reshape.default(aten.mul.Tensor(left, right), [p * q for p, q in zip(a, b)])

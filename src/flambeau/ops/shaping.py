@@ -308,6 +308,8 @@ def _triangle_indices(name, pick):
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         return np.stack(pick(row, offset, col)).astype(dtype.np)
 
+    indices.derivative()
+
 
 _triangle_indices("tril_indices", np.tril_indices)
 _triangle_indices("triu_indices", np.triu_indices)
