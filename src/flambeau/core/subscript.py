@@ -90,6 +90,12 @@ def _list_of(tensors):
 
 def getitem(self, key):
     """Basic indexing gives views; index tensors and masks gather."""
+    if key.__class__ is int and self._ndim:
+        n = self._shape[0]
+        if -n <= key < n:
+            return aten.select.int(self, 0, key)
+    elif key.__class__ is slice and self._ndim and key.step is None and key.start.__class__ is int and key.stop.__class__ is int:
+        return aten.slice.Tensor(self, 0, key.start, key.stop)
     x, tensors = _steps(self, key)
     if tensors:
         return aten.index.Tensor(x, _list_of(tensors))
