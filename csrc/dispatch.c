@@ -345,6 +345,12 @@ typedef struct {
     vectorcallfunc vectorcall;
 } FlbOperator;
 
+/* A keyword argument names a device that isn't the CPU: its kernel is not ours. */
+static int elsewhere(PyObject *const *values, PyObject *kwnames) {
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+        if (Py_TYPE(values[i]) == Py_TYPE(flb_cpu_device) && values[i] != flb_cpu_device) return 1;
+    return 0;
+}
 static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     FlbOperator *op = (FlbOperator *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
@@ -353,7 +359,8 @@ static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size
         PyObject *r = try_ufunc(&op->ufunc, args);
         if (r || PyErr_Occurred()) return r;
     }
-    if (keys == FLB_BACKEND && op->kernel && op->kernel != Py_None) return quiet_vectorcall(op->kernel, args, nargsf, kwnames);
+    if (keys == FLB_BACKEND && op->kernel && op->kernel != Py_None && !elsewhere(args + n, kwnames))
+        return quiet_vectorcall(op->kernel, args, nargsf, kwnames);
     PyObject *tuple, *dict;
     if (unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
     PyObject *k = PyLong_FromUnsignedLong(keys);

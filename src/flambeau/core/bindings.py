@@ -184,6 +184,8 @@ class Signature:
             elif a.is_list and a.type == "Tensor":
                 body.append(f"if {name}.__class__ is tuple: {name} = list({name})")
             elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
+                if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
+                    body.append(f"if {name} is False: {name} = None")
                 body.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
                 if a.type == "float":
                     body.append(f"if {name}.__class__ is int: {name} = float({name})")

@@ -1,0 +1,118 @@
+"""``__torch_function__``: modes, subclasses, duck-typed arguments."""
+
+import pytest
+
+import flambeau as torch
+from flambeau import overrides
+from flambeau.overrides import BaseTorchFunctionMode, DisableTorchFunction, DisableTorchFunctionSubclass, TorchFunctionMode
+
+F = torch.nn.functional
+X = torch.ones(2, 2)
+
+
+class Log(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+PUBLIC = [
+    (lambda: torch.rand(2), ["rand"]), (lambda: X.shape, ["__get__"]), (lambda: X.size(), ["size"]), (lambda: X[0], ["__getitem__"]),
+    (lambda: X.clone().__setitem__(0, 1.0), ["clone", "__setitem__"]), (lambda: F.relu(X), ["relu"]), (lambda: F.linear(X, X), ["linear"]),
+    (lambda: F.cross_entropy(X, torch.tensor([0, 1])), ["tensor", "cross_entropy"]), (lambda: torch.tensor([1]), ["tensor"]),
+    (lambda: X + 1, ["add"]), (lambda: 1 - X, ["rsub"]), (lambda: X.item, []), (lambda: torch.where(X > 0, X, X), ["gt", "where"]),
+    (lambda: torch.einsum("ij->i", X), ["einsum"]),
+]
+
+
+@pytest.mark.parametrize("k", range(len(PUBLIC)))
+def test_modes_see_the_public_api(k):
+    f, names = PUBLIC[k]
+    with Log() as m:
+        f()
+    assert m.log == names
+
+
+def test_order_replacing_and_declining():
+    class Cosine(BaseTorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return super().__torch_function__(torch.cos if func is torch.sin else func, types, args, kwargs)
+
+    with Cosine():
+        assert torch.sin(torch.zeros(1)).item() == 1.0
+
+    class Declines(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with Log() as m, Declines():
+        torch.ones(1)
+    assert m.log == ["ones"]
+    with pytest.raises(TypeError, match="no implementation found for 'ones'"), Declines():
+        torch.ones(1)
+    assert torch.ones(1).item() == 1.0
+
+
+class Duck:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, types
+
+
+DUCK = [(lambda d: torch.add(X, d), "add"), (lambda d: X + d, "add"), (lambda d: torch.cat([X, d]), "cat"), (lambda d: F.linear(X, d), "linear"),
+        (lambda d: F.cross_entropy(X, d), "cross_entropy"), (lambda d: torch.where(d), "where")]
+
+
+@pytest.mark.parametrize("k", range(len(DUCK)))
+def test_duck_typed_arguments(k):
+    f, name = DUCK[k]
+    assert f(Duck()) == (name, (Duck,))
+
+
+def test_a_subclass_sees_calls_and_the_engine_stays_hidden():
+    log = []
+
+    class S(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    s = torch.ones(3).as_subclass(S)
+    total = s.requires_grad_().sum()
+    torch.autograd.grad(total, s)
+    assert log == ["requires_grad_", "sum", "grad"]
+    assert type(torch.stack([s, s])) is S and type(s[0]) is S
+    with DisableTorchFunctionSubclass():
+        assert type(s + 1) is torch.Tensor
+
+
+def test_disabling():
+    with Log() as m, DisableTorchFunction():
+        torch.ones(1)
+    assert m.log == []
+    with Log() as m, DisableTorchFunctionSubclass():
+        torch.ones(1)
+    assert m.log == ["ones"]
+
+
+def test_declared_functions():
+    functions = overrides.get_overridable_functions()
+    assert all(isinstance(fs, list) and fs for fs in functions.values())
+    dummies = overrides.get_testing_overrides()
+    assert torch.add in dummies and callable(dummies[torch.add])
+    assert not set(overrides.get_ignored_functions()) & set(dummies)
+    assert overrides.resolve_name(torch.add) == "torch.add" and overrides.is_tensor_like(Duck()) and not overrides.is_tensor_like(3)
+    assert overrides.has_torch_function((Duck(),)) and not overrides.has_torch_function((X,))
+
+
+def test_wrap_torch_function():
+    @overrides.wrap_torch_function(lambda a: (a,))
+    def mine(a):
+        return a
+
+    assert mine(3) == 3 and mine(Duck()) == ("mine", (Duck,))

@@ -1,0 +1,168 @@
+"""``__torch_dispatch__`` of tensor subclasses."""
+
+import threading
+
+import pytest
+
+import flambeau as torch
+from flambeau.testing._internal.logging_tensor import LoggingTensor, LoggingTensorReentrant, capture_logs
+from flambeau.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from flambeau.utils._pytree import tree_map
+
+
+class Wrap(torch.Tensor):
+    log: list = []
+
+    @staticmethod
+    def __new__(cls, elem, requires_grad=False):
+        r = torch.Tensor._make_wrapper_subclass(cls, elem.size(), strides=elem.stride(), dtype=elem.dtype, device=elem.device,
+                                                requires_grad=requires_grad)
+        r.elem = elem
+        return r
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        Wrap.log.append((func, types))
+        un = lambda t: t.elem if isinstance(t, Wrap) else t  # noqa: E731
+        out = func(*tree_map(un, args), **tree_map(un, kwargs or {}))
+        return tree_map(lambda t: cls(t) if isinstance(t, torch.Tensor) else t, out)
+
+
+@pytest.fixture(autouse=True)
+def _empty_log():
+    Wrap.log.clear()
+
+
+PLAIN = torch.arange(6.0).reshape(2, 3)
+
+KEEP = {
+    "second": lambda w: torch.add(PLAIN, w), "list": lambda w: torch.cat([PLAIN, w]), "kwarg": lambda w: torch.add(PLAIN, other=w),
+    "stack": lambda w: torch.stack([w, w]), "where": lambda w: torch.where(w > 1, w, 0.0), "einsum": lambda w: torch.einsum("ij,kj->ik", w, w),
+    "index": lambda w: w[torch.tensor([1])], "slice": lambda w: w[:, 1:], "new": lambda w: w.new_zeros(3), "like": lambda w: torch.rand_like(w),
+    "softmax": lambda w: w.softmax(0), "matmul": lambda w: w @ PLAIN.t(), "reflected": lambda w: 1 - w, "rpow": lambda w: 2.0 ** w,
+    "chunk": lambda w: w.chunk(2)[0], "max": lambda w: torch.max(w, 0)[0], "to": lambda w: w.to(torch.float64), "tensor": lambda w: torch.tensor(w),
+    "norm": lambda w: torch.nn.functional.layer_norm(w, (3,)), "conv": lambda w: torch.nn.functional.conv1d(w[None], torch.ones(1, 2, 2)),
+    "dropout": lambda w: torch.nn.functional.dropout(w, 0.5), "T": lambda w: w.T, "detach": lambda w: w.detach(), "sort": lambda w: w.sort()[0],
+}
+
+
+@pytest.mark.parametrize("name", KEEP)
+def test_every_pattern_keeps_the_subclass(name):
+    assert type(KEEP[name](Wrap(PLAIN))) is Wrap
+
+
+def test_types_and_identity_of_the_operator():
+    torch.add(PLAIN, Wrap(PLAIN))
+    assert Wrap.log == [(torch.ops.aten.add.Tensor, (Wrap,))]
+    w = Wrap(PLAIN)
+    assert w._is_python_dispatch is True and PLAIN._is_python_dispatch is False
+    assert "Python" in str(torch._C._dispatch_keys(w)) and "Python" not in str(torch._C._dispatch_keys(PLAIN))
+    assert torch.Tensor.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
+
+
+def _declining(order, name, base):
+    def handler(cls, func, types, args=(), kwargs=None):
+        order.append(name)
+        return NotImplemented
+
+    return type(name, (base,), {"__torch_dispatch__": classmethod(handler)})
+
+
+def test_subclasses_come_before_superclasses():
+    order = []
+    a = _declining(order, "A", Wrap)
+    b = _declining(order, "B", a)
+    with pytest.raises(TypeError, match=r"aten\.add\.Tensor.*NotImplemented: B, A"):
+        torch.add(a(PLAIN), b(PLAIN))
+    assert order == ["B", "A"]
+
+
+def test_wrapper_in_wrapper():
+    w = Wrap(Wrap(Wrap(PLAIN)))
+    r = w * 2
+    assert len(Wrap.log) == 3 and type(r.elem.elem) is Wrap and torch.equal(r.elem.elem.elem, PLAIN * 2)
+
+
+def test_modes_come_first_and_may_decline():
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(types)
+            return NotImplemented
+
+    seen = []
+    with Mode():
+        assert type(Wrap(PLAIN) + 1) is Wrap
+    assert seen == [(Wrap,)] and len(Wrap.log) == 1
+
+
+def test_reentrant_subclass_under_a_mode():
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    x = LoggingTensorReentrant(torch.ones(2))
+    with Mode():
+        assert type((x * x).sum()) is LoggingTensorReentrant
+
+
+def test_gradients_are_subclasses_also_from_a_thread():
+    x = Wrap(torch.ones(2), requires_grad=True)
+    y = x
+    for _ in range(1000):
+        y = y * 1.0
+    total = y.sum()
+    t = threading.Thread(target=total.backward)
+    t.start()
+    t.join()
+    assert type(x.grad) is Wrap and x.grad.elem.tolist() == [1.0, 1.0]
+
+
+def test_inner_tensors_may_carry_the_gradient():
+    inner = torch.ones(2, requires_grad=True)
+    (Wrap(inner) * 3).sum().elem.backward()
+    assert inner.grad.tolist() == [3.0, 3.0]
+
+
+def test_saving_a_result_detaches_it():
+    with capture_logs() as logs:
+        x = LoggingTensor(torch.ones(2), requires_grad=True)
+        torch.exp(x)
+    assert [line.split("aten.")[1].split("(")[0] for line in logs] == ["exp.default", "detach.default"]
+
+
+def test_numpy_is_refused():
+    with pytest.raises(RuntimeError, match="Wrap has no data"):
+        Wrap(PLAIN).numpy()
+    assert Wrap(PLAIN).sum().item() == 15.0 and Wrap(PLAIN).tolist() == PLAIN.tolist()
+
+
+def test_make_subclass_and_as_subclass_are_tagged():
+    class Tagged(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    for t in (torch.Tensor._make_subclass(Tagged, PLAIN), PLAIN.as_subclass(Tagged)):
+        assert t._is_python_dispatch and type(t) is Tagged
+    with pytest.raises(RuntimeError, match="__torch_dispatch__"):
+        torch.Tensor._make_wrapper_subclass(type("Plain", (torch.Tensor,), {}), (2,))
+
+
+def test_plain_subclasses_are_preserved_unless_disabled():
+    kept = type("Kept", (torch.Tensor,), {})
+    lost = type("Lost", (torch.Tensor,), {"__torch_function__": torch._C._disabled_torch_function_impl})
+    assert type(PLAIN.as_subclass(kept) + 1) is kept and type(PLAIN.as_subclass(lost) + 1) is torch.Tensor
+
+
+def test_return_and_correct_aliasing():
+    class Aliasing(Wrap):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_dispatch__(func, types, args, kwargs)
+            return return_and_correct_aliasing(func, args, kwargs or {}, out)
+
+    w = Aliasing(torch.zeros(2, 3))
+    assert w.view(3, 2).untyped_storage() is w.untyped_storage()
+    assert w.mul_(2) is w

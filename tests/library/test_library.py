@@ -1,0 +1,218 @@
+"""``torch.library``: operators defined by programs."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import Tensor
+from flambeau.library import Library, custom_op, infer_schema, opcheck, register_fake
+from flambeau.testing.cross_ref import CrossRefFakeMode, MetadataMismatchError
+from flambeau.testing.schema_check import SchemaCheckMode
+from flambeau.utils._python_dispatch import TorchDispatchMode
+from flambeau.utils.flop_counter import FlopCounterMode
+
+
+@custom_op("testlib::scaled_sin", mutates_args=())
+def scaled_sin(x: Tensor, k: float = 2.0) -> Tensor:
+    return torch.from_numpy(np.sin(x.numpy()) * np.float32(k))
+
+
+@scaled_sin.register_fake
+def _(x, k=2.0):
+    return torch.empty_like(x)
+
+
+scaled_sin.register_autograd(lambda ctx, g: (g * ctx.k * ctx.saved_tensors[0].cos(), None),
+                             setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(inputs[0]), setattr(ctx, "k", inputs[1])))
+
+
+@custom_op("testlib::increment", mutates_args={"x"})
+def increment(x: Tensor) -> None:
+    x.numpy()[...] += 1
+
+
+increment.register_fake(lambda x: None)
+
+
+def test_custom_op_values_gradient_and_compile():
+    x = torch.randn(3, requires_grad=True)
+    y = scaled_sin(x, 3.0)
+    y.sum().backward()
+    assert torch.allclose(y, 3 * x.sin()) and torch.allclose(x.grad, 3 * x.cos())
+    assert torch.allclose(torch.compile(lambda x: scaled_sin(x) + 1, fullgraph=True, backend="aot_eager")(x), 2 * x.sin() + 1)
+    assert torch.ops.testlib.scaled_sin.default._schema.arguments[1].default_value == 2.0
+
+
+def test_opcheck():
+    assert set(opcheck(scaled_sin, (torch.randn(3, requires_grad=True),)).values()) == {"SUCCESS"}
+
+
+def test_written_arguments_count_as_written():
+    x = torch.zeros(2)
+    increment(x)
+    assert x.tolist() == [1.0, 1.0] and x._version == 1
+    with SchemaCheckMode() as checks:
+        increment(x)
+    assert [m.arg_name for m in checks.mutated] == ["x"]
+
+
+def test_vmap_of_a_custom_op():
+    scaled_sin.register_vmap(lambda info, in_dims, x, k=2.0: (scaled_sin(x, k), 0))
+    assert torch.vmap(scaled_sin)(torch.ones(2, 3)).shape == (2, 3)
+
+
+@pytest.fixture
+def lib():
+    made = Library("testreg", "DEF")
+    yield made
+    made._destroy()
+
+
+def test_keys(lib):
+    lib.define("f(Tensor x, int k=0) -> Tensor")
+    op, x = torch.ops.testreg.f.default, torch.ones(2)
+    with pytest.raises(NotImplementedError, match="testreg::f"):
+        op(x)
+    with pytest.raises(NotImplementedError, match="Meta"):
+        op(torch.ones(2, device="meta"))
+    lib.impl("f", lambda x, k=0: x + k, "CPU")
+    lib.impl("f", lambda x, k=0: torch.empty_like(x), "Meta")
+    assert op(x, 2).tolist() == [3.0, 3.0] and op(torch.ones(2, device="meta")).shape == (2,)
+    y = op(torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="register_autograd"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="already a kernel"):
+        lib.impl("f", lambda x, k=0: x, "CPU")
+    with pytest.raises(RuntimeError, match="multiple times"):
+        lib.define("f(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY"):
+        Library("testreg", "DEF")
+
+
+def test_composites(lib):
+    class Record(TorchDispatchMode):
+        def __init__(self):
+            self.log = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.log.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    for name, key in (("implicit", "CompositeImplicitAutograd"), ("explicit", "CompositeExplicitAutograd")):
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x.sin() * 2, key)
+    x = torch.ones(2, requires_grad=True)
+    with Record() as r:
+        torch.ops.testreg.implicit(x)
+        torch.ops.testreg.explicit(x)
+    assert r.log == ["aten.sin.default", "aten.mul.Tensor", "testreg.explicit.default"]
+    torch.ops.testreg.implicit(x).sum().backward()
+    assert torch.allclose(x.grad, 2 * torch.cos(torch.ones(2)))
+
+
+def test_autograd_key(lib):
+    lib.define("g(Tensor x) -> Tensor")
+    lib.impl("g", lambda x: x * 2, "CPU")
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.ops.testreg.g(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    lib.impl("g", Doubled.apply, "Autograd")
+    x = torch.ones(2, requires_grad=True)
+    torch.ops.testreg.g(x).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_an_operator_of_aten_can_be_replaced_and_comes_back():
+    lib, x = Library("aten", "IMPL"), torch.ones(2)
+    lib.impl("add.Tensor", lambda a, b, alpha=1: torch.full_like(a, 42.0), "CPU")
+    assert (x + x).tolist() == [42.0, 42.0] and torch.ops.aten.add.Tensor(x, x).tolist() == [42.0, 42.0]
+    lib._destroy()
+    assert (x + x).tolist() == [2.0, 2.0]
+
+
+def test_a_handler_survives_a_new_defaulted_argument():
+    class Handler(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (1,))
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            def fixed(x):
+                return cls()
+
+            return fixed(*args, **(kwargs or {}))
+
+    w = Handler()  # exists before the operator: the fallback covers operators that are registered later
+    for schema in ("h(Tensor x) -> Tensor", "h(Tensor x, int k=0) -> Tensor"):
+        lib = Library("testbc", "DEF")
+        lib.define(schema)
+        assert type(torch.ops.testbc.h(w)) is Handler
+        lib._destroy()
+
+
+SIGNATURES = [
+    (lambda x, n=1: x, {"x": Tensor, "n": int, "return": Tensor}, (), "(Tensor x, SymInt n=1) -> Tensor"),
+    (lambda x, y=None: x, {"x": list[Tensor], "y": Tensor | None, "return": tuple[Tensor, Tensor]}, (),
+     "(Tensor[] x, Tensor? y=None) -> (Tensor, Tensor)"),
+    (lambda x: None, {"x": Tensor, "return": None}, ("x",), "(Tensor(a0!) x) -> ()"),
+    (lambda x, *, s="a": x, {"x": Tensor, "s": str, "return": Tensor}, (), '(Tensor x, *, str s="a") -> Tensor'),
+]
+
+
+@pytest.mark.parametrize("k", range(len(SIGNATURES)))
+def test_infer_schema(k):
+    fn, hints, mutates, schema = SIGNATURES[k]
+    fn.__annotations__ = hints
+    assert infer_schema(fn, mutates_args=mutates) == schema
+
+
+def test_infer_schema_refuses():
+    def no_annotation(x) -> Tensor:
+        return x
+
+    def odd(x: Tensor, y: dict) -> Tensor:
+        return x
+
+    with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
+        infer_schema(no_annotation, mutates_args=())
+    with pytest.raises(ValueError, match="Parameter y has unsupported type"):
+        infer_schema(odd, mutates_args=())
+
+
+def test_schema_check_finds_lies(lib):
+    lib.define("writes(Tensor x) -> Tensor")
+    lib.impl("writes", lambda x: x.add_(1).clone(), "CompositeExplicitAutograd")
+    lib.define("aliases(Tensor x) -> Tensor")
+    lib.impl("aliases", lambda x: x.view(2), "CompositeExplicitAutograd")
+    for name, message in (("writes", "not defined as mutable but was mutated"), ("aliases", "not defined to alias output")):
+        with pytest.raises(RuntimeError, match=message), SchemaCheckMode():
+            getattr(torch.ops.testreg, name)(torch.ones(2))
+
+
+def test_cross_ref_finds_a_wrong_fake_rule(lib):
+    lib.define("wrong(Tensor x) -> Tensor")
+    lib.impl("wrong", lambda x: x + 1, "CPU")
+    register_fake("testreg::wrong", lambda x: torch.empty(7))
+    with pytest.raises(MetadataMismatchError, match=r"testreg\.wrong.*shape"), CrossRefFakeMode():
+        torch.ops.testreg.wrong(torch.ones(2))
+
+
+def test_flops_by_module():
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+    with FlopCounterMode(display=False) as counter:
+        net(torch.randn(3, 4)).sum().backward()
+    counts = counter.get_flop_counts()
+    first, second = 2 * 3 * 4 * 8, 2 * 3 * 8 * 2
+    assert counter.get_total_flops() == 2 * first + 3 * second  # the first layer's input needs no gradient
+    assert sum(counts["Sequential.1"].values()) == 3 * second and "Sequential.0" in counter.get_table()
+    with FlopCounterMode(display=False) as counter:
+        torch.nn.functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3))
+    assert counter.get_total_flops() == 2 * 3 * 9 * 2 * 9
