@@ -208,6 +208,8 @@ def _position(packet, name):
         if axis is None:
             r = packet.default(aten.reshape.default(x, [-1]), 0)
             return into(out, r.reshape([1] * x.ndim) if keepdims else r)
+        if isinstance(axis, (tuple, list)):
+            raise TypeError(f"np.{name} takes one axis")
         return into(out, packet.default(x, axes_of(x, axis)[0], bool(keepdims)))
 
     position.__name__ = position.__qualname__ = name

@@ -201,7 +201,7 @@ def _power(a, b):
 power = ufunc(np.power, _power, kinds=_INTS + _FLOAT, numbers=True)
 implements(np.float_power)(
     lambda x1, x2, /: power(
-        cast(as_tensor(x1), np.float64), cast(as_tensor(x2), np.float64) if is_tensor(x2) else float(x2)
+        cast(_real_only(x1), np.float64), cast(_real_only(x2), np.float64) if is_tensor(x2) else float(x2)
     )
 )
 
@@ -361,6 +361,14 @@ def _real_only(x):
 
 
 implements(np.real, attribute="real", gives_array=True)(_real_only)
-implements(np.conjugate)(lambda x, /: _real_only(x).clone())
+
+
+def _conjugate(x, /):
+    if dtype_of(x) == np.bool_:
+        raise TypeError("np.conjugate of booleans, which become int8")
+    return _real_only(x).clone()
+
+
+implements(np.conjugate)(_conjugate)
 for _name in ("conj", "conjugate"):
     implements(method=_name, gives_array=True)(lambda x: _real_only(x).clone())

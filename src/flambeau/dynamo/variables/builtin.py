@@ -54,6 +54,7 @@ INPLACE = {
 }  # fmt: skip
 OPERATORS = {*REFLECTED, *INPLACE}
 UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__", operator.not_: None}
+NUMPY_UNARY = {operator.neg: np.negative, operator.pos: np.positive, operator.invert: np.invert, operator.abs: np.absolute}
 PURE_MODULES = {"math", "_operator", "cmath"}
 PURE = {
     abs, all, any, ascii, bin, bool, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, len, max, min, oct, ord, pow,
@@ -105,17 +106,18 @@ def _fold(tx, fn, args, kwargs=None):
 
 
 def unary(tx, fn, v: Variable) -> Variable:
+    if isinstance(v, NumpyNdarrayVariable):
+        impl = numpy_bridge.lookup(NUMPY_UNARY[fn])
+        if impl is None:
+            unsupported("numpy", f"{fn.__name__} of an ndarray", "It has no tensor counterpart registered.")
+        return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [v], {}))
     if isinstance(v, TensorVariable):
-        return as_like(v, tx.output.call_in_graph(tx, "call_function", fn, [v], {}))
+        return tx.output.call_in_graph(tx, "call_function", fn, [v], {})
     if v.can_constant():
         return _fold(tx, fn, [v])
     if isinstance(v, ObjectVariable) and UNARY.get(fn):
         return v.call_special(tx, UNARY[fn])
     unsupported("operator", f"{fn.__name__} of {v!r}")
-
-
-def as_like(v, out):
-    return as_ndarray(out) if isinstance(v, NumpyNdarrayVariable) else out
 
 
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
@@ -204,6 +206,8 @@ def tensor_binary(tx, fn, a, b):
     if numpy:
         if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
             unsupported("numpy", f"{fn.__name__} of a tensor and an ndarray", "The two libraries decide the result's type between them.")
+        if fn in (operator.pow, operator.ipow) and isinstance(a, TensorVariable) and numpy_bridge.np_dtype(a.val) == np.bool_:
+            unsupported("numpy", "a power of booleans", "NumPy gives int8 for it.")
         numpy_bridge.load()
         impl = numpy_bridge.binary.get(fn.__name__, fn)
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
