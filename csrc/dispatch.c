@@ -146,7 +146,8 @@ typedef struct {
 } FlbFunction;
 
 /* Plain tensors of one dtype, and Python numbers that don't change it: the ufunc's result is the operator's. */
-static PyObject *try_ufunc(const Ufunc *f, PyObject *const *args) {
+/* recording: a gradient that is asked for is somebody else's business, the caller records. */
+static PyObject *try_ufunc(const Ufunc *f, PyObject *const *args, int recording) {
     PyObject *arrays[4] = {NULL};
     PyObject *dtype = NULL;
     int typenum = -1, ndim = -1, has_float = 0;
@@ -155,7 +156,7 @@ static PyObject *try_ufunc(const Ufunc *f, PyObject *const *args) {
         PyTypeObject *type = Py_TYPE(o);
         if (type == flb_tensor_class || type == flb_parameter_class) {
             FlbTensor *t = (FlbTensor *)o;
-            if (t->keys || !t->array || ((t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled)) return NULL;
+            if (t->keys || !t->array || (!recording && (t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled)) return NULL;
             if (dtype && dtype != t->dtype) return NULL;
             dtype = t->dtype;
             typenum = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
@@ -247,7 +248,7 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     FlbTls *s = &tls_state;
     if (f->ufunc.fn && n == f->ufunc.arity && !kwnames && !(s->function_modes | s->dispatch_modes | s->transforms | s->included | s->inference)) {
-        PyObject *r = try_ufunc(&f->ufunc, args);
+        PyObject *r = try_ufunc(&f->ufunc, args, 0);
         if (r || PyErr_Occurred()) return r;
     }
     Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
@@ -356,7 +357,7 @@ static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     uint32_t keys = scan(args, n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
     if (keys == FLB_BACKEND && op->ufunc.fn && n == op->ufunc.arity && !kwnames && !tls_state.inference) {
-        PyObject *r = try_ufunc(&op->ufunc, args);
+        PyObject *r = try_ufunc(&op->ufunc, args, 0);
         if (r || PyErr_Occurred()) return r;
     }
     if (keys == FLB_BACKEND && op->kernel && op->kernel != Py_None && !elsewhere(args + n, kwnames))
@@ -406,7 +407,17 @@ static PyObject *operator_set_ufunc(FlbOperator *op, PyObject *args) {
     Py_XDECREF(old);
     Py_RETURN_NONE;
 }
+/* run(*args, **kwargs): the NumPy function or the kernel, whatever the arguments say. */
+static PyObject *operator_run(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    if (op->ufunc.fn && n == op->ufunc.arity && !kwnames && !tls_state.inference) {
+        PyObject *r = try_ufunc(&op->ufunc, args, 1);
+        if (r || PyErr_Occurred()) return r;
+    }
+    if (!op->kernel || op->kernel == Py_None) return PyErr_SetString(PyExc_RuntimeError, "run() of an operator that has no kernel yet"), NULL;
+    return quiet_vectorcall(op->kernel, args, n, kwnames);
+}
 static PyMethodDef operator_methods[] = {
+    {"run", (PyCFunction)(void (*)(void))operator_run, METH_FASTCALL | METH_KEYWORDS, "run(*args, **kwargs): the kernel; nothing is dispatched."},
     {"set_ufunc", (PyCFunction)operator_set_ufunc, METH_VARARGS, "set_ufunc(ufunc or None, arity, typemask): NumPy function for plain tensors."}, {NULL}};
 static PyMemberDef operator_members[] = {{"kernel", T_OBJECT, offsetof(FlbOperator, kernel), 0, "backend kernel on tensors with data"}, {NULL}};
 static PyGetSetDef operator_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};

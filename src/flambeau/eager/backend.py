@@ -86,10 +86,9 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run the kernel; on arguments without data only shapes."""
     if keys & K.NO_DATA:
         return _on_meta(op, args, kwargs)
-    kernel = op.kernel
-    if kernel is None:
-        kernel = op.kernel = kernel_of(op)
-    return _C.quiet(kernel, *args, **kwargs)
+    if op.kernel is None:
+        op.kernel = kernel_of(op)
+    return op.run(*args, **kwargs)
 
 
 def _on_meta(op: OpOverload, args, kwargs):
