@@ -66,10 +66,12 @@ class Made:
     nodes: list
     groups: list
     lowering: Lowering
+    placed: set
 
 
-def compile_program(program, times=None):
-    """(native graph, Made) of an opened program."""
+def compile_program(program, times=None, onto=None):
+    """(native graph, Made) of an opened program. ``onto``: outputs (by position) that are wanted in the memory of an input (by position); those
+    that can be are, and are None in the result (``Made.placed``)."""
     times = {} if times is None else times
     clock = time.perf_counter()
 
@@ -103,6 +105,7 @@ def compile_program(program, times=None):
             step.name = cache.kernel_name(step.text)
             step.text = step.text.replace("@KERNEL", f"@{step.name}")
     passed("write LLVM text")
+    inplace = _place(lowering, steps, onto or {})
     offsets, arena, notes = memory.plan(lowering.buffers, [_effects(s) for s in steps])
     passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
@@ -110,9 +113,9 @@ def compile_program(program, times=None):
     passed("compile")
     source = _source(steps, kernels, notes, arena)
     info = CompiledInfo(source, kernels, steps, times, lowering.fallbacks, arena)
-    graph = assemble(lowering, steps, addresses, offsets, arena, info)
+    graph = assemble(lowering, steps, addresses, offsets, arena, info, {a: b for a, b in inplace.values()})
     passed("assemble")
-    return graph, Made(nodes, groups, lowering)
+    return graph, Made(nodes, groups, lowering, set(inplace))
 
 
 def _kernels(groups, lowering, outputs) -> list:
@@ -130,6 +133,34 @@ def _kernels(groups, lowering, outputs) -> list:
         if keep or g.kind == "scatter":
             steps.append(build(g, lowering.buffers, lowering.values, keep))
     return steps
+
+
+def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
+    """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
+    the very element being written, and loops of the kernel run in one pass."""
+    out = {}
+    taken = set()
+    for position, k in onto.items():
+        what = lowering.outputs[position]
+        a, b = (lowering.buffers.get(n) if n else None for n in (what[1].buffer if what[0] == "region" else None, lowering.inputs[k]))
+        if a is None or b is None or a.kind != "output" or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype):
+            continue
+        if b.name in taken or sum(o[0] == "region" and o[1].buffer in (a.name, b.name) for o in lowering.outputs) != 1:
+            continue
+        using = [i for i, s in enumerate(steps) if a.name in (s.args if not isinstance(s, ExternCall) else stores(s))]
+        reading = [i for i, s in enumerate(steps) if b.name in (s.args if not isinstance(s, ExternCall) else loads(s))]
+        writer = steps[using[0]] if using else None
+        if writer is None or len(using) != 1 or isinstance(writer, ExternCall) or writer.serial or len(writer.items) != 1 or max(reading) > using[0]:
+            continue
+        (store,) = [n for n in writer.nodes if n.buffer == a.name]
+        reads = [v.args[1] for n in writer.nodes for v in walk(n.value) if v.op == "load" and v.args[0] == b.name]
+        if any(ix != store.index for ix in reads) or any(n.reduction for n in writer.nodes):
+            continue
+        taken.add(b.name)
+        out[position] = (a.name, b.name)
+    for position in out:
+        lowering.outputs[position] = ("constant", None)
+    return out
 
 
 def _written_elsewhere(name, i, groups) -> bool:

@@ -35,13 +35,14 @@ def _plain(buffer: Buffer) -> bool:
     return True
 
 
-def assemble(lowering, steps, addresses, offsets, arena_size, info):
-    """``steps``: Kernel or ExternCall, in order."""
+def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
+    """``steps``: Kernel or ExternCall, in order. ``inplace``: output buffers that lie in an input's memory."""
     buffers = lowering.buffers
     slots: list = []
     number: dict[str, int] = {}
 
     def slot(name: str) -> int:
+        name = inplace.get(name, name)
         if name not in number:
             b = buffers[name]
             if b.kind == "input":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
+from flambeau.eager import backend
+from flambeau.inductor.inplace import update
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["Adam"]
@@ -80,6 +82,8 @@ def _update(group: dict, rows: list[tuple]) -> None:
     # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
     tensor_step = group["capturable"] or is_compiling()
     lr = group["lr"] if tensor_step else number(group["lr"])
+    if not tensor_step and _update_compiled(group, rows, lr):
+        return
     for p, grad, state in rows:
         step, exp_avg, exp_avg_sq = state["step"], state["exp_avg"], state["exp_avg_sq"]
         if group["maximize"]:
@@ -108,3 +112,39 @@ def _update(group: dict, rows: list[tuple]) -> None:
             bias2 = 1 - beta2**t
             denom = (exp_avg_sq.sqrt() / bias2**0.5).add_(eps)
             p.addcdiv_(exp_avg, denom, value=-(lr / bias1))
+
+
+def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
+    """The same arithmetic on all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
+    if group["amsgrad"] or group["maximize"] or backend.accelerate is None or sum(p.numel() for p, _, _ in rows) < backend.LARGE:
+        return False
+    steps = {float(state["step"]._array) for _, _, state in rows}
+    tensors = [t for p, grad, state in rows for t in (p, grad, state["exp_avg"], state["exp_avg_sq"])]
+    if len(steps) != 1 or any(t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors):
+        return False
+    beta1, beta2 = group["betas"]
+    eps, weight_decay, decoupled = group["eps"], group["weight_decay"], group["decoupled_weight_decay"]
+    t = steps.pop() + 1
+
+    def compute(tensors, numbers):
+        decay, bias2_root, step_size = numbers
+        out = []
+        for k in range(0, len(tensors), 4):
+            p, grad, m, v = tensors[k : k + 4]
+            if weight_decay != 0:
+                if decoupled:
+                    p = p * decay
+                else:
+                    grad = grad.add(p, alpha=weight_decay)
+            m = m.lerp(grad, 1 - beta1)
+            v = (v * beta2).addcmul(grad, grad, value=1 - beta2)
+            p = p + (m * step_size) / (v.sqrt() / bias2_root + eps)
+            out += [(k, p), (k + 2, m), (k + 3, v)]
+        return out
+
+    numbers = [1 - lr * weight_decay, (1 - beta2**t) ** 0.5, -(lr / (1 - beta1**t))]
+    if not update(("adam", beta1, beta2, eps, weight_decay, decoupled), compute, tensors, numbers):
+        return False
+    for _, _, state in rows:
+        state["step"].add_(1)
+    return True
