@@ -31,6 +31,11 @@ linear = function("linear")
 gelu = function("gelu")
 logsigmoid = function("log_sigmoid")
 softplus = function("softplus")
+hardsigmoid = function("hardsigmoid")
+hardswish = function("hardswish")
+mish = function("mish")
+avg_pool2d = function("avg_pool2d")
+adaptive_avg_pool2d = function("adaptive_avg_pool2d")
 scaled_dot_product_attention = function("scaled_dot_product_attention")
 one_hot = function("one_hot")
 conv1d = function("conv1d")
@@ -49,11 +54,12 @@ _softmax, _log_softmax = function("softmax"), function("log_softmax")
 _dropout, _dropout_ = function("dropout"), function("dropout_")
 _embedding = function("embedding")
 _layer_norm, _rms_norm, _group_norm = function("layer_norm"), function("rms_norm"), function("group_norm")
+_batch_norm, _max_pool2d = function("batch_norm"), function("max_pool2d")
 _cross_entropy_loss, _nll_loss = function("cross_entropy_loss"), function("nll_loss")
 _mse_loss, _l1_loss = function("mse_loss"), function("l1_loss")
 _smooth_l1_loss, _huber_loss = function("smooth_l1_loss"), function("huber_loss")
 _bce, _bce_logits = function("binary_cross_entropy"), function("binary_cross_entropy_with_logits")
-_pad = function("pad")
+_constant_pad = function("constant_pad_nd")
 
 _REDUCTION = {"none": 0, "mean": 1, "sum": 2}
 
@@ -206,9 +212,7 @@ def embedding(
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-5):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions."""
     if has_torch_function(input, weight, bias):
-        return handle_torch_function(
-            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps
-        )
+        return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -222,10 +226,47 @@ def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
 def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
     """Normalise each group of channels of (N, C, *)."""
     if has_torch_function(input, weight, bias):
-        return handle_torch_function(
-            group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
-        )
+        return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps)
     return _group_norm(input, num_groups, weight, bias, eps)
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5):
+    """Normalise each channel of (N, C, *) by the statistics of the batch (``training``) or the running ones."""
+    if has_torch_function(input, running_mean, running_var, weight, bias):
+        return handle_torch_function(
+            batch_norm,
+            (input, running_mean, running_var, weight, bias),
+            input,
+            running_mean,
+            running_var,
+            weight=weight,
+            bias=bias,
+            training=training,
+            momentum=momentum,
+            eps=eps,
+        )
+    if training and input.numel() == input.size(1):
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False):
+    """The maximum of each window of (N, C, H, W)."""
+    if has_torch_function(input):
+        return handle_torch_function(
+            max_pool2d,
+            (input,),
+            input,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+            return_indices=return_indices,
+        )
+    if return_indices:
+        raise NotImplementedError("max_pool2d: return_indices=True is not supported")
+    return _max_pool2d(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
 
 def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
@@ -240,7 +281,9 @@ def pad(input, pad, mode: str = "constant", value: float | None = None):
     """Pad the last dimensions by pairs (before, after), last dimension first."""
     if has_torch_function(input):
         return handle_torch_function(globals()["pad"], (input,), input, pad, mode=mode, value=value)
-    return _pad(input, pad, mode, value)
+    if mode != "constant":
+        raise NotImplementedError(f"pad: mode={mode!r} is not supported, only 'constant'")
+    return _constant_pad(input, pad, 0 if value is None else value)
 
 
 # Losses
@@ -289,9 +332,7 @@ def cross_entropy(
     return _cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
-def nll_loss(
-    input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"
-):
+def nll_loss(input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"):
     """Negative log likelihood: log-probabilities (N, C, ...), class indices (N, ...)."""
     if has_torch_function(input, target, weight):
         return handle_torch_function(
@@ -334,9 +375,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """Mean of |input - target|."""
     if has_torch_function(input, target):
-        return handle_torch_function(
-            l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
-        )
+        return handle_torch_function(l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction)
     _sizes_differ("l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     return _l1_loss(input, target, code)
@@ -390,9 +429,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return _bce(input, target, weight, code)
 
 
-def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
-):
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
     """Cross-entropy of logits with targets in [0, 1], of the same size."""
     if has_torch_function(input, target, weight, pos_weight):
         return handle_torch_function(

@@ -33,9 +33,7 @@ diag, qr = function("diag"), function("linalg_qr")
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor that keeps the variance through ``nonlinearity`` (``param``: the slope of leaky_relu)."""
-    if nonlinearity in ("linear", "sigmoid") or nonlinearity in {
-        f"conv{t}{d}d" for t in ("", "_transpose") for d in (1, 2, 3)
-    }:
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity in {f"conv{t}{d}d" for t in ("", "_transpose") for d in (1, 2, 3)}:
         return 1
     if nonlinearity == "tanh":
         return 5.0 / 3

@@ -15,6 +15,7 @@ from . import (  # noqa: F401, I001
     indexing,
     linear,
     loss,
+    network,
     reductions,
     scalars,  # noqa: F401  (first: bodies are written in its rows)
     scalars_special,

@@ -3,9 +3,12 @@
 from flambeau.nn.modules.activation import (
     ELU,
     GELU,
+    Hardsigmoid,
+    Hardswish,
     LeakyReLU,
     LogSigmoid,
     LogSoftmax,
+    Mish,
     ReLU,
     ReLU6,
     Sigmoid,
@@ -14,6 +17,7 @@ from flambeau.nn.modules.activation import (
     Softplus,
     Tanh,
 )
+from flambeau.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from flambeau.nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from flambeau.nn.modules.conv import Conv1d, Conv2d, Conv3d
 from flambeau.nn.modules.dropout import Dropout
@@ -30,9 +34,19 @@ from flambeau.nn.modules.loss import (
 )
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from flambeau.nn.modules.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from flambeau.nn.modules.sparse import Embedding
 
 __all__ = [
+    "AdaptiveAvgPool2d",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Hardsigmoid",
+    "Hardswish",
+    "MaxPool2d",
+    "Mish",
     "BCELoss",
     "BCEWithLogitsLoss",
     "Bilinear",

@@ -8,6 +8,9 @@ from flambeau.nn.modules.module import Module
 __all__ = [
     "ELU",
     "GELU",
+    "Hardsigmoid",
+    "Hardswish",
+    "Mish",
     "LeakyReLU",
     "LogSigmoid",
     "LogSoftmax",
@@ -83,6 +86,21 @@ class GELU(Module):
 
     def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
+
+
+class Hardsigmoid(Module):
+    def forward(self, input):
+        return F.hardsigmoid(input)
+
+
+class Hardswish(Module):
+    def forward(self, input):
+        return F.hardswish(input)
+
+
+class Mish(Module):
+    def forward(self, input):
+        return F.mish(input)
 
 
 class Sigmoid(Module):

@@ -1,0 +1,113 @@
+"""Batch normalisation (Ioffe & Szegedy 2015)."""
+
+from __future__ import annotations
+
+from flambeau.core.bindings import function
+from flambeau.nn import functional as F
+from flambeau.nn import init
+from flambeau.nn.modules.module import Module
+from flambeau.nn.parameter import Parameter
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
+empty, zeros, ones = function("empty"), function("zeros"), function("ones")
+
+
+class _BatchNorm(Module):
+    """Normalises each channel of (N, C, *): by the batch while training, by the running statistics in evaluation."""
+
+    ranks: tuple[int, ...]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        bias: bool = True,
+    ):
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = Parameter(empty(num_features, device=device, dtype=dtype))
+            if bias:
+                self.bias = Parameter(empty(num_features, device=device, dtype=dtype))
+            else:
+                self.register_parameter("bias", None)
+        else:
+            self.register_parameter("weight", None)
+            self.register_parameter("bias", None)
+        if track_running_stats:
+            self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", zeros(()).long())
+        else:
+            self.register_buffer("running_mean", None)
+            self.register_buffer("running_var", None)
+            self.register_buffer("num_batches_tracked", None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def forward(self, input):
+        if input.dim() not in self.ranks:
+            wanted = " or ".join(f"{r}D" for r in self.ranks)
+            raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)  # a plain average over all batches
+        use_batch = self.training or self.running_mean is None
+        keep = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        flags = f"affine={self.affine}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, {flags}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """(N, C) or (N, C, L)."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """(N, C, H, W)."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """(N, C, D, H, W)."""
+
+    ranks = (5,)
