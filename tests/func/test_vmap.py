@@ -27,6 +27,8 @@ def test_structures():
     assert vmap(lambda t: (t, 3), out_dims=(0, None))(x)[1] == 3
     assert vmap(lambda t, k: t * k, in_dims=(0, None))(x, 2.0).shape == (3, 4)
     assert torch.equal(vmap(lambda t, k=1: t * k)(x, k=3), x * 3)
+    same = vmap(lambda t: t)(x)
+    assert same is not x and same.data_ptr() == x.data_ptr()
     assert vmap(lambda t: torch.ones(2))(x).shape == (3, 2)
     assert torch.equal(torch.vmap(torch.sum)(x), x.sum(1)) and torch.func.vmap is torch.vmap
 

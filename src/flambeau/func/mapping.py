@@ -172,7 +172,11 @@ def _run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
         inputs = [x if d is None else wrap(movedim(x, d, 0), lvl) for x, d in zip(flat, dims)]
         out = func(*pytree.tree_unflatten(inputs, spec), **kwargs)
         results, out_spec = _take_out(func, out, out_dims, lvl)
-    return pytree.tree_unflatten([movedim(x[0], 0, x[1]) if isinstance(x, tuple) else x for x in results], out_spec)
+    given = {id(x) for x in flat}
+    made = [movedim(x[0], 0, x[1]) if isinstance(x, tuple) else x for x in results]
+    # An input that comes out again is a new tensor over the same memory.
+    made = [aten.alias.default(x) if isinstance(y, tuple) and id(x) in given else x for x, y in zip(made, results)]
+    return pytree.tree_unflatten(made, out_spec)
 
 
 def _chunked(func, size, flat, dims, spec, out_dims, randomness, kwargs, chunk_size):
