@@ -78,14 +78,15 @@ def _arange_dtype(*values):
     return dtypes.get_default_dtype() if any(isinstance(v, float) for v in values) else dtypes.int64
 
 
-@composite(f"arange(Scalar end, {_OPTIONS}) -> Tensor", variants="function")
-def arange(end, dtype, layout, device, pin_memory):
-    return aten.arange.start_step(0, end, 1, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+@factory(f"arange(Scalar end, {_OPTIONS}) -> Tensor", shape=lambda end, *o: _arange_length(0, end, 1), dtype=lambda end, dtype, *o: dtype or _arange_dtype(end))
+def arange(s, i, end, *_):
+    return i[0]
 
 
-@composite(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", variants="function")
-def arange_start(start, end, dtype, layout, device, pin_memory):
-    return aten.arange.start_step(start, end, 1, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+@factory(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", shape=lambda start, end, *o: _arange_length(start, end, 1),
+         dtype=lambda start, end, dtype, *o: dtype or _arange_dtype(start, end))
+def arange_start(s, i, start, end, *_):
+    return s.add(i[0], start)
 
 
 @factory(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", shape=lambda start, end, step, *o: _arange_length(start, end, step),
