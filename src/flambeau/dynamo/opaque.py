@@ -6,6 +6,7 @@ globals they name, through the functions they call. Reading a tensor or a mutabl
 from __future__ import annotations
 
 import builtins
+import dis
 import types
 
 from flambeau import _C
@@ -15,12 +16,41 @@ from .exc import unsupported
 from .source import CellSource, ConstSource, GetAttrSource, ItemSource, KeySource, Source
 from .variables.constant import is_constant_value
 
-__all__ = ["guard_function"]
+__all__ = ["FunctionTemplate", "guard_function"]
 
 DEPTH = 8
 
 
-def guard_function(tx, fn: types.FunctionType, source: Source, depth: int = 0) -> None:
+class FunctionTemplate:
+    """Target of a node that makes a function: its closure holds values of the graph, given as the node's arguments, and ``fixed`` ones,
+    by position."""
+
+    def __init__(self, code: types.CodeType, globals: dict, defaults: tuple, kwdefaults: dict, fixed: dict[int, object]):
+        self.code, self.globals, self.defaults, self.kwdefaults, self.fixed = code, globals, defaults, kwdefaults, fixed
+        self.__name__ = f"make_{code.co_name.strip('<>')}"
+        self.__qualname__, self.__module__ = self.__name__, __name__
+
+    def __call__(self, *given) -> types.FunctionType:
+        values = iter(given)
+        contents = [self.fixed[i] if i in self.fixed else next(values) for i in range(len(self.code.co_freevars))]
+        f = types.FunctionType(self.code, self.globals, self.code.co_name, self.defaults, tuple(map(types.CellType, contents)))
+        f.__kwdefaults__ = self.kwdefaults or None
+        return f
+
+
+def writes_to_closure(code: types.CodeType) -> bool:
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return any(i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars for i in dis.get_instructions(code)) or any(
+        writes_to_closure(c) for c in inner
+    )
+
+
+def call_value(fn, *args, **kwargs):
+    """Target of a node that calls a function which is itself a value of the graph."""
+    return fn(*args, **kwargs)
+
+
+def guard_function(tx, fn: types.FunctionType, source: Source, depth: int = 0, closure: bool = True) -> None:
     if depth > DEPTH:
         unsupported("opaque-function", f"{fn.__qualname__} goes into the graph and calls functions {DEPTH} deep")
     code = fn.__code__
@@ -29,7 +59,7 @@ def guard_function(tx, fn: types.FunctionType, source: Source, depth: int = 0) -
         guard(GetAttrSource(source, "__code__"), "ID_MATCH", code)
     for i, value in enumerate(fn.__defaults__ or ()):
         _value(tx, fn, value, ItemSource(GetAttrSource(source, "__defaults__"), i), f"default {i}", depth)
-    for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or ())):
+    for i, (name, cell) in enumerate(zip(code.co_freevars, (fn.__closure__ or ()) if closure else ())):
         try:
             value = cell.cell_contents
         except ValueError:

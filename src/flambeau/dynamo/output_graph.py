@@ -17,12 +17,13 @@ from . import numpy_bridge, tensors, trace_rules
 from .codegen import TEMP, Codegen
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
-from .opaque import guard_function
+from .opaque import FunctionTemplate, guard_function, writes_to_closure
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
+from .variables.objects import ClassVariable, PythonModuleVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable
 
@@ -144,10 +145,11 @@ class OutputGraph:
         for a in [*args, *kwargs.values()]:
             if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
                 guard_function(tx, a.fn, a.source)
-            elif isinstance(a, NestedFunctionVariable):
-                guard_function(tx, a.plain(), ConstSource(a.plain(), a.name))
         pargs = tuple(a.as_proxy() for a in args)
         pkwargs = {k: v.as_proxy() for k, v in kwargs.items()}
+        for a in [*args, *kwargs.values()]:
+            if isinstance(a, NestedFunctionVariable) and a._plain is not None:
+                guard_function(tx, a._plain, ConstSource(a._plain, a.name))
         self._check_proxies(pargs, pkwargs)
         fargs = fx.map_arg(pargs, lambda n: n.meta["val"])
         fkwargs = fx.map_arg(pkwargs, lambda n: n.meta["val"])
@@ -184,6 +186,38 @@ class OutputGraph:
         if value is None:
             return ConstantVariable(None)
         return wrap_result(tx, node, value, *args)
+
+    def function_node(self, tx, f: NestedFunctionVariable):
+        """A node that makes the function ``f``, whose closure holds values of the graph."""
+        if f.node is not None:
+            return f.node
+        if writes_to_closure(f.code):
+            unsupported("closure", f"{f!r} writes to its closure and is passed into the graph")
+        contents, fixed = [], {}
+        for i, c in enumerate(f._closure):
+            v = c.get(tx)
+            if v is None:
+                unsupported("closure", f"{f!r} closes over an unbound variable and is passed into the graph")
+            if isinstance(v, UserFunctionVariable):
+                guard_function(tx, v.fn, v.source)
+            if isinstance(v, (UserFunctionVariable, TorchFunctionVariable, PythonModuleVariable, ClassVariable)):
+                fixed[i] = v.fn if isinstance(v, UserFunctionVariable) else v.value
+            elif v.mutable:
+                unsupported(
+                    "opaque-function",
+                    f"{f.name} goes into the graph and reads {f.code.co_freevars[i]}, a {v.python_type_name()}",
+                    "It could change without being noticed, or be changed.",
+                    "Pass what is needed as an argument.",
+                )
+            else:
+                contents.append(v.as_proxy())
+        defaults = tuple(d.as_constant() for d in f._defaults)
+        template = FunctionTemplate(f.code, f.globals, defaults, {k: v.as_constant() for k, v in f._kwdefaults.items()}, fixed)
+        value = template(*fx.map_arg(contents, lambda n: n.meta["val"]))
+        guard_function(tx, value, ConstSource(value, f.name), closure=False)
+        f.node = self.create_node(tx, "call_function", template, tuple(contents), {})
+        f.node.meta["val"] = value
+        return f.node
 
     def guard_default_dtype(self) -> None:
         """Factories make tensors of the default dtype."""

@@ -146,6 +146,7 @@ class NestedFunctionVariable(FunctionVariable):
         self.annotations = annotations
         self.attributes: dict[str, Variable] = {}
         self._plain: types.FunctionType | None = None
+        self.node = None  # of the graph that made it, when its closure holds values of the graph
 
     def __repr__(self):
         return f"NestedUserFunctionVariable({self.name})"
@@ -187,7 +188,11 @@ class NestedFunctionVariable(FunctionVariable):
         return f
 
     def as_proxy(self):
-        return self.plain()
+        if not self._closure or all(c.contents is not None and c.contents.unwrap().can_constant() for c in self._closure):
+            return self.plain()
+        from ..executor import current
+
+        return current().output.function_node(current(), self)
 
     def reconstruct(self, cg):
         flags = 0

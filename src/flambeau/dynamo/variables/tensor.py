@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+import types
 
 import numpy as np
 
 from .. import numpy_bridge, tensors
 from ..exc import unsupported
+from ..opaque import call_value
 from .base import Variable
 from .constant import ConstantVariable, is_constant_value
 
@@ -150,6 +153,26 @@ class TensorMethodVariable(Variable):
         return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
 
 
+class GraphCallableVariable(Variable):
+    """A function that an operation of the graph returned, for example the second result of vjp."""
+
+    def __init__(self, node, val):
+        super().__init__()
+        self.node, self.val = node, val
+
+    def python_type(self):
+        return type(self.val)
+
+    def truth(self, tx):
+        return True
+
+    def as_proxy(self):
+        return self.node
+
+    def call(self, tx, args, kwargs):
+        return tx.output.call_in_graph(tx, "call_function", call_value, [self, *args], kwargs)
+
+
 def numpy_of(tx, t: TensorVariable) -> Variable:
     if t.val.requires_grad and tensors.grad_enabled():
         unsupported("numpy", "call_method TensorVariable() numpy", "The tensor requires grad, so numpy() raises.")
@@ -263,6 +286,8 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
         if isinstance(value, list):
             return ListVariable(elements)
         return TupleVariable(elements, cls=type(value))
+    if isinstance(value, types.FunctionType | functools.partial):
+        return GraphCallableVariable(node, value)
     if type(value) is dict and all(isinstance(k, str | int) for k in value):
         from .dicts import DictVariable
 
