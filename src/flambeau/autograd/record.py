@@ -77,6 +77,7 @@ def _fit(g, meta, name="backward"):
 
 
 @functools.cache
+@functools.cache
 def _node_name(op: OpOverload) -> str:
     base = "".join(w.capitalize() for w in op._opname.strip("_").split("_"))
     packet = op.overloadpacket

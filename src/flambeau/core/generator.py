@@ -62,8 +62,8 @@ class Generator:
             u = (self.words64(n) & np.uint64(2**53 - 1)).astype(np.float64) * (1.0 / 2**53)
             out = u * (high - low) + low
         else:
-            bits = 24 if dtype == np.float32 else 11 if dtype == np.float16 else 8
-            u = (self.words(n) & np.uint32(2**bits - 1)).astype(np.float32) * np.float32(1.0 / 2**bits)
+            # 16-bit floats are drawn as float32 and rounded.
+            u = (self.words(n) & np.uint32(2**24 - 1)).astype(np.float32) * np.float32(1.0 / 2**24)
             out = (u * np.float32(high - low) + np.float32(low)).astype(dtype)
         return out.reshape(shape)
 
@@ -93,8 +93,25 @@ class Generator:
         return r * math.cos(theta)
 
     def bernoulli(self, shape, p) -> np.ndarray:
-        """Truth values, each true with probability ``p`` (a number or an array of ``shape``)."""
-        return self.uniform(shape, np.dtype(np.float64)) < p
+        """Truth values, each true with probability ``p``: a number (compared with doubles) or an array of ``shape`` (with draws of its precision)."""
+        double = not isinstance(p, np.ndarray) or p.dtype == np.float64
+        return self.uniform(shape, np.dtype(np.float64 if double else np.float32)) < p
+
+    def normal_sequence(self, shape) -> np.ndarray:
+        """Standard normal doubles drawn one by one whatever their number, as ``log_normal`` wants them."""
+        n = math.prod(shape)
+        out = np.empty(n)
+        at = 0
+        if n and self._next_normal is not None:
+            out[0], self._next_normal, at = self._next_normal, None, 1
+        pairs = (n - at + 1) // 2
+        u = self.uniform((pairs, 2), np.dtype(np.float64))
+        r, theta = np.sqrt(-2.0 * np.log1p(-u[:, 1])), 2.0 * math.pi * u[:, 0]
+        values = np.stack([r * np.cos(theta), r * np.sin(theta)], 1).reshape(-1)
+        out[at:] = values[:n - at]
+        if len(values) > n - at:
+            self._next_normal = float(values[-1])
+        return out.reshape(shape)
 
     def integers(self, shape, low: int, high: int) -> np.ndarray:
         """Integers in [low, high) as int64: a word modulo the range."""

@@ -29,12 +29,9 @@ def compute_dtype(op: OpOverload, args) -> DType:
     if promote == "keep":
         first = args[operand_indices(op)[0]]
         return first.dtype if not isinstance(first, _C.TensorBase) else first._dtype
-    operands = [args[i] for i in operand_indices(op) if args[i] is not None]
-    first = operands[0]
-    if len(operands) == 1 and isinstance(first, _C.TensorBase):
-        t = first._dtype
-    else:
-        t = result_type(*operands)
+    t = _common_floating(op, args)
+    if t is None:
+        t = result_type(*[args[i] for i in operand_indices(op) if args[i] is not None])
     if op.refuses is not None and t.name in op.refuses:
         refuse(op, t)
     if promote == "float" and t.category < 2:
@@ -45,6 +42,21 @@ def compute_dtype(op: OpOverload, args) -> DType:
 def refuse(op: OpOverload, dtype: DType):
     """The error for a dtype that the operator doesn't take."""
     raise NotImplementedError(f"\"{op._opname}_cpu\" not implemented for '{_scalar_name(dtype)}'")
+
+
+def _common_floating(op, args):
+    """The dtype when all tensors have one floating dtype and the rest are real numbers, which don't change it; else None."""
+    t = None
+    for i in operand_indices(op):
+        x = args[i]
+        if isinstance(x, _C.TensorBase):
+            if t is None:
+                t = x._dtype
+            elif x._dtype is not t:
+                return None
+        elif x.__class__ is not float and x.__class__ is not int and x is not None:
+            return None
+    return t if t is not None and t.category >= 2 else None
 
 
 def result_dtype(op: OpOverload, args, compute: DType) -> DType:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.shapes import normalize_dim, view_strides
+from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim, view_strides
 
 __all__ = ["Recorder", "Step", "Strided", "record", "source_index"]
 
@@ -59,7 +59,7 @@ class Strided(ViewHandler):
 
     def reshape(self, shape):
         shape = tuple(shape)
-        strides = view_strides(self.shape, self.strides, shape)
+        strides = contiguous_strides(shape) if is_contiguous(self.shape, self.strides) else view_strides(self.shape, self.strides, shape)
         if strides is None:
             raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
                                f"contiguous subspaces). Use .reshape(...) instead. (size {list(self.shape)}, stride {list(self.strides)}, "
@@ -76,6 +76,10 @@ class Strided(ViewHandler):
         offset = self.offset + start * strides[d]
         shape[d], strides[d] = length, strides[d] * step
         return Strided(shape, strides, offset)
+
+    def select(self, d, index):
+        shape, strides = self.shape, self.strides
+        return Strided(shape[:d] + shape[d + 1:], strides[:d] + strides[d + 1:], self.offset + index * strides[d])
 
     def squeeze(self, dims):
         keep = [i for i in range(self.ndim) if i not in dims]

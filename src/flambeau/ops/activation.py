@@ -195,7 +195,7 @@ def native_dropout(input, p, train):
         return aten.clone.default(input), aten.ones_like.default(input, dtype=dtypes.bool_)
     if p == 1:
         return aten.zeros_like.default(input), aten.zeros_like.default(input, dtype=dtypes.bool_)
-    mask = aten.lt.Scalar(aten.rand_like.default(input), 1 - p)
+    mask = aten.bernoulli.p(aten.empty_like.default(input, dtype=dtypes.bool_), 1 - p)
     return aten.mul.Tensor(aten.mul.Tensor(input, mask), 1 / (1 - p)), mask
 
 

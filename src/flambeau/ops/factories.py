@@ -205,7 +205,7 @@ def _bernoulli(gen, shape, dtype, self, p, generator):
 
 
 def _log_normal(gen, shape, dtype, self, mean, std, generator):
-    return np.exp(gen.normal(shape, dtype.np, mean, std))
+    return np.exp(gen.normal_sequence(shape) * std + mean).astype(dtype.np)
 
 
 def _any_integer(gen, shape, dtype, self, generator):
@@ -271,7 +271,8 @@ random(f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? 
 @random("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
         shape=lambda self, n, *o: (*self.shape[:-1], n), dtype=lambda self, *o: dtypes.int64, variants="function method")
 def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
-    """An exponential race: category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""
+    """With replacement: the first category whose cumulative probability reaches a uniform draw. Without: an exponential race, in which
+    category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""
     p = self.numpy()
     if p.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -281,10 +282,13 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement and num_samples > p.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    races = num_samples if replacement else 1
-    draws = -np.log1p(-gen.uniform((races, *p.shape), _F64))
+    if replacement:
+        rows = p.reshape(-1, p.shape[-1])
+        reach = np.cumsum(rows / rows.sum(-1, keepdims=True), -1, dtype=p.dtype)
+        reach[:, -1] = 1
+        draws = gen.uniform((len(rows), num_samples), _F64)
+        return np.stack([np.searchsorted(r, u) for r, u in zip(reach, draws)]).reshape(shape)
+    draws = -np.log1p(-gen.uniform((1, *p.shape), _F64))
     with np.errstate(divide="ignore"):
         times = draws / p
-    if replacement:
-        return np.ascontiguousarray(np.moveaxis(times.argmin(-1), 0, -1))
     return np.ascontiguousarray(np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples])
