@@ -72,8 +72,11 @@ class Generator:
         n = math.prod(shape)
         kind = np.float64 if dtype == np.float64 else np.float32
         if n >= 16:
-            out = self.uniform((n,), np.dtype(kind))
             full = n // 16 * 16
+            # 16-bit floats draw nothing for the incomplete block before it is drawn anew.
+            out = np.empty(n, kind)
+            drawn = full if dtype.itemsize == 2 else n
+            out[:drawn] = self.uniform((drawn,), np.dtype(kind))
             blocks = out[:full].reshape(-1, 16)
             blocks[...] = _box_muller(blocks, kind)
             if n % 16:  # the last, incomplete block is drawn anew over the final 16 values

@@ -1,0 +1,63 @@
+"""Draws are PyTorch's for the same seed: values recorded from PyTorch 2.13 (CPU), seed 3."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+CASES = {
+    "normal_": (lambda: torch.empty(3).normal_(), [0.80328, 0.17483, 0.08898]),
+    "uniform_": (lambda: torch.empty(3).uniform_(-1, 2), [-0.98721, -0.68329, -0.14247]),
+    "uniform_ half": (lambda: torch.empty(3, dtype=torch.half).uniform_(-1, 2), [-0.9873, -0.68311, -0.14246]),
+    "bernoulli_": (lambda: torch.empty(20).bernoulli_(0.3), [1, 1, 0, 1, 0, 0]),
+    "bernoulli": (lambda: torch.bernoulli(torch.full((20,), 0.3)), [1, 1, 1, 1, 0, 1]),
+    "exponential_": (lambda: torch.empty(3).exponential_(2), [0.01735, 0.16895, 0.74122]),
+    "geometric_": (lambda: torch.empty(20).geometric_(0.3), [10, 4, 1, 5, 1, 2]),
+    "cauchy_": (lambda: torch.empty(3).cauchy_(), [-9.29661, -0.79221, 1.15544]),
+    "log_normal_": (lambda: torch.empty(20).log_normal_(), [13.55224, 3.85614, 3.24773, 0.79657, 2.98132, 0.17613]),
+    "random_": (lambda: torch.empty(3).random_(), [71389, 1771142, 4795460]),
+    "random_ from to": (lambda: torch.empty(20).random_(2, 7), [3, 5, 4, 4, 2, 2]),
+    "randn": (lambda: torch.randn(20), [-0.07664, 0.35988, -0.78202, 0.07153, 1.04602, 0.52219]),
+    "randn half": (lambda: torch.randn(20, dtype=torch.half), [-0.07666, 0.35986, -0.78223, 0.07153, 0.26147, 0.93115]),
+    "rand double": (lambda: torch.rand(20, dtype=torch.float64), [0.03411, 0.28674, 0.77291, 0.17493, 0.75537, 0.60825]),
+    "normal of tensors": (lambda: torch.normal(torch.zeros(20), torch.ones(20) * 2), [-0.15329, 0.71976, -1.56403, 0.14306, 2.09205, 1.04437]),
+    "dropout": (lambda: torch.native_dropout(torch.ones(20), 0.4, True)[0], [1.66667, 1.66667, 0, 1.66667, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stream(name):
+    draw, want = CASES[name]
+    torch.manual_seed(3)
+    got = draw().double().numpy()
+    np.testing.assert_allclose(got[:len(want)], want, atol=1.1e-5 * max(1, abs(max(want, key=abs))))
+
+
+def test_integers():
+    torch.manual_seed(5)
+    assert torch.randint(100, (6,)).tolist() == [11, 14, 67, 85, 6, 70]
+    torch.manual_seed(5)
+    assert torch.randperm(8).tolist()[:6] == [3, 6, 0, 2, 1, 4]
+    torch.manual_seed(5)
+    assert torch.multinomial(torch.tensor([0.1, 0.2, 0.3, 0.4]), 6, True).tolist() == [3, 1, 2, 2, 1, 3]
+    torch.manual_seed(5)
+    assert torch.multinomial(torch.tensor([0.1, 0.2, 0.3, 0.4]), 3).tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("call,name", [(lambda t: t.normal_(), "aten.normal_.default"), (lambda t: t.uniform_(), "aten.uniform_.default"),
+                                       (lambda t: t.bernoulli_(0.5), "aten.bernoulli_.float"), (lambda t: t.zero_(), "aten.zero_.default"),
+                                       (lambda t: t.fill_(1), "aten.fill_.Scalar"), (lambda t: t.random_(3), "aten.random_.to")])
+def test_modes_see_the_in_place_operator(call, name):
+    from flambeau.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Record(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    t = torch.empty(3)
+    with Record():
+        assert call(t) is t
+    assert seen == [name]
