@@ -77,6 +77,19 @@ def test_what_could_change_unnoticed_is_refused():
     with pytest.raises(exc.Unsupported, match="table"):
         compile(f, backend="eager", fullgraph=True)(X)
 
+    def appends(x):
+        acc = []
+
+        def inner(r):
+            acc.append(1)
+            return r * 2
+
+        return F.vmap(inner)(x), len(acc)
+
+    assert compile(appends, backend="eager")(X)[1] == 1
+    with pytest.raises(exc.Unsupported, match="acc"):
+        compile(appends, backend="eager", fullgraph=True)(X)
+
     def writes(x):
         n = x
 

@@ -23,6 +23,7 @@ from .source import CellSource, ConstSource, Source
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
+from .variables.functions import fixed as fixed_value
 from .variables.objects import ClassVariable, PythonModuleVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable
@@ -211,6 +212,8 @@ class OutputGraph:
                 )
             else:
                 contents.append(v.as_proxy())
+        if not all(map(fixed_value, [*f._defaults, *f._kwdefaults.values()])):
+            unsupported("closure", f"{f!r} has defaults that depend on the call and is passed into the graph")
         defaults = tuple(d.as_constant() for d in f._defaults)
         template = FunctionTemplate(f.code, f.globals, defaults, {k: v.as_constant() for k, v in f._kwdefaults.items()}, fixed)
         value = template(*fx.map_arg(contents, lambda n: n.meta["val"]))

@@ -136,6 +136,11 @@ class UserFunctionVariable(FunctionVariable):
         return hasattr(self.fn, name)
 
 
+def fixed(v: Variable | None) -> bool:
+    """Whether the value is the same at every call and nobody can write to it."""
+    return v is not None and not v.unwrap().mutable and v.unwrap().can_constant()
+
+
 class NestedFunctionVariable(FunctionVariable):
     """A function made by MAKE_FUNCTION while tracing."""
 
@@ -179,7 +184,7 @@ class NestedFunctionVariable(FunctionVariable):
         """The real function, when nothing of it depends on the call."""
         if self._plain is not None:
             return self._plain
-        if self._closure and any(c.contents is None or not c.contents.unwrap().can_constant() for c in self._closure):
+        if not all(map(fixed, (c.contents for c in self._closure))) or not all(map(fixed, [*self._defaults, *self._kwdefaults.values()])):
             unsupported("closure", f"{self!r} closes over values of the graph and is passed into it")
         closure = tuple(types.CellType(c.contents.unwrap().as_constant()) for c in self._closure) or None
         f = types.FunctionType(self.code, self.globals, self.code.co_name, tuple(d.as_constant() for d in self._defaults) or None, closure)
@@ -188,7 +193,7 @@ class NestedFunctionVariable(FunctionVariable):
         return f
 
     def as_proxy(self):
-        if not self._closure or all(c.contents is not None and c.contents.unwrap().can_constant() for c in self._closure):
+        if not self._closure or all(map(fixed, (c.contents for c in self._closure))):
             return self.plain()
         from ..executor import current
 
