@@ -199,7 +199,7 @@ def comparable(schema):
     """Schema text with defaults written one way: PyTorch prints 1.0000000000000001e-05 and enums as numbers."""
     text = str(schema).replace("SymInt", "int").replace("memory_format=0", "memory_format=contiguous_format").replace("dtype=4", "dtype=long")
     text = text.replace('"valid"', "'valid'").replace("=1.,", "=1.0,")
-    text = re.sub(r"=\[(\d+)\]", r"=\1", text)
+    text = re.sub(r"=\[(\d+)(?:, \1)*\]", r"=\1", text)
     return re.sub(r"=(-?\d+\.\d*(?:e-?\d+)?|-?\d+e-?\d+)", lambda m: f"={float(m[1])!r}", text)
 
 

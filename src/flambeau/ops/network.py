@@ -233,7 +233,7 @@ def _means(size, parts, like):
     end = aten.floor_divide.default(aten.add.Tensor(aten.mul.Tensor(aten.add.Tensor(i, 1), size), parts - 1), parts)
     j = aten.arange.default(size, device=like.device)
     inside = aten.logical_and.default(aten.ge.Tensor(j, start), aten.lt.Tensor(j, end))
-    return aten._to_copy.default(aten.div.Tensor(inside, aten.sub.Tensor(end, start)), dtype=like.dtype)
+    return aten.div.Tensor(aten._to_copy.default(inside, dtype=like.dtype), aten.sub.Tensor(end, start))
 
 
 @composite("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", variants="nn")

@@ -108,7 +108,7 @@ row("avg_pool2d", [call(f(1, 2, 4, 4), [2, 2]), call(f(1, 2, 5, 5), [3, 3], [2, 
 row("max_pool1d", [call(apart(2, 3, 6), [2])], None)
 row("max_pool2d_with_indices", [call(apart(1, 2, 4, 4), [2, 2]), call(apart(1, 2, 5, 5), [3, 3], [2, 2], [1, 1])], None)
 row("max_pool2d", [call(apart(1, 2, 4, 4), [2, 2])], None)
-row("adaptive_avg_pool2d _adaptive_avg_pool2d", [call(f(1, 2, 4, 4), [2, 2]), call(f(1, 2, 5, 3), [1, 1]), call(f(1, 2, 5, 7), [3, 2])], None)
+row("adaptive_avg_pool2d _adaptive_avg_pool2d", [call(f(1, 2, 4, 4), [2, 2]), call(f(1, 2, 5, 3), [1, 1]), call(f(1, 2, 5, 7), [3, 2])], lambda x, size: np.array([[x[:, :, i * x.shape[2] // size[0]:-(-(i + 1) * x.shape[2] // size[0]), j * x.shape[3] // size[1]:-(-(j + 1) * x.shape[3] // size[1])].mean((2, 3)) for j in range(size[1])] for i in range(size[0])]).transpose(2, 3, 0, 1))
 row("adaptive_avg_pool1d", [call(f(2, 3, 6), [2]), call(f(2, 3, 7), [3])], None)
 row("upsample_nearest2d", [call(f(1, 2, 2, 3), [4, 6])], lambda x, s: x.repeat(2, 2).repeat(2, 3))
 row("upsample_nearest1d", [call(f(1, 2, 3), [6])], lambda x, s: x.repeat(2, 2))
