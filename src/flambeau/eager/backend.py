@@ -20,7 +20,7 @@ accelerate = None  # (op, all arguments) -> result, or None to run NumPy; instal
 
 
 def set_accelerator(fn) -> None:
-    """``fn(op, args)`` is asked before NumPy runs a pointwise operator, a reduction or an explicit composite on many elements."""
+    """``fn(op, args)`` is asked before NumPy runs a pointwise operator, a reduction, a contraction or an explicit composite on many elements."""
     global accelerate
     accelerate = fn
 
@@ -63,7 +63,7 @@ FACETS["eager"] = _build
 def kernel_of(op: OpOverload):
     """The eager facet behind the operator's own signature, so that native code can call it with the arguments it got."""
     impl = op.facet("eager")
-    if "eager" not in op.overrides and (op.kind in ("pointwise", "reduction") or (op.kind == "composite" and not op.definition.implicit
+    if "eager" not in op.overrides and (op.kind in ("pointwise", "reduction", "contraction") or (op.kind == "composite" and not op.definition.implicit
                                                                                  and op.definition.eager is None)):
         impl = accelerated(impl, op)
     device = next((_safe(a.name) for a in op._schema.arguments if a.type == "Device"), None)
