@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.shapes import broadcast_shapes
-from ..core.declare import composite, explicit, factory, random, written
+from ..core.declare import explicit, factory, random, written
 from ..core.operator import namespace
 
 aten = namespace("aten")
