@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         "the speed-up and a sample, and draw the loss curves.",
         formatter_class=formatter,
     )
-    demo.add_argument("--steps", type=_positive, default=300, help="training steps of each run")
+    demo.add_argument("--steps", type=_positive, default=250, help="training steps of each run")
     demo.add_argument(
         "--text", metavar="PATH", help="train on this file or folder (default: the Python standard library)"
     )

@@ -18,7 +18,7 @@ TOLERANCE = 0.05
 
 @dataclass
 class Options:
-    steps: int = 300
+    steps: int = 250
     text: str | None = None
     n_layer: int = 4
     n_head: int = 4
