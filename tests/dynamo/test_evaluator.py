@@ -194,3 +194,32 @@ def test_transforms_are_guarded():
     finally:
         K = 3
     check(lambda x: vmap(lambda t: t * X.sum())(x), X)
+
+
+class SinToCos(torch.overrides.TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func.__name__)
+        return (torch.cos if func is torch.sin else func)(*args, **(kwargs or {}))
+
+
+def under_mode(x):
+    with SinToCos() as m:
+        y = torch.sin(x) * 2
+    return torch.sin(y.sum()), m.seen[:1]
+
+
+def under_mode_with_break(x):
+    with SinToCos():
+        y = torch.sin(x)
+        graph_break()
+        y = torch.sin(y)
+    return torch.sin(y)
+
+
+def test_function_modes_inside():
+    check(under_mode, X, fullgraph=True, ops=[["cos", "__mul__", "sum", "sin"]])
+    check(under_mode_with_break, X)

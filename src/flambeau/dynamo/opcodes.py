@@ -9,11 +9,12 @@ import dis
 import operator
 import sys
 
+from . import trace_rules
 from .exc import UserRaises, unsupported
 from .variables import builtin
 from .variables.base import NullVariable, Variable
 from .variables.constant import ConstantVariable
-from .variables.contexts import ContextExit
+from .variables.contexts import ContextExit, FunctionModeVariable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
 from .variables.functions import CellVariable, NestedFunctionVariable
@@ -395,6 +396,8 @@ class Opcodes:
     # -- with --
     def BEFORE_WITH(self, inst):
         manager = self.pop()
+        if isinstance(manager, ObjectVariable) and trace_rules.is_function_mode_class(manager.cls):
+            manager = FunctionModeVariable(manager)
         if isinstance(manager, ObjectVariable):
             manager.special(self, "__exit__")
             self.stack.append(ContextExit(manager))

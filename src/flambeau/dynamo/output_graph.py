@@ -26,7 +26,7 @@ from .variables.functions import CellVariable, NestedFunctionVariable, UserFunct
 from .variables.functions import fixed as fixed_value
 from .variables.objects import ClassVariable, PythonModuleVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
-from .variables.torch_functions import TorchFunctionVariable
+from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod
 
 __all__ = ["GraphInput", "OutputGraph"]
 
@@ -46,6 +46,7 @@ class OutputGraph:
         self.compiler = compiler
         self.code, self.globals = code, globals
         self.graph = fx.Graph()
+        self.function_modes: list[Variable] = []  # entered while tracing, innermost last
         self.guarded_default_dtype = False
         self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
@@ -142,7 +143,9 @@ class OutputGraph:
                 return fn(*args, **(kwargs or {}))
 
     def call_in_graph(self, tx, op: str, target, args: list[Variable], kwargs: dict[str, Variable], none_ok=False) -> Variable:
-        """Run the operation on fake tensors, record it, and wrap its result."""
+        """Run the operation on fake tensors, record it, and wrap its result. Function modes entered while tracing come first."""
+        if self.function_modes:
+            return self.call_function_mode(tx, op, target, args, kwargs)
         for a in [*args, *kwargs.values()]:
             if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
                 guard_function(tx, a.fn, a.source)
@@ -187,6 +190,26 @@ class OutputGraph:
         if value is None:
             return ConstantVariable(None)
         return wrap_result(tx, node, value, *args)
+
+    def call_function_mode(self, tx, op: str, target, args, kwargs) -> Variable:
+        """Trace the innermost mode's handler, with that mode off."""
+        if op == "call_method":
+            func = UnboundTensorMethod(tensors.Tensor, target)
+        elif trace_rules.is_torch_callable(target):
+            func = TorchFunctionVariable(target)
+        elif hasattr(tensors.Tensor, f"__{target.__name__.strip('_')}__"):
+            func = UnboundTensorMethod(tensors.Tensor, f"__{target.__name__.strip('_')}__")
+        else:
+            unsupported("function-mode", f"{target} under a function mode entered while tracing")
+        modes = self.function_modes
+        mode = modes.pop()
+        try:
+            out = mode.getattr(tx, "__torch_function__").call(tx, [func, tx.make_tuple([]), tx.make_tuple(args), tx.make_dict(kwargs)], {})
+        finally:
+            modes.append(mode)
+        if out.is_constant() and out.as_constant() is NotImplemented:
+            unsupported("function-mode", "a function mode that returns NotImplemented")
+        return out
 
     def function_node(self, tx, f: NestedFunctionVariable):
         """A node that makes the function ``f``, whose closure holds values of the graph."""
@@ -295,7 +318,8 @@ class OutputGraph:
             for n in reversed(list(self.graph.nodes)):
                 if n.op.startswith("call") and not n.users:
                     self.graph.erase_node(n)
-            self.guarded_default_dtype = False
+            self.function_modes: list[Variable] = []  # entered while tracing, innermost last
+        self.guarded_default_dtype = False
         self.first_call = None
 
     def _push_inputs(self, cg) -> None:

@@ -99,6 +99,8 @@ def inline_reason(fn) -> tuple[str, str]:
     flags = _frame.code_flags(code)
     if getattr(fn, "_torchdynamo_disable", False) or flags & _frame.SKIP_RECURSIVE:
         return "skip", "torch._dynamo.disable was applied to it"
+    if is_mode_method(fn):
+        return "inline", "a method of the library's function modes"
     skip, why = skip_file(code.co_filename)
     return ("skip" if skip else "inline"), why
 
@@ -225,6 +227,11 @@ def unwrap_compiled(fn):
     return fn
 
 
+def is_mode_method(fn: types.FunctionType) -> bool:
+    """Methods of TorchFunctionMode and its plain subclass, which users' modes call through super()."""
+    return fn.__name__ in ("__init__", "__torch_function__") and file_of(fn) == os.path.join(PACKAGE, "core", "modes.py")
+
+
 def is_torch_callable(fn) -> bool:
     """An operator or function of the library that becomes a node: native function objects, operators, functions in its files."""
     if isinstance(fn, type):
@@ -235,7 +242,7 @@ def is_torch_callable(fn) -> bool:
         f = file_of(fn)
         if f.startswith("<"):
             return str(fn.__globals__.get("__name__", "")).startswith("flambeau.") or (fn.__module__ or "").startswith("flambeau.")
-        return f.startswith(PACKAGE) and _file_rule(f)[0]
+        return f.startswith(PACKAGE) and _file_rule(f)[0] and not is_mode_method(fn)
     if isinstance(fn, types.MethodType):
         owner = fn.__self__
         return is_torch_callable(fn.__func__) and (
@@ -248,6 +255,10 @@ def is_torch_callable(fn) -> bool:
 
 def is_autograd_function(cls: type) -> bool:
     return any(c.__name__ == "Function" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
+
+
+def is_function_mode_class(cls: type) -> bool:
+    return any(c.__name__ == "TorchFunctionMode" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -126,6 +126,24 @@ class GeneratorContextVariable(ContextManagerVariable):
         unsupported("context-manager", "a generator's context manager is entered at a graph break", "Its frame cannot be rebuilt.")
 
 
+class FunctionModeVariable(ContextManagerVariable):
+    """A ``__torch_function__`` mode entered while tracing: its handler is traced at every operation inside."""
+
+    def __init__(self, mode: Variable):
+        super().__init__()
+        self.mode = mode
+
+    def enter(self, tx):
+        tx.output.function_modes.append(self.mode)
+        return self.mode
+
+    def exit(self, tx):
+        tx.output.function_modes.remove(self.mode)
+
+    def reconstruct(self, cg):
+        cg(self.mode)
+
+
 class ContextExit(Variable):
     """What BEFORE_WITH leaves on the stack: the bound ``__exit__``."""
 
@@ -138,7 +156,7 @@ class ContextExit(Variable):
 
     def reconstruct(self, cg):
         """Enter the manager again, for the plain code that goes on inside its block."""
-        if not isinstance(self.manager, (GradModeVariable, NullContextVariable)):
+        if not isinstance(self.manager, (GradModeVariable, NullContextVariable, FunctionModeVariable)):
             if isinstance(self.manager, ContextManagerVariable):
                 self.manager.reconstruct(cg)
             cg(self.manager)

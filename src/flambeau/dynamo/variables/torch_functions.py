@@ -155,6 +155,13 @@ class UnboundTensorMethod(Variable):
     def __init__(self, cls, name):
         super().__init__()
         self.cls, self.name = cls, name
+        self.value = getattr(cls, name)
+
+    def python_type(self):
+        return type(self.value)
+
+    def getattr(self, tx, name):
+        return tx.wrap_known(getattr(self.value, name))
 
     def call(self, tx, args, kwargs):
         return args[0].call_method(tx, self.name, args[1:], kwargs)
