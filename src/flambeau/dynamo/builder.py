@@ -21,13 +21,14 @@ from .exc import unsupported
 from .opaque import guard_function
 from .source import AttrSource, ConstSource, GetAttrSource, GlobalSource, ItemSource, KeySource, Source
 from .variables.base import Lazy, Variable
-from .variables.builtin import HANDLERS, OPERATORS, PURE, PURE_MODULES, BuiltinVariable
+from .variables.builtin import HANDLERS, PURE, PURE_MODULES, BuiltinVariable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.contexts import GradModeVariable, ModeWrapped, NullContextVariable
 from .variables.dicts import DictVariable
 from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
+from .variables.operators import OPERATORS
 from .variables.tensor import as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable
 

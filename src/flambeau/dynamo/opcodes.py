@@ -11,7 +11,7 @@ import sys
 
 from . import trace_rules
 from .exc import UserRaises, unsupported
-from .variables import builtin
+from .variables import operators
 from .variables.base import NullVariable, Variable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
@@ -110,27 +110,27 @@ class Opcodes:
     # -- operators --
     def BINARY_OP(self, inst):
         b, a = self.pop(), self.pop()
-        self.push(builtin.binary(self, BINARY_BY_ARG[inst.arg], a, b))
+        self.push(operators.binary(self, BINARY_BY_ARG[inst.arg], a, b))
 
     def COMPARE_OP(self, inst):
         b, a = self.pop(), self.pop()
-        self.push(builtin.binary(self, COMPARE[inst.argval], a, b))
+        self.push(operators.binary(self, COMPARE[inst.argval], a, b))
 
     def UNARY_NEGATIVE(self, inst):
-        self.push(builtin.unary(self, operator.neg, self.pop()))
+        self.push(operators.unary(self, operator.neg, self.pop()))
 
     def UNARY_POSITIVE(self, inst):
-        self.push(builtin.unary(self, operator.pos, self.pop()))
+        self.push(operators.unary(self, operator.pos, self.pop()))
 
     def UNARY_INVERT(self, inst):
-        self.push(builtin.unary(self, operator.invert, self.pop()))
+        self.push(operators.unary(self, operator.invert, self.pop()))
 
     def UNARY_NOT(self, inst):
         self.push(ConstantVariable(not self.truth(self.pop())))
 
     def IS_OP(self, inst):
         b, a = self.pop(), self.pop()
-        self.push(ConstantVariable(builtin.identical(self, a, b) != bool(inst.arg)))
+        self.push(ConstantVariable(operators.identical(self, a, b) != bool(inst.arg)))
 
     def CONTAINS_OP(self, inst):
         container, item = self.pop(), self.pop()
@@ -214,7 +214,7 @@ class Opcodes:
 
     def LIST_EXTEND(self, inst):
         v = self.pop()
-        self.stack[-inst.arg].elements.extend(builtin.iterate(self, v).items(self))
+        self.stack[-inst.arg].elements.extend(operators.iterate(self, v).items(self))
 
     def SET_UPDATE(self, inst):
         v = self.pop()
@@ -247,7 +247,7 @@ class Opcodes:
 
     # -- unpacking and iteration --
     def UNPACK_SEQUENCE(self, inst):
-        items = builtin.iterate(self, self.pop()).items(self)
+        items = operators.iterate(self, self.pop()).items(self)
         if len(items) != inst.arg:
             text = (
                 f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
@@ -259,7 +259,7 @@ class Opcodes:
 
     def UNPACK_EX(self, inst):
         before, after = inst.arg & 0xFF, inst.arg >> 8
-        items = builtin.iterate(self, self.pop()).items(self)
+        items = operators.iterate(self, self.pop()).items(self)
         if len(items) < before + after:
             self.raise_user(ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})"))
         rest = items[before : len(items) - after]
@@ -267,7 +267,7 @@ class Opcodes:
         self.stack.extend(reversed(out))
 
     def GET_ITER(self, inst):
-        self.push(builtin.iterate(self, self.pop()))
+        self.push(operators.iterate(self, self.pop()))
 
     def FOR_ITER(self, inst):
         it = self.stack[-1]
@@ -346,7 +346,7 @@ class Opcodes:
             if not isinstance(d, DictVariable):
                 unsupported("call-kwargs", f"** of {d!r}")
             kwargs = {k.as_constant(): v for k, v in d.pairs(self)}
-        args = builtin.iterate(self, self.pop()).items(self)
+        args = operators.iterate(self, self.pop()).items(self)
         fn = self.pop()
         self.pop()
         self.push(fn.call(self, args, kwargs))
@@ -369,7 +369,7 @@ class Opcodes:
         return False
 
     def GET_YIELD_FROM_ITER(self, inst):
-        self.push(builtin.iterate(self, self.pop()))
+        self.push(operators.iterate(self, self.pop()))
 
     def SEND(self, inst):
         self.pop()

@@ -1,0 +1,214 @@
+"""Operators, identity and iteration on variables: folded on constants, recorded on tensors, traced on containers and user objects."""
+
+from __future__ import annotations
+
+import operator
+import types
+
+import numpy as np
+
+from .. import numpy_bridge
+from ..exc import UserRaises, unsupported
+from .base import Variable
+from .constant import ConstantVariable
+from .dicts import DictVariable, DictView
+from .lists import (
+    IteratorVariable,
+    ListVariable,
+    SequenceVariable,
+    SetVariable,
+    TupleVariable,
+    is_size,
+)
+from .objects import ClassVariable, ObjectVariable
+from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+
+__all__ = ["OPERATORS", "UNARY", "binary", "fold", "identical", "iterate", "unary"]
+
+REFLECTED = {
+    operator.add: ("__add__", "__radd__"), operator.sub: ("__sub__", "__rsub__"), operator.mul: ("__mul__", "__rmul__"),
+    operator.truediv: ("__truediv__", "__rtruediv__"), operator.floordiv: ("__floordiv__", "__rfloordiv__"),
+    operator.mod: ("__mod__", "__rmod__"), operator.pow: ("__pow__", "__rpow__"), operator.matmul: ("__matmul__", "__rmatmul__"),
+    operator.and_: ("__and__", "__rand__"), operator.or_: ("__or__", "__ror__"), operator.xor: ("__xor__", "__rxor__"),
+    operator.lshift: ("__lshift__", "__rlshift__"), operator.rshift: ("__rshift__", "__rrshift__"),
+    operator.lt: ("__lt__", "__gt__"), operator.le: ("__le__", "__ge__"), operator.gt: ("__gt__", "__lt__"),
+    operator.ge: ("__ge__", "__le__"), operator.eq: ("__eq__", "__eq__"), operator.ne: ("__ne__", "__ne__"),
+}  # fmt: skip
+INPLACE = {
+    operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv, operator.imod: operator.mod, operator.ipow: operator.pow, operator.imatmul: operator.matmul,
+    operator.iand: operator.and_, operator.ior: operator.or_, operator.ixor: operator.xor, operator.ilshift: operator.lshift,
+    operator.irshift: operator.rshift,
+}  # fmt: skip
+OPERATORS = {*REFLECTED, *INPLACE}
+UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__", operator.not_: None}
+NUMPY_UNARY = {operator.neg: np.negative, operator.pos: np.positive, operator.invert: np.invert, operator.abs: np.absolute}
+
+
+def iterate(tx, v: Variable) -> IteratorVariable:
+    if isinstance(v, IteratorVariable):
+        return v
+    if isinstance(v, ListVariable):
+        v.realized(tx)
+        it = IteratorVariable([])
+        it.elements = v.elements  # live: a list that grows while it is iterated over is seen to grow
+        return it
+    return IteratorVariable(v.items(tx))
+
+
+def identical(tx, a: Variable, b: Variable) -> bool:
+    a, b = a.unwrap(), b.unwrap()
+    if a is b:
+        return True
+    if a.is_constant() and b.is_constant():
+        x, y = a.as_constant(), b.as_constant()
+        return x is y or (type(x) is type(y) and x == y and not isinstance(x, float))
+    if a.is_constant() or b.is_constant():
+        return False
+    x, y = getattr(a, "value", None), getattr(b, "value", None)
+    if x is not None and y is not None and not isinstance(a, (SequenceVariable, DictVariable, SetVariable)):
+        return x is y
+    if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
+        return a.node is b.node and type(a) is type(b)
+    if a.mutable or b.mutable:
+        if a.source is not None and b.source is not None:
+            tx.output.guards.not_aliased([a.source, b.source])
+        return False
+    unsupported("identity", f"{a!r} is {b!r}", "Whether they are one object is not known while tracing.")
+
+
+def fold(tx, fn, args, kwargs=None):
+    try:
+        return tx.wrap_known(fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()}))
+    except UserRaises:
+        raise
+    except Exception as e:  # a mistake of the user's: happens for real in the plain frame
+        tx.raise_user(e)
+
+
+def unary(tx, fn, v: Variable) -> Variable:
+    if isinstance(v, NumpyNdarrayVariable):
+        impl = numpy_bridge.lookup(NUMPY_UNARY[fn])
+        if impl is None:
+            unsupported("numpy", f"{fn.__name__} of an ndarray", "It has no tensor counterpart registered.")
+        return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [v], {}))
+    if isinstance(v, TensorVariable):
+        return tx.output.call_in_graph(tx, "call_function", fn, [v], {})
+    if v.can_constant():
+        return fold(tx, fn, [v])
+    if isinstance(v, ObjectVariable) and UNARY.get(fn):
+        return v.call_special(tx, UNARY[fn])
+    unsupported("operator", f"{fn.__name__} of {v!r}")
+
+
+def binary(tx, fn, a: Variable, b: Variable) -> Variable:
+    if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
+        return tensor_binary(tx, fn, a, b)
+    if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
+        return object_binary(tx, fn, a, b)
+    if isinstance(a, ListVariable) and fn in (operator.iadd, operator.imul) and a.cls is list:
+        if fn is operator.iadd:
+            a.call_method(tx, "extend", [iterate(tx, b)], {})
+            return a
+        old = list(a.items(tx))
+        a.changed(tx)
+        a.elements[:] = old * b.as_constant()
+        return a
+    if isinstance(a, SetVariable) and fn in (operator.ior,):
+        a.call_method(tx, "update", [b], {})
+        return a
+    if isinstance(a, DictVariable) and fn in (operator.ior, operator.or_):
+        target = a if fn is operator.ior else a.call_method(tx, "copy", [], {})
+        target.call_method(tx, "update", [b], {})
+        return target
+    fn = INPLACE.get(fn, fn)
+    for x in (a, b):
+        if isinstance(x, SequenceVariable):
+            x.realized(tx)
+    if (
+        a.can_constant()
+        and b.can_constant()
+        and not (
+            isinstance(a, (ListVariable, DictVariable, SetVariable))
+            and fn not in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
+        )
+    ):
+        if isinstance(a, ClassVariable) and fn is operator.or_:
+            unsupported("operator", "a union of types")
+        return fold(tx, fn, [a, b])
+    if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
+        if a.plain_class() is not b.plain_class():
+            tx.raise_user(
+                TypeError(f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}')
+            )
+        if is_size(a.python_type()):
+            return TupleVariable(a.items(tx) + b.items(tx), cls=type(a.python_type()(()) + ()))
+        return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) + b.items(tx))
+    if fn is operator.mul and isinstance(b, SequenceVariable):
+        a, b = b, a
+    if fn is operator.mul and isinstance(a, SequenceVariable) and b.is_constant():
+        return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) * b.as_constant())
+    if fn in (operator.eq, operator.ne):
+        r = equal(tx, a, b)
+        return ConstantVariable(r == (fn is operator.eq))
+    if isinstance(a, (SetVariable, DictView)) and fn in (operator.and_, operator.or_, operator.sub):
+        return SetVariable(a.items(tx)).call_method(tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {})
+    if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
+        unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
+    unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def equal(tx, a: Variable, b: Variable) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable):
+        if a.plain_class() is not b.plain_class():
+            return False
+        x, y = a.items(tx), b.items(tx)
+        return len(x) == len(y) and all(tx.truth(binary(tx, operator.eq, p, q)) for p, q in zip(x, y))
+    if a.is_constant() != b.is_constant() and (a.distinct_from(b) or b.distinct_from(a)):
+        return False
+    x, y = getattr(a, "value", None), getattr(b, "value", None)
+    if x is not None and y is not None and (isinstance(x, (type, types.FunctionType)) or callable(x)):
+        return x is y
+    if isinstance(a, DictVariable) and isinstance(b, DictVariable):
+        p, q = a.pairs(tx), b.pairs(tx)
+        return len(p) == len(q) and all(b.contains(tx, k).value and tx.truth(binary(tx, operator.eq, v, b.getitem(tx, k))) for k, v in p)
+    unsupported("operator", f"eq of {a!r} and {b!r}", "Whether they are equal is not known while tracing.")
+
+
+def tensor_binary(tx, fn, a, b):
+    numpy = isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable)
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, ObjectVariable):
+            return object_binary(tx, fn, a, b)
+        if isinstance(y, TensorVariable) and fn in (operator.eq, operator.ne) and x.is_constant() and x.as_constant() is None:
+            return ConstantVariable(fn is operator.ne)
+    if numpy:
+        if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
+            unsupported("numpy", f"{fn.__name__} of a tensor and an ndarray", "The two libraries decide the result's type between them.")
+        if fn in (operator.pow, operator.ipow) and isinstance(a, TensorVariable) and numpy_bridge.np_dtype(a.val) == np.bool_:
+            unsupported("numpy", "a power of booleans", "NumPy gives int8 for it.")
+        numpy_bridge.load()
+        impl = numpy_bridge.binary.get(fn.__name__, fn)
+        return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
+    return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
+
+
+def object_binary(tx, fn, a, b):
+    base = INPLACE.get(fn, fn)
+    if fn is not base and isinstance(a, ObjectVariable):
+        f = a.special(tx, f"__{fn.__name__}__")
+        if f is not None:
+            return f.call(tx, [b], {})
+    forward, reflected = REFLECTED[base]
+    for x, y, name in ((a, b, forward), (b, a, reflected)):
+        if isinstance(x, ObjectVariable):
+            f = x.special(tx, name)
+            if f is not None and type(f).__name__ != "SlotMethod":
+                r = f.call(tx, [y], {})
+                if not (r.is_constant() and r.as_constant() is NotImplemented):
+                    return r
+    if base in (operator.eq, operator.ne):
+        return ConstantVariable(identical(tx, a, b) == (base is operator.eq))
+    unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
