@@ -37,11 +37,11 @@ def reduction(op: OpOverload):
                              "with the 'dim' argument.")
         if r.acc.np.kind == "b" and x.dtype.kind != "b":
             x = x != 0
-        out = ufunc.reduce(x, axis=axes, dtype=r.acc.np, keepdims=r.keepdim)
+        out = ufunc.reduce(x, axis=axes, dtype=r.acc.np)
         if d.finalize is not None:
             out = d.finalize(NUMPY, out, n, *r.params)
-        out = np.asarray(out)
-        return from_array(out if out.dtype == r.out.np else out.astype(r.out.np))
+        out = np.asarray(out, r.out.np, order="C")  # row-major whatever the input's order, as in PyTorch
+        return from_array(out.reshape([1 if k in axes else m for k, m in enumerate(x.shape)]) if r.keepdim else out)
 
     return run
 
@@ -56,4 +56,5 @@ def _argument(combine, x, dims, axes, keepdim, op):
         return out.reshape((1,) * x.ndim) if keepdim else out
     if x.ndim == 0:
         return np.zeros((), np.int64)
-    return np.asarray(fn(x, axis=axes[0], keepdims=keepdim))
+    out = np.asarray(fn(x, axis=axes[0]), order="C")
+    return out.reshape([1 if k in axes else m for k, m in enumerate(x.shape)]) if keepdim else out

@@ -53,10 +53,20 @@ cumsum.derivative(self=lambda ct, dim: _reversed_cumsum(ct, dim) if ct.ndim else
 
 
 def _cumprod_vjp(ct, self, result, dim):
-    """sum over j >= i of ct_j * result_j / self_i; a zero factor has no quotient, so zeros are an error that says so rather than nan."""
+    """sum over j >= i of ct_j * (product of the factors up to j but for i).
+
+    Before the first zero of a line that is ct_j * result_j / self_i; at the first zero it is the same sum with the zero left out of the product;
+    after it every product contains the zero.
+    """
     if not self.ndim:
         return ct
-    return aten.div.Tensor(_reversed_cumsum(aten.mul.Tensor(ct, result), dim), self)
+    zeros = aten.cumsum.default(aten.eq.Scalar(self, 0), dim)
+    before = aten.eq.Scalar(zeros, 0)
+    first = aten.logical_and.default(aten.eq.Scalar(self, 0), aten.eq.Scalar(zeros, 1))
+    without = aten.cumprod.default(aten.masked_fill.Scalar(self, first, 1), dim)
+    at_zero = _reversed_cumsum(aten.where.ScalarOther(aten.ge.Scalar(zeros, 1), aten.mul.Tensor(ct, without), 0), dim)
+    plain = aten.div.Tensor(_reversed_cumsum(aten.mul.Tensor(ct, result), dim), aten.masked_fill.Scalar(self, aten.eq.Scalar(self, 0), 1))
+    return aten.where.self(before, plain, aten.where.ScalarOther(first, at_zero, 0))
 
 
 cumprod.derivative(self=_cumprod_vjp)
