@@ -63,7 +63,9 @@ def environment(cache: str) -> dict[str, str]:
 
 def once(python: str, cache: str, *arguments: str) -> float | str:
     """Seconds that a fresh process reports, or what went wrong."""
-    done = subprocess.run([python, WORKER, *arguments], capture_output=True, text=True, env=environment(cache), timeout=600, check=False)
+    done = subprocess.run(
+        [python, WORKER, *arguments], capture_output=True, text=True, env=environment(cache), timeout=600, check=False
+    )
     if done.returncode != 0:
         return (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
     return json.loads(done.stdout.strip().splitlines()[-1])["seconds"]
@@ -125,7 +127,9 @@ def add(values: list[float], result: float | str, what: str, notes: list[str]) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--torch-python", metavar="PATH", help="interpreter with PyTorch (default: this one, if it has it)")
+    parser.add_argument(
+        "--torch-python", metavar="PATH", help="interpreter with PyTorch (default: this one, if it has it)"
+    )
     parser.add_argument("--rows", default="", metavar="TEXT", help="only cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the repeated cases")
     parser.add_argument("--first-rounds", type=int, default=1, help="rounds of the first calls (0: leave them out)")

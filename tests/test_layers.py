@@ -8,7 +8,21 @@ import pytest
 import flambeau
 
 ROOT = Path(flambeau.__file__).parent
-LOWER = ["base", "core", "ops", "eager", "fake", "autograd", "functionalize", "batching", "fx", "proxy", "aot", "inductor", "dynamo"]
+LOWER = [
+    "base",
+    "core",
+    "ops",
+    "eager",
+    "fake",
+    "autograd",
+    "functionalize",
+    "batching",
+    "fx",
+    "proxy",
+    "aot",
+    "inductor",
+    "dynamo",
+]
 NATIVE = {"_C", "_frame", "_runtime"}
 SUBPACKAGES = {p.name for p in ROOT.iterdir() if p.is_dir()}
 FILES = sorted(f for d in LOWER for f in (ROOT / d).rglob("*.py"))
@@ -43,4 +57,6 @@ def test_no_peer_is_imported(file):
         top = module.lstrip(".").split(".")[0] if not module.startswith(".") else ""
         assert top not in {"torch", "jax", "numba"}, f"{file}:{node.lineno} imports {top}"
         if top == "llvmlite":
-            assert str(file.relative_to(ROOT)) in LLVM_ALLOWED, f"{file}:{node.lineno}: llvmlite belongs into {sorted(LLVM_ALLOWED)}"
+            assert str(file.relative_to(ROOT)) in LLVM_ALLOWED, (
+                f"{file}:{node.lineno}: llvmlite belongs into {sorted(LLVM_ALLOWED)}"
+            )

@@ -18,8 +18,25 @@ from .base.dtypes import (  # noqa: F401
     DType as dtype,  # noqa: N813
 )
 from .base.dtypes import (
-    bfloat16, complex64, complex128, finfo, float16, float32, float64, get_default_dtype, iinfo, int8, int16, int32, int64, promote_types,  # noqa: F401
-    set_default_dtype, uint8, uint16, uint32, uint64,  # noqa: F401
+    bfloat16,
+    complex64,
+    complex128,
+    finfo,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,  # noqa: F401
+    set_default_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,  # noqa: F401
 )
 from .base.shapes import Size  # noqa: F401
 from .core.tensor import Tensor, strided  # noqa: F401
@@ -75,15 +92,30 @@ def numel(input):
 
 # Name -> module (the attribute is the module itself) or (module, attribute). Imported when first asked for.
 LAZY: dict[str, object] = {
-    "nn": "flambeau.nn", "optim": "flambeau.optim", "fx": "flambeau.fx", "func": "flambeau.func", "utils": "flambeau.utils",
-    "overrides": "flambeau.overrides", "return_types": "flambeau.return_types",
-    "library": "flambeau.library", "testing": "flambeau.testing", "compiler": "flambeau.compiler",
-    "cuda": "flambeau.compat.cuda", "random": "flambeau.compat.random",
-    "_dynamo": "flambeau._dynamo", "_inductor": "flambeau._inductor", "_functorch": "flambeau._functorch", "_subclasses": "flambeau._subclasses",
-    "_library": "flambeau._library", "_numpy": "flambeau._numpy",
-    "compile": ("flambeau.compiler", "compile"), "vmap": ("flambeau.func", "vmap"),
-    "set_num_threads": ("flambeau.compat.threads", "set_num_threads"), "get_num_threads": ("flambeau.compat.threads", "get_num_threads"),
-    "where": ("flambeau.compat.functions", "where"), "einsum": ("flambeau.compat.functions", "einsum"),
+    "nn": "flambeau.nn",
+    "optim": "flambeau.optim",
+    "fx": "flambeau.fx",
+    "func": "flambeau.func",
+    "utils": "flambeau.utils",
+    "overrides": "flambeau.overrides",
+    "return_types": "flambeau.return_types",
+    "library": "flambeau.library",
+    "testing": "flambeau.testing",
+    "compiler": "flambeau.compiler",
+    "cuda": "flambeau.compat.cuda",
+    "random": "flambeau.compat.random",
+    "_dynamo": "flambeau._dynamo",
+    "_inductor": "flambeau._inductor",
+    "_functorch": "flambeau._functorch",
+    "_subclasses": "flambeau._subclasses",
+    "_library": "flambeau._library",
+    "_numpy": "flambeau._numpy",
+    "compile": ("flambeau.compiler", "compile"),
+    "vmap": ("flambeau.func", "vmap"),
+    "set_num_threads": ("flambeau.compat.threads", "set_num_threads"),
+    "get_num_threads": ("flambeau.compat.threads", "get_num_threads"),
+    "where": ("flambeau.compat.functions", "where"),
+    "einsum": ("flambeau.compat.functions", "einsum"),
     "set_printoptions": ("flambeau.core.printing", "set_printoptions"),
 }
 
@@ -92,7 +124,11 @@ def __getattr__(name):
     target = LAZY.get(name)
     if target is None:
         raise AttributeError(f"module 'flambeau' has no attribute '{name}'")
-    value = _importlib.import_module(target) if isinstance(target, str) else getattr(_importlib.import_module(target[0]), target[1])
+    value = (
+        _importlib.import_module(target)
+        if isinstance(target, str)
+        else getattr(_importlib.import_module(target[0]), target[1])
+    )
     globals()[name] = value
     return value
 

@@ -15,10 +15,25 @@ from .core.overrides import (
 )
 from .core.tensor import Tensor
 
-__all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
-           "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
-           "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
-           "resolve_name", "wrap_torch_function"]
+__all__ = [
+    "BaseTorchFunctionMode",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "enable_reentrant_dispatch",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
 
 
 def has_torch_function_unary(x) -> bool:
@@ -69,8 +84,13 @@ def get_overridable_functions() -> dict:
 
 @functools.cache
 def _names() -> dict:
-    return {id(f): f"{prefix}.{n}" for prefix, space in reversed(_namespaces()) for c in (space.__mro__ if isinstance(space, type) else [space])
-            for n, f in vars(c).items() if isinstance(f, _C.Function)}
+    return {
+        id(f): f"{prefix}.{n}"
+        for prefix, space in reversed(_namespaces())
+        for c in (space.__mro__ if isinstance(space, type) else [space])
+        for n, f in vars(c).items()
+        if isinstance(f, _C.Function)
+    }
 
 
 def resolve_name(f) -> str | None:
@@ -89,8 +109,18 @@ def get_ignored_functions() -> set:
     """Public functions that don't take part, since no argument could override."""
     import flambeau as torch
 
-    return {torch.is_tensor, torch.manual_seed, torch.seed, torch.get_default_dtype, torch.set_default_dtype, torch.promote_types, torch.no_grad,
-            torch.enable_grad, torch.set_grad_enabled, torch.is_grad_enabled}
+    return {
+        torch.is_tensor,
+        torch.manual_seed,
+        torch.seed,
+        torch.get_default_dtype,
+        torch.set_default_dtype,
+        torch.promote_types,
+        torch.no_grad,
+        torch.enable_grad,
+        torch.set_grad_enabled,
+        torch.is_grad_enabled,
+    }
 
 
 def get_testing_overrides() -> dict:
@@ -115,5 +145,3 @@ class _Reentrant:
 
     def __exit__(self, *exc):
         _C.tls("excluded", self._before)
-
-

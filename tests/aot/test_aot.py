@@ -423,7 +423,9 @@ def test_gradient_of_a_transposed_output():
     x = tensor(2, 3)
     out = aot_function(lambda x: (x.sin() * 2).t() * 1, nop, backward)(x)
     (out * torch.arange(6.0).reshape(3, 2)).sum().backward()
-    assert seen[0].is_contiguous() and torch.allclose(x.grad, 2 * x.cos().detach() * torch.arange(6.0).reshape(3, 2).t())
+    assert seen[0].is_contiguous() and torch.allclose(
+        x.grad, 2 * x.cos().detach() * torch.arange(6.0).reshape(3, 2).t()
+    )
 
 
 def test_view_returned_after_its_base_was_written():

@@ -26,7 +26,9 @@ def program(seed: int) -> str:
         x = r.choice(list(shapes))
         s = shapes[x]
         y = r.choice([v for v in shapes if shapes[v] == s])
-        kind = r.choice(["unary", "binary", "binary", "view", "view", "reduce", "write", "write", "write_view", "detach"])
+        kind = r.choice(
+            ["unary", "binary", "binary", "view", "view", "reduce", "write", "write", "write_view", "detach"]
+        )
         if kind == "unary":
             new(f"{x}.{r.choice(UNARY)}() * 0.5", s)
         elif kind == "binary":

@@ -14,10 +14,28 @@ def test_writes_after_a_copy():
     assert x.grad.tolist() == [[1.0, 0.0, 1.0]] * 3
 
 
-@pytest.mark.parametrize("fn", [lambda t: t.sum(), lambda t: t.mean(0), lambda t: t.sum(1, keepdim=True), lambda t: t.view(-1), lambda t: t[0], lambda t: t[:, 1:],
-                                lambda t: t.double(), lambda t: t.expand(2, 3, 3), lambda t: t.gather(1, torch.zeros(3, 1, dtype=torch.long)),
-                                lambda t: t.index_select(0, torch.tensor([1])), lambda t: torch.cat([t, t]), lambda t: t.max(1)[0], lambda t: t.unsqueeze(0),
-                                lambda t: torch.zeros(3, 3).copy_(t), lambda t: t[torch.tensor([0, 2])], lambda t: t + 1, lambda t: torch.softmax(t, 0)])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda t: t.sum(),
+        lambda t: t.mean(0),
+        lambda t: t.sum(1, keepdim=True),
+        lambda t: t.view(-1),
+        lambda t: t[0],
+        lambda t: t[:, 1:],
+        lambda t: t.double(),
+        lambda t: t.expand(2, 3, 3),
+        lambda t: t.gather(1, torch.zeros(3, 1, dtype=torch.long)),
+        lambda t: t.index_select(0, torch.tensor([1])),
+        lambda t: torch.cat([t, t]),
+        lambda t: t.max(1)[0],
+        lambda t: t.unsqueeze(0),
+        lambda t: torch.zeros(3, 3).copy_(t),
+        lambda t: t[torch.tensor([0, 2])],
+        lambda t: t + 1,
+        lambda t: torch.softmax(t, 0),
+    ],
+)
 def test_an_input_may_be_overwritten_when_only_its_shape_was_needed(fn):
     x = torch.ones(3, 3, requires_grad=True)
     y = x * 1

@@ -5,8 +5,15 @@ from flambeau.base.config import Config, Knob
 
 
 def make(**env):
-    return Config("torch.x.config", {"limit": Knob(8, "a limit", ("X_LIMIT",), type=int), "fast": Knob(False, "speed", in_key=True),
-                                     "trace.enabled": Knob(False, "traces")}, {"old_limit": "limit"})
+    return Config(
+        "torch.x.config",
+        {
+            "limit": Knob(8, "a limit", ("X_LIMIT",), type=int),
+            "fast": Knob(False, "speed", in_key=True),
+            "trace.enabled": Knob(False, "traces"),
+        },
+        {"old_limit": "limit"},
+    )
 
 
 def test_defaults_aliases_and_unknown_names():

@@ -9,10 +9,32 @@ from flambeau.core.body import TABLE, Expr, Input, evaluate, substitute, topolog
 from flambeau.eager.pointwise import NUMPY
 
 NOT_DIFFERENTIATED = {"nextafter"}  # PyTorch has no derivative for it either
-DIFFERENTIABLE = [row for row in TABLE.values() if row.vjp is not None and row.kind in ("arith", "float") and row.name not in NOT_DIFFERENTIATED]
-DOMAIN = {"log": (0.2, 3), "log2": (0.2, 3), "log1p": (-0.5, 3), "sqrt": (0.2, 3), "rsqrt": (0.2, 3), "reciprocal": (0.3, 3), "div": (0.3, 3), "pow": (0.3, 2),
-          "tan": (-1, 1), "fmod": (0.3, 3), "remainder": (0.3, 3), "acosh": (1.2, 3), "asin": (-0.8, 0.8), "acos": (-0.8, 0.8), "atanh": (-0.8, 0.8),
-          "lgamma": (0.5, 3), "digamma": (0.5, 3), "erfinv": (-0.8, 0.8), "log10": (0.2, 3)}
+DIFFERENTIABLE = [
+    row
+    for row in TABLE.values()
+    if row.vjp is not None and row.kind in ("arith", "float") and row.name not in NOT_DIFFERENTIATED
+]
+DOMAIN = {
+    "log": (0.2, 3),
+    "log2": (0.2, 3),
+    "log1p": (-0.5, 3),
+    "sqrt": (0.2, 3),
+    "rsqrt": (0.2, 3),
+    "reciprocal": (0.3, 3),
+    "div": (0.3, 3),
+    "pow": (0.3, 2),
+    "tan": (-1, 1),
+    "fmod": (0.3, 3),
+    "remainder": (0.3, 3),
+    "acosh": (1.2, 3),
+    "asin": (-0.8, 0.8),
+    "acos": (-0.8, 0.8),
+    "atanh": (-0.8, 0.8),
+    "lgamma": (0.5, 3),
+    "digamma": (0.5, 3),
+    "erfinv": (-0.8, 0.8),
+    "log10": (0.2, 3),
+}
 
 
 @pytest.mark.parametrize("row", DIFFERENTIABLE, ids=lambda r: r.name)
@@ -62,10 +84,19 @@ def test_unknown_scalar_operation_names_the_table():
         trace(lambda s, x: s.frobnicate(x), [Input("x")])
 
 
-@pytest.mark.parametrize("name,x,y,expected", [
-    ("maximum", np.nan, 1.0, np.nan), ("minimum", 1.0, np.nan, np.nan), ("sign", np.nan, None, np.nan), ("abs", -0.0, None, 0.0),
-    ("remainder", -3.0, 2.0, 1.0), ("fmod", -3.0, 2.0, -1.0), ("floordiv", -3.0, 2.0, -2.0), ("round", 2.5, None, 2.0),
-])
+@pytest.mark.parametrize(
+    "name,x,y,expected",
+    [
+        ("maximum", np.nan, 1.0, np.nan),
+        ("minimum", 1.0, np.nan, np.nan),
+        ("sign", np.nan, None, np.nan),
+        ("abs", -0.0, None, 0.0),
+        ("remainder", -3.0, 2.0, 1.0),
+        ("fmod", -3.0, 2.0, -1.0),
+        ("floordiv", -3.0, 2.0, -2.0),
+        ("round", 2.5, None, 2.0),
+    ],
+)
 def test_conventions(name, x, y, expected):
     args = [np.float64(x)] + ([np.float64(y)] if y is not None else [])
     assert np.array_equal(NUMPY.__getattr__(name)(*args), expected, equal_nan=True)

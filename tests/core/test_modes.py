@@ -34,7 +34,10 @@ SEEN = [
     (lambda: torch.Tensor([1.0]), ["lift_fresh.default"]),
     (lambda: torch.as_tensor([1.0]), ["lift_fresh.default"]),
     (lambda: torch.from_numpy(np.ones(2)), ["lift_fresh.default"]),
-    (lambda: torch.einsum("ij,kj->ik", X, X).shape, ["permute.default", "permute.default", "view.default", "view.default", "bmm.default", "view.default"]),
+    (
+        lambda: torch.einsum("ij,kj->ik", X, X).shape,
+        ["permute.default", "permute.default", "view.default", "view.default", "bmm.default", "view.default"],
+    ),
     (lambda: torch.nn.functional.conv2d(X[None, None], X[None, None, :1, :1]), None),  # indexing, then convolution
     (lambda: torch.nn.functional.dropout(X, 0.5), ["native_dropout.default"]),
     (lambda: torch.softmax(X, 0), ["_softmax.default"]),
@@ -85,7 +88,7 @@ def test_arguments_equal_to_defaults_are_removed(k):
     f, args, kwargs = DEFAULTS[k]
     with Record() as r:
         f()
-    (got, got_kwargs), = r.calls
+    ((got, got_kwargs),) = r.calls
     assert (tuple(got[1:]), got_kwargs) == (args, kwargs)
 
 
@@ -198,8 +201,11 @@ def test_declining_falls_through():
         torch.ones(1)
 
 
-BAD = [(lambda: torch.add(X, X), "x", "str for aten.add.Tensor"), (lambda: torch.max(X, 0), [X], "a list of 1 for aten.max.dim"),
-       (lambda: torch.split(X, 1), X, "Tensor for aten.split.Tensor")]
+BAD = [
+    (lambda: torch.add(X, X), "x", "str for aten.add.Tensor"),
+    (lambda: torch.max(X, 0), [X], "a list of 1 for aten.max.dim"),
+    (lambda: torch.split(X, 1), X, "Tensor for aten.split.Tensor"),
+]
 
 
 @pytest.mark.parametrize("k", range(len(BAD)))

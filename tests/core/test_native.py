@@ -19,9 +19,19 @@ class Pass(TorchDispatchMode):
 
 X, Y = torch.ones(4), torch.ones(4)
 G = torch.ones(4, requires_grad=True)
-CALLS = {"add": lambda: X + Y, "number": lambda: X * 2.0, "method": lambda: X.sum(0), "view": lambda: X.view(2, 2), "overload": lambda: torch.max(X, 0),
-         "factory": lambda: torch.zeros(2, 2), "grad": lambda: (G * G).sum(), "operator": lambda: torch.ops.aten.add.Tensor(X, Y, alpha=2),
-         "property": lambda: X.shape, "index": lambda: X[1:], "error": lambda: _refused()}
+CALLS = {
+    "add": lambda: X + Y,
+    "number": lambda: X * 2.0,
+    "method": lambda: X.sum(0),
+    "view": lambda: X.view(2, 2),
+    "overload": lambda: torch.max(X, 0),
+    "factory": lambda: torch.zeros(2, 2),
+    "grad": lambda: (G * G).sum(),
+    "operator": lambda: torch.ops.aten.add.Tensor(X, Y, alpha=2),
+    "property": lambda: X.shape,
+    "index": lambda: X[1:],
+    "error": lambda: _refused(),
+}
 
 
 def _refused():

@@ -4,7 +4,12 @@ import pytest
 
 import flambeau as torch
 from flambeau import overrides
-from flambeau.overrides import BaseTorchFunctionMode, DisableTorchFunction, DisableTorchFunctionSubclass, TorchFunctionMode
+from flambeau.overrides import (
+    BaseTorchFunctionMode,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    TorchFunctionMode,
+)
 
 F = torch.nn.functional
 X = torch.ones(2, 2)
@@ -21,10 +26,19 @@ class Log(TorchFunctionMode):
 
 
 PUBLIC = [
-    (lambda: torch.rand(2), ["rand"]), (lambda: X.shape, ["__get__"]), (lambda: X.size(), ["size"]), (lambda: X[0], ["__getitem__"]),
-    (lambda: X.clone().__setitem__(0, 1.0), ["clone", "__setitem__"]), (lambda: F.relu(X), ["relu"]), (lambda: F.linear(X, X), ["linear"]),
-    (lambda: F.cross_entropy(X, torch.tensor([0, 1])), ["tensor", "cross_entropy"]), (lambda: torch.tensor([1]), ["tensor"]),
-    (lambda: X + 1, ["add"]), (lambda: 1 - X, ["rsub"]), (lambda: X.item, []), (lambda: torch.where(X > 0, X, X), ["gt", "where"]),
+    (lambda: torch.rand(2), ["rand"]),
+    (lambda: X.shape, ["__get__"]),
+    (lambda: X.size(), ["size"]),
+    (lambda: X[0], ["__getitem__"]),
+    (lambda: X.clone().__setitem__(0, 1.0), ["clone", "__setitem__"]),
+    (lambda: F.relu(X), ["relu"]),
+    (lambda: F.linear(X, X), ["linear"]),
+    (lambda: F.cross_entropy(X, torch.tensor([0, 1])), ["tensor", "cross_entropy"]),
+    (lambda: torch.tensor([1]), ["tensor"]),
+    (lambda: X + 1, ["add"]),
+    (lambda: 1 - X, ["rsub"]),
+    (lambda: X.item, []),
+    (lambda: torch.where(X > 0, X, X), ["gt", "where"]),
     (lambda: torch.einsum("ij->i", X), ["einsum"]),
 ]
 
@@ -63,8 +77,14 @@ class Duck:
         return func.__name__, types
 
 
-DUCK = [(lambda d: torch.add(X, d), "add"), (lambda d: X + d, "add"), (lambda d: torch.cat([X, d]), "cat"), (lambda d: F.linear(X, d), "linear"),
-        (lambda d: F.cross_entropy(X, d), "cross_entropy"), (lambda d: torch.where(d), "where")]
+DUCK = [
+    (lambda d: torch.add(X, d), "add"),
+    (lambda d: X + d, "add"),
+    (lambda d: torch.cat([X, d]), "cat"),
+    (lambda d: F.linear(X, d), "linear"),
+    (lambda d: F.cross_entropy(X, d), "cross_entropy"),
+    (lambda d: torch.where(d), "where"),
+]
 
 
 @pytest.mark.parametrize("k", range(len(DUCK)))
@@ -106,7 +126,11 @@ def test_declared_functions():
     dummies = overrides.get_testing_overrides()
     assert torch.add in dummies and callable(dummies[torch.add])
     assert not set(overrides.get_ignored_functions()) & set(dummies)
-    assert overrides.resolve_name(torch.add) == "torch.add" and overrides.is_tensor_like(Duck()) and not overrides.is_tensor_like(3)
+    assert (
+        overrides.resolve_name(torch.add) == "torch.add"
+        and overrides.is_tensor_like(Duck())
+        and not overrides.is_tensor_like(3)
+    )
     assert overrides.has_torch_function((Duck(),)) and not overrides.has_torch_function((X,))
 
 

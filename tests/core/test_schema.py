@@ -6,8 +6,13 @@ import flambeau as torch  # noqa: F401  (declares the operators)
 from flambeau.core.operator import namespaces
 from flambeau.core.schema import parse
 
-SCHEMAS = [op._schema for ns in ("aten", "prims") if ns in namespaces for packet in list(namespaces[ns]._packets.values())
-           for op in list(packet._overloads.values())]
+SCHEMAS = [
+    op._schema
+    for ns in ("aten", "prims")
+    if ns in namespaces
+    for packet in list(namespaces[ns]._packets.values())
+    for op in list(packet._overloads.values())
+]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda s: f"{s.name}.{s.overload_name}")
@@ -16,10 +21,25 @@ def test_round_trip(schema):
 
 
 def test_parts():
-    s = parse("f.x(Tensor(a!) self, Tensor?[] i, int[2] d=1, *, str mode='none', ScalarType? dtype=None) -> (Tensor(a!), Tensor values)")
+    s = parse(
+        "f.x(Tensor(a!) self, Tensor?[] i, int[2] d=1, *, str mode='none', ScalarType? dtype=None) -> (Tensor(a!), Tensor values)"
+    )
     self, i, d, mode, dtype = s.arguments
-    assert self.is_write and i.is_list and i.elements_optional and d.size == 2 and mode.kwarg_only and mode.default_value == "none"
-    assert dtype.optional and dtype.has_default and s.is_mutable and s.returns[1].name == "values" and s.overload_name == "x"
+    assert (
+        self.is_write
+        and i.is_list
+        and i.elements_optional
+        and d.size == 2
+        and mode.kwarg_only
+        and mode.default_value == "none"
+    )
+    assert (
+        dtype.optional
+        and dtype.has_default
+        and s.is_mutable
+        and s.returns[1].name == "values"
+        and s.overload_name == "x"
+    )
 
 
 @pytest.mark.parametrize("text", ["f", "f(Tensor)", "f(Tensor x", "f(Tensor x) ->"])

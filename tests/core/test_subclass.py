@@ -15,8 +15,9 @@ class Wrap(torch.Tensor):
 
     @staticmethod
     def __new__(cls, elem, requires_grad=False):
-        r = torch.Tensor._make_wrapper_subclass(cls, elem.size(), strides=elem.stride(), dtype=elem.dtype, device=elem.device,
-                                                requires_grad=requires_grad)
+        r = torch.Tensor._make_wrapper_subclass(
+            cls, elem.size(), strides=elem.stride(), dtype=elem.dtype, device=elem.device, requires_grad=requires_grad
+        )
         r.elem = elem
         return r
 
@@ -38,13 +39,30 @@ def _empty_log():
 PLAIN = torch.arange(6.0).reshape(2, 3)
 
 KEEP = {
-    "second": lambda w: torch.add(PLAIN, w), "list": lambda w: torch.cat([PLAIN, w]), "kwarg": lambda w: torch.add(PLAIN, other=w),
-    "stack": lambda w: torch.stack([w, w]), "where": lambda w: torch.where(w > 1, w, 0.0), "einsum": lambda w: torch.einsum("ij,kj->ik", w, w),
-    "index": lambda w: w[torch.tensor([1])], "slice": lambda w: w[:, 1:], "new": lambda w: w.new_zeros(3), "like": lambda w: torch.rand_like(w),
-    "softmax": lambda w: w.softmax(0), "matmul": lambda w: w @ PLAIN.t(), "reflected": lambda w: 1 - w, "rpow": lambda w: 2.0 ** w,
-    "chunk": lambda w: w.chunk(2)[0], "max": lambda w: torch.max(w, 0)[0], "to": lambda w: w.to(torch.float64), "tensor": lambda w: torch.tensor(w),
-    "norm": lambda w: torch.nn.functional.layer_norm(w, (3,)), "conv": lambda w: torch.nn.functional.conv1d(w[None], torch.ones(1, 2, 2)),
-    "dropout": lambda w: torch.nn.functional.dropout(w, 0.5), "T": lambda w: w.T, "detach": lambda w: w.detach(), "sort": lambda w: w.sort()[0],
+    "second": lambda w: torch.add(PLAIN, w),
+    "list": lambda w: torch.cat([PLAIN, w]),
+    "kwarg": lambda w: torch.add(PLAIN, other=w),
+    "stack": lambda w: torch.stack([w, w]),
+    "where": lambda w: torch.where(w > 1, w, 0.0),
+    "einsum": lambda w: torch.einsum("ij,kj->ik", w, w),
+    "index": lambda w: w[torch.tensor([1])],
+    "slice": lambda w: w[:, 1:],
+    "new": lambda w: w.new_zeros(3),
+    "like": lambda w: torch.rand_like(w),
+    "softmax": lambda w: w.softmax(0),
+    "matmul": lambda w: w @ PLAIN.t(),
+    "reflected": lambda w: 1 - w,
+    "rpow": lambda w: 2.0**w,
+    "chunk": lambda w: w.chunk(2)[0],
+    "max": lambda w: torch.max(w, 0)[0],
+    "to": lambda w: w.to(torch.float64),
+    "tensor": lambda w: torch.tensor(w),
+    "norm": lambda w: torch.nn.functional.layer_norm(w, (3,)),
+    "conv": lambda w: torch.nn.functional.conv1d(w[None], torch.ones(1, 2, 2)),
+    "dropout": lambda w: torch.nn.functional.dropout(w, 0.5),
+    "T": lambda w: w.T,
+    "detach": lambda w: w.detach(),
+    "sort": lambda w: w.sort()[0],
 }
 
 

@@ -66,10 +66,18 @@ def test_steps_agree(seed):
         assert memory[at] == dense[source_index(recorder.steps, index, Ints)], (seed, recorder.steps)
 
 
-@pytest.mark.parametrize("shape,strides,new,expected", [
-    ((2, 3), (3, 1), (6,), (1,)), ((2, 3), (1, 2), (6,), None), ((2, 3, 4), (12, 4, 1), (6, 4), (4, 1)), ((4, 1, 2), (2, 9, 1), (8,), (1,)),
-    ((0, 3), (3, 1), (3, 0), (1, 1)), ((), (), (1, 1), (1, 1)), ((3,), (2,), (3, 1), (2, 2)),
-])
+@pytest.mark.parametrize(
+    "shape,strides,new,expected",
+    [
+        ((2, 3), (3, 1), (6,), (1,)),
+        ((2, 3), (1, 2), (6,), None),
+        ((2, 3, 4), (12, 4, 1), (6, 4), (4, 1)),
+        ((4, 1, 2), (2, 9, 1), (8,), (1,)),
+        ((0, 3), (3, 1), (3, 0), (1, 1)),
+        ((), (), (1, 1), (1, 1)),
+        ((3,), (2,), (3, 1), (2, 2)),
+    ],
+)
 def test_view_strides(shape, strides, new, expected):
     from flambeau.base.shapes import view_strides
 

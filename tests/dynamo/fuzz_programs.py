@@ -64,7 +64,11 @@ class Program:
         kind = r.choice("aaaaabcdefghijklmnopqrst")
         t = r.choice(self.tensors)
         if kind in "ab":
-            v = self.name("t") if kind == "a" or len(self.tensors) < 3 else r.choice([n for n in self.tensors if n not in "xy"] or ["x"])
+            v = (
+                self.name("t")
+                if kind == "a" or len(self.tensors) < 3
+                else r.choice([n for n in self.tensors if n not in "xy"] or ["x"])
+            )
             self.emit(f"{v} = {self.tensor()}")
             if v not in self.tensors:
                 self.tensors.append(v)
@@ -134,7 +138,9 @@ class Program:
         elif kind == "o" and self.depth > 1:
             self.emit(f"if {r.choice(self.ints)} > {r.randint(3, 9)}: return {self.tensor()}")
         elif kind == "p":
-            self.emit(f"xs[{r.choice(['0', '-1'])}:] = [{t}]" if r.random() < 0.5 else "xs = xs[:] if len(xs) < 3 else xs")
+            self.emit(
+                f"xs[{r.choice(['0', '-1'])}:] = [{t}]" if r.random() < 0.5 else "xs = xs[:] if len(xs) < 3 else xs"
+            )
         elif kind == "q":
             self.emit(f"del d[{r.choice(['1', repr('k')])}]" if r.random() < 0.15 else f"d.setdefault('k', {t})")
         elif kind == "r":
@@ -149,7 +155,9 @@ class Program:
     def source(self) -> str:
         for _ in range(self.r.randint(3, 12)):
             self.statement()
-        self.emit(f"return {self.tensor()}, xs, {self.r.choice(self.tensors)}, {self.r.choice(self.ints)}, torch.is_grad_enabled()")
+        self.emit(
+            f"return {self.tensor()}, xs, {self.r.choice(self.tensors)}, {self.r.choice(self.ints)}, torch.is_grad_enabled()"
+        )
         return HEADER + "def f(x, y, xs, d, o, log):\n" + "\n".join(self.lines) + "\n"
 
 

@@ -24,7 +24,14 @@ class Graphs:
         return gm.forward
 
     def names(self):
-        return [[n.target if isinstance(n.target, str) else n.target.__name__ for n in g.graph.nodes if n.op.startswith("call")] for g in self.gms]
+        return [
+            [
+                n.target if isinstance(n.target, str) else n.target.__name__
+                for n in g.graph.nodes
+                if n.op.startswith("call")
+            ]
+            for g in self.gms
+        ]
 
 
 def same(a, b):

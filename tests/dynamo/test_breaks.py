@@ -166,7 +166,10 @@ def test_explain(capsys):
     assert second.reason == "generic_jump TensorVariable()"
     assert first.user_stack[-1].name == "toy_example" and first.user_stack[-1].line.startswith("print(")
     line = first.user_stack[-1].lineno
-    assert second.user_stack[-1].name == f"torch_dynamo_resume_in_toy_example_at_{line}" and second.user_stack[-1].lineno == line + 1
+    assert (
+        second.user_stack[-1].name == f"torch_dynamo_resume_in_toy_example_at_{line}"
+        and second.user_stack[-1].lineno == line + 1
+    )
     text = str(e)
     for part in ("Graph Count: 3", "Break Reason 2:", "Ops per Graph:", "Out Guards:", "User Stack:"):
         assert part in text

@@ -108,7 +108,27 @@ def nested_functions(n):
 
 def operators(n):
     a, b = n + 3, 2
-    return [a + b, a - b, a * b, a / b, a // b, a % b, a**b, a & b, a | b, a ^ b, a << b, a >> b, -a, +a, ~a, not a, a < b <= 9, a != b, a is b]
+    return [
+        a + b,
+        a - b,
+        a * b,
+        a / b,
+        a // b,
+        a % b,
+        a**b,
+        a & b,
+        a | b,
+        a ^ b,
+        a << b,
+        a >> b,
+        -a,
+        +a,
+        ~a,
+        not a,
+        a < b <= 9,
+        a != b,
+        a is b,
+    ]
 
 
 def augmented(n):
@@ -133,7 +153,16 @@ def augmented(n):
 
 def strings(n):
     s = f"{n:03d} {n!r} {'x' * n:>5} {n / 3:.2f}"
-    return s, s.upper().split(), "é".encode(), s[1:3], "%s-%d" % ("a", n), ",".join(str(i) for i in range(n)), "a" in s, s.find("x")  # noqa: UP031
+    return (
+        s,
+        s.upper().split(),
+        "é".encode(),
+        s[1:3],
+        "%s-%d" % ("a", n),  # noqa: UP031
+        ",".join(str(i) for i in range(n)),
+        "a" in s,
+        s.find("x"),
+    )  # noqa: UP031
 
 
 def unpacking(n):
@@ -196,13 +225,32 @@ def withs(n):
 def classes(n):
     a, b = Base(n), Derived(n)
     a += 5
-    return a.name(), b.name(), a == b, b < a, 1 + a, n in b, bool(b), a.dyn_x, b.shared is a.shared, isinstance(b, Base), type(b).__name__
+    return (
+        a.name(),
+        b.name(),
+        a == b,
+        b < a,
+        1 + a,
+        n in b,
+        bool(b),
+        a.dyn_x,
+        b.shared is a.shared,
+        isinstance(b, Base),
+        type(b).__name__,
+    )
 
 
 def data(n):
     p = P(n)
     p.y.append(n)
-    return p, P(1, [2]) == P(1, [2]), dataclasses.replace(p, x=9) if n > 100 else None, Color.RED is Color(1), Color.BLUE.name, Color.RED.value
+    return (
+        p,
+        P(1, [2]) == P(1, [2]),
+        dataclasses.replace(p, x=9) if n > 100 else None,
+        Color.RED is Color(1),
+        Color.BLUE.name,
+        Color.RED.value,
+    )
 
 
 def iterators(n):
@@ -214,7 +262,18 @@ def iterators(n):
     p = list(itertools.product([1, 2], "ab"))
     a = list(itertools.accumulate([1, 2, 3], operator.mul))
     s = list(itertools.islice(itertools.count(), 2, 8, 3))
-    return first, z, e, c, p, a, s, next(iter([]), "none"), list(map(lambda x, y: x * y, [1, 2], [3, 4])), list(filter(None, [0, 1, 2]))
+    return (
+        first,
+        z,
+        e,
+        c,
+        p,
+        a,
+        s,
+        next(iter([]), "none"),
+        list(map(lambda x, y: x * y, [1, 2], [3, 4])),
+        list(filter(None, [0, 1, 2])),
+    )
 
 
 def generators(n):
@@ -299,7 +358,20 @@ def chains(n):
 def functools_(n):
     f = functools.partial(pow, 2)
     g = functools.reduce(lambda a, b: a * b, range(1, n + 2), 1)
-    return f(n), g, operator.add(1, n), abs(-n), divmod(n, 2), round(n / 3, 2), bool(n), int("7"), float(n), str(n), repr([n]), hash(n) == hash(n)
+    return (
+        f(n),
+        g,
+        operator.add(1, n),
+        abs(-n),
+        divmod(n, 2),
+        round(n / 3, 2),
+        bool(n),
+        int("7"),
+        float(n),
+        str(n),
+        repr([n]),
+        hash(n) == hash(n),
+    )
 
 
 def returned_functions(n):
@@ -353,7 +425,9 @@ def test_agrees_with_cpython(fn):
     assert not skipped and not breaks, (skipped, breaks)
 
 
-@pytest.mark.parametrize("fn", [primes, exceptions, containers, chains, withs, unpacking, iterators], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn", [primes, exceptions, containers, chains, withs, unpacking, iterators], ids=lambda f: f.__name__
+)
 def test_resume_anywhere(fn):
     """A resume function entered at any line with an empty stack continues as the function would."""
     code = fn.__code__

@@ -160,7 +160,16 @@ def test_recompilation():
     global GLOBAL
     g = Graphs()
     c = compile(f, backend=g)
-    steps = [((X, 2), 1), ((X, 3), 2), ((X, 2), 2), ((X, 2.0), 3), ((X, True), 4), ((X[:2], 2), 5), ((X, 2, "b"), 6), ((X, 2), 6)]
+    steps = [
+        ((X, 2), 1),
+        ((X, 3), 2),
+        ((X, 2), 2),
+        ((X, 2.0), 3),
+        ((X, True), 4),
+        ((X[:2], 2), 5),
+        ((X, 2, "b"), 6),
+        ((X, 2), 6),
+    ]
     for args, n in steps:
         assert torch.equal(c(*args), f(*args)) and len(g.gms) == n, args
     GLOBAL = 7
@@ -181,7 +190,12 @@ def test_limit(caplog):
             assert torch.equal(c(X, "x" * i), X + i)
     assert len(g.gms) == config.cache_size_limit == config.recompile_limit == 8
     warnings = [r.getMessage() for r in caplog.records]
-    assert len(warnings) == 1 and "<lambda>" in warnings[0] and "EQUALS_MATCH" in warnings[0] and "test_guards.py" in warnings[0]
+    assert (
+        len(warnings) == 1
+        and "<lambda>" in warnings[0]
+        and "EQUALS_MATCH" in warnings[0]
+        and "test_guards.py" in warnings[0]
+    )
     c = compile(lambda x, s: x + len(s), backend="eager", fullgraph=True)
     with config.patch(recompile_limit=1), pytest.raises(Unsupported, match="cache_size_limit"):
         for i in range(3):

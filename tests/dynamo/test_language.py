@@ -130,7 +130,17 @@ def lambdas(x, y):
 
 
 def builtins_(x, y):
-    a = max(3, 1), min([4, 2]), abs(-3), len([x, y]), round(2.7), divmod(7, 3), isinstance(x, torch.Tensor), any([0, 1]), all([])
+    a = (
+        max(3, 1),
+        min([4, 2]),
+        abs(-3),
+        len([x, y]),
+        round(2.7),
+        divmod(7, 3),
+        isinstance(x, torch.Tensor),
+        any([0, 1]),
+        all([]),
+    )
     return (
         a,
         list(enumerate([x, y], 1)),
@@ -150,7 +160,17 @@ def strings(x, y):
 
 def shapes(x, y):
     n, m = x.shape
-    return x.reshape(m, n), x.size(0) * m, x.ndim, x.dim(), x.dtype, x.numel(), x.shape[-1], tuple(x.shape), x.is_contiguous()
+    return (
+        x.reshape(m, n),
+        x.size(0) * m,
+        x.ndim,
+        x.dim(),
+        x.dtype,
+        x.numel(),
+        x.shape[-1],
+        tuple(x.shape),
+        x.is_contiguous(),
+    )
 
 
 def indexing(x, y):
@@ -293,7 +313,13 @@ ALL = [
 
 @pytest.mark.parametrize("fn", ALL, ids=lambda f: f.__name__)
 def test_one_graph(fn):
-    check(fn, X, Y, fullgraph=True, graphs=1 if fn not in (shapes, builtins_, containers, slices_of_lists, deques) else None)
+    check(
+        fn,
+        X,
+        Y,
+        fullgraph=True,
+        graphs=1 if fn not in (shapes, builtins_, containers, slices_of_lists, deques) else None,
+    )
 
 
 def test_identities_survive():

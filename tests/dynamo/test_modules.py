@@ -46,7 +46,12 @@ class Net(nn.Module):
         for name, layer in self.by_name.items():
             if name in self.by_name:
                 x = layer(x)
-        return {"out": x + self.bias * self.depth + self.blocks[-1].steps, "extra": extra, "n": len(self.blocks), "training": self.training}
+        return {
+            "out": x + self.bias * self.depth + self.blocks[-1].steps,
+            "extra": extra,
+            "n": len(self.blocks),
+            "training": self.training,
+        }
 
 
 def net():

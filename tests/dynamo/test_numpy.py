@@ -37,9 +37,32 @@ def test_one_graph(i):
 
 ZERO = np.array(2.5)
 TYPES = [
-    lambda x, z: (x.sum(), np.sum(x), x[0, 1], x.mean() * 2, np.sin(z), np.clip(z, 0, 1), np.linalg.norm(x), np.einsum("ij->", x)),
-    lambda x, z: (np.reshape(x[:1, 0], ()), x[:1, 0].squeeze(), np.transpose(z), z.T, z.copy(), z.astype(np.float32), np.zeros_like(z)),
-    lambda x, z: (np.where(z > 1, z, 0), np.tensordot(x, x, 2), x[0, ..., 1], x.sum().astype(np.float32), np.broadcast_to(z, ())),
+    lambda x, z: (
+        x.sum(),
+        np.sum(x),
+        x[0, 1],
+        x.mean() * 2,
+        np.sin(z),
+        np.clip(z, 0, 1),
+        np.linalg.norm(x),
+        np.einsum("ij->", x),
+    ),
+    lambda x, z: (
+        np.reshape(x[:1, 0], ()),
+        x[:1, 0].squeeze(),
+        np.transpose(z),
+        z.T,
+        z.copy(),
+        z.astype(np.float32),
+        np.zeros_like(z),
+    ),
+    lambda x, z: (
+        np.where(z > 1, z, 0),
+        np.tensordot(x, x, 2),
+        x[0, ..., 1],
+        x.sum().astype(np.float32),
+        np.broadcast_to(z, ()),
+    ),
 ]
 
 

@@ -4,9 +4,15 @@ import pytest
 
 import flambeau as torch
 
-FACTORIES = [lambda d: torch.ones(2, 3, device=d), lambda d: torch.full((2, 3), 1.5, device=d), lambda d: torch.arange(4, device=d),
-             lambda d: torch.randn(2, 3, device=d), lambda d: torch.ones(2, 3).to(d), lambda d: torch.zeros_like(torch.ones(2), device=d),
-             lambda d: torch.tensor([1.0, 2.0], device=d)]
+FACTORIES = [
+    lambda d: torch.ones(2, 3, device=d),
+    lambda d: torch.full((2, 3), 1.5, device=d),
+    lambda d: torch.arange(4, device=d),
+    lambda d: torch.randn(2, 3, device=d),
+    lambda d: torch.ones(2, 3).to(d),
+    lambda d: torch.zeros_like(torch.ones(2), device=d),
+    lambda d: torch.tensor([1.0, 2.0], device=d),
+]
 
 
 @pytest.mark.parametrize("make", FACTORIES)

@@ -7,8 +7,13 @@ import pytest
 import flambeau as torch
 from flambeau.fake import FakeTensorMode
 
-OPS = {"sum": lambda x, d, k: x.sum(d, keepdim=k), "amax": lambda x, d, k: x.amax(d, k), "mean": lambda x, d, k: x.mean(d, k),
-       "argmin": lambda x, d, k: x.argmin(d, k), "any": lambda x, d, k: (x > 0).any(d, k)}
+OPS = {
+    "sum": lambda x, d, k: x.sum(d, keepdim=k),
+    "amax": lambda x, d, k: x.amax(d, k),
+    "mean": lambda x, d, k: x.mean(d, k),
+    "argmin": lambda x, d, k: x.argmin(d, k),
+    "any": lambda x, d, k: (x > 0).any(d, k),
+}
 
 
 @pytest.mark.parametrize("perm", list(itertools.permutations(range(3))))
@@ -23,10 +28,15 @@ def test_reductions_of_permuted_inputs(name, perm):
 
 
 # Recorded from PyTorch 2.13: gradient of cumprod(x).sum().
-@pytest.mark.parametrize("x,expected", [
-    ([2.0, 0.0, 3.0, 0.0, 1.0], [1.0, 8.0, 0.0, 0.0, 0.0]), ([2.0, 0.0, 3.0, 4.0, 1.0], [1.0, 56.0, 0.0, 0.0, 0.0]),
-    ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0]), ([1.0, 2.0, 0.0], [3.0, 1.0, 2.0]),
-])
+@pytest.mark.parametrize(
+    "x,expected",
+    [
+        ([2.0, 0.0, 3.0, 0.0, 1.0], [1.0, 8.0, 0.0, 0.0, 0.0]),
+        ([2.0, 0.0, 3.0, 4.0, 1.0], [1.0, 56.0, 0.0, 0.0, 0.0]),
+        ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0]),
+        ([1.0, 2.0, 0.0], [3.0, 1.0, 2.0]),
+    ],
+)
 def test_cumprod_at_zeros(x, expected):
     x = torch.tensor(x, requires_grad=True)
     x.cumprod(0).sum().backward()

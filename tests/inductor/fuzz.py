@@ -38,23 +38,57 @@ class Program:
             self.steps.append((text, fn))
             shapes.append(tuple(shape))
         n = rng.randint(1, 3)
-        self.outputs = sorted({len(shapes) - 1, *[rng.randrange(len(self.inputs), len(shapes)) for _ in range(n)]}) if self.steps else [0]
+        self.outputs = (
+            sorted({len(shapes) - 1, *[rng.randrange(len(self.inputs), len(shapes)) for _ in range(n)]})
+            if self.steps
+            else [0]
+        )
         return self
 
     def step(self, k, s, shapes):
         rng = self.rng
-        kind = rng.choice(["unary", "unary", "binary", "binary", "reduce", "reduce", "view", "view", "softmax", "norm", "mm", "where", "cat", "index",
-                           "half", "argmax"])
+        kind = rng.choice(
+            [
+                "unary",
+                "unary",
+                "binary",
+                "binary",
+                "reduce",
+                "reduce",
+                "view",
+                "view",
+                "softmax",
+                "norm",
+                "mm",
+                "where",
+                "cat",
+                "index",
+                "half",
+                "argmax",
+            ]
+        )
         if kind == "unary":
             name = rng.choice(["exp", "tanh", "sigmoid", "relu", "sin", "neg", "abs", "gelu", "add1", "mul", "sq"])
-            f = {"exp": lambda x: (x * 0.1).exp(), "gelu": lambda x: aten.gelu.default(x), "add1": lambda x: x + 1, "mul": lambda x: x * 0.5,
-                 "sq": lambda x: x * x * 0.1, "relu": lambda x: x.relu(), "neg": lambda x: -x}.get(name) or (lambda x: getattr(x, name)())
+            f = {
+                "exp": lambda x: (x * 0.1).exp(),
+                "gelu": lambda x: aten.gelu.default(x),
+                "add1": lambda x: x + 1,
+                "mul": lambda x: x * 0.5,
+                "sq": lambda x: x * x * 0.1,
+                "relu": lambda x: x.relu(),
+                "neg": lambda x: -x,
+            }.get(name) or (lambda x: getattr(x, name)())
             return f"v{k}.{name}", lambda v: f(v[k]), s
         if kind == "binary":
             others = [j for j, t in enumerate(shapes) if _broadcast(s, t) is not None]
             j = rng.choice(others)
             op = rng.choice(["+", "-", "*", "max"])
-            f = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b * 0.3, "max": lambda a, b: torch.maximum(a, b)}[op]
+            f = {
+                "+": lambda a, b: a + b,
+                "-": lambda a, b: a - b,
+                "*": lambda a, b: a * b * 0.3,
+                "max": lambda a, b: torch.maximum(a, b),
+            }[op]
             return f"v{k} {op} v{j}", lambda v: f(v[k], v[j]), _broadcast(s, shapes[j])
         if kind == "reduce":
             if not s:
@@ -62,9 +96,17 @@ class Program:
             dims = sorted(rng.sample(range(len(s)), rng.randint(1, len(s))))
             keep = rng.random() < 0.5
             op = rng.choice(["mean", "amax", "amin", "sum"])
-            f = {"mean": lambda x: x.mean(dims, keep), "amax": lambda x: x.amax(dims, keep), "amin": lambda x: x.amin(dims, keep),
-                 "sum": lambda x: x.sum(dims, keep) * 0.1}[op]
-            return f"v{k}.{op}({dims}, {keep})", lambda v: f(v[k]), [1 if i in dims else n for i, n in enumerate(s) if keep or i not in dims]
+            f = {
+                "mean": lambda x: x.mean(dims, keep),
+                "amax": lambda x: x.amax(dims, keep),
+                "amin": lambda x: x.amin(dims, keep),
+                "sum": lambda x: x.sum(dims, keep) * 0.1,
+            }[op]
+            return (
+                f"v{k}.{op}({dims}, {keep})",
+                lambda v: f(v[k]),
+                [1 if i in dims else n for i, n in enumerate(s) if keep or i not in dims],
+            )
         if kind == "view":
             op = rng.choice(["t", "flatten", "split", "unsqueeze", "slice", "expand"])
             if op == "t" and len(s) > 1:
@@ -75,7 +117,11 @@ class Program:
             if op == "flatten":
                 return f"v{k}.reshape(-1)", lambda v: v[k].reshape(-1), [int(np.prod(s))]
             if op == "split" and s and s[-1] % 2 == 0:
-                return f"v{k}.reshape(.., 2, n/2)", lambda v: v[k].reshape(*s[:-1], 2, s[-1] // 2), [*s[:-1], 2, s[-1] // 2]
+                return (
+                    f"v{k}.reshape(.., 2, n/2)",
+                    lambda v: v[k].reshape(*s[:-1], 2, s[-1] // 2),
+                    [*s[:-1], 2, s[-1] // 2],
+                )
             if op == "unsqueeze":
                 d = rng.randint(0, len(s))
                 return f"v{k}.unsqueeze({d})", lambda v: v[k].unsqueeze(d), [*s[:d], 1, *s[d:]]
@@ -83,7 +129,7 @@ class Program:
                 return f"v{k}[..., 1::2]", lambda v: v[k][..., 1::2], [*s[:-1], (s[-1] - 1 + 1) // 2]
             if op == "expand" and 1 in s:
                 d = s.index(1)
-                shape = [*s[:d], 3, *s[d + 1:]]
+                shape = [*s[:d], 3, *s[d + 1 :]]
                 return f"v{k}.expand({shape})", lambda v: v[k].expand(shape), shape
             return None
         if kind == "softmax" and s:
@@ -104,7 +150,11 @@ class Program:
             return f"v{k}[{idx}]", lambda v: aten.index_select.default(v[k], 0, torch.arange(5) * 7 % s[0]), [5, *s[1:]]
         if kind == "argmax" and len(s) > 1:
             d = rng.randrange(len(s))
-            return f"v{k}.gather({d}, argmin)", lambda v: v[k].gather(d, v[k].argmin(d, True)) + 1, [1 if i == d else n for i, n in enumerate(s)]
+            return (
+                f"v{k}.gather({d}, argmin)",
+                lambda v: v[k].gather(d, v[k].argmin(d, True)) + 1,
+                [1 if i == d else n for i, n in enumerate(s)],
+            )
         if kind == "half":
             return f"v{k}.bfloat16().float()", lambda v: (v[k].to(torch.float64) * 0.7).to(torch.float32), s
         return None
@@ -118,7 +168,9 @@ class Program:
     def __str__(self):
         n = len(self.inputs)
         lines = [f"v{i} = input {s}" for i, s in enumerate(self.inputs)]
-        return "\n".join([*lines, *[f"v{n + i} = {t}" for i, (t, _) in enumerate(self.steps)], f"return {self.outputs}"])
+        return "\n".join(
+            [*lines, *[f"v{n + i} = {t}" for i, (t, _) in enumerate(self.steps)], f"return {self.outputs}"]
+        )
 
 
 def _broadcast(a, b):
@@ -140,7 +192,10 @@ def check(seed):
     metas = [n.meta["val"] for n in list(gm.graph.nodes)[-1].args[0]]
     for got, want, meta in zip(graph(*args), program(*args), metas):
         assert tuple(got.shape) == tuple(want.shape) and got.dtype is want.dtype
-        assert 0 in got.shape or all(n == 1 or a == b for n, a, b in zip(got.shape, got.stride(), meta.stride())), (got.stride(), meta.stride())
+        assert 0 in got.shape or all(n == 1 or a == b for n, a, b in zip(got.shape, got.stride(), meta.stride())), (
+            got.stride(),
+            meta.stride(),
+        )
         np.testing.assert_allclose(got._array, want._array, rtol=2e-4, atol=2e-4)
     return program
 

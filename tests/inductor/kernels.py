@@ -10,7 +10,16 @@ from flambeau.inductor import llvm
 from flambeau.inductor.builder import Builder, Names
 from flambeau.inductor.scalar_ops import emit_scalar
 
-NUMPY = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_}
+NUMPY = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "bool": np.bool_,
+}
 _count = itertools.count()
 
 
@@ -30,10 +39,29 @@ def elementwise(op, types, out, lanes):
     at = one.emit(f"getelementptr {one.memory_type(out)}, ptr %p{len(types)}, i64 %i")
     b.store(out, result, at)
     name = f"test_{op}_{next(_count)}"
-    text = "\n".join([*names.declares.values(), f"define void @{name}(ptr %args, i64 %begin, i64 %end) {{", "entry:", *names.entry, *head,
-                      "%slot = alloca i64", "store i64 0, ptr %slot", "br label %body", "body:", "%p = load i64, ptr %slot",
-                      f"%i = mul i64 %p, {lanes}", *body, "%next = add i64 %p, 1", "store i64 %next, ptr %slot",
-                      "%more = icmp slt i64 %next, %end", "br i1 %more, label %body, label %exit", "exit:", "ret void", "}"])
+    text = "\n".join(
+        [
+            *names.declares.values(),
+            f"define void @{name}(ptr %args, i64 %begin, i64 %end) {{",
+            "entry:",
+            *names.entry,
+            *head,
+            "%slot = alloca i64",
+            "store i64 0, ptr %slot",
+            "br label %body",
+            "body:",
+            "%p = load i64, ptr %slot",
+            f"%i = mul i64 %p, {lanes}",
+            *body,
+            "%next = add i64 %p, 1",
+            "store i64 %next, ptr %slot",
+            "%more = icmp slt i64 %next, %end",
+            "br i1 %more, label %body, label %exit",
+            "exit:",
+            "ret void",
+            "}",
+        ]
+    )
     address = llvm.load_object(llvm.compile_text(text), [name])[name]
 
     def call(*arrays):

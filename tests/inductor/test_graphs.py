@@ -32,7 +32,9 @@ def check(fn, *args, tol=2e-5):
     for g, w in zip(got, want):
         assert g.dtype is w.dtype and tuple(g.shape) == tuple(w.shape)
         assert tuple(g.stride()) == tuple(w.stride()) or 0 in g.shape
-        np.testing.assert_allclose(np.asarray(g._array, np.float64), np.asarray(w._array, np.float64), rtol=tol, atol=tol)
+        np.testing.assert_allclose(
+            np.asarray(g._array, np.float64), np.asarray(w._array, np.float64), rtol=tol, atol=tol
+        )
     assert not graph.info.fallbacks
     return graph
 
@@ -48,9 +50,18 @@ CASES = [
     ("three_reductions", lambda x: (x.sum(), (x * x).sum(), x.max()), (R(100, 77),), 1),
     ("softmax", lambda x: aten._softmax.default(x, -1, False), (R(64, 100),), 1),
     ("softmax_columns", lambda x: aten._softmax.default(x, 0, False), (R(64, 100),), None),
-    ("gelu_layer_norm", lambda x, w, b: aten.native_layer_norm.default(aten.gelu.default(x), [100], w, b, 1e-5), (R(4, 64, 100), R(100), R(100)), 1),
-    ("layer_norm_backward", lambda g, x, m, r, w, b: aten.native_layer_norm_backward.default(g, x, [100], m, r, w, b, [True] * 3),
-     (R(4, 64, 100), R(4, 64, 100), R(4, 64, 1), R(4, 64, 1), R(100), R(100)), 2),
+    (
+        "gelu_layer_norm",
+        lambda x, w, b: aten.native_layer_norm.default(aten.gelu.default(x), [100], w, b, 1e-5),
+        (R(4, 64, 100), R(100), R(100)),
+        1,
+    ),
+    (
+        "layer_norm_backward",
+        lambda g, x, m, r, w, b: aten.native_layer_norm_backward.default(g, x, [100], m, r, w, b, [True] * 3),
+        (R(4, 64, 100), R(4, 64, 100), R(4, 64, 1), R(4, 64, 1), R(100), R(100)),
+        2,
+    ),
     ("gelu_backward", lambda g, x: aten.gelu_backward.default(g, x), (R(64, 100), R(64, 100)), 1),
     ("products", lambda a, b: ((a @ b).relu() @ b).relu() @ b, (R(8, 8), R(8, 8)), 2),
     ("linear", lambda a, w, b: aten.addmm.default(b, a, w.t()).relu(), (R(5, 7), R(3, 7), R(3)), 1),
@@ -66,13 +77,28 @@ CASES = [
     ("middle_sum", lambda a: a.sum(1), (R(10, 70, 33),), 1),
     ("variance", lambda a: aten.var.correction(a, [1]), (R(5, 600),), 1),
     ("embedding", lambda w, i: aten.embedding.default(w, i) * 2, (R(10, 64), IDX.abs()), 1),
-    ("embedding_backward", lambda g, i: aten.embedding_dense_backward.default(g, i, 10, -1, False), (R(2, 3, 64), IDX.abs()), 2),
+    (
+        "embedding_backward",
+        lambda g, i: aten.embedding_dense_backward.default(g, i, 10, -1, False),
+        (R(2, 3, 64), IDX.abs()),
+        2,
+    ),
     ("arg_reductions", lambda x: (x.argmax(1), x.argmin(0)), (R(33, 44),), None),
     ("masked", lambda x: x.masked_fill(CAUSAL(8), 0.0), (R(3, 8, 8),), 1),
-    ("log_softmax_nll", lambda x, t: aten.nll_loss_forward.default(aten._log_softmax.default(x, 1, False), t, None, 1, -100),
-     (R(32, 50), torch.arange(32)), None),
-    ("computed_index", lambda x: aten.nll_loss_forward.default(aten._log_softmax.default(x, 1, False), torch.arange(10) % 3, None, 1, -100),
-     (R(10, 3),), None),
+    (
+        "log_softmax_nll",
+        lambda x, t: aten.nll_loss_forward.default(aten._log_softmax.default(x, 1, False), t, None, 1, -100),
+        (R(32, 50), torch.arange(32)),
+        None,
+    ),
+    (
+        "computed_index",
+        lambda x: aten.nll_loss_forward.default(
+            aten._log_softmax.default(x, 1, False), torch.arange(10) % 3, None, 1, -100
+        ),
+        (R(10, 3),),
+        None,
+    ),
     ("index_of_argmax", lambda x: x.gather(1, x.argmax(1, True)) * 2, (R(33, 70),), None),
     ("views", lambda x: (x.t() + 1, x.t().reshape(-1) * 2, x[1:, ::2] - 3, x.view(-1)), (R(8, 6),), None),
     ("merge_heads", lambda x: (x.transpose(1, 2).reshape(2, 5, 12) + 1).sum(-1), (R(2, 3, 5, 4),), 1),
@@ -81,13 +107,25 @@ CASES = [
     ("zero_dimensional", lambda x, y: (x * y + 1, x.sum()), (torch.tensor(2.0), R(3)), None),
     ("empty", lambda x: (x + 1, x.sum()), (R(0, 4),), None),
     ("gather", lambda x, i: x.gather(1, i), (R(5, 6), torch.tensor([[1, 2], [3, 4], [0, 0]])), 1),
-    ("scatter_add", lambda x, i, s: x.scatter_add(1, i, s), (R(5, 6), torch.tensor([[1, 2], [3, 1], [0, 0]]), R(3, 2)), 2),
+    (
+        "scatter_add",
+        lambda x, i, s: x.scatter_add(1, i, s),
+        (R(5, 6), torch.tensor([[1, 2], [3, 1], [0, 0]]), R(3, 2)),
+        2,
+    ),
     ("index_inlined", lambda x: x * torch.arange(6) + torch.arange(5)[:, None], (R(5, 6),), 1),
     ("concatenate", lambda x, y: torch.cat([x, y * 2, x], 1) + 1, (R(3, 4), R(3, 2)), 4),
     ("stack", lambda x, y: torch.stack([x, y]).sum(0), (R(30, 4), R(30, 4)), None),
     ("indexing", lambda x, i: (x[i] + 1, x[:, i], x[i, i]), (R(7, 7), torch.tensor([1, -2, 3])), None),
-    ("index_put", lambda x, i, v: (aten.index_put.default(x, [i], v, True), aten.index_put.default(x, [None, torch.arange(3)], v[0, :3], False)),
-     (R(7, 7), torch.tensor([1, -2, 1]), R(7, 7)[:3]), None),
+    (
+        "index_put",
+        lambda x, i, v: (
+            aten.index_put.default(x, [i], v, True),
+            aten.index_put.default(x, [None, torch.arange(3)], v[0, :3], False),
+        ),
+        (R(7, 7), torch.tensor([1, -2, 1]), R(7, 7)[:3]),
+        None,
+    ),
     ("odd_sizes", lambda x: (x.tanh() * x).exp(), (R(3, 10007),), 1),
     ("transposed_input", lambda x: x.t() * 2 + x.t().sum(1, True), (R(37, 41),), None),
 ]
@@ -106,7 +144,9 @@ def test_dtypes(dtype):
     check(lambda x: ((x + 1).exp(), aten._softmax.default(x, 1, False), x.sum(0)), R(20, 30).to(dtype), tol=tol)
     graph = compile_graph(trace(lambda x: (x + 1) * 3 - x, R(50).to(dtype)))
     x = R(50).to(dtype)
-    np.testing.assert_array_equal(graph(x)[0]._array, ((x + 1) * 3 - x)._array)  # rounded after each operator, as eager does
+    np.testing.assert_array_equal(
+        graph(x)[0]._array, ((x + 1) * 3 - x)._array
+    )  # rounded after each operator, as eager does
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -243,11 +283,18 @@ def test_disk_cache(tmp_path, monkeypatch, caplog):
     with caplog.at_level("WARNING", logger="flambeau.inductor"):
         assert cache.read(name) is None
     assert "damaged" in caplog.text
-    code = ("import sys; sys.path.insert(0, sys.argv[1])\nimport numpy as np, flambeau as torch\nfrom tracing import trace\n"
-            "from flambeau.inductor import compile_graph, metrics\n"
-            "x = torch.ones(11)\ng = compile_graph(trace(lambda x: x.sin() * 1.2345678, x))\n"
-            "assert np.allclose(g(x)[0]._array, np.sin(1) * 1.2345678)\nprint(metrics.compiled_kernels, metrics.cache_hits)")
-    runs = [subprocess.run([sys.executable, "-c", code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=60) for _ in range(2)]
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\nimport numpy as np, flambeau as torch\nfrom tracing import trace\n"
+        "from flambeau.inductor import compile_graph, metrics\n"
+        "x = torch.ones(11)\ng = compile_graph(trace(lambda x: x.sin() * 1.2345678, x))\n"
+        "assert np.allclose(g(x)[0]._array, np.sin(1) * 1.2345678)\nprint(metrics.compiled_kernels, metrics.cache_hits)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=60
+        )
+        for _ in range(2)
+    ]
     assert [r.stdout.split() for r in runs] == [["1", "0"], ["0", "1"]], runs[0].stderr + runs[1].stderr
 
 
@@ -266,8 +313,17 @@ def test_debug_directory(tmp_path, monkeypatch):
         compile_graph(trace(lambda a, b: (a @ b).relu().sum(1), R(4, 4), R(4, 4)))
     monkeypatch.setattr(debug, "_run", None)
     found = {p.name for p in tmp_path.rglob("*") if p.is_file()}
-    assert found == {"fx_graph_readable.py", "fx_graph_runnable.py", "fx_graph_transformed.py", "ir_pre_fusion.txt", "ir_post_fusion.txt",
-                     "output_code.py", "debug.log", "graph_diagram.svg", "compile.prof"}
+    assert found == {
+        "fx_graph_readable.py",
+        "fx_graph_runnable.py",
+        "fx_graph_transformed.py",
+        "ir_pre_fusion.txt",
+        "ir_post_fusion.txt",
+        "output_code.py",
+        "debug.log",
+        "graph_diagram.svg",
+        "compile.prof",
+    }
     (script,) = tmp_path.rglob("fx_graph_runnable.py")
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and "[(4,)]" in run.stdout, run.stderr
@@ -275,7 +331,10 @@ def test_debug_directory(tmp_path, monkeypatch):
 
 def test_injected_bug():
     x = R(9)
-    with config.patch({"cpp.inject_relu_bug_TESTING_ONLY": "compile_error"}), pytest.raises(RuntimeError, match="injected compile error: relu"):
+    with (
+        config.patch({"cpp.inject_relu_bug_TESTING_ONLY": "compile_error"}),
+        pytest.raises(RuntimeError, match="injected compile error: relu"),
+    ):
         compile_graph(trace(lambda x: (x + 1).relu(), x))
     with config.patch({"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}):
         graph = compile_graph(trace(lambda x: x.relu(), x))

@@ -30,15 +30,21 @@ def test_random_expressions():
     rng = random.Random(0)
     for _ in range(300):
         variables = [Var(n, rng.choice([1, 2, 3, 4, 6, 8])) for n in range(3)]
-        parts = [(variable(v), (lambda v: lambda env: env[v])(v)) for v in variables if v.extent > 1] or [(constant(1), lambda env: 1)]
+        parts = [(variable(v), (lambda v: lambda env: env[v])(v)) for v in variables if v.extent > 1] or [
+            (constant(1), lambda env: 1)
+        ]
         for _ in range(5):
             (a, fa), (b, fb) = rng.choice(parts), rng.choice(parts)
             k = rng.choice([1, 2, 3, 4, 8])
             kind = rng.choice(["add", "mul", "div", "mod"])
-            parts.append({"add": lambda: (a + b, lambda env, fa=fa, fb=fb: fa(env) + fb(env)),
-                          "mul": lambda: (a * k, lambda env, fa=fa, k=k: fa(env) * k),
-                          "div": lambda: (floordiv(a, k), lambda env, fa=fa, k=k: fa(env) // k),
-                          "mod": lambda: (mod(a, k), lambda env, fa=fa, k=k: fa(env) % k)}[kind]())
+            parts.append(
+                {
+                    "add": lambda: (a + b, lambda env, fa=fa, fb=fb: fa(env) + fb(env)),
+                    "mul": lambda: (a * k, lambda env, fa=fa, k=k: fa(env) * k),
+                    "div": lambda: (floordiv(a, k), lambda env, fa=fa, k=k: fa(env) // k),
+                    "mod": lambda: (mod(a, k), lambda env, fa=fa, k=k: fa(env) % k),
+                }[kind]()
+            )
         env = {v: rng.randrange(v.extent) for v in variables}
         for ix, f in parts:
             assert evaluate(ix, env) == f(env)

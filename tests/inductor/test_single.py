@@ -18,7 +18,12 @@ CASES = [
     ("gelu", lambda x: aten.gelu.default(x)),
     ("softmax", lambda x: aten._softmax.default(x, -1, False)),
     ("layer_norm", lambda x: aten.native_layer_norm.default(x, [512], None, None, 1e-5)),
-    ("layer_norm_backward", lambda x: aten.native_layer_norm_backward.default(x, x, [512], x[:, :1], x[:, 1:2], None, None, [True, False, False])),
+    (
+        "layer_norm_backward",
+        lambda x: aten.native_layer_norm_backward.default(
+            x, x, [512], x[:, :1], x[:, 1:2], None, None, [True, False, False]
+        ),
+    ),
     ("transposed", lambda x: aten.tanh.default(x.t())),
     ("mean", lambda x: aten.mean.dim(x, [0])),
 ]
@@ -74,7 +79,9 @@ def test_optimizer_step_in_place():
             for k in range(8):
                 opt.param_groups[0]["lr"] = 1e-2 / (k + 1)
                 for i, p in enumerate(ps):
-                    p.grad = torch.from_numpy(np.random.default_rng(10 * k + i).normal(size=tuple(p.shape)).astype(np.float32))
+                    p.grad = torch.from_numpy(
+                        np.random.default_rng(10 * k + i).normal(size=tuple(p.shape)).astype(np.float32)
+                    )
                 versions = [p._version for p in ps]
                 opt.step()
                 assert all(p._version > v for p, v in zip(ps, versions))

@@ -8,8 +8,44 @@ from flambeau.core.body import TABLE
 
 ULP = {"tan": 2.5, "erf": 3.1}  # default 2; erf in float64 is measured against SciPy's, which has its own error
 OPS = ["exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "reciprocal"]
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, 88.7, 88.73, 89, -87.5, -103, -104, -110, 709.7, 710, -745, -746, -708.5,
-           1e-40, 1e-310, 3e38, 1e300, -1e300, 1e9, 1e15, 0.625, 4, 6, 9, 20, 64, 1024]
+SPECIAL = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1,
+    -1,
+    0.5,
+    -0.5,
+    2,
+    88.7,
+    88.73,
+    89,
+    -87.5,
+    -103,
+    -104,
+    -110,
+    709.7,
+    710,
+    -745,
+    -746,
+    -708.5,
+    1e-40,
+    1e-310,
+    3e38,
+    1e300,
+    -1e300,
+    1e9,
+    1e15,
+    0.625,
+    4,
+    6,
+    9,
+    20,
+    64,
+    1024,
+]
 
 
 def sample(t):

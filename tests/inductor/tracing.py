@@ -40,7 +40,12 @@ class _Mode(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         out = _make(func.facet("meta")(*func.full(*args, **kwargs)))
-        self._know(out, self.graph.call_function(func, tuple(self._node(a) for a in args), {k: self._node(v) for k, v in kwargs.items()}))
+        self._know(
+            out,
+            self.graph.call_function(
+                func, tuple(self._node(a) for a in args), {k: self._node(v) for k, v in kwargs.items()}
+            ),
+        )
         return out
 
 

@@ -22,8 +22,10 @@ def _(x, k=2.0):
     return torch.empty_like(x)
 
 
-scaled_sin.register_autograd(lambda ctx, g: (g * ctx.k * ctx.saved_tensors[0].cos(), None),
-                             setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(inputs[0]), setattr(ctx, "k", inputs[1])))
+scaled_sin.register_autograd(
+    lambda ctx, g: (g * ctx.k * ctx.saved_tensors[0].cos(), None),
+    setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(inputs[0]), setattr(ctx, "k", inputs[1])),
+)
 
 
 @custom_op("testlib::increment", mutates_args={"x"})
@@ -39,7 +41,9 @@ def test_custom_op_values_gradient_and_compile():
     y = scaled_sin(x, 3.0)
     y.sum().backward()
     assert torch.allclose(y, 3 * x.sin()) and torch.allclose(x.grad, 3 * x.cos())
-    assert torch.allclose(torch.compile(lambda x: scaled_sin(x) + 1, fullgraph=True, backend="aot_eager")(x), 2 * x.sin() + 1)
+    assert torch.allclose(
+        torch.compile(lambda x: scaled_sin(x) + 1, fullgraph=True, backend="aot_eager")(x), 2 * x.sin() + 1
+    )
     assert torch.ops.testlib.scaled_sin.default._schema.arguments[1].default_value == 2.0
 
 
@@ -160,8 +164,12 @@ def test_a_handler_survives_a_new_defaulted_argument():
 
 SIGNATURES = [
     (lambda x, n=1: x, {"x": Tensor, "n": int, "return": Tensor}, (), "(Tensor x, SymInt n=1) -> Tensor"),
-    (lambda x, y=None: x, {"x": list[Tensor], "y": Tensor | None, "return": tuple[Tensor, Tensor]}, (),
-     "(Tensor[] x, Tensor? y=None) -> (Tensor, Tensor)"),
+    (
+        lambda x, y=None: x,
+        {"x": list[Tensor], "y": Tensor | None, "return": tuple[Tensor, Tensor]},
+        (),
+        "(Tensor[] x, Tensor? y=None) -> (Tensor, Tensor)",
+    ),
     (lambda x: None, {"x": Tensor, "return": None}, ("x",), "(Tensor(a0!) x) -> ()"),
     (lambda x, *, s="a": x, {"x": Tensor, "s": str, "return": Tensor}, (), '(Tensor x, *, str s="a") -> Tensor'),
 ]
@@ -192,7 +200,10 @@ def test_schema_check_finds_lies(lib):
     lib.impl("writes", lambda x: x.add_(1).clone(), "CompositeExplicitAutograd")
     lib.define("aliases(Tensor x) -> Tensor")
     lib.impl("aliases", lambda x: x.view(2), "CompositeExplicitAutograd")
-    for name, message in (("writes", "not defined as mutable but was mutated"), ("aliases", "not defined to alias output")):
+    for name, message in (
+        ("writes", "not defined as mutable but was mutated"),
+        ("aliases", "not defined to alias output"),
+    ):
         with pytest.raises(RuntimeError, match=message), SchemaCheckMode():
             getattr(torch.ops.testreg, name)(torch.ones(2))
 

@@ -57,7 +57,10 @@ def test_batch_norm_keeps_running_statistics():
     assert int(m.num_batches_tracked) == 1
     m.eval()
     np.testing.assert_allclose(
-        m(t(X)).detach().numpy(), (X - m.running_mean.numpy()[:, None]) / np.sqrt(m.running_var.numpy()[:, None] + 1e-5), rtol=1e-4, atol=1e-6
+        m(t(X)).detach().numpy(),
+        (X - m.running_mean.numpy()[:, None]) / np.sqrt(m.running_var.numpy()[:, None] + 1e-5),
+        rtol=1e-4,
+        atol=1e-6,
     )
     with pytest.raises(ValueError, match="expected 2D or 3D input \\(got 1D input\\)"):
         m(torch.zeros(3))

@@ -85,7 +85,10 @@ def test_dropout():
     m = nn.Dropout(0.25)
     x = torch.ones(1000)
     y = m(x)
-    assert set(np.unique(y.numpy())) == {np.float32(0), np.float32(1) / np.float32(0.75)} and 650 < int((y != 0).sum()) < 850
+    assert (
+        set(np.unique(y.numpy())) == {np.float32(0), np.float32(1) / np.float32(0.75)}
+        and 650 < int((y != 0).sum()) < 850
+    )
     assert torch.equal(m.eval()(x), x)
 
 
@@ -196,7 +199,9 @@ def test_training_follows_pytorch():
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    np.testing.assert_allclose(losses, [1.3237969875335693, 1.2646244764328003, 1.2129608392715454, 1.1689058542251587], rtol=2e-6)
+    np.testing.assert_allclose(
+        losses, [1.3237969875335693, 1.2646244764328003, 1.2129608392715454, 1.1689058542251587], rtol=2e-6
+    )
 
 
 def test_clip_grad_norm():

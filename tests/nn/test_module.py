@@ -105,7 +105,9 @@ def test_state_dict_round_trip():
     assert str(b.load_state_dict(a.state_dict())) == "<All keys matched successfully>"
     assert b.a.weight is weight and torch.equal(a.a.weight, b.a.weight)
     for clone in (copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
-        assert all(torch.equal(p, q) and p is not q and q.requires_grad for p, q in zip(a.parameters(), clone.parameters()))
+        assert all(
+            torch.equal(p, q) and p is not q and q.requires_grad for p, q in zip(a.parameters(), clone.parameters())
+        )
 
 
 def test_train_eval_apply_requires_grad_and_dtype():
@@ -158,7 +160,9 @@ def test_global_forward_hook():
 
 def test_full_backward_hook_sees_both_sides():
     m, log = nn.Linear(2, 3), []
-    m.register_full_backward_hook(lambda module, grad_in, grad_out: log.append((grad_in, grad_out)) or (grad_in[0] * 10,))
+    m.register_full_backward_hook(
+        lambda module, grad_in, grad_out: log.append((grad_in, grad_out)) or (grad_in[0] * 10,)
+    )
     x = torch.ones(4, 2, requires_grad=True)
     m(x).sum().backward()
     ((grad_in, grad_out),) = log
@@ -174,7 +178,9 @@ def test_repr():
         "  (2): Dropout(p=0.1, inplace=False)\n)"
     )
     layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2), nn.ReLU()])
-    assert repr(layers) == "ModuleList(\n  (0-1): 2 x Linear(in_features=2, out_features=2, bias=True)\n  (2): ReLU()\n)"
+    assert (
+        repr(layers) == "ModuleList(\n  (0-1): 2 x Linear(in_features=2, out_features=2, bias=True)\n  (2): ReLU()\n)"
+    )
 
 
 def test_containers():
@@ -187,7 +193,10 @@ def test_containers():
     d["b"] = nn.ReLU()
     assert list(d.keys()) == ["a", "b"] and "a" in d
     p = nn.ParameterList([torch.zeros(2, 3)])
-    assert len(list(p.parameters())) == 1 and repr(p) == "ParameterList(  (0): Parameter containing: [torch.float32 of size 2x3])"
+    assert (
+        len(list(p.parameters())) == 1
+        and repr(p) == "ParameterList(  (0): Parameter containing: [torch.float32 of size 2x3])"
+    )
 
 
 def test_parameter():

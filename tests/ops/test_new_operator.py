@@ -11,7 +11,9 @@ from flambeau.fake import FakeTensorMode
 
 @pytest.fixture(scope="module")
 def op():
-    @pointwise("flambeau_test::bump(Tensor self, Tensor scale, *, float width=1.0) -> Tensor", promote="float", variants="")
+    @pointwise(
+        "flambeau_test::bump(Tensor self, Tensor scale, *, float width=1.0) -> Tensor", promote="float", variants=""
+    )
     def bump(s, self, scale, width):
         return s.mul(scale, s.exp(s.neg(s.div(s.mul(self, self), width))))
 

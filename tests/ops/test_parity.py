@@ -43,7 +43,11 @@ def theirs(name):
 def to_torch(a):
     if a.dtype == ml_dtypes.bfloat16:
         return to_torch(a.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(copy_strided(a)) if a.ndim else torch.tensor(a.item(), dtype=torch.from_numpy(a.reshape(1)).dtype)
+    return (
+        torch.from_numpy(copy_strided(a))
+        if a.ndim
+        else torch.tensor(a.item(), dtype=torch.from_numpy(a.reshape(1)).dtype)
+    )
 
 
 def as_torch(x):
@@ -76,7 +80,9 @@ def compare(what, got, want, rtol, strides=True):
         assert tuple(g.shape) == tuple(w.shape), f"{what}: shape {tuple(g.shape)}, PyTorch {tuple(w.shape)}"
         if strides and g.numel():
             wide = [k for k, n in enumerate(g.shape) if n > 1]
-            assert [g.stride(k) for k in wide] == [w.stride(k) for k in wide], f"{what}: strides {g.stride()}, PyTorch {w.stride()}, shape {tuple(g.shape)}"
+            assert [g.stride(k) for k in wide] == [w.stride(k) for k in wide], (
+                f"{what}: strides {g.stride()}, PyTorch {w.stride()}, shape {tuple(g.shape)}"
+            )
         a, c = g.detach()._array, array(w)
         if a.dtype.kind not in "biu":
             a = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
@@ -86,7 +92,10 @@ def compare(what, got, want, rtol, strides=True):
 
 
 def rows(keep=lambda row: True):
-    return pytest.mark.parametrize("row", [pytest.param(r, id=n) for n, r in ROWS.items() if torch is not None and theirs(n) is not None and keep(r)])
+    return pytest.mark.parametrize(
+        "row",
+        [pytest.param(r, id=n) for n, r in ROWS.items() if torch is not None and theirs(n) is not None and keep(r)],
+    )
 
 
 @rows(lambda r: r.values)
@@ -100,7 +109,13 @@ def test_values(row):
                 row.op(*to_tensors(sample.args), **to_tensors(sample.kwargs))
             continue
         got = row.op(*to_tensors(sample.args), **to_tensors(sample.kwargs))
-        compare(f"{row.name}{sample}", got, want, strides=row.strides, rtol=max(row.rtol, 1e-6 if any(getattr(w, "dtype", None) == torch.float32 for w in flat(want)) else 1e-9))
+        compare(
+            f"{row.name}{sample}",
+            got,
+            want,
+            strides=row.strides,
+            rtol=max(row.rtol, 1e-6 if any(getattr(w, "dtype", None) == torch.float32 for w in flat(want)) else 1e-9),
+        )
 
 
 _FLOATING = (flambeau.float16, flambeau.bfloat16, flambeau.float32)
@@ -146,7 +161,9 @@ def test_dtypes(row, dtype):
             if "must not be a floating point number" in str(e):  # PyTorch cuts the factor off in silence
                 continue
             raise
-        tol = max([_TOLERANCE.get(str(w.dtype)[6:], 1e-9) for w in flat(want) if isinstance(w, torch.Tensor)], default=1e-9)
+        tol = max(
+            [_TOLERANCE.get(str(w.dtype)[6:], 1e-9) for w in flat(want) if isinstance(w, torch.Tensor)], default=1e-9
+        )
         compare(what, got, want, tol, strides=False)
 
 
@@ -155,6 +172,7 @@ def test_gradients(row):
     """Gradients of a weighted sum of the results."""
     op = theirs(row.name)
     for sample in row.calls[:4]:
+
         def leaves(args, out, floating):
             for a in args:
                 if isinstance(a, (list, tuple)):
@@ -166,13 +184,23 @@ def test_gradients(row):
         targs, fargs = as_torch(sample.args), to_tensors(sample.args)
         try:
             tl = leaves(targs, [], lambda a: isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel())
-            tout = [o for o in flat(op(*targs, **as_torch(sample.kwargs))) if isinstance(o, torch.Tensor) and o.requires_grad]
+            tout = [
+                o
+                for o in flat(op(*targs, **as_torch(sample.kwargs)))
+                if isinstance(o, torch.Tensor) and o.requires_grad
+            ]
         except Exception:  # noqa: S112 - refused samples are compared in test_values
             continue
-        if row.grad is not None or (row.name == "embedding_dense_backward" and sample.args[-1]):  # PyTorch forgets the scale there
+        if row.grad is not None or (
+            row.name == "embedding_dense_backward" and sample.args[-1]
+        ):  # PyTorch forgets the scale there
             continue
         fl = leaves(fargs, [], lambda a: isinstance(a, flambeau.Tensor) and a.is_floating_point() and a.numel())
-        fout = [o for o in flat(row.op(*fargs, **to_tensors(sample.kwargs))) if isinstance(o, flambeau.Tensor) and o.requires_grad]
+        fout = [
+            o
+            for o in flat(row.op(*fargs, **to_tensors(sample.kwargs)))
+            if isinstance(o, flambeau.Tensor) and o.requires_grad
+        ]
         what = f"{row.name}{sample} gradient"
         assert len(tout) == len(fout), f"{what}: {len(fout)} differentiable results, PyTorch {len(tout)}"
         if not tout:
@@ -197,7 +225,12 @@ SCHEMA_DIFFERS = set()
 
 def comparable(schema):
     """Schema text with defaults written one way: PyTorch prints 1.0000000000000001e-05 and enums as numbers."""
-    text = str(schema).replace("SymInt", "int").replace("memory_format=0", "memory_format=contiguous_format").replace("dtype=4", "dtype=long")
+    text = (
+        str(schema)
+        .replace("SymInt", "int")
+        .replace("memory_format=0", "memory_format=contiguous_format")
+        .replace("dtype=4", "dtype=long")
+    )
     text = text.replace('"valid"', "'valid'").replace("=1.,", "=1.0,")
     text = re.sub(r"=\[(\d+)(?:, \1)*\]", r"=\1", text)
     return re.sub(r"=(-?\d+\.\d*(?:e-?\d+)?|-?\d+e-?\d+)", lambda m: f"={float(m[1])!r}", text)

@@ -19,8 +19,14 @@ CASES = {
     "random_ from to": (lambda: torch.empty(20).random_(2, 7), [3, 5, 4, 4, 2, 2]),
     "randn": (lambda: torch.randn(20), [-0.07664, 0.35988, -0.78202, 0.07153, 1.04602, 0.52219]),
     "randn half": (lambda: torch.randn(20, dtype=torch.half), [-0.07666, 0.35986, -0.78223, 0.07153, 0.26147, 0.93115]),
-    "rand double": (lambda: torch.rand(20, dtype=torch.float64), [0.03411, 0.28674, 0.77291, 0.17493, 0.75537, 0.60825]),
-    "normal of tensors": (lambda: torch.normal(torch.zeros(20), torch.ones(20) * 2), [-0.15329, 0.71976, -1.56403, 0.14306, 2.09205, 1.04437]),
+    "rand double": (
+        lambda: torch.rand(20, dtype=torch.float64),
+        [0.03411, 0.28674, 0.77291, 0.17493, 0.75537, 0.60825],
+    ),
+    "normal of tensors": (
+        lambda: torch.normal(torch.zeros(20), torch.ones(20) * 2),
+        [-0.15329, 0.71976, -1.56403, 0.14306, 2.09205, 1.04437],
+    ),
     "dropout": (lambda: torch.native_dropout(torch.ones(20), 0.4, True)[0], [1.66667, 1.66667, 0, 1.66667, 0, 0]),
 }
 
@@ -30,7 +36,7 @@ def test_stream(name):
     draw, want = CASES[name]
     torch.manual_seed(3)
     got = draw().double().numpy()
-    np.testing.assert_allclose(got[:len(want)], want, atol=1.1e-5 * max(1, abs(max(want, key=abs))))
+    np.testing.assert_allclose(got[: len(want)], want, atol=1.1e-5 * max(1, abs(max(want, key=abs))))
 
 
 def test_integers():
@@ -44,9 +50,17 @@ def test_integers():
     assert torch.multinomial(torch.tensor([0.1, 0.2, 0.3, 0.4]), 3).tolist() == [3, 2, 1]
 
 
-@pytest.mark.parametrize("call,name", [(lambda t: t.normal_(), "aten.normal_.default"), (lambda t: t.uniform_(), "aten.uniform_.default"),
-                                       (lambda t: t.bernoulli_(0.5), "aten.bernoulli_.float"), (lambda t: t.zero_(), "aten.zero_.default"),
-                                       (lambda t: t.fill_(1), "aten.fill_.Scalar"), (lambda t: t.random_(3), "aten.random_.to")])
+@pytest.mark.parametrize(
+    "call,name",
+    [
+        (lambda t: t.normal_(), "aten.normal_.default"),
+        (lambda t: t.uniform_(), "aten.uniform_.default"),
+        (lambda t: t.bernoulli_(0.5), "aten.bernoulli_.float"),
+        (lambda t: t.zero_(), "aten.zero_.default"),
+        (lambda t: t.fill_(1), "aten.fill_.Scalar"),
+        (lambda t: t.random_(3), "aten.random_.to"),
+    ],
+)
 def test_modes_see_the_in_place_operator(call, name):
     from flambeau.utils._python_dispatch import TorchDispatchMode
 

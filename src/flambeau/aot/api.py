@@ -41,7 +41,9 @@ class Compilers:
         self.decompositions = decompositions() if callable(decompositions) else decompositions
 
 
-def compile_flat(fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None, captured: Any = None) -> Callable:
+def compile_flat(
+    fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None, captured: Any = None
+) -> Callable:
     """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple.
 
     ``captured``: the graph module that ``fn`` runs, by which the result may be found on disk.
@@ -208,7 +210,12 @@ def aot_module_simplified(
     # The structure of what the module returns: of a captured graph it is known, otherwise it is seen when it runs.
     structure: list[Any] = []
     captured = None
-    if isinstance(mod, GraphModule) and not held and mod.graph.specs is None and _is_flat(mod.graph.output_node().args[0]):
+    if (
+        isinstance(mod, GraphModule)
+        and not held
+        and mod.graph.specs is None
+        and _is_flat(mod.graph.output_node().args[0])
+    ):
         captured = mod
         structure[:] = [None, True]
 

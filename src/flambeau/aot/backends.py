@@ -22,9 +22,13 @@ class AotAutograd:
         return aot_module_simplified(gm, example_inputs, **self.kwargs)
 
 
-def aot_autograd(*, fw_compiler: Callable, bw_compiler: Callable | None = None, inference_compiler: Callable | None = None, **kwargs) -> AotAutograd:
+def aot_autograd(
+    *, fw_compiler: Callable, bw_compiler: Callable | None = None, inference_compiler: Callable | None = None, **kwargs
+) -> AotAutograd:
     """A backend that traces captured graphs ahead of time and hands forward and backward graphs to compilers."""
-    return AotAutograd(fw_compiler=fw_compiler, bw_compiler=bw_compiler, inference_compiler=inference_compiler, **kwargs)
+    return AotAutograd(
+        fw_compiler=fw_compiler, bw_compiler=bw_compiler, inference_compiler=inference_compiler, **kwargs
+    )
 
 
 aot_eager = aot_autograd(fw_compiler=nop, partition_fn=min_cut_rematerialization_partition)

@@ -88,8 +88,16 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
             rows.append(repr(t))
         else:
             return None
-    redefined = sorted((o.name(), o.version) for p in namespace("aten")._packets.values() for o in p._overloads.values() if o.version)
-    settings = (_autograd.is_grad_enabled(), str(dtypes.get_default_dtype()), partition.__module__, partition.__qualname__, redefined)
+    redefined = sorted(
+        (o.name(), o.version) for p in namespace("aten")._packets.values() for o in p._overloads.values() if o.version
+    )
+    settings = (
+        _autograd.is_grad_enabled(),
+        str(dtypes.get_default_dtype()),
+        partition.__module__,
+        partition.__qualname__,
+        redefined,
+    )
     text = repr((_fingerprint(), code.src, rows, settings))
     return "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
 

@@ -45,7 +45,9 @@ class FlowNetwork:
                 if u == t:
                     amount = min(capacity[e] for e in path)
                     if amount >= INFINITE:
-                        raise ValueError("the flow is unbounded: source and sink are joined by edges of infinite capacity")
+                        raise ValueError(
+                            "the flow is unbounded: source and sink are joined by edges of infinite capacity"
+                        )
                     total += amount
                     first = 0
                     for i, e in enumerate(path):

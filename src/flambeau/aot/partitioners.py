@@ -128,7 +128,9 @@ def _never_again(n: Node, sides: _Sides) -> bool:
     if c is Cost.MEDIUM:
         # A small result of a large input (the sum of a row) is cheap to keep and dear to compute.
         return nbytes(n) * 4 < sum(nbytes(i) for i in n._inputs)
-    return c is Cost.NEVER or "copy_of_overwritten" in n.meta or (c is Cost.CHEAP and _materialised_in_backward(n, sides))
+    return (
+        c is Cost.NEVER or "copy_of_overwritten" in n.meta or (c is Cost.CHEAP and _materialised_in_backward(n, sides))
+    )
 
 
 def _materialised_in_backward(n: Node, sides: _Sides) -> bool:
@@ -164,7 +166,13 @@ def _materialised(nodes: list[Node], sides: _Sides) -> set[Node]:
     found = set()
     for n in nodes:
         readers = _readers(n) & sides.needed_forward
-        if n.op == "placeholder" or n in outs or not is_fusible(n) or len(readers) > 1 or not all(map(is_fusible, readers)):
+        if (
+            n.op == "placeholder"
+            or n in outs
+            or not is_fusible(n)
+            or len(readers) > 1
+            or not all(map(is_fusible, readers))
+        ):
             found.add(n)
     return found
 

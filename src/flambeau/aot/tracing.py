@@ -134,7 +134,11 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
 
 def _without_history(chain: tuple, view, base) -> tuple:
     """The chain, ended by detach where the view (made under no_grad) carries no gradient though its base does."""
-    return (*chain, (namespace("aten").detach.default, (), {}, None)) if base.requires_grad and not view.requires_grad else chain
+    return (
+        (*chain, (namespace("aten").detach.default, (), {}, None))
+        if base.requires_grad and not view.requires_grad
+        else chain
+    )
 
 
 def _view_of_input(mode, o, fakes) -> InputView | None:
@@ -180,7 +184,9 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             traced.fake_tangents.append(tangent)
     grads: list[Node | None] = [None] * len(fakes)
     if ends and wanted:
-        found = _autograd.grad([forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True)
+        found = _autograd.grad(
+            [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
+        )
         for i, g in zip(wanted, found):
             grads[i] = None if g is None else mode.argument(g)
     return grads
@@ -261,7 +267,9 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
             if isinstance(value, _C.TensorBase):
                 value = raw.snapshot(value)
             mode.placeholder(n.target, value)
-            inputs.append(functionalize.Value(functionalize.Memory(value)) if isinstance(value, _C.TensorBase) else value)
+            inputs.append(
+                functionalize.Value(functionalize.Memory(value)) if isinstance(value, _C.TensorBase) else value
+            )
     run = _Functional(GraphModule(raw.constants, graph), garbage_collect_values=False)
     run.mode = mode
     with mode.fake_mode, mode, _autograd.no_grad():

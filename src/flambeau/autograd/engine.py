@@ -27,13 +27,21 @@ def _root_cotangents(outputs, grads):
             if out._shape.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
             if out._dtype.is_complex:
-                raise RuntimeError("grad can be implicitly created only for real scalar outputs but got a complex tensor")
-            g = aten.ones_like.default(out.detach() if not out._keys else out) if not out._keys & K.PYTHON else aten.ones_like.default(out)
+                raise RuntimeError(
+                    "grad can be implicitly created only for real scalar outputs but got a complex tensor"
+                )
+            g = (
+                aten.ones_like.default(out.detach() if not out._keys else out)
+                if not out._keys & K.PYTHON
+                else aten.ones_like.default(out)
+            )
         else:
             if not isinstance(g, _C.TensorBase):
                 raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
             if tuple(g._shape) != tuple(out._shape):
-                raise RuntimeError(f"Mismatch in shape: grad_output[0] has a shape of {g._shape} and output[0] has a shape of {out._shape}.")
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[0] has a shape of {g._shape} and output[0] has a shape of {out._shape}."
+                )
         made.append(g)
     return made
 
@@ -86,7 +94,11 @@ def run(roots, cotangents, wanted=None, keep_graph=False, create_graph=False):
             cts = buffers.pop(node, None)
             if useful is not None and node not in useful:
                 cts = None
-            grads = _step(node, cts, wanted, collected, shared, create_graph) if cts is not None else [None] * len(node.next_edges)
+            grads = (
+                _step(node, cts, wanted, collected, shared, create_graph)
+                if cts is not None
+                else [None] * len(node.next_edges)
+            )
             for edge, g in zip(node.next_edges, grads):
                 if edge is None:
                     continue
@@ -111,7 +123,11 @@ class _Shared:
     def take(self, g) -> bool:
         """Whether ``g`` may be stored without a copy."""
         storage = g._storage
-        if id(storage) in self._seen or not g.is_contiguous() or g._shape.numel() * g._dtype.itemsize != storage.nbytes():
+        if (
+            id(storage) in self._seen
+            or not g.is_contiguous()
+            or g._shape.numel() * g._dtype.itemsize != storage.nbytes()
+        ):
             return False
         self._seen[id(storage)] = g
         return True
@@ -144,7 +160,11 @@ def _step(node, cts, wanted, collected, shared, create_graph):
         return [None] * len(node.next_edges)
     if wanted is not None and not any(e is not None for e in node.next_edges):
         return []
-    filled = [c if c is not None or meta is None else _zeros(meta, cts) for c, meta in zip(cts, node.outputs)] if node.materialize else cts
+    filled = (
+        [c if c is not None or meta is None else _zeros(meta, cts) for c, meta in zip(cts, node.outputs)]
+        if node.materialize
+        else cts
+    )
     grads = list(node.apply(*filled))
     for hook in list(node.node_hooks.values()):
         got = hook(tuple(grads), tuple(cts))
@@ -221,14 +241,34 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             t._grad = g if t._grad is None else aten.add.Tensor(t._grad, g)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None, is_grads_batched=False,
-         materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """Gradients of ``outputs`` with respect to ``inputs``, a tuple. RuntimeError for an input that isn't part of the graph, unless
     ``allow_unused`` (then None) or ``materialize_grads`` (then zeros)."""
     outputs, inputs = _as_list(outputs), _as_list(inputs)
     if _C.has_override(*outputs, *inputs):
-        return handle_torch_function(grad, (*outputs, *inputs), outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
-                                     is_grads_batched, materialize_grads)
+        return handle_torch_function(
+            grad,
+            (*outputs, *inputs),
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
     grads = _as_list(grad_outputs) if grad_outputs is not None else [None] * len(outputs)
     keep = create_graph if retain_graph is None else retain_graph
     edges = []
@@ -237,7 +277,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         edges.append(gradient_edge(t))
     if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched=True is not built yet; use torch.vmap over autograd.grad's outputs instead")
+        raise NotImplementedError(
+            "autograd.grad: is_grads_batched=True is not built yet; use torch.vmap over autograd.grad's outputs instead"
+        )
     collected = _engine(outputs, grads, set(edges), keep, create_graph)
     result = []
     for k, (t, e) in enumerate(zip(inputs, edges)):
@@ -245,8 +287,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if g is None and materialize_grads:
             g = aten.zeros_like.default(t)
         if g is None and not allow_unused:
-            raise RuntimeError(f"One of the differentiated Tensors (input {k}) appears to not have been used in the graph. "
-                               "Set allow_unused=True if this "
-                               "is the desired behavior.")
+            raise RuntimeError(
+                f"One of the differentiated Tensors (input {k}) appears to not have been used in the graph. "
+                "Set allow_unused=True if this "
+                "is the desired behavior."
+            )
         result.append(g)
     return tuple(result)

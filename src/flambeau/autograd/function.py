@@ -47,7 +47,10 @@ class _FunctionNode(Node):
 
     def save(self, tensors, outputs):
         ids = {id(o): k for k, o in enumerate(outputs)}
-        self._saved = [Saved(t, ids.get(id(t)), f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t for k, t in enumerate(tensors)]
+        self._saved = [
+            Saved(t, ids.get(id(t)), f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t
+            for k, t in enumerate(tensors)
+        ]
 
     def unpack_saved(self):
         return tuple(s.unpack(self) if isinstance(s, Saved) else s for s in self._saved)
@@ -55,10 +58,12 @@ class _FunctionNode(Node):
     def apply(self, *cts):
         got = self._cls.backward(self.ctx, *cts)
         got = got if isinstance(got, tuple) else (got,)
-        if len(got) > self._n and all(g is None for g in got[self._n:]):
-            got = got[:self._n]
+        if len(got) > self._n and all(g is None for g in got[self._n :]):
+            got = got[: self._n]
         if len(got) != self._n:
-            raise RuntimeError(f"function {self._name} returned an incorrect number of gradients (expected {self._n}, got {len(got)})")
+            raise RuntimeError(
+                f"function {self._name} returned an incorrect number of gradients (expected {self._n}, got {len(got)})"
+            )
         return [got[i] for i in self._at]
 
     def release(self):
@@ -72,11 +77,15 @@ class Function:
     ``backward(ctx, *grad_outputs)``; call through :meth:`apply`."""
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
-                           "should invoke them on the "
-                           "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.")
+        raise RuntimeError(
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
+            "should invoke them on the "
+            "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+        )
 
-    generate_vmap_rule = False  # vmap runs forward and backward each under vmap, when the class defines no ``vmap`` of its own
+    generate_vmap_rule = (
+        False  # vmap runs forward and backward each under vmap, when the class defines no ``vmap`` of its own
+    )
 
     @staticmethod
     def forward(*args, **kwargs):
@@ -88,8 +97,10 @@ class Function:
 
     @staticmethod
     def backward(ctx, *grad_outputs):
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-                                  "backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -118,11 +129,19 @@ class Function:
         inputs = {id(t) for t in tensors}
         dirty = set(map(id, ctx._dirty))
         # An input that is returned as it is becomes a new tensor, so that its history isn't overwritten.
-        flat = [_C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o for o in flat]
+        flat = [
+            _C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o
+            for o in flat
+        ]
         at = [i for i, a in enumerate(args) if isinstance(a, _C.TensorBase)]
-        node = _FunctionNode(cls, ctx, [gradient_edge(args[i]) for i in at],
-                             [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in flat],
-                             len(args), at)
+        node = _FunctionNode(
+            cls,
+            ctx,
+            [gradient_edge(args[i]) for i in at],
+            [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in flat],
+            len(args),
+            at,
+        )
         ctx._node = node
         node.save(ctx._to_save, flat)
         for nr, o in enumerate(flat):
@@ -142,6 +161,7 @@ class _Plain:
 
 def once_differentiable(fn):
     """Decorator of a backward that isn't itself differentiable."""
+
     def wrapper(ctx, *args):
         with no_grad():
             return fn(ctx, *args)

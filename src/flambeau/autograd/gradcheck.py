@@ -52,9 +52,24 @@ def _real_pairs(g):
     return np.stack([g.real, g.imag], 1).reshape(-1) if g.dtype.kind == "c" else g
 
 
-def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
-              check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
-              check_backward_ad=True, fast_mode=False, masked=None):
+def gradcheck(
+    func,
+    inputs,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_batched_forward_grad=False,
+    check_forward_ad=False,
+    check_backward_ad=True,
+    fast_mode=False,
+    masked=None,
+):
     """Compare the derivative of ``func`` at ``inputs`` (those that require grad, float64) with central differences of step ``eps``.
 
     Returns True. GradcheckError (or False, without ``raise_exception``) when an entry of a Jacobian differs by more than ``atol + rtol * |number|``.
@@ -62,7 +77,9 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     wanted = [x for x in inputs if isinstance(x, _C.TensorBase) and x._requires_grad]
     if not wanted:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+        )
     try:
         _check(func, inputs, wanted, eps, atol, rtol)
     except GradcheckError:
@@ -94,21 +111,45 @@ def _check(func, inputs, wanted, eps, atol, rtol):
                     want = (np.conj(unit) * column).real if column.dtype.kind == "c" or unit == 1j else column
                     if got.shape != want.shape or not np.allclose(got, want, rtol=rtol, atol=atol):
                         position = next(i for i, y in enumerate(inputs) if y is x)
-                        raise GradcheckError(f"Jacobian mismatch for output {k} with respect to input {position}, row {row},\n"
-                                             f"numerical:{want}\nanalytical:{got}\n")
+                        raise GradcheckError(
+                            f"Jacobian mismatch for output {k} with respect to input {position}, row {row},\n"
+                            f"numerical:{want}\nanalytical:{got}\n"
+                        )
 
 
-def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False, raise_exception=True,
-                  nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False, check_fwd_over_rev=False,
-                  check_rev_over_rev=True, fast_mode=False, masked=False):
+def gradgradcheck(
+    func,
+    inputs,
+    grad_outputs=None,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    gen_non_contig_grad_outputs=False,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_fwd_over_rev=False,
+    check_rev_over_rev=True,
+    fast_mode=False,
+    masked=False,
+):
     """:func:`gradcheck` of the gradient of ``func``, with cotangents that also ask for a gradient."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = _floats(func(*inputs))
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        cts = [_C.from_array(np.asarray(rng.standard_normal(o._shape)).astype(o._dtype.np)).requires_grad_() for o in outputs]
+        cts = [
+            _C.from_array(np.asarray(rng.standard_normal(o._shape)).astype(o._dtype.np)).requires_grad_()
+            for o in outputs
+        ]
     else:
-        cts = [g.detach().requires_grad_() for g in (grad_outputs if isinstance(grad_outputs, (tuple, list)) else (grad_outputs,))]
+        cts = [
+            g.detach().requires_grad_()
+            for g in (grad_outputs if isinstance(grad_outputs, (tuple, list)) else (grad_outputs,))
+        ]
     n = len(inputs)
 
     def first(*args):

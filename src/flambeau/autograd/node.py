@@ -105,16 +105,20 @@ class Saved:
             return self.hooks[1](self.packed)
         t = self.tensor
         if t is None:
-            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-                               "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-                               "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-                               "after calling backward.")
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+                "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+                "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+                "after calling backward."
+            )
         if t._version != self.version:
-            raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: "
-                               f"[{t._dtype} {list(t._shape)}], which is '{self.what}' of {node.name()}, is at version {t._version}; "
-                               "expected version "
-                               f"{self.version} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
-                               "with torch.autograd.set_detect_anomaly(True).")
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{t._dtype} {list(t._shape)}], which is '{self.what}' of {node.name()}, is at version {t._version}; "
+                "expected version "
+                f"{self.version} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+                "with torch.autograd.set_detect_anomaly(True)."
+            )
         if self.output_nr is not None and node is not None:
             # aten.detach of a subclass gives a new object each time, a plain alias is made anew: either may carry history.
             out = _C.alias(t, type(t)) if not t._keys & K.PYTHON else t
@@ -164,7 +168,9 @@ class ViewInfo:
 
     def __init__(self, op, base, rest, which=None):
         self.op, self.base, self.rest, self.which = op, base, rest, which
-        self.generation = base._grad_fn  # when this changes, the base was written since: the view's history is out of date
+        self.generation = (
+            base._grad_fn
+        )  # when this changes, the base was written since: the view's history is out of date
 
     def replay(self, base):
         out = self.op(base, *self.rest)

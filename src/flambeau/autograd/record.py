@@ -34,7 +34,9 @@ class OpNode(Node):
         out = []
         for g, metas in zip(self._run(cts, values), self._inputs_meta):
             if isinstance(metas, list):
-                out.extend(None if m is None else _fit(x, m, self._name) for x, m in zip(g or [None] * len(metas), metas))
+                out.extend(
+                    None if m is None else _fit(x, m, self._name) for x, m in zip(g or [None] * len(metas), metas)
+                )
             else:
                 out.append(_fit(g, metas, self._name))
         return out
@@ -70,7 +72,9 @@ def _fit(g, meta, name="backward"):
         if pad:
             g = aten.view.default(g, list(shape))
     if tuple(g._shape) != shape:
-        raise RuntimeError(f"Function {name} returned an invalid gradient - got {list(g._shape)} but expected shape compatible with {list(shape)}")
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient - got {list(g._shape)} but expected shape compatible with {list(shape)}"
+        )
     if g._dtype is not dtype:
         g = aten._to_copy.default(g, dtype=dtype)
     return g
@@ -167,7 +171,9 @@ def make_node(op, full, p, needs, outs):
         else:
             metas.append((tuple(x._shape), x._dtype))
             edges.append(gradient_edge(x))
-    node = OpNode(op, edges, [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outs], p.run, needs, metas)
+    node = OpNode(
+        op, edges, [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outs], p.run, needs, metas
+    )
     at = _positions(op)
     for name in p.saves:
         if name in at:
@@ -182,7 +188,9 @@ def make_node(op, full, p, needs, outs):
         else:
             nr = int(name[6:]) if name[6:] else 0
             o = outs[nr]
-            node.saved[name] = Saved(o, nr if _is_output(op, nr, o) else None, name) if isinstance(o, _C.TensorBase) else o
+            node.saved[name] = (
+                Saved(o, nr if _is_output(op, nr, o) else None, name) if isinstance(o, _C.TensorBase) else o
+            )
     return node
 
 
@@ -193,8 +201,10 @@ def _mutating(op, keys, args, kwargs):
     full = op.full(*args, **kwargs)
     if op.kind == "out":
         if any(_requires(x) for x in full):
-            raise RuntimeError(f"{op._opname}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-                               "arguments requires grad.")
+            raise RuntimeError(
+                f"{op._opname}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                "arguments requires grad."
+            )
         with excluding(K.AUTOGRAD):
             return redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
     target = full[0]

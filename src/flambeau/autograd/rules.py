@@ -65,7 +65,9 @@ def plan(op: OpOverload, args: tuple, needs: tuple[int, ...]) -> Plan:
         return _given(op, needs)
     rule = _RULES.get(op.kind)
     if rule is None:
-        raise NotImplementedError(f"derivative for {op.name()} is not implemented (kind {op.kind}: give formulas with .derivative())")
+        raise NotImplementedError(
+            f"derivative for {op.name()} is not implemented (kind {op.kind}: give formulas with .derivative())"
+        )
     return rule(op, args, needs)
 
 
@@ -168,7 +170,9 @@ def _where(c, a, b):
     ta, tb = isinstance(a, _C.TensorBase), isinstance(b, _C.TensorBase)
     if ta and tb:
         return aten.where.self(c, a, b)
-    return aten.where.ScalarOther(c, a, b) if ta else aten.where.ScalarSelf(c, a, b) if tb else aten.where.Scalar(c, a, b)
+    return (
+        aten.where.ScalarOther(c, a, b) if ta else aten.where.ScalarSelf(c, a, b) if tb else aten.where.Scalar(c, a, b)
+    )
 
 
 ATEN = AtenHandler()
@@ -183,7 +187,9 @@ def _pointwise_exprs(op: OpOverload, signature: tuple, needs: tuple[int, ...]):
     root, inputs = bodies.trace(op.definition.body, args)
     names = [op._schema.arguments[i].name for i in needs]
     ct = bodies.Expr("input", ("ct",))
-    parts = bodies.vjp(root, [inputs.get(n) for n in names], ct) if isinstance(root, bodies.Expr) else [None] * len(names)
+    parts = (
+        bodies.vjp(root, [inputs.get(n) for n in names], ct) if isinstance(root, bodies.Expr) else [None] * len(names)
+    )
     if isinstance(root, bodies.Expr) and root.op != "input":
         result = bodies.Expr("input", ("result",))
         parts = [bodies.substitute(p, root, result) for p in parts]
@@ -216,7 +222,9 @@ def _as_function(parts, saves) -> Callable:
 
 
 def _pointwise(op, args, needs) -> Plan:
-    signature = tuple([True if isinstance(x, _C.TensorBase) else (tuple(x) if isinstance(x, list) else x,) for x in args])
+    signature = tuple(
+        [True if isinstance(x, _C.TensorBase) else (tuple(x) if isinstance(x, list) else x,) for x in args]
+    )
     try:
         return _pointwise_exprs(op, signature, needs)
     except TypeError:  # an unhashable argument
@@ -228,7 +236,9 @@ def _pointwise(op, args, needs) -> Plan:
 
 def _sum_expanded(step, ct):
     pad = len(step.out_shape) - len(step.in_shape)
-    dims = list(range(pad)) + [i + pad for i, (n, m) in enumerate(zip(step.in_shape, step.out_shape[pad:])) if n == 1 and m != 1]
+    dims = list(range(pad)) + [
+        i + pad for i, (n, m) in enumerate(zip(step.in_shape, step.out_shape[pad:])) if n == 1 and m != 1
+    ]
     if not dims:
         return ct
     out = aten.sum.dim_IntList(ct, dims, True)
@@ -257,8 +267,14 @@ TRANSPOSED = {
     "permute": lambda step, ct: aten.permute.default(ct, _inverse(step.params[0])),
     "reshape": lambda step, ct: aten.reshape.default(ct, list(step.in_shape)),
     "expand": _sum_expanded,
-    "slice": lambda step, ct: aten.slice_backward.default(ct, list(step.in_shape), step.params[0], step.params[1],
-                                                          step.params[1] + step.params[2] * step.params[3], step.params[3]),
+    "slice": lambda step, ct: aten.slice_backward.default(
+        ct,
+        list(step.in_shape),
+        step.params[0],
+        step.params[1],
+        step.params[1] + step.params[2] * step.params[3],
+        step.params[3],
+    ),
     "squeeze": _unsqueeze_all,
     "unsqueeze": lambda step, ct: aten.squeeze.dim(ct, step.params[0]),
     "diagonal": _diagonal_back,

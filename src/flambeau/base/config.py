@@ -40,7 +40,9 @@ class Knob:
                 try:
                     return _PARSERS.get(kind, str)(text)
                 except ValueError:
-                    raise ValueError(f"environment variable {name}={text!r} is not a valid {kind.__name__} ({self.help})") from None
+                    raise ValueError(
+                        f"environment variable {name}={text!r} is not a valid {kind.__name__} ({self.help})"
+                    ) from None
         return copy.copy(self.default)
 
 
@@ -56,7 +58,7 @@ class Config:
         set_(self, "_groups", {})
         set_(self, "_listeners", [])
         for group in {n.split(".")[0] for n in knobs if "." in n}:
-            inner = {n[len(group) + 1:]: k for n, k in knobs.items() if n.startswith(group + ".")}
+            inner = {n[len(group) + 1 :]: k for n, k in knobs.items() if n.startswith(group + ".")}
             self._groups[group] = Config(f"{path}.{group}", inner)
 
     def _name(self, name: str) -> str:

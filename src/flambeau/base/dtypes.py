@@ -11,7 +11,17 @@ import functools
 import ml_dtypes
 import numpy as np
 
-__all__ = ["DType", "category", "finfo", "from_numpy", "get_default_dtype", "iinfo", "promote_types", "result_type", "set_default_dtype"]
+__all__ = [
+    "DType",
+    "category",
+    "finfo",
+    "from_numpy",
+    "get_default_dtype",
+    "iinfo",
+    "promote_types",
+    "result_type",
+    "set_default_dtype",
+]
 
 
 class DType:
@@ -64,8 +74,25 @@ float64 = DType("float64", np.float64, "f64")
 complex64 = DType("complex64", np.complex64, "c64")
 complex128 = DType("complex128", np.complex128, "c128")
 
-ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float8_e4m3fn, float8_e5m2, float32,
-       float64, complex64, complex128)
+ALL = (
+    bool_,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    bfloat16,
+    float8_e4m3fn,
+    float8_e5m2,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 globals()["bool"] = bool_  # DType.__reduce__ finds it by name
 BY_NUMPY = {d.np: d for d in ALL}
 BY_NUMPY[np.dtype("longlong")] = int64
@@ -92,8 +119,10 @@ def from_numpy(np_dtype) -> DType:
     np_dtype = np.dtype(np_dtype)
     found = BY_NUMPY.get(np_dtype)
     if found is None:
-        raise TypeError(f"can't convert np.ndarray of type {np_dtype}. The only supported types are: float64, float32, float16, "
-                        "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
+        raise TypeError(
+            f"can't convert np.ndarray of type {np_dtype}. The only supported types are: float64, float32, float16, "
+            "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        )
     return found
 
 
@@ -166,14 +195,18 @@ class finfo:
         dtype = dtype or _default
         if not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{dtype}'")
-        f = (ml_dtypes.finfo if dtype.np.kind == "V" or dtype.name.startswith(("bfloat", "float8")) else np.finfo)(dtype.np)
+        f = (ml_dtypes.finfo if dtype.np.kind == "V" or dtype.name.startswith(("bfloat", "float8")) else np.finfo)(
+            dtype.np
+        )
         self.dtype, self.bits = dtype.name, f.bits
         self.eps, self.max, self.min = float(f.eps), float(f.max), float(f.min)
         self.tiny = self.smallest_normal = float(f.tiny)
         self.resolution = float(f.resolution)
 
     def __repr__(self):
-        return f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
+        return (
+            f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
+        )
 
 
 class iinfo:

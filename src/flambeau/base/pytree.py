@@ -66,4 +66,6 @@ def tree_all_only(types, pred, tree, is_leaf=None):
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **_serialization):
     """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``."""
-    optree.register_pytree_node(cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS)
+    optree.register_pytree_node(
+        cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS
+    )

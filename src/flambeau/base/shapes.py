@@ -57,7 +57,9 @@ def broadcast_shapes(*shapes) -> tuple[int, ...]:
             d = ndim - 1 - i
             if n != 1 and out[d] != n:
                 if out[d] != 1:
-                    raise RuntimeError(f"The size of tensor a ({out[d]}) must match the size of tensor b ({n}) at non-singleton dimension {d}")
+                    raise RuntimeError(
+                        f"The size of tensor a ({out[d]}) must match the size of tensor b ({n}) at non-singleton dimension {d}"
+                    )
                 out[d] = n
     return tuple(out)
 
@@ -95,8 +97,10 @@ def infer_size(shape, numel: int) -> tuple[int, ...]:
     if -1 in shape:
         rest = math.prod(n for n in shape if n != -1)
         if rest == 0:
-            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
-                               "can be any value and is ambiguous")
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
         if numel % rest:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
         return tuple(numel // rest if n == -1 else n for n in shape)

@@ -61,7 +61,11 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module):
         found, _ = module.__spec__.loader_state
         name = module.__spec__.name
-        if isinstance(found, types.ModuleType) and not hasattr(found, "__path__") and any(a.startswith(name[9:] + ".") for a in ALIASES):
+        if (
+            isinstance(found, types.ModuleType)
+            and not hasattr(found, "__path__")
+            and any(a.startswith(name[9:] + ".") for a in ALIASES)
+        ):
             found.__path__ = []  # other aliases are below it: the import system wants a package
         sys.modules[name] = found
 

@@ -16,7 +16,9 @@ _where = Binder("where")
 def where(condition, input=None, other=None, *, out=None):
     """``where(condition)``: the indices of true elements, a tuple; ``where(condition, input, other)``: elements of one or the other."""
     if input is None and other is None:
-        return tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
+        return (
+            tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
+        )
     if out is not None:
         raise NotImplementedError("where: out= is not built; copy the result with out.copy_()")
     return _where(condition, input, other)
@@ -42,8 +44,10 @@ def einsum(equation, *operands):
                 if sizes[c] == 1:
                     sizes[c] = n
                 elif n != 1:
-                    raise RuntimeError(f"einsum(): subscript {c} has size {n} for operand {k} which does not broadcast with previously "
-                                       f"seen size {sizes[c]}")
+                    raise RuntimeError(
+                        f"einsum(): subscript {c} has size {n} for operand {k} which does not broadcast with previously "
+                        f"seen size {sizes[c]}"
+                    )
     while len(terms) > 1:
         (a, la), (b, lb), *rest = terms
         needed = set(output).union(*(letters for _, letters in rest)) if rest else set(output)
@@ -71,22 +75,28 @@ def _parse(equation, operands):
         named = letters.replace("...", "", 1)
         if not all(c.isascii() and c.isalpha() for c in named):
             bad = next(c for c in named if not (c.isascii() and c.isalpha()))
-            raise RuntimeError(f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be "
-                               "in [a-zA-Z]")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {left.index(bad)} in the equation string, subscripts must be "
+                "in [a-zA-Z]"
+            )
         free = t.ndim - len(named)
         if ("..." not in letters and free) or free < 0:
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the number of dimensions "
-                               f"({t.ndim}) for operand {k}" + ("" if "..." in letters or free < 0 else " and no ellipsis was given"))
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the number of dimensions "
+                f"({t.ndim}) for operand {k}" + ("" if "..." in letters or free < 0 else " and no ellipsis was given")
+            )
         widest = max(widest, free)
-        out.append(letters.replace("...", _ELLIPSIS[len(_ELLIPSIS) - free:] if free else ""))
-    dots = _ELLIPSIS[len(_ELLIPSIS) - widest:] if widest else ""
+        out.append(letters.replace("...", _ELLIPSIS[len(_ELLIPSIS) - free :] if free else ""))
+    dots = _ELLIPSIS[len(_ELLIPSIS) - widest :] if widest else ""
     if arrow:
         output = right.replace("...", dots)
         for c in output:
             if output.count(c) > 1:
                 raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
             if not any(c in letters for letters in out):
-                raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+                raise RuntimeError(
+                    f"einsum(): output subscript {c} does not appear in the equation for any input operand"
+                )
     else:
         every = "".join(out)
         output = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
@@ -99,7 +109,7 @@ def _diagonals(t, letters):
             first = letters.index(c)
             second = letters.index(c, first + 1)
             t = aten.diagonal.default(t, 0, first, second)  # the diagonal becomes the last dimension
-            letters = letters[:first] + letters[first + 1:second] + letters[second + 1:] + c
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + c
     return t, letters
 
 
@@ -139,7 +149,9 @@ def _from_lists(*parts):
     operands = [p for p in parts if isinstance(p, _C.TensorBase)]
     lists = [p for p in parts if not isinstance(p, _C.TensorBase)]
     texts = ["".join(map(name, p)) for p in lists]
-    return einsum(",".join(texts[:len(operands)]) + ("->" + texts[-1] if len(texts) > len(operands) else ""), *operands)
+    return einsum(
+        ",".join(texts[: len(operands)]) + ("->" + texts[-1] if len(texts) > len(operands) else ""), *operands
+    )
 
 
 where, einsum = wrap_function(where), wrap_function(einsum)

@@ -104,7 +104,9 @@ def skip(fn=None):
     """Deprecated: ``disable(fn, recursive=False)``."""
     import warnings
 
-    warnings.warn("torch._dynamo.skip is deprecated, use torch._dynamo.disable(recursive=False)", DeprecationWarning, stacklevel=2)
+    warnings.warn(
+        "torch._dynamo.skip is deprecated, use torch._dynamo.disable(recursive=False)", DeprecationWarning, stacklevel=2
+    )
     return skip if fn is None else disable(fn, recursive=False)
 
 

@@ -113,10 +113,16 @@ class CompileCounter:
 
 backends = _submodule("backends", "Backends of compile().", registry=None, common=None)
 backends.registry = _submodule(
-    "backends.registry", "Backends by name.", register_backend=register_backend, list_backends=list_backends, lookup_backend=lookup_backend
+    "backends.registry",
+    "Backends by name.",
+    register_backend=register_backend,
+    list_backends=list_backends,
+    lookup_backend=lookup_backend,
 )
 backends.common = _submodule("backends.common", "What backends are made of.", aot_autograd=_backends.aot_autograd)
-testing = _submodule("testing", "Backends for tests.", CompileCounter=CompileCounter, EagerAndRecordGraphs=CompileCounter)
+testing = _submodule(
+    "testing", "Backends for tests.", CompileCounter=CompileCounter, EagerAndRecordGraphs=CompileCounter
+)
 eval_frame = _submodule(
     "eval_frame",
     "Frame evaluation.",

@@ -67,7 +67,9 @@ def explain(f: Callable, *extra_args, **extra_kwargs):
         ops = [[n.target for n in g.graph.nodes if n.op == "call_function"] for g in graphs]
         reasons = [e.break_reason for e in events if e.break_reason is not None]
         guards = [g for e in events for g in e.guards]
-        output = ExplainOutput(graphs, len(graphs), len(reasons), reasons, sum(map(len, ops)), ops, guards, compile_times())
+        output = ExplainOutput(
+            graphs, len(graphs), len(reasons), reasons, sum(map(len, ops)), ops, guards, compile_times()
+        )
         controls.reset()
         return output
 

@@ -46,7 +46,16 @@ def compile(
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     if model is None:
-        return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable, name=name)
+        return lambda fn: compile(
+            fn,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+            name=name,
+        )
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
@@ -133,7 +142,9 @@ class OptimizedModule:
         module, compiler = self._orig_mod, self._compiler
         forward = getattr(type(module), "forward", None)
         direct = (
-            isinstance(forward, types.FunctionType) and "forward" not in module.__dict__ and trace_rules.is_library_module_call(type(module).__call__)
+            isinstance(forward, types.FunctionType)
+            and "forward" not in module.__dict__
+            and trace_rules.is_library_module_call(type(module).__call__)
         )
         d = self.__dict__
         d["_call_forward"] = wrap_callable(forward, compiler) if direct else None

@@ -29,20 +29,65 @@ def attach() -> dict:
     def floordiv(self, other):
         return aten.floor_divide(self, other)
 
-    forward = {"add": m["add"], "sub": m["sub"], "mul": m["mul"], "truediv": m["div"], "floordiv": m["floor_divide"], "mod": m["remainder"],
-               "pow": m["pow"], "matmul": m["matmul"], "and": m["bitwise_and"], "or": m["bitwise_or"], "xor": m["bitwise_xor"], "lt": m["lt"],
-               "le": m["le"], "eq": m["eq"], "ne": m["ne"], "gt": m["gt"], "ge": m["ge"], "neg": m["neg"], "abs": m["abs"],
-               "invert": m["bitwise_not"]}
-    back = {"add": m["add"], "mul": m["mul"], "and": m["bitwise_and"], "or": m["bitwise_or"], "xor": m["bitwise_xor"],
-            "lt": m["gt"], "le": m["ge"], "gt": m["lt"], "ge": m["le"], "eq": m["eq"], "ne": m["ne"], "sub": m["rsub"],
-            "truediv": reflected("__rtruediv__", lambda self, other: aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other)),
-            "pow": reflected("__rpow__", lambda self, other: aten.pow(other, self)),
-            "floordiv": reflected("__rfloordiv__", lambda self, other: aten.floor_divide(aten.full_like(self, other), self)),
-            "mod": reflected("__rmod__", lambda self, other: aten.remainder(aten.full_like(self, other), self)),
-            "matmul": reflected("__rmatmul__", lambda self, other: aten.matmul(other, self))}
+    forward = {
+        "add": m["add"],
+        "sub": m["sub"],
+        "mul": m["mul"],
+        "truediv": m["div"],
+        "floordiv": m["floor_divide"],
+        "mod": m["remainder"],
+        "pow": m["pow"],
+        "matmul": m["matmul"],
+        "and": m["bitwise_and"],
+        "or": m["bitwise_or"],
+        "xor": m["bitwise_xor"],
+        "lt": m["lt"],
+        "le": m["le"],
+        "eq": m["eq"],
+        "ne": m["ne"],
+        "gt": m["gt"],
+        "ge": m["ge"],
+        "neg": m["neg"],
+        "abs": m["abs"],
+        "invert": m["bitwise_not"],
+    }
+    back = {
+        "add": m["add"],
+        "mul": m["mul"],
+        "and": m["bitwise_and"],
+        "or": m["bitwise_or"],
+        "xor": m["bitwise_xor"],
+        "lt": m["gt"],
+        "le": m["ge"],
+        "gt": m["lt"],
+        "ge": m["le"],
+        "eq": m["eq"],
+        "ne": m["ne"],
+        "sub": m["rsub"],
+        "truediv": reflected(
+            "__rtruediv__",
+            lambda self, other: aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other),
+        ),
+        "pow": reflected("__rpow__", lambda self, other: aten.pow(other, self)),
+        "floordiv": reflected(
+            "__rfloordiv__", lambda self, other: aten.floor_divide(aten.full_like(self, other), self)
+        ),
+        "mod": reflected("__rmod__", lambda self, other: aten.remainder(aten.full_like(self, other), self)),
+        "matmul": reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
+    }
     _C.set_operators(forward, back)
-    for dunder, name in (("iadd", "add_"), ("isub", "sub_"), ("imul", "mul_"), ("itruediv", "div_"), ("ipow", "pow_"), ("iand", "bitwise_and_"),
-                         ("ior", "bitwise_or_"), ("ixor", "bitwise_xor_"), ("ifloordiv", "floor_divide_"), ("imod", "remainder_")):
+    for dunder, name in (
+        ("iadd", "add_"),
+        ("isub", "sub_"),
+        ("imul", "mul_"),
+        ("itruediv", "div_"),
+        ("ipow", "pow_"),
+        ("iand", "bitwise_and_"),
+        ("ior", "bitwise_or_"),
+        ("ixor", "bitwise_xor_"),
+        ("ifloordiv", "floor_divide_"),
+        ("imod", "remainder_"),
+    ):
         if name in m:
             setattr(Tensor, f"__{dunder}__", m[name])
     Tensor.T = property(lambda self: aten.permute(self, list(range(self._ndim))[::-1]))

@@ -45,7 +45,11 @@ def as_dtype(x):
 
 
 def _is_int(x):
-    return isinstance(x, (int, np.integer)) and not isinstance(x, bool) or (isinstance(x, _TensorBase) and x._ndim == 0 and x._dtype.category < 2)
+    return (
+        isinstance(x, (int, np.integer))
+        and not isinstance(x, bool)
+        or (isinstance(x, _TensorBase) and x._ndim == 0 and x._dtype.category < 2)
+    )
 
 
 def _is_number(x):
@@ -90,10 +94,16 @@ class Signature:
         self.positional = [a for a in self.args if not a.kwarg_only]
         self.by_name = {a.name: a for a in self.args}
         self.tensors_take_numbers = numbers_as_tensors
-        self.is_factory = "device" in self.by_name and not any(a.is_tensor and not a.optional and not a.is_out for a in self.args)
+        self.is_factory = "device" in self.by_name and not any(
+            a.is_tensor and not a.optional and not a.is_out for a in self.args
+        )
         first = next((i for i, a in enumerate(self.positional) if a.is_list and a.type in ("int", "SymInt")), None)
         # Sizes may come as separate ints: x.view(2, 3). Only the last list of ints without a fixed length can.
-        self.varargs = first if first is not None and self.positional[first].size is None and first == len(self.positional) - 1 else None
+        self.varargs = (
+            first
+            if first is not None and self.positional[first].size is None and first == len(self.positional) - 1
+            else None
+        )
         self._call = None
 
     def accepts(self, a, x) -> bool:
@@ -101,9 +111,13 @@ class Signature:
             return a.optional or (a.has_default and a.default_value is None)
         if a.is_list:
             if a.type == "Tensor":
-                return isinstance(x, (list, tuple)) and all(isinstance(v, _TensorBase) or (v is None and a.elements_optional) for v in x)
+                return isinstance(x, (list, tuple)) and all(
+                    isinstance(v, _TensorBase) or (v is None and a.elements_optional) for v in x
+                )
             if isinstance(x, (list, tuple)):
-                check = _is_int if a.type in ("int", "SymInt") else _is_number if a.type in ("float", "Scalar") else None
+                check = (
+                    _is_int if a.type in ("int", "SymInt") else _is_number if a.type in ("float", "Scalar") else None
+                )
                 return check is None or all(check(v) or hasattr(type(v), "__sym__") for v in x)
             return a.size is not None and (_is_int(x) or (a.type == "float" and _is_number(x)))
         t = a.type
@@ -128,7 +142,7 @@ class Signature:
     def arrange(self, args, kwargs):
         """kwargs with ``input`` renamed and varargs packed; None when the names don't fit."""
         if self.varargs is not None and len(args) > self.varargs and not isinstance(args[self.varargs], (list, tuple)):
-            args = (*args[:self.varargs], list(args[self.varargs:]))
+            args = (*args[: self.varargs], list(args[self.varargs :]))
         return args, kwargs
 
     def match(self, args, kwargs) -> bool:
@@ -138,7 +152,7 @@ class Signature:
         for a, x in zip(self.positional, args):
             if not self.accepts(a, x):
                 return False
-        given = {a.name for a in self.positional[:len(args)]}
+        given = {a.name for a in self.positional[: len(args)]}
         for name, x in kwargs.items():
             a = self.by_name.get(name)
             if a is None:
@@ -161,8 +175,17 @@ class Signature:
         return self._call
 
     def _generate(self):
-        env = {"_op": self.op, "_ints": _ints, "_item": _item, "_dtype": as_dtype, "_device": as_device, "_current": current_device,
-               "_T": _TensorBase, "_np": np.generic, "_tuple": (list, tuple)}
+        env = {
+            "_op": self.op,
+            "_ints": _ints,
+            "_item": _item,
+            "_dtype": as_dtype,
+            "_device": as_device,
+            "_current": current_device,
+            "_T": _TensorBase,
+            "_np": np.generic,
+            "_tuple": (list, tuple),
+        }
         params, body, star, actual = [], [], False, []
         for a in self.args:
             name = _safe(a.name)
@@ -177,10 +200,14 @@ class Signature:
             actual.append(f"{name}={name}" if a.kwarg_only else name)
             if a.is_list and a.type in ("int", "SymInt"):
                 body.append(f"if {name}.__class__ is int: {name} = [{name}]")
-                body.append(f"elif {name} is not None and {name}.__class__ is not list: "
-                            f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]")
+                body.append(
+                    f"elif {name} is not None and {name}.__class__ is not list: "
+                    f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]"
+                )
                 # NOTE: the elements may be NumPy integers or zero-dimensional tensors; both must become ints before the dispatcher sees them.
-                body.append(f"if {name} is not None and any(isinstance(v, (_np, _T)) for v in {name}): {name} = _ints({name})")
+                body.append(
+                    f"if {name} is not None and any(isinstance(v, (_np, _T)) for v in {name}): {name} = _ints({name})"
+                )
             elif a.is_list and a.type == "Tensor":
                 body.append(f"if {name}.__class__ is tuple: {name} = list({name})")
             elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
@@ -192,7 +219,10 @@ class Signature:
             elif a.type == "ScalarType":
                 body.append(f"if {name}.__class__ is type: {name} = _dtype({name})")
             elif a.type == "Device":
-                body.append(f"{name} = _device({name}) if {name} is not None else " + ("_current()" if self.is_factory else "None"))
+                body.append(
+                    f"{name} = _device({name}) if {name} is not None else "
+                    + ("_current()" if self.is_factory else "None")
+                )
             elif a.type == "Tensor" and self.tensors_take_numbers:
                 body.append(f"if isinstance({name}, _np): {name} = {name}.item()")
         call = f"_op({', '.join(actual)})"
@@ -254,7 +284,11 @@ class Binder:
             kwargs["self"] = kwargs.pop("input")
         if kwargs.get("out") is not None:
             return self._with_out(args, kwargs)
-        key = (*map(_type_key, args), *kwargs, *map(_type_key, kwargs.values())) if kwargs else tuple(map(_type_key, args))
+        key = (
+            (*map(_type_key, args), *kwargs, *map(_type_key, kwargs.values()))
+            if kwargs
+            else tuple(map(_type_key, args))
+        )
         sig = self._chosen.get(key)
         if sig is None:
             sig = self._choose(args, kwargs)
@@ -304,8 +338,14 @@ class Binder:
         full = sig.op.full(*args, **kwargs)
         pos = [v for a, v in zip(sig.args, full) if not a.kwarg_only]
         kw = {a.name: v for a, v in zip(sig.args, full) if a.kwarg_only}
-        pos = [list(v) if a.is_list and isinstance(v, (int, tuple)) and not isinstance(v, int) else [v] if a.is_list and isinstance(v, int) else v
-               for a, v in zip(sig.positional, pos)]
+        pos = [
+            list(v)
+            if a.is_list and isinstance(v, (int, tuple)) and not isinstance(v, int)
+            else [v]
+            if a.is_list and isinstance(v, int)
+            else v
+            for a, v in zip(sig.positional, pos)
+        ]
         return op(*pos, **kw, **dict(zip(outs, values)))
 
     def _error(self, args, kwargs, signatures) -> str:
@@ -323,12 +363,14 @@ class Binder:
                     return f"{self.name}() got an unexpected keyword argument '{k}'"
                 if not sig.accepts(sig.by_name[k], x):
                     return f"{self.name}(): argument '{k}' must be {_wanted(sig.by_name[k])}, not {type(x).__name__}"
-            missing = [f'"{_shown(a)}"' for a in sig.args[len(packed):] if not a.has_default and a.name not in kwargs]
+            missing = [f'"{_shown(a)}"' for a in sig.args[len(packed) :] if not a.has_default and a.name not in kwargs]
             if missing:
                 return f"{self.name}() missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: {', '.join(missing)}"
         got = ", ".join([_describe(x) for x in args] + [f"{k}={_describe(x)}" for k, x in kwargs.items()])
-        return (f"{self.name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-                + "\n".join(f" * {sig}" for sig in signatures))
+        return (
+            f"{self.name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+            + "\n".join(f" * {sig}" for sig in signatures)
+        )
 
 
 def _takes_numbers(op: OpOverload) -> bool:
@@ -347,7 +389,9 @@ def _describe(x):
 
 
 def _wanted(a):
-    base = {"Scalar": "Number", "ScalarType": "torch.dtype", "SymInt": "int", "Device": "torch.device"}.get(a.type, a.type)
+    base = {"Scalar": "Number", "ScalarType": "torch.dtype", "SymInt": "int", "Device": "torch.device"}.get(
+        a.type, a.type
+    )
     return f"tuple of {base}s" if a.is_list else base
 
 
@@ -384,8 +428,12 @@ def _ufunc_of(opname: str):
     if not isinstance(row.numpy, np.ufunc) or len(names) > 3:
         return None, 0, 0
     floats = [np.dtype(np.float32), np.dtype(np.float64)]
-    ints = [np.dtype(np.int64), np.dtype(np.int32)] if row.kind != "float" and root.op in ("add", "sub", "mul", "neg", "abs", "maximum",
-                                                                                         "minimum", "eq", "ne", "lt", "le", "gt", "ge") else []
+    ints = (
+        [np.dtype(np.int64), np.dtype(np.int32)]
+        if row.kind != "float"
+        and root.op in ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
+        else []
+    )
     return row.numpy, len(names), sum(1 << d.num for d in floats + ints)
 
 
@@ -416,4 +464,8 @@ method = function
 
 def functions(place: str) -> dict[str, _C.Function]:
     """All functions exposed in ``place`` ("function", "method", "nn", ...), by public name."""
-    return {name: function(opname, name) for name, opname in EXPOSED[place].items() if namespace("aten")._packet(opname) is not None}
+    return {
+        name: function(opname, name)
+        for name, opname in EXPOSED[place].items()
+        if namespace("aten")._packet(opname) is not None
+    }

@@ -14,7 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TABLE", "Expr", "Scalar", "Trace", "evaluate", "inputs_used", "scalar", "substitute", "topological", "trace", "vjp"]
+__all__ = [
+    "TABLE",
+    "Expr",
+    "Scalar",
+    "Trace",
+    "evaluate",
+    "inputs_used",
+    "scalar",
+    "substitute",
+    "topological",
+    "trace",
+    "vjp",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +146,11 @@ def substitute(root, old: Expr, new: Expr):
     made: dict[int, Any] = {id(old): new}
     for node in topological(root):
         if id(node) not in made:
-            made[id(node)] = node if node.op == "input" else Expr(node.op, tuple(made[id(a)] if isinstance(a, Expr) else a for a in node.args))
+            made[id(node)] = (
+                node
+                if node.op == "input"
+                else Expr(node.op, tuple(made[id(a)] if isinstance(a, Expr) else a for a in node.args))
+            )
     return made[id(root)] if isinstance(root, Expr) else root
 
 

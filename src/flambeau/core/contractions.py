@@ -5,7 +5,14 @@ from __future__ import annotations
 from .operator import OpOverload
 from .promotion import refuse
 
-_scalar_names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+_scalar_names = {
+    "float32": "float",
+    "float64": "double",
+    "int64": "long int",
+    "int32": "int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+}
 
 
 def check(op: OpOverload, tensors) -> dict[str, int]:
@@ -18,8 +25,10 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
     for t, term, name in zip(tensors, inputs.split(","), names):
         if len(t.shape) != len(term):
             kind = {1: "vector", 2: "matrix", 3: "batch of matrices"}.get(len(term), "tensor")
-            raise RuntimeError(f"{op._opname}(): '{name}' must be a {kind} ({len(term)}D tensor), "
-                               f"got {len(t.shape)}D tensor with shape {list(t.shape)}")
+            raise RuntimeError(
+                f"{op._opname}(): '{name}' must be a {kind} ({len(term)}D tensor), "
+                f"got {len(t.shape)}D tensor with shape {list(t.shape)}"
+            )
     if any(t.dtype is not tensors[0].dtype for t in tensors):
         a, b = (_scalar_names.get(t.dtype.name, t.dtype.name) for t in tensors[:2])
         raise RuntimeError(f"{op._opname}(): expected m1 and m2 to have the same dtype, but got: {a} != {b}")
@@ -29,6 +38,8 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
                 shown = " and ".join("x".join(map(str, x.shape)) for x in tensors)
                 if op._opname in ("mm", "addmm"):
                     raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shown})")
-                raise RuntimeError(f"{op._opname}(): size mismatch, letter '{letter}' of {op.definition.letters} is {sizes[letter]} and {n} "
-                                   f"(shapes {shown})")
+                raise RuntimeError(
+                    f"{op._opname}(): size mismatch, letter '{letter}' of {op.definition.letters} is {sizes[letter]} and {n} "
+                    f"(shapes {shown})"
+                )
     return sizes

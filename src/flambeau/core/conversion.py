@@ -28,7 +28,11 @@ def _from_data(data, dtype):
     except ValueError as e:
         raise ValueError(f"expected sequence of equal length at every dimension: {e}") from None
     if a.dtype == object or a.dtype.kind in "USO":
-        raise TypeError(f"new(): invalid data type '{_odd(data)}'") if a.dtype.kind != "O" else RuntimeError(f"Could not infer dtype of {_odd(data)}")
+        raise (
+            TypeError(f"new(): invalid data type '{_odd(data)}'")
+            if a.dtype.kind != "O"
+            else RuntimeError(f"Could not infer dtype of {_odd(data)}")
+        )
     if dtype is not None:
         return a.astype(dtype.np)
     if a.dtype.kind == "f" and not _numpy_leaf(data):
@@ -43,7 +47,9 @@ def _has_tensor(data):
 
 
 def _listify(data):
-    return [x.tolist() if isinstance(x, _C.TensorBase) else _listify(x) if isinstance(x, (list, tuple)) else x for x in data]
+    return [
+        x.tolist() if isinstance(x, _C.TensorBase) else _listify(x) if isinstance(x, (list, tuple)) else x for x in data
+    ]
 
 
 def _numpy_leaf(data):
@@ -79,8 +85,16 @@ def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor, sharing memory where that is possible."""
     dtype = as_dtype(dtype)
     if isinstance(data, _C.TensorBase):
-        return to(data, *(x for x in (device, dtype) if x is not None)) if dtype is not None or device is not None else data
-    if isinstance(data, np.ndarray) and (dtype is None or dtype.np == data.dtype) and not any(s < 0 for s in data.strides):
+        return (
+            to(data, *(x for x in (device, dtype) if x is not None))
+            if dtype is not None or device is not None
+            else data
+        )
+    if (
+        isinstance(data, np.ndarray)
+        and (dtype is None or dtype.np == data.dtype)
+        and not any(s < 0 for s in data.strides)
+    ):
         return from_numpy(data)
     return tensor(data, dtype=dtype, device=device)
 
@@ -90,10 +104,14 @@ def from_numpy(array):
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     if any(s < 0 for s in array.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-                         "(You can probably work around this by making a copy of your array  with array.copy().)")
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+            "(You can probably work around this by making a copy of your array  with array.copy().)"
+        )
     if any(s % array.itemsize for s in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
     return aten.lift_fresh.default(_C.from_array(array))
 
 
@@ -140,9 +158,18 @@ def is_tensor(x) -> bool:
 
 
 Tensor.to = wrap_function(to)
-for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16), ("bfloat16", dtypes.bfloat16),
-                       ("int", dtypes.int32),
-                      ("long", dtypes.int64), ("short", dtypes.int16), ("char", dtypes.int8), ("byte", dtypes.uint8), ("bool", dtypes.bool_)):
+for _name, _dtype in (
+    ("float", dtypes.float32),
+    ("double", dtypes.float64),
+    ("half", dtypes.float16),
+    ("bfloat16", dtypes.bfloat16),
+    ("int", dtypes.int32),
+    ("long", dtypes.int64),
+    ("short", dtypes.int16),
+    ("char", dtypes.int8),
+    ("byte", dtypes.uint8),
+    ("bool", dtypes.bool_),
+):
     setattr(Tensor, _name, _converter(_name, _dtype))
 Tensor.type = wrap_function(type_)
 Tensor.cpu = wrap_function(lambda self, memory_format=None: to(self, CPU))

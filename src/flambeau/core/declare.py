@@ -17,20 +17,43 @@ from . import body as bodies
 from .definition import Composite, Contraction, Extern, Factory, Index, Inplace, Pointwise, Random, Reduction, View
 from .operator import OpOverload, namespace
 
-__all__ = ["EXPOSED", "composite", "contraction", "declare", "explicit", "extern", "factory", "index", "pointwise", "random",
-           "reduction", "view", "written"]
+__all__ = [
+    "EXPOSED",
+    "composite",
+    "contraction",
+    "declare",
+    "explicit",
+    "extern",
+    "factory",
+    "index",
+    "pointwise",
+    "random",
+    "reduction",
+    "view",
+    "written",
+]
 
 # Names users call, by place. bindings.py turns them into functions and methods.
 EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "special": {}, "linalg": {}, "fft": {}}
 
 
-def declare(schema: str, definition, *, ns: str = "aten", variants: str = "function method", inplace: bool = False, out: bool = False,
-            tags=(), name: str | None = None, refuse=()) -> OpOverload:
+def declare(
+    schema: str,
+    definition,
+    *,
+    ns: str = "aten",
+    variants: str = "function method",
+    inplace: bool = False,
+    out: bool = False,
+    tags=(),
+    name: str | None = None,
+    refuse=(),
+) -> OpOverload:
     """Register an operator. ValueError when the same overload is declared twice in aten."""
     head = schema.partition("(")[0].strip()
     if "::" in head:
         ns, head = head.split("::")
-        schema = schema.strip()[len(ns) + 2:]
+        schema = schema.strip()[len(ns) + 2 :]
     opname, _, overload = head.partition(".")
     packet = namespace(ns)._packets.get(opname)
     if ns == "aten" and packet is not None and (overload or "default") in packet._overloads:
@@ -48,12 +71,31 @@ def declare(schema: str, definition, *, ns: str = "aten", variants: str = "funct
     return op
 
 
-def pointwise(schema, *, promote="default", operands=None, out="same", variants="function method", inplace=True, has_out=True,
-              backward=None, tags=("pointwise",), **kw):
+def pointwise(
+    schema,
+    *,
+    promote="default",
+    operands=None,
+    out="same",
+    variants="function method",
+    inplace=True,
+    has_out=True,
+    backward=None,
+    tags=("pointwise",),
+    **kw,
+):
     """Declare a pointwise operator from its scalar body. See definition.Pointwise."""
 
     def wrap(body: Callable) -> OpOverload:
-        op = declare(schema, Pointwise(body, promote, operands, out), variants=variants, inplace=inplace, out=has_out, tags=tags, **kw)
+        op = declare(
+            schema,
+            Pointwise(body, promote, operands, out),
+            variants=variants,
+            inplace=inplace,
+            out=has_out,
+            tags=tags,
+            **kw,
+        )
         if backward is not None:
             _declare_backward(op, backward)
         return op
@@ -67,7 +109,10 @@ def _declare_backward(op: OpOverload, schema: str) -> None:
     Its arguments are the cotangent, then ``op``'s first argument or ``output`` (then the derivative is written in the result), then
     the parameters of ``op`` by name.
     """
-    names = [a.split("=")[0].split()[-1] for a in schema[schema.index("(") + 1:schema.rindex(") ->")].replace("*,", "").split(",")]
+    names = [
+        a.split("=")[0].split()[-1]
+        for a in schema[schema.index("(") + 1 : schema.rindex(") ->")].replace("*,", "").split(",")
+    ]
     names = [n for n in names if n]
     forward = op.definition.body
     of_result = names[1] in ("output", "result")
@@ -84,24 +129,40 @@ def _declare_backward(op: OpOverload, schema: str) -> None:
             part = bodies.substitute(part, root, bodies.Expr("input", ("x",)))
         return bodies.evaluate(part, {"x": x, "ct": ct}, s)
 
-    back = declare(schema, Pointwise(body, op.definition.promote, None, "same"), variants="", out=True, tags=("pointwise",))
-    first = op._schema_text[op._schema_text.index("(") + 1:].split()[1].rstrip(",)")
+    back = declare(
+        schema, Pointwise(body, op.definition.promote, None, "same"), variants="", out=True, tags=("pointwise",)
+    )
+    first = op._schema_text[op._schema_text.index("(") + 1 :].split()[1].rstrip(",)")
     saved = "result" if of_result else first
     params = names[2:]
     scope = {"back": back}
     passed = [f"{p}={p}" if _kwonly(schema, p) else p for p in params]
-    exec(f"def formula(ct, {', '.join([saved, *params])}): return back(ct, {', '.join([saved, *passed])})",
-         scope)
+    exec(f"def formula(ct, {', '.join([saved, *params])}): return back(ct, {', '.join([saved, *passed])})", scope)
     op.derivative(**{first: scope["formula"]})
 
 
 def _kwonly(schema: str, name: str) -> bool:
     head, star, tail = schema.partition("*,")
-    return bool(star) and any(part.split("=")[0].split()[-1] == name for part in tail.split(")")[0].split(",") if part.strip())
+    return bool(star) and any(
+        part.split("=")[0].split()[-1] == name for part in tail.split(")")[0].split(",") if part.strip()
+    )
 
 
-def reduction(schema, combine, init, *, map=None, finalize=None, acc="same", dims="dim", keepdim="keepdim", dtype=None,
-              variants="function method", has_out=True, **kw) -> OpOverload:
+def reduction(
+    schema,
+    combine,
+    init,
+    *,
+    map=None,
+    finalize=None,
+    acc="same",
+    dims="dim",
+    keepdim="keepdim",
+    dtype=None,
+    variants="function method",
+    has_out=True,
+    **kw,
+) -> OpOverload:
     """Declare a reduction. See definition.Reduction."""
     definition = Reduction(combine, init, map, finalize, acc, dims, keepdim, dtype)
     return declare(schema, definition, variants=variants, out=has_out, tags=("reduction",), **kw)
@@ -112,9 +173,22 @@ def view(schema, *, variants="function method", **kw):
     return lambda map: declare(schema, View(map), variants=variants, tags=("view",), **kw)
 
 
-def index(schema, *, mode, source, combine="assign", base=None, shape_of=None, wrap=False, variants="function method", inplace=False,
-          has_out=False, **kw):
+def index(
+    schema,
+    *,
+    mode,
+    source,
+    combine="assign",
+    base=None,
+    shape_of=None,
+    wrap=False,
+    variants="function method",
+    inplace=False,
+    has_out=False,
+    **kw,
+):
     """Declare a gather or scatter from its coordinate map. See definition.Index."""
+
     def make(coords):
         definition = Index(mode, source, coords, combine, base, shape_of, wrap)
         return declare(schema, definition, variants=variants, inplace=inplace, out=has_out, **kw)
@@ -129,12 +203,16 @@ def contraction(schema, letters, *, variants="function method", has_out=True, **
 
 def factory(schema, *, shape, dtype, variants="function", **kw):
     """Declare an operator that makes a tensor from an index."""
-    return lambda body: declare(schema, Factory(body, shape, dtype), variants=variants, out=False, tags=("factory",), **kw)
+    return lambda body: declare(
+        schema, Factory(body, shape, dtype), variants=variants, out=False, tags=("factory",), **kw
+    )
 
 
 def random(schema, *, shape, dtype, variants="function", **kw):
     """Declare a draw from the generator."""
-    return lambda draw: declare(schema, Random(draw, shape, dtype), variants=variants, tags=("nondeterministic_seeded",), **kw)
+    return lambda draw: declare(
+        schema, Random(draw, shape, dtype), variants=variants, tags=("nondeterministic_seeded",), **kw
+    )
 
 
 def written(schema: str, functional: OpOverload, *, variants="method") -> OpOverload:
@@ -149,7 +227,9 @@ def composite(schema, *, variants="function method", inplace=False, has_out=Fals
 
 def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, **kw):
     """Declare an explicit composite: visible to autograd and modes, opened at lowering."""
-    return lambda fn: declare(schema, Composite(fn, False, meta, eager), variants=variants, inplace=inplace, out=has_out, **kw)
+    return lambda fn: declare(
+        schema, Composite(fn, False, meta, eager), variants=variants, inplace=inplace, out=has_out, **kw
+    )
 
 
 def extern(schema, *, meta, variants="function method", inplace=False, has_out=False, **kw):

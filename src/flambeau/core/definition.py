@@ -10,8 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Composite", "Contraction", "Extern", "Factory", "Index", "Inplace", "Kind", "Out", "Pointwise", "Random",
-           "Reduction", "TensorMeta", "View"]
+__all__ = [
+    "Composite",
+    "Contraction",
+    "Extern",
+    "Factory",
+    "Index",
+    "Inplace",
+    "Kind",
+    "Out",
+    "Pointwise",
+    "Random",
+    "Reduction",
+    "TensorMeta",
+    "View",
+]
 
 
 @dataclass(frozen=True, slots=True)

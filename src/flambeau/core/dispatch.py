@@ -29,7 +29,9 @@ def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
     if op.kind == "composite" and op.definition.implicit and op.overrides.keys().isdisjoint(_KERNELS):
         if keys == K.BACKEND:
-            op.kernel = op.behind_signature(op.definition.fn)  # from now on native code opens it when nothing interposes
+            op.kernel = op.behind_signature(
+                op.definition.fn
+            )  # from now on native code opens it when nothing interposes
         return op.definition.fn(*op.full(*args, **kwargs))
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
@@ -128,13 +130,21 @@ def _subclasses(op, types, args, kwargs, tried):
 
 def _declined(op, tried) -> TypeError:
     names = ", ".join(getattr(t, "__name__", type(t).__name__) for t in tried)
-    return TypeError(f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: {names}. "
-                     "For more information, try re-running with TORCH_LOGS=not_implemented")
+    return TypeError(
+        f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: {names}. "
+        "For more information, try re-running with TORCH_LOGS=not_implemented"
+    )
 
 
 def _returns_one_tensor(op) -> bool:
     returns = op._schema.returns
-    return op.kind != "inplace" and not op._schema.is_mutable and len(returns) == 1 and returns[0].is_tensor and not returns[0].is_list
+    return (
+        op.kind != "inplace"
+        and not op._schema.is_mutable
+        and len(returns) == 1
+        and returns[0].is_tensor
+        and not returns[0].is_list
+    )
 
 
 def _checked(op: OpOverload, result, who, args, kwargs):
@@ -156,8 +166,14 @@ def _checked(op: OpOverload, result, who, args, kwargs):
         ok = isinstance(result, (list, tuple)) and len(result) == len(returns) and all(map(_fits, returns, result))
     if not ok:
         name = getattr(who, "__name__", type(who).__name__)
-        got = f"a {type(result).__name__} of {len(result)}" if isinstance(result, (list, tuple)) else type(result).__name__
-        raise TypeError(f"{name}.__torch_dispatch__ returned {got} for {op}, which returns ({', '.join(map(str, returns))})")
+        got = (
+            f"a {type(result).__name__} of {len(result)}"
+            if isinstance(result, (list, tuple))
+            else type(result).__name__
+        )
+        raise TypeError(
+            f"{name}.__torch_dispatch__ returned {got} for {op}, which returns ({', '.join(map(str, returns))})"
+        )
     return result
 
 

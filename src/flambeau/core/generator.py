@@ -80,7 +80,7 @@ class Generator:
             blocks = out[:full].reshape(-1, 16)
             blocks[...] = _box_muller(blocks, kind)
             if n % 16:  # the last, incomplete block is drawn anew over the final 16 values
-                out[n - 16:] = _box_muller(self.uniform((1, 16), np.dtype(kind)), kind)[0]
+                out[n - 16 :] = _box_muller(self.uniform((1, 16), np.dtype(kind)), kind)[0]
             out = out * kind(std) + kind(mean)
         else:
             out = np.array([self._one_normal() * std + mean for _ in range(n)], np.float64)
@@ -111,7 +111,7 @@ class Generator:
         u = self.uniform((pairs, 2), np.dtype(np.float64))
         r, theta = np.sqrt(-2.0 * np.log1p(-u[:, 1])), 2.0 * math.pi * u[:, 0]
         values = np.stack([r * np.cos(theta), r * np.sin(theta)], 1).reshape(-1)
-        out[at:] = values[:n - at]
+        out[at:] = values[: n - at]
         if len(values) > n - at:
             self._next_normal = float(values[-1])
         return out.reshape(shape)
@@ -122,7 +122,9 @@ class Generator:
         if span >= 2**32:
             values = (self.words64(n) % np.uint64(span)).astype(np.int64)
         else:
-            values = (self.words(n) % np.uint32(span)).astype(np.int64) if span < 2**32 else self.words(n).astype(np.int64)
+            values = (
+                (self.words(n) % np.uint32(span)).astype(np.int64) if span < 2**32 else self.words(n).astype(np.int64)
+            )
         return (values + low).reshape(shape)
 
 

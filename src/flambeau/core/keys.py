@@ -5,7 +5,13 @@ ALL = 31
 NO_DATA = 256  # not a key: some tensor argument has no array
 SUBCLASS = 512  # not a key: some tensor argument is of a class with __torch_dispatch__
 
-NAMES = {TRANSFORM: "FuncTorch", AUTOGRAD: "AutogradCPU", FUNCTIONALIZE: "Functionalize", PYTHON: "Python", BACKEND: "CPU"}
+NAMES = {
+    TRANSFORM: "FuncTorch",
+    AUTOGRAD: "AutogradCPU",
+    FUNCTIONALIZE: "Functionalize",
+    PYTHON: "Python",
+    BACKEND: "CPU",
+}
 
 # Tensor flags (FlbTensor.flags)
 REQUIRES_GRAD, PARAMETER, INFERENCE, FUNCTION = 1, 2, 4, 8

@@ -48,7 +48,9 @@ class OpOverload(_C.Operator):
 
     # -- identity ------------------------------------------------------------------------------------------------------
     def name(self) -> str:
-        return f"{self.namespace}::{self._opname}" + ("" if self._overloadname == "default" else f".{self._overloadname}")
+        return f"{self.namespace}::{self._opname}" + (
+            "" if self._overloadname == "default" else f".{self._overloadname}"
+        )
 
     def __str__(self):
         return f"{self.namespace}.{self.__name__}"
@@ -111,8 +113,10 @@ class OpOverload(_C.Operator):
     def split(self, values) -> tuple[tuple, dict]:
         """(args, kwargs) from all arguments in schema order."""
         arguments = self._schema.arguments
-        return (tuple(v for a, v in zip(arguments, values) if not a.kwarg_only),
-                {a.name: v for a, v in zip(arguments, values) if a.kwarg_only and not (a.is_out and v is None)})
+        return (
+            tuple(v for a, v in zip(arguments, values) if not a.kwarg_only),
+            {a.name: v for a, v in zip(arguments, values) if a.kwarg_only and not (a.is_out and v is None)},
+        )
 
     @functools.cached_property
     def required(self) -> int:
@@ -208,7 +212,9 @@ class OpOverload(_C.Operator):
 
 
 def _safe(name: str) -> str:
-    return name + "_" if name in ("from", "lambda", "self_", "print", "import", "is", "in", "and", "or", "not") else name
+    return (
+        name + "_" if name in ("from", "lambda", "self_", "print", "import", "is", "in", "and", "or", "not") else name
+    )
 
 
 def _differs(a, name: str) -> str:
@@ -304,8 +310,15 @@ class Namespace:
                 if ops:
                     found = Packet(self._name, name)
                     for o in ops:
-                        found._add(OpOverload(self._name, name, o._overloadname if o._overloadname != "default" else "", Inplace(o),
-                                              schema=schemas.inplace_variant(o._schema)))
+                        found._add(
+                            OpOverload(
+                                self._name,
+                                name,
+                                o._overloadname if o._overloadname != "default" else "",
+                                Inplace(o),
+                                schema=schemas.inplace_variant(o._schema),
+                            )
+                        )
                     self._packets[name] = found
         return found
 

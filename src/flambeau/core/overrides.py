@@ -7,8 +7,15 @@ import functools
 from .. import _C
 from . import modes
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "handle_torch_function", "has_torch_function", "override",
-           "relevant_types", "wrap_function"]
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "handle_torch_function",
+    "has_torch_function",
+    "override",
+    "relevant_types",
+    "wrap_function",
+]
 
 _disabled = _C._disabled_torch_function_impl
 
@@ -58,8 +65,10 @@ def _override(func, relevant, args, kwargs):
         if result is not NotImplemented:
             return result
     name = getattr(func, "__name__", str(func))
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}"
-                    + (", nor by the active modes" if modes._stacks.function else ""))
+    raise TypeError(
+        f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}"
+        + (", nor by the active modes" if modes._stacks.function else "")
+    )
 
 
 def has_torch_function(relevant) -> bool:

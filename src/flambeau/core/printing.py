@@ -48,10 +48,17 @@ def _nested(a: np.ndarray, fmt, indent: int, summarize: bool) -> str:
         return fmt(a[()])
     if a.ndim == 1:
         per_line = max(1, (_options["linewidth"] - indent) // (max(len(fmt(x)) for x in a.flat) + 2)) if a.size else 1
-        items = [fmt(x) for x in a[:edge]] + ["..."] + [fmt(x) for x in a[-edge:]] if summarize and len(a) > 2 * edge else [fmt(x) for x in a]
-        lines = [", ".join(items[i:i + per_line]) for i in range(0, len(items), per_line)]
+        items = (
+            [fmt(x) for x in a[:edge]] + ["..."] + [fmt(x) for x in a[-edge:]]
+            if summarize and len(a) > 2 * edge
+            else [fmt(x) for x in a]
+        )
+        lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    rows = [_nested(x, fmt, indent + 1, summarize) for x in (a if not summarize or len(a) <= 2 * edge else (*a[:edge], *a[-edge:]))]
+    rows = [
+        _nested(x, fmt, indent + 1, summarize)
+        for x in (a if not summarize or len(a) <= 2 * edge else (*a[:edge], *a[-edge:]))
+    ]
     if summarize and len(a) > 2 * edge:
         rows.insert(edge, "...")
     return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
@@ -75,11 +82,17 @@ def tensor_str(t) -> str:
     tail = []
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
-    if t._dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_) or (a.size == 0 and t._dtype is not dtypes.get_default_dtype()):
+    if t._dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_) or (
+        a.size == 0 and t._dtype is not dtypes.get_default_dtype()
+    ):
         tail.append(f"dtype={t._dtype}")
     if t._grad_fn is not None:
         tail.append(f"grad_fn=<{t._grad_fn.name()}>")
     elif t._requires_grad:
         tail.append("requires_grad=True")
-    cls = "tensor" if not issubclass(type(t), _C.TensorBase) or type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
+    cls = (
+        "tensor"
+        if not issubclass(type(t), _C.TensorBase) or type(t).__name__ in ("Tensor", "Parameter")
+        else type(t).__name__
+    )
     return f"{name}{cls}({', '.join([text, *tail])})"

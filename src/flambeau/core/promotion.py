@@ -80,13 +80,26 @@ def accumulation_dtype(op: OpOverload, input_dtype: DType, requested: DType | No
         if rule == "sum":
             out = dtypes.int64
         elif rule == "float":
-            raise RuntimeError(f"{op._opname}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-                               f"Got: {_scalar_name(input_dtype)}")
+            raise RuntimeError(
+                f"{op._opname}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+                f"Got: {_scalar_name(input_dtype)}"
+            )
     acc = dtypes.float32 if out in (dtypes.float16, dtypes.bfloat16) else out
     return acc, out
 
 
 def _scalar_name(d: DType) -> str:
-    return {"int64": "Long", "int32": "Int", "bool": "Bool", "int16": "Short", "int8": "Char", "uint8": "Byte", "float32": "Float",
-            "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
-            "complex128": "ComplexDouble"}.get(d.name, d.name)
+    return {
+        "int64": "Long",
+        "int32": "Int",
+        "bool": "Bool",
+        "int16": "Short",
+        "int8": "Char",
+        "uint8": "Byte",
+        "float32": "Float",
+        "float64": "Double",
+        "float16": "Half",
+        "bfloat16": "BFloat16",
+        "complex64": "ComplexFloat",
+        "complex128": "ComplexDouble",
+    }.get(d.name, d.name)

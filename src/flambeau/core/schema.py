@@ -69,7 +69,13 @@ class Argument:
         return text + (f"={_show(self.default_value, self.type)}" if self.has_default else "")
 
 
-_DTYPES = {"long": dtypes.int64, "float": dtypes.float32, "double": dtypes.float64, "int": dtypes.int32, "bool": dtypes.bool_}
+_DTYPES = {
+    "long": dtypes.int64,
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "int": dtypes.int32,
+    "bool": dtypes.bool_,
+}
 
 
 def _show(v, type_):
@@ -113,9 +119,13 @@ class Schema:
         return any(r.alias_info and not r.alias_info.is_write for r in self.returns)
 
 
-_NAME = re.compile(r"^\s*(?:(?P<ns>\w+)::)?(?P<name>\w+)(?:\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<rets>.+?)\s*$", re.S)
-_ARG = re.compile(r"^(?P<type>[A-Za-z_]\w*)(?:\((?P<alias>[^)]*)\))?(?P<eopt>\?)?(?P<list>\[\d*\])?(?P<opt>\?)?"
-                  r"(?:\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.+))?)?$")
+_NAME = re.compile(
+    r"^\s*(?:(?P<ns>\w+)::)?(?P<name>\w+)(?:\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<rets>.+?)\s*$", re.S
+)
+_ARG = re.compile(
+    r"^(?P<type>[A-Za-z_]\w*)(?:\((?P<alias>[^)]*)\))?(?P<eopt>\?)?(?P<list>\[\d*\])?(?P<opt>\?)?"
+    r"(?:\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.+))?)?$"
+)
 
 
 def _split(text: str) -> list[str]:
@@ -170,7 +180,18 @@ def _argument(text: str, kwarg_only: bool) -> Argument:
     optional = m["opt"] is not None or (not is_list and m["eopt"] is not None)
     has_default = m["default"] is not None
     default = _value(m["default"], m["type"], is_list) if has_default else None
-    return Argument(m["name"] or "", m["type"], optional, is_list, size, is_list and m["eopt"] is not None, default, has_default, kwarg_only, info)
+    return Argument(
+        m["name"] or "",
+        m["type"],
+        optional,
+        is_list,
+        size,
+        is_list and m["eopt"] is not None,
+        default,
+        has_default,
+        kwarg_only,
+        info,
+    )
 
 
 def parse(text: str, namespace: str = "aten") -> Schema:
@@ -186,14 +207,24 @@ def parse(text: str, namespace: str = "aten") -> Schema:
             args.append(_argument(part, kwarg_only))
     rets = m["rets"].strip()
     inner = _split(rets[1:-1]) if rets.startswith("(") else [rets]
-    return Schema(f"{m['ns'] or namespace}::{m['name']}", m["overload"] or "", tuple(args), tuple(_argument(r, False) for r in inner))
+    return Schema(
+        f"{m['ns'] or namespace}::{m['name']}",
+        m["overload"] or "",
+        tuple(args),
+        tuple(_argument(r, False) for r in inner),
+    )
 
 
 def inplace_variant(schema: Schema) -> Schema:
     """``add_``: the first argument is written and returned."""
     first, *rest = schema.arguments
     info = AliasInfo(frozenset("a"), True, "a!")
-    return Schema(schema.name + "_", schema.overload_name, (replace(first, alias_info=info), *rest), (Argument("", "Tensor", alias_info=info),))
+    return Schema(
+        schema.name + "_",
+        schema.overload_name,
+        (replace(first, alias_info=info), *rest),
+        (Argument("", "Tensor", alias_info=info),),
+    )
 
 
 def out_variant(schema: Schema, overload: str) -> Schema:

@@ -13,7 +13,9 @@ aten = namespace("aten")
 
 
 def _is_index_tensor(x) -> bool:
-    return isinstance(x, (_C.TensorBase, np.ndarray)) and not (isinstance(x, _C.TensorBase) and x._ndim == 0 and x._dtype.category == 1)
+    return isinstance(x, (_C.TensorBase, np.ndarray)) and not (
+        isinstance(x, _C.TensorBase) and x._ndim == 0 and x._dtype.category == 1
+    )
 
 
 def _as_tensor(x):
@@ -27,10 +29,18 @@ def _steps(x, key):
     """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
     if not isinstance(key, tuple):
         key = (key,)
-    key = [_as_tensor(list(k) if isinstance(k, range) else k) if isinstance(k, (list, range, np.ndarray)) else k
-           for k in key]
-    used = sum(k._ndim if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8")
-               else 0 if k is None or k is ... or isinstance(k, bool) else 1 for k in key)
+    key = [
+        _as_tensor(list(k) if isinstance(k, range) else k) if isinstance(k, (list, range, np.ndarray)) else k
+        for k in key
+    ]
+    used = sum(
+        k._ndim
+        if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8")
+        else 0
+        if k is None or k is ... or isinstance(k, bool)
+        else 1
+        for k in key
+    )
     if used > x._ndim:
         raise IndexError(f"too many indices for tensor of dimension {x._ndim}")
     if sum(k is ... for k in key) > 1:
@@ -51,7 +61,13 @@ def _steps(x, key):
             if step is not None and step <= 0:
                 raise ValueError("step must be greater than zero")
             if not (start in (None, 0) and stop is None and step in (None, 1)):
-                x = aten.slice.Tensor(x, dim, start if start is not None else 0, stop if stop is not None else 9223372036854775807, step or 1)
+                x = aten.slice.Tensor(
+                    x,
+                    dim,
+                    start if start is not None else 0,
+                    stop if stop is not None else 9223372036854775807,
+                    step or 1,
+                )
             dim += 1
         elif _is_index_tensor(k):
             tensors[dim] = k
@@ -63,8 +79,10 @@ def _steps(x, key):
                 raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
             x = aten.select.int(x, dim, i)
         else:
-            raise TypeError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-                            f"(got {type(k).__name__})")
+            raise TypeError(
+                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                f"(got {type(k).__name__})"
+            )
     return x, tensors
 
 
@@ -94,7 +112,13 @@ def getitem(self, key):
         n = self._shape[0]
         if -n <= key < n:
             return aten.select.int(self, 0, key)
-    elif key.__class__ is slice and self._ndim and key.step is None and key.start.__class__ is int and key.stop.__class__ is int:
+    elif (
+        key.__class__ is slice
+        and self._ndim
+        and key.step is None
+        and key.start.__class__ is int
+        and key.stop.__class__ is int
+    ):
         return aten.slice.Tensor(self, 0, key.start, key.stop)
     x, tensors = _steps(self, key)
     if tensors:
@@ -111,7 +135,11 @@ def setitem(self, key, value):
             return
         value = _C.from_array(np.asarray(value, self._dtype.np))
     if tensors:
-        aten.index_put_.default(x, _list_of(tensors), aten._to_copy.default(value, dtype=self._dtype) if value._dtype is not self._dtype else value)
+        aten.index_put_.default(
+            x,
+            _list_of(tensors),
+            aten._to_copy.default(value, dtype=self._dtype) if value._dtype is not self._dtype else value,
+        )
         return
     while value._ndim > x._ndim and value._shape[0] == 1:
         value = aten.squeeze.dim(value, 0)

@@ -54,7 +54,12 @@ class Tensor(_C.TensorBase):
         super().__init_subclass__(**kwargs)
         # NOTE: a class that defines __torch_dispatch__ without staticmethod/classmethod is a frequent slip; take it as a classmethod.
         handler = cls.__dict__.get("__torch_dispatch__")
-        if handler is not None and callable(handler) and not isinstance(handler, (classmethod, staticmethod)) and hasattr(handler, "__code__"):
+        if (
+            handler is not None
+            and callable(handler)
+            and not isinstance(handler, (classmethod, staticmethod))
+            and hasattr(handler, "__code__")
+        ):
             cls.__torch_dispatch__ = classmethod(handler)
 
     # -- subclasses ----------------------------------------------------------------------------------------------------
@@ -78,17 +83,34 @@ class Tensor(_C.TensorBase):
         return out
 
     @staticmethod
-    def _make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
-                               pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False,
-                               dispatch_layout=False, **_unused):
+    def _make_wrapper_subclass(
+        cls,
+        size,
+        strides=None,
+        storage_offset=None,
+        memory_format=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        dispatch_sizes_strides_policy=None,
+        dispatch_device=False,
+        dispatch_layout=False,
+        **_unused,
+    ):
         """A ``cls`` that has shape, strides, dtype and device but no data: the subclass holds what it wraps."""
         if cls.__torch_dispatch__ is _C._disabled_torch_dispatch_impl:
-            raise RuntimeError(f"_make_wrapper_subclass is for classes that define __torch_dispatch__; {cls.__name__} doesn't")
+            raise RuntimeError(
+                f"_make_wrapper_subclass is for classes that define __torch_dispatch__; {cls.__name__} doesn't"
+            )
         size = tuple(size)
         strides = tuple(strides) if strides is not None else shapes.contiguous_strides(size)
         if len(strides) != len(size):
             raise RuntimeError(f"size and strides must have the same length, got {len(size)} and {len(strides)}")
-        out = _C.without_data(cls, size, strides, dtype or dtypes.get_default_dtype(), as_device(device), storage_offset or 0, None)
+        out = _C.without_data(
+            cls, size, strides, dtype or dtypes.get_default_dtype(), as_device(device), storage_offset or 0, None
+        )
         if requires_grad:
             out.requires_grad_(True)
         return out
@@ -221,8 +243,10 @@ class Tensor(_C.TensorBase):
         if has_torch_function((self,)):
             return handle_torch_function(Tensor.numpy, (self,), self, force=force)
         if self._array is None or self._keys:
-            raise RuntimeError(f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
-                               "and tensors on the meta device")
+            raise RuntimeError(
+                f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
+                "and tensors on the meta device"
+            )
         if self._requires_grad and not force and _C.tls("grad_enabled"):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._array
@@ -282,11 +306,15 @@ class Tensor(_C.TensorBase):
 
     def __deepcopy__(self, memo):
         if not self._is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment")
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment"
+            )
         if id(self) in memo:
             return memo[id(self)]
         if self._array is None:
-            raise RuntimeError(f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__")
+            raise RuntimeError(
+                f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__"
+            )
         out = _C.from_array(self._array.copy(), type(self))
         memo[id(self)] = out
         out.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -299,8 +327,15 @@ class Tensor(_C.TensorBase):
     def __reduce_ex__(self, protocol):
         if self._array is None:
             raise RuntimeError(f"can't pickle a {type(self).__name__} without data")
-        return (_rebuild, (type(self), np.ascontiguousarray(self._array) if self._dtype.np.kind != "V" else self._array, self._requires_grad,
-                           dict(self.__dict__)))
+        return (
+            _rebuild,
+            (
+                type(self),
+                np.ascontiguousarray(self._array) if self._dtype.np.kind != "V" else self._array,
+                self._requires_grad,
+                dict(self.__dict__),
+            ),
+        )
 
 
 def _rebuild(cls, array, requires_grad, attributes):
@@ -349,8 +384,10 @@ def _set_requires_grad(t, value):
     if value and not (t._dtype.is_floating_point or t._dtype.is_complex):
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if not value and t._grad_fn is not None:
-        raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                           "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+        raise RuntimeError(
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+            "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+        )
     t._flags = t._flags | K.REQUIRES_GRAD if value else t._flags & ~K.REQUIRES_GRAD
 
 
@@ -358,7 +395,9 @@ def _check_grad(t, grad):
     if not isinstance(grad, _C.TensorBase):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type '{type(grad).__name__}'")
     if tuple(grad._shape) != tuple(t._shape):
-        raise RuntimeError(f"assigned grad has data of a different size: {list(grad._shape)}, expected {list(t._shape)}")
+        raise RuntimeError(
+            f"assigned grad has data of a different size: {list(grad._shape)}, expected {list(t._shape)}"
+        )
     if grad._dtype is not t._dtype:
         raise RuntimeError(f"assigned grad has data of a different type: {grad._dtype}, expected {t._dtype}")
 
@@ -371,6 +410,8 @@ def _requires_grad_(self, requires_grad=True):
 
 _requires_grad_.__name__ = "requires_grad_"
 Tensor.requires_grad_ = wrap_function(_requires_grad_)
-_C.configure(size=shapes.Size, cpu=CPU, tensor=Tensor, dtypes=dtypes.BY_NUMPY, requires_grad=_set_requires_grad, grad=_check_grad)
+_C.configure(
+    size=shapes.Size, cpu=CPU, tensor=Tensor, dtypes=dtypes.BY_NUMPY, requires_grad=_set_requires_grad, grad=_check_grad
+)
 
 __all__ = ["CPU", "DType", "Device", "Tensor", "from_array", "meta_tensor", "strided"]

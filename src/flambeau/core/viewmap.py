@@ -59,16 +59,24 @@ class Strided(ViewHandler):
 
     def reshape(self, shape):
         shape = tuple(shape)
-        strides = contiguous_strides(shape) if is_contiguous(self.shape, self.strides) else view_strides(self.shape, self.strides, shape)
+        strides = (
+            contiguous_strides(shape)
+            if is_contiguous(self.shape, self.strides)
+            else view_strides(self.shape, self.strides, shape)
+        )
         if strides is None:
-            raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-                               f"contiguous subspaces). Use .reshape(...) instead. (size {list(self.shape)}, stride {list(self.strides)}, "
-                               f"view size {list(shape)})")
+            raise RuntimeError(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+                f"contiguous subspaces). Use .reshape(...) instead. (size {list(self.shape)}, stride {list(self.strides)}, "
+                f"view size {list(shape)})"
+            )
         return Strided(shape, strides, self.offset)
 
     def expand(self, shape):
         pad = len(shape) - self.ndim
-        strides = [0] * pad + [0 if n == 1 and shape[pad + i] != 1 else s for i, (n, s) in enumerate(zip(self.shape, self.strides))]
+        strides = [0] * pad + [
+            0 if n == 1 and shape[pad + i] != 1 else s for i, (n, s) in enumerate(zip(self.shape, self.strides))
+        ]
         return Strided(shape, strides, self.offset)
 
     def slice(self, d, start, length, step):
@@ -79,7 +87,7 @@ class Strided(ViewHandler):
 
     def select(self, d, index):
         shape, strides = self.shape, self.strides
-        return Strided(shape[:d] + shape[d + 1:], strides[:d] + strides[d + 1:], self.offset + index * strides[d])
+        return Strided(shape[:d] + shape[d + 1 :], strides[:d] + strides[d + 1 :], self.offset + index * strides[d])
 
     def squeeze(self, dims):
         keep = [i for i in range(self.ndim) if i not in dims]
@@ -87,15 +95,20 @@ class Strided(ViewHandler):
 
     def unsqueeze(self, d):
         stride = self.shape[d] * self.strides[d] if d < self.ndim else 1
-        return Strided((*self.shape[:d], 1, *self.shape[d:]), (*self.strides[:d], stride, *self.strides[d:]), self.offset)
+        return Strided(
+            (*self.shape[:d], 1, *self.shape[d:]), (*self.strides[:d], stride, *self.strides[d:]), self.offset
+        )
 
     def diagonal(self, d1, d2, offset):
         n1, n2 = self.shape[d1], self.shape[d2]
         length = max(min(n1, n2 - offset) if offset >= 0 else min(n1 + offset, n2), 0)
         start = (offset * self.strides[d2] if offset >= 0 else -offset * self.strides[d1]) if length else 0
         keep = [i for i in range(self.ndim) if i not in (d1, d2)]
-        return Strided([*(self.shape[i] for i in keep), length], [*(self.strides[i] for i in keep), self.strides[d1] + self.strides[d2]],
-                       self.offset + start)
+        return Strided(
+            [*(self.shape[i] for i in keep), length],
+            [*(self.strides[i] for i in keep), self.strides[d1] + self.strides[d2]],
+            self.offset + start,
+        )
 
     def unfold(self, d, size, step):
         if self.ndim == 0:
@@ -140,7 +153,7 @@ class Recorder(ViewHandler):
         return self._add("expand", (tuple(shape),), shape)
 
     def slice(self, d, start, length, step):
-        return self._add("slice", (d, start, length, step), (*self.shape[:d], length, *self.shape[d + 1:]))
+        return self._add("slice", (d, start, length, step), (*self.shape[:d], length, *self.shape[d + 1 :]))
 
     def squeeze(self, dims):
         return self._add("squeeze", (tuple(dims),), [n for i, n in enumerate(self.shape) if i not in dims])
@@ -149,7 +162,9 @@ class Recorder(ViewHandler):
         return self._add("unsqueeze", (d,), (*self.shape[:d], 1, *self.shape[d:]))
 
     def diagonal(self, d1, d2, offset):
-        return self._add("diagonal", (d1, d2, offset), Strided(self.shape, (1,) * self.ndim).diagonal(d1, d2, offset).shape)
+        return self._add(
+            "diagonal", (d1, d2, offset), Strided(self.shape, (1,) * self.ndim).diagonal(d1, d2, offset).shape
+        )
 
     def unfold(self, d, size, step):
         return self._add("unfold", (d, size, step), Strided(self.shape, (1,) * self.ndim).unfold(d, size, step).shape)
@@ -182,7 +197,7 @@ def _expand(step, index, ops):
 
 def _slice(step, index, ops):
     d, start, _, stride = step.params
-    return (*index[:d], ops.add(ops.mul(index[d], stride), start), *index[d + 1:])
+    return (*index[:d], ops.add(ops.mul(index[d], stride), start), *index[d + 1 :])
 
 
 def _squeeze(step, index, ops):
@@ -192,7 +207,7 @@ def _squeeze(step, index, ops):
 
 def _unsqueeze(step, index, ops):
     d = step.params[0]
-    return (*index[:d], *index[d + 1:])
+    return (*index[:d], *index[d + 1 :])
 
 
 def _diagonal(step, index, ops):
@@ -243,5 +258,13 @@ def _reshape(step, index, ops):
     return tuple(out)
 
 
-_INDEX = {"permute": _permute, "reshape": _reshape, "expand": _expand, "slice": _slice, "squeeze": _squeeze,
-          "unsqueeze": _unsqueeze, "diagonal": _diagonal, "unfold": _unfold}
+_INDEX = {
+    "permute": _permute,
+    "reshape": _reshape,
+    "expand": _expand,
+    "slice": _slice,
+    "squeeze": _squeeze,
+    "unsqueeze": _unsqueeze,
+    "diagonal": _diagonal,
+    "unfold": _unfold,
+}

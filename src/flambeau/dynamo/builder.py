@@ -51,7 +51,11 @@ def wrap(tx, value, source: Source) -> Variable:
                 tx.output.guard(source, "EQUALS_MATCH", value)
             return SetVariable([ConstantVariable(v) for v in value], cls=frozenset)
         if not known:
-            identity = value is None or isinstance(value, (bool, enum.Enum, types.CodeType)) or type(value).__name__ in ("DType", "dtype")
+            identity = (
+                value is None
+                or isinstance(value, (bool, enum.Enum, types.CodeType))
+                or type(value).__name__ in ("DType", "dtype")
+            )
             tx.output.guard(source, "ID_MATCH" if identity else "EQUALS_MATCH", value)
         return ConstantVariable(value, source)
     if known and isinstance(value, tuple) and all(is_constant_value(v) for v in value):
@@ -116,7 +120,9 @@ def _wrap(tx, value, source: Source) -> Variable:
         return _c_callable(tx, value, source)
     if isinstance(value, contextlib.nullcontext):
         _guard(tx, source, "TYPE_MATCH", cls)
-        return NullContextVariable(contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result")))
+        return NullContextVariable(
+            contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result"))
+        )
     if trace_rules.is_nn_module_class(cls):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ModuleVariable(value, cls, source)
@@ -132,7 +138,11 @@ def _wrap(tx, value, source: Source) -> Variable:
     _guard(tx, source, "ID_MATCH", value)
     if callable(value):
         return SkippedFunctionVariable(
-            value, "c-callable", f"call to {cls.__module__}.{cls.__qualname__} object", "It is implemented in C.", source=source
+            value,
+            "c-callable",
+            f"call to {cls.__module__}.{cls.__qualname__} object",
+            "It is implemented in C.",
+            source=source,
         )
     return OpaqueVariable(value, source)
 
@@ -156,7 +166,9 @@ class OpaqueVariable(Variable):
     def getattr(self, tx, name):
         value = getattr(self.value, name)
         if callable(value):
-            return SkippedFunctionVariable(value, "c-method", f"call to {type(self.value).__name__}.{name}", "It is implemented in C.")
+            return SkippedFunctionVariable(
+                value, "c-method", f"call to {type(self.value).__name__}.{name}", "It is implemented in C."
+            )
         return tx.wrap(value, GetAttrSource(self.source, name))
 
 
@@ -190,14 +202,21 @@ def _ndarray(tx, value, source):
             f"a NumPy array of class {type(value).__name__}",
             "Only plain ndarrays are captured (and only with config.trace_numpy).",
         )
-    if value.dtype.kind not in "biufc" or not value.dtype.isnative or any(s < 0 for s in value.strides) or not value.flags.writeable:
+    if (
+        value.dtype.kind not in "biufc"
+        or not value.dtype.isnative
+        or any(s < 0 for s in value.strides)
+        or not value.flags.writeable
+    ):
         unsupported(
             "numpy",
             f"an ndarray of dtype {value.dtype}, strides {value.strides}, writeable={value.flags.writeable}",
             "Tensors have no counterpart of it.",
         )
     if any(s % value.itemsize for s in value.strides):
-        unsupported("numpy", "an ndarray whose strides are no multiples of its item size", "Tensors have no counterpart of it.")
+        unsupported(
+            "numpy", "an ndarray whose strides are no multiples of its item size", "Tensors have no counterpart of it."
+        )
     try:
         return as_ndarray(tx.output.add_input(value, source, ndarray=True))
     except TypeError as e:
@@ -261,7 +280,11 @@ def _function(tx, value, source):
     if trace_rules.is_disallowed(value):
         _guard(tx, source, "ID_MATCH", value)
         return SkippedFunctionVariable(
-            value, "disallowed", f"call to disallowed function {value.__qualname__}", "disallow_in_graph was called for it.", source=source
+            value,
+            "disallowed",
+            f"call to disallowed function {value.__qualname__}",
+            "disallow_in_graph was called for it.",
+            source=source,
         )
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
@@ -272,7 +295,9 @@ def _function(tx, value, source):
     what, why = trace_rules.inline_reason(value)
     if what == "skip":
         _guard(tx, source, "ID_MATCH", value)
-        if value in HANDLERS or (getattr(value, "__module__", None) == "numpy" or (value.__module__ or "").startswith("numpy.")):
+        if value in HANDLERS or (
+            getattr(value, "__module__", None) == "numpy" or (value.__module__ or "").startswith("numpy.")
+        ):
             return _numpy_function(value, source) if value not in HANDLERS else BuiltinVariable(value, source)
         if getattr(value, "_torchdynamo_disable", False):
             return _disabled(value, source)
@@ -418,9 +443,20 @@ class NumpyFunctionVariable(Variable):
     def call(self, tx, args, kwargs):
         from .variables.tensor import NumpyNdarrayVariable, TensorVariable
 
-        if any(isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]):
-            unsupported("numpy", f"np.{self.value.__name__} of a tensor", "NumPy converts the tensor by itself.", "Call .numpy() first.")
-        if isinstance(self.value, np.ufunc) and not any(isinstance(a, TensorVariable) for a in args) and all(a.can_constant() for a in args):
+        if any(
+            isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]
+        ):
+            unsupported(
+                "numpy",
+                f"np.{self.value.__name__} of a tensor",
+                "NumPy converts the tensor by itself.",
+                "Call .numpy() first.",
+            )
+        if (
+            isinstance(self.value, np.ufunc)
+            and not any(isinstance(a, TensorVariable) for a in args)
+            and all(a.can_constant() for a in args)
+        ):
             unsupported("numpy", f"np.{self.value.__name__} of numbers", "It returns a NumPy scalar.", "Use math.")
         return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
 
@@ -433,7 +469,12 @@ def _c_callable(tx, value, source):
     except TypeError:
         handled = False
     module = getattr(value, "__module__", None)
-    if handled or module in PURE_MODULES or module == "builtins" or isinstance(getattr(value, "__objclass__", None), type):
+    if (
+        handled
+        or module in PURE_MODULES
+        or module == "builtins"
+        or isinstance(getattr(value, "__objclass__", None), type)
+    ):
         return BuiltinVariable(value, source)
     if trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)

@@ -147,7 +147,13 @@ def original_instr(i: Inst) -> Instr:
 
 
 def _finish(
-    bc: Bytecode, like: types.CodeType, name: str, argnames: list[str], freevars: list[str], cellvars: list[str], own_depth: int
+    bc: Bytecode,
+    like: types.CodeType,
+    name: str,
+    argnames: list[str],
+    freevars: list[str],
+    cellvars: list[str],
+    own_depth: int,
 ) -> types.CodeType:
     bc.name = name
     bc.qualname = like.co_qualname.rpartition(".")[0] + ("." if "." in like.co_qualname else "") + name
@@ -262,4 +268,6 @@ def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: lis
     bc = Bytecode()
     bc.extend(out)
     # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
-    return _finish(bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", names + stack_names, free, [], stack_depth(head))
+    return _finish(
+        bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", names + stack_names, free, [], stack_depth(head)
+    )

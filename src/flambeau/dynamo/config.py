@@ -11,11 +11,15 @@ KNOBS = {
     "cache_size_limit": Knob(8, "variants kept of one frame before it runs plainly"),
     "accumulated_cache_size_limit": Knob(256, "the same, over all configurations of one code object"),
     "fail_on_recompile_limit_hit": Knob(False, "raise instead of running plainly when the limit is hit"),
-    "suppress_errors": Knob(False, "run plainly when the backend or capture itself fails", ("TORCHDYNAMO_SUPPRESS_ERRORS",)),
+    "suppress_errors": Knob(
+        False, "run plainly when the backend or capture itself fails", ("TORCHDYNAMO_SUPPRESS_ERRORS",)
+    ),
     "verbose": Knob(False, "show the traceback of capture with each break", ("TORCHDYNAMO_VERBOSE",)),
     "disable": Knob(False, "compile() does nothing", ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")),
     "strict_guards": Knob(False, "run each guard's Python mirror too and compare", ("FLAMBEAU_STRICT_GUARDS",)),
-    "strict_capture": Knob(False, "a defect of capture raises instead of running the frame plainly", ("FLAMBEAU_STRICT_CAPTURE",)),
+    "strict_capture": Knob(
+        False, "a defect of capture raises instead of running the frame plainly", ("FLAMBEAU_STRICT_CAPTURE",)
+    ),
     "trace_numpy": Knob(True, "capture NumPy functions and arrays"),
     "capture_func_transforms": Knob(True, "accepted for compatibility; transforms are captured"),
     "capture_scalar_outputs": Knob(False, "item() breaks the graph; capturing it is not implemented"),
@@ -31,7 +35,9 @@ KNOBS = {
     "numpy_default_int": Knob("int64", "default integer dtype of NumPy factories in captured code"),
     "repro_after": Knob(None, "accepted for compatibility, no repro is written", ("TORCHDYNAMO_REPRO_AFTER",)),
     "repro_level": Knob(2, "accepted for compatibility, no repro is written", ("TORCHDYNAMO_REPRO_LEVEL",)),
-    "capture_empty_graphs": Knob(False, "keep captured code that has no tensor operation (to test the executor on plain Python)"),
+    "capture_empty_graphs": Knob(
+        False, "keep captured code that has no tensor operation (to test the executor on plain Python)"
+    ),
     "max_traced_instructions": Knob(2_000_000, "instructions interpreted for one frame before it is given up"),
 }
 ALIASES = {"recompile_limit": "cache_size_limit", "accumulated_recompile_limit": "accumulated_cache_size_limit"}

@@ -42,7 +42,11 @@ __all__ = ["Compiler", "Event", "Stance", "is_compiling", "reset_caches", "set_c
 
 log = logging.getLogger("flambeau._dynamo")
 LOG_BREAKS, LOG_RECOMPILES = logs.artifact("graph_breaks", ""), logs.artifact("recompiles", "")
-LOG_GUARDS, LOG_CODE, LOG_GRAPH = logs.artifact("guards", ""), logs.artifact("graph_code", ""), logs.artifact("graph", "")
+LOG_GUARDS, LOG_CODE, LOG_GRAPH = (
+    logs.artifact("guards", ""),
+    logs.artifact("graph_code", ""),
+    logs.artifact("graph", ""),
+)
 LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
 _state = threading.local()
 MAX_RESTARTS = 20
@@ -159,7 +163,9 @@ class Compiler:
         if config.disable or _stance.name == "force_eager":
             return False
         if _stance.name == "fail_on_recompile" and top:
-            raise RuntimeError(f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}")
+            raise RuntimeError(
+                f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}"
+            )
         if _stance.name != "default":
             return False
         if not top:

@@ -62,7 +62,9 @@ class UserRaises(Unsupported):
 
     def __init__(self, exception: BaseException, variable=None):
         text = f"{type(exception).__name__}: {exception}"
-        super().__init__(BreakReason("user-exception", f"the code raises {text}", [], "The exception is raised by ordinary Python."))
+        super().__init__(
+            BreakReason("user-exception", f"the code raises {text}", [], "The exception is raised by ordinary Python.")
+        )
         self.exception = exception
         self.variable = variable
 

@@ -40,7 +40,9 @@ def current() -> Frame:
 class Frame(Opcodes):
     parent: Frame | None = None
 
-    def __init__(self, output, code: types.CodeType, globals: dict, locals: dict[str, Variable], cells: dict[str, CellVariable]):
+    def __init__(
+        self, output, code: types.CodeType, globals: dict, locals: dict[str, Variable], cells: dict[str, CellVariable]
+    ):
         self.output, self.code, self.globals = output, code, globals
         self.insts = decode(code)
         self.locals, self.cells = locals, cells
@@ -115,7 +117,12 @@ class Frame(Opcodes):
     def truth(self, v: Variable) -> bool:
         b = v.truth(self)
         if b is None:
-            unsupported("generic_jump", "generic_jump TensorVariable()", "The branch depends on tensor data.", "Use torch.where, or torch.cond.")
+            unsupported(
+                "generic_jump",
+                "generic_jump TensorVariable()",
+                "The branch depends on tensor data.",
+                "Use torch.where, or torch.cond.",
+            )
         return b
 
     # -- where we are --
@@ -225,7 +232,16 @@ class InlineFrame(Frame):
 class RootFrame(Frame):
     """The captured frame. ``break_at``: the visit count of the root instruction to stop in front of, from an earlier attempt."""
 
-    def __init__(self, output, func: types.FunctionType, locals, cells, break_at: int | None, reason: BreakReason | None, fullgraph: bool):
+    def __init__(
+        self,
+        output,
+        func: types.FunctionType,
+        locals,
+        cells,
+        break_at: int | None,
+        reason: BreakReason | None,
+        fullgraph: bool,
+    ):
         super().__init__(output, func.__code__, func.__globals__, locals, cells)
         self.func = func
         self.break_at, self.reason, self.fullgraph = break_at, reason, fullgraph

@@ -65,7 +65,12 @@ class GuardBuilder:
         c = (CHECK[kind], payload)
         for k, p in checks:
             if k == c[0] and (
-                p is payload or (type(p) is type(payload) and kind in ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH") and p == payload)
+                p is payload
+                or (
+                    type(p) is type(payload)
+                    and kind in ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH")
+                    and p == payload
+                )
             ):
                 return
         checks.append(c)

@@ -9,13 +9,28 @@ import types
 __all__ = ["Inst", "decode", "in_loop", "live_locals"]
 
 JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
-NO_FALLTHROUGH = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
+NO_FALLTHROUGH = frozenset(
+    {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
+)
 
 
 class Inst:
     """One instruction. ``target``: index of the jump target; ``handler``: index of the exception handler covering it, or None."""
 
-    __slots__ = ("arg", "argval", "depth", "handler", "index", "lasti", "line", "name", "offset", "opcode", "positions", "target")
+    __slots__ = (
+        "arg",
+        "argval",
+        "depth",
+        "handler",
+        "index",
+        "lasti",
+        "line",
+        "name",
+        "offset",
+        "opcode",
+        "positions",
+        "target",
+    )
 
     def __init__(self, i: dis.Instruction, index: int, line: int):
         self.opcode, self.name, self.arg, self.argval = i.opcode, i.opname, i.arg, i.argval

@@ -25,7 +25,9 @@ class FunctionTemplate:
     """Target of a node that makes a function: its closure holds values of the graph, given as the node's arguments, and ``fixed`` ones,
     by position."""
 
-    def __init__(self, code: types.CodeType, globals: dict, defaults: tuple, kwdefaults: dict, fixed: dict[int, object]):
+    def __init__(
+        self, code: types.CodeType, globals: dict, defaults: tuple, kwdefaults: dict, fixed: dict[int, object]
+    ):
         self.code, self.globals, self.defaults, self.kwdefaults, self.fixed = code, globals, defaults, kwdefaults, fixed
         self.__name__ = f"make_{code.co_name.strip('<>')}"
         self.__qualname__, self.__module__ = self.__name__, __name__
@@ -33,16 +35,18 @@ class FunctionTemplate:
     def __call__(self, *given) -> types.FunctionType:
         values = iter(given)
         contents = [self.fixed[i] if i in self.fixed else next(values) for i in range(len(self.code.co_freevars))]
-        f = types.FunctionType(self.code, self.globals, self.code.co_name, self.defaults, tuple(map(types.CellType, contents)))
+        f = types.FunctionType(
+            self.code, self.globals, self.code.co_name, self.defaults, tuple(map(types.CellType, contents))
+        )
         f.__kwdefaults__ = self.kwdefaults or None
         return f
 
 
 def writes_to_closure(code: types.CodeType) -> bool:
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return any(i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars for i in dis.get_instructions(code)) or any(
-        writes_to_closure(c) for c in inner
-    )
+    return any(
+        i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars for i in dis.get_instructions(code)
+    ) or any(writes_to_closure(c) for c in inner)
 
 
 def call_value(fn, *args, **kwargs):
@@ -86,9 +90,17 @@ def names_of(code: types.CodeType) -> set[str]:
 def _value(tx, fn, value, source: Source, name: str, depth: int) -> None:
     if is_constant_value(value):
         tx.output.guard(source, "EQUALS_MATCH", value)
-    elif isinstance(value, types.FunctionType) and not trace_rules.is_torch_callable(value) and trace_rules.inline_reason(value)[0] == "inline":
+    elif (
+        isinstance(value, types.FunctionType)
+        and not trace_rules.is_torch_callable(value)
+        and trace_rules.inline_reason(value)[0] == "inline"
+    ):
         guard_function(tx, value, source, depth + 1)
-    elif isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType)) or trace_rules.is_torch_callable(value) or callable_of_c(value):
+    elif (
+        isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType))
+        or trace_rules.is_torch_callable(value)
+        or callable_of_c(value)
+    ):
         tx.output.guard(source, "ID_MATCH", value)
     elif isinstance(value, _C.TensorBase):
         unsupported(
@@ -107,4 +119,8 @@ def _value(tx, fn, value, source: Source, name: str, depth: int) -> None:
 
 
 def callable_of_c(value) -> bool:
-    return type(value).__module__ in ("numpy", "builtins") and callable(value) and not isinstance(value, types.FunctionType)
+    return (
+        type(value).__module__ in ("numpy", "builtins")
+        and callable(value)
+        and not isinstance(value, types.FunctionType)
+    )

@@ -30,7 +30,14 @@ BINARY = {
     "<<=": operator.ilshift, ">>=": operator.irshift,
 }  # fmt: skip
 BINARY_BY_ARG = [BINARY[symbol] for _, symbol in dis._nb_ops]
-COMPARE = {"<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge}
+COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class Opcodes:
@@ -65,7 +72,11 @@ class Opcodes:
     def LOAD_FAST(self, inst):
         v = self.locals.get(inst.argval)
         if v is None:
-            self.raise_user(UnboundLocalError(f"cannot access local variable '{inst.argval}' where it is not associated with a value"))
+            self.raise_user(
+                UnboundLocalError(
+                    f"cannot access local variable '{inst.argval}' where it is not associated with a value"
+                )
+            )
         v = self.realize(v)
         self.locals[inst.argval] = v
         self.stack.append(v)
@@ -86,7 +97,11 @@ class Opcodes:
     def LOAD_DEREF(self, inst):
         v = self.cells[inst.argval].get(self)
         if v is None:
-            self.raise_user(NameError(f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope"))
+            self.raise_user(
+                NameError(
+                    f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope"
+                )
+            )
         self.stack.append(v)
 
     def STORE_DEREF(self, inst):
@@ -261,7 +276,9 @@ class Opcodes:
         before, after = inst.arg & 0xFF, inst.arg >> 8
         items = operators.iterate(self, self.pop()).items(self)
         if len(items) < before + after:
-            self.raise_user(ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})"))
+            self.raise_user(
+                ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})")
+            )
         rest = items[before : len(items) - after]
         out = [*items[:before], ListVariable(rest), *items[len(items) - after :]]
         self.stack.extend(reversed(out))
@@ -357,7 +374,9 @@ class Opcodes:
         annotations = self.pop() if inst.arg & 4 else None
         kwdefaults = {k.as_constant(): v for k, v in self.pop().pairs(self)} if inst.arg & 2 else {}
         defaults = self.pop().items(self) if inst.arg & 1 else []
-        self.push(NestedFunctionVariable(code, self.globals, code.co_qualname, defaults, kwdefaults, closure, annotations))
+        self.push(
+            NestedFunctionVariable(code, self.globals, code.co_qualname, defaults, kwdefaults, closure, annotations)
+        )
 
     def RETURN_VALUE(self, inst):
         self.result = self.pop()
@@ -387,7 +406,12 @@ class Opcodes:
         names, level = self.pop().as_constant(), self.pop().as_constant()
         name = inst.argval
         if level == 0 and name not in sys.modules:
-            unsupported("import", f"import of {name}", "The module is not loaded yet: importing it runs its code.", "Import it outside.")
+            unsupported(
+                "import",
+                f"import of {name}",
+                "The module is not loaded yet: importing it runs its code.",
+                "Import it outside.",
+            )
         self.push(self.wrap_known(__import__(name, self.globals, None, names or (), level)))
 
     def IMPORT_FROM(self, inst):

@@ -142,7 +142,9 @@ class OutputGraph:
             with OperatorCheck():
                 return fn(*args, **(kwargs or {}))
 
-    def call_in_graph(self, tx, op: str, target, args: list[Variable], kwargs: dict[str, Variable], none_ok=False) -> Variable:
+    def call_in_graph(
+        self, tx, op: str, target, args: list[Variable], kwargs: dict[str, Variable], none_ok=False
+    ) -> Variable:
         """Run the operation on fake tensors, record it, and wrap its result. Function modes entered while tracing come first."""
         if self.function_modes:
             return self.call_function_mode(tx, op, target, args, kwargs)
@@ -169,7 +171,9 @@ class OutputGraph:
         except Exception as e:
             data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
             if data:
-                unsupported("data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data.")
+                unsupported(
+                    "data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data."
+                )
             unsupported(
                 "fake-tensor",
                 f"running {name} on fake tensors raised {type(e).__name__}: {e}",
@@ -179,7 +183,11 @@ class OutputGraph:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if value is not None and is_constant_value(value):
             return ConstantVariable(value)
-        if isinstance(value, types.FunctionType) and trace_rules.is_torch_callable(value) and not has_nodes(pargs, pkwargs):
+        if (
+            isinstance(value, types.FunctionType)
+            and trace_rules.is_torch_callable(value)
+            and not has_nodes(pargs, pkwargs)
+        ):
             return TorchFunctionVariable(value)  # a transformed function: calling it is the operation
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
@@ -204,7 +212,9 @@ class OutputGraph:
         modes = self.function_modes
         mode = modes.pop()
         try:
-            out = mode.getattr(tx, "__torch_function__").call(tx, [func, tx.make_tuple([]), tx.make_tuple(args), tx.make_dict(kwargs)], {})
+            out = mode.getattr(tx, "__torch_function__").call(
+                tx, [func, tx.make_tuple([]), tx.make_tuple(args), tx.make_dict(kwargs)], {}
+            )
         finally:
             modes.append(mode)
         if out.is_constant() and out.as_constant() is NotImplemented:
@@ -238,7 +248,9 @@ class OutputGraph:
         if not all(map(fixed_value, [*f._defaults, *f._kwdefaults.values()])):
             unsupported("closure", f"{f!r} has defaults that depend on the call and is passed into the graph")
         defaults = tuple(d.as_constant() for d in f._defaults)
-        template = FunctionTemplate(f.code, f.globals, defaults, {k: v.as_constant() for k, v in f._kwdefaults.items()}, fixed)
+        template = FunctionTemplate(
+            f.code, f.globals, defaults, {k: v.as_constant() for k, v in f._kwdefaults.items()}, fixed
+        )
         value = template(*fx.map_arg(contents, lambda n: n.meta["val"]))
         guard_function(tx, value, ConstSource(value, f.name), closure=False)
         f.node = self.create_node(tx, "call_function", template, tuple(contents), {})
@@ -275,7 +287,14 @@ class OutputGraph:
         calls = [n for n in self.graph.nodes if n.op.startswith("call")]
         return bool(calls) and (outputs or any(is_impure(n) for n in calls))
 
-    def emit(self, tx, stack: list[Variable], local_names: dict[str, Variable], tail: Callable[[Codegen], None], returning: bool) -> list:
+    def emit(
+        self,
+        tx,
+        stack: list[Variable],
+        local_names: dict[str, Variable],
+        tail: Callable[[Codegen], None],
+        returning: bool,
+    ) -> list:
         """Bytecode that computes the graph, rebuilds ``stack`` and the named locals, replays side effects, and goes on with ``tail``."""
         cg = Codegen(self.code, self.globals)
         cg.returning = returning
@@ -361,7 +380,9 @@ class OutputGraph:
             self.compile_seconds = time.perf_counter() - start
             tensors.set_grad_enabled(grad)
         if not callable(fn):
-            raise BackendCompilerFailed(self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}"))
+            raise BackendCompilerFailed(
+                self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
+            )
         return _frame.DisabledFunction(fn)
 
 

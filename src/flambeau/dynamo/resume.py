@@ -84,7 +84,12 @@ def _changed(tx, names: dict[str, Variable]) -> dict[str, Variable]:
     out = {}
     for n, v in names.items():
         s = v.source
-        if s is not None and type(s).__name__ == "LocalSource" and s.local == n and (isinstance(v, Lazy) or v.unwrap().reloadable()):
+        if (
+            s is not None
+            and type(s).__name__ == "LocalSource"
+            and s.local == n
+            and (isinstance(v, Lazy) or v.unwrap().reloadable())
+        ):
             continue
         out[n] = v
     return out
@@ -172,12 +177,16 @@ def _jump(tx, inst: Inst) -> None:
 def _remainder(tx, inst: Inst) -> None:
     target = inst.index
     insts = decode(tx.code)
-    while target > 0 and insts[target - 1].name in ("PRECALL", "KW_NAMES") and insts[target].name in ("CALL", "PRECALL"):
+    while (
+        target > 0 and insts[target - 1].name in ("PRECALL", "KW_NAMES") and insts[target].name in ("CALL", "PRECALL")
+    ):
         target -= 1
     names = _locals_at(tx, target)
     tx.instructions = None
     out = tx.output
     body = out.emit(tx, tx.stack, _changed(tx, names), lambda cg: None, returning=False)
     if out.graph_module is None and not out.side_effects.any():
-        raise SkipFrame(f"nothing was captured before a graph break that cannot be resumed from: {tx.reason.reason if tx.reason else ''}")
+        raise SkipFrame(
+            f"nothing was captured before a graph break that cannot be resumed from: {tx.reason.reason if tx.reason else ''}"
+        )
     tx.final_code = remainder_code(tx.code, body, target, tx.code.co_name, inst.line)

@@ -41,7 +41,9 @@ class SideEffects:
         self.oldest_touched = -1
 
     def any(self) -> bool:
-        return bool(self.global_writes) or any(not isinstance(v, CellVariable) or v.source is not None for v in self.modified.values())
+        return bool(self.global_writes) or any(
+            not isinstance(v, CellVariable) or v.source is not None for v in self.modified.values()
+        )
 
     def codegen(self, cg, flush_cells: Callable[[CellVariable], bool]) -> Callable[[], None]:
         """Push what will be written into temporaries; the returned function emits the writes."""
@@ -49,7 +51,9 @@ class SideEffects:
         done: set[int] = set()
         while True:
             todo = [
-                v for v in self.modified.values() if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))
+                v
+                for v in self.modified.values()
+                if id(v) not in done and (not isinstance(v, CellVariable) or v.source is not None or flush_cells(v))
             ]
             if not todo:
                 break
@@ -81,7 +85,13 @@ class SideEffects:
                 writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.store_local(v.root_name)))
             else:
                 target = self._keep(cg, lambda: v.source.load(cg))
-                writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.emit("LOAD_FAST", target), cg.emit("STORE_ATTR", "cell_contents")))
+                writes.append(
+                    lambda: (
+                        cg.emit("LOAD_FAST", t),
+                        cg.emit("LOAD_FAST", target),
+                        cg.emit("STORE_ATTR", "cell_contents"),
+                    )
+                )
         elif isinstance(v, ObjectVariable):
             target = self._keep(cg, lambda: v.source.load(cg))
             for name, value in v.written.items():

@@ -38,7 +38,10 @@ INLINE_IN_PACKAGE = (
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
 )
-NOT_INLINED_IN_PACKAGE = (os.path.join(PACKAGE, "nn", "functional.py"), os.path.join(PACKAGE, "nn", "functional") + os.sep)
+NOT_INLINED_IN_PACKAGE = (
+    os.path.join(PACKAGE, "nn", "functional.py"),
+    os.path.join(PACKAGE, "nn", "functional") + os.sep,
+)
 INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy", "operator", "enum", "abc", "typing")
 
 allowed_ids: dict[int, Any] = {}  # id → object, kept alive
@@ -172,7 +175,11 @@ def is_disallowed(fn) -> bool:
     packet = getattr(fn, "overloadpacket", None) or getattr(fn, "_overloadpacket", None)
     if packet is not None and id(packet) in disallowed_ids and not overloads(packet):
         return True
-    name = getattr(fn, "_qualified_op_name", None) or (fn.name() if callable(getattr(fn, "name", None)) else None) or str(fn)
+    name = (
+        getattr(fn, "_qualified_op_name", None)
+        or (fn.name() if callable(getattr(fn, "name", None)) else None)
+        or str(fn)
+    )
     ns = name.replace("::", ".").split(".")[0]
     return any(is_namespace(d) and getattr(d, "name", getattr(d, "_name", None)) == ns for d in disallowed_ids.values())
 
@@ -229,7 +236,9 @@ def unwrap_compiled(fn):
 
 def is_mode_method(fn: types.FunctionType) -> bool:
     """Methods of TorchFunctionMode and its plain subclass, which users' modes call through super()."""
-    return fn.__name__ in ("__init__", "__torch_function__") and file_of(fn) == os.path.join(PACKAGE, "core", "modes.py")
+    return fn.__name__ in ("__init__", "__torch_function__") and file_of(fn) == os.path.join(
+        PACKAGE, "core", "modes.py"
+    )
 
 
 def is_torch_callable(fn) -> bool:
@@ -241,7 +250,9 @@ def is_torch_callable(fn) -> bool:
     if isinstance(fn, types.FunctionType):
         f = file_of(fn)
         if f.startswith("<"):
-            return str(fn.__globals__.get("__name__", "")).startswith("flambeau.") or (fn.__module__ or "").startswith("flambeau.")
+            return str(fn.__globals__.get("__name__", "")).startswith("flambeau.") or (fn.__module__ or "").startswith(
+                "flambeau."
+            )
         return f.startswith(PACKAGE) and _file_rule(f)[0] and not is_mode_method(fn)
     if isinstance(fn, types.MethodType):
         owner = fn.__self__

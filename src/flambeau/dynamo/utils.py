@@ -87,5 +87,8 @@ class CompileProfiler:
             out.append(f"  {name:<32} {sum(reasons.values()):>10}  ({where})")
             out += [f"  {'':<32} {n:>10}  {why}" for why, n in reasons.most_common()]
         return "\n".join(
-            [*out, f"Set torch._dynamo.config.cache_size_limit to more than {max(map(len, by_function.values()))} to keep all variants."]
+            [
+                *out,
+                f"Set torch._dynamo.config.cache_size_limit to more than {max(map(len, by_function.values()))} to keep all variants.",
+            ]
         )

@@ -16,7 +16,9 @@ _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 
 
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel
-accelerate = None  # (op, all arguments) -> result, or None to run NumPy; installed from above (the compiler is a higher level)
+accelerate = (
+    None  # (op, all arguments) -> result, or None to run NumPy; installed from above (the compiler is a higher level)
+)
 
 
 def set_accelerator(fn) -> None:
@@ -33,7 +35,12 @@ def accelerated(impl, op: OpOverload):
 
     def run(*args):
         first = args[at]
-        if accelerate is not None and isinstance(first, _C.TensorBase) and first._array is not None and first._array.size >= LARGE:
+        if (
+            accelerate is not None
+            and isinstance(first, _C.TensorBase)
+            and first._array is not None
+            and first._array.size >= LARGE
+        ):
             out = accelerate(op, args)
             if out is not None:
                 return out
@@ -63,23 +70,30 @@ FACETS["eager"] = _build
 def kernel_of(op: OpOverload):
     """The eager facet behind the operator's own signature, so that native code can call it with the arguments it got."""
     impl = op.facet("eager")
-    if "eager" not in op.overrides and (op.kind in ("pointwise", "reduction", "contraction") or (op.kind == "composite" and not op.definition.implicit
-                                                                                 and op.definition.eager is None)):
+    if "eager" not in op.overrides and (
+        op.kind in ("pointwise", "reduction", "contraction")
+        or (op.kind == "composite" and not op.definition.implicit and op.definition.eager is None)
+    ):
         impl = accelerated(impl, op)
     device = next((_safe(a.name) for a in op._schema.arguments if a.type == "Device"), None)
     if device is None:
         return op.behind_signature(impl)
     # NOTE: native code calls a kernel without looking at its arguments, so a device asked for must be looked at here.
     names = ", ".join(_safe(a.name) for a in op._schema.arguments)
-    return op.behind_signature(impl, f"if {device} is not None and {device}.type != 'cpu': return _elsewhere({device}, {names})\n    ",
-                               _elsewhere=lambda device, *values: _elsewhere(op, device, values))
+    return op.behind_signature(
+        impl,
+        f"if {device} is not None and {device}.type != 'cpu': return _elsewhere({device}, {names})\n    ",
+        _elsewhere=lambda device, *values: _elsewhere(op, device, values),
+    )
 
 
 def _elsewhere(op: OpOverload, device, values):
     """An operator asked for a result on another device: only meta is one."""
     if device.type == "meta":
         return wrap_meta(op.facet("meta")(*values))
-    raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled: device '{device}' has no kernels here; use 'cpu' or 'meta'")
+    raise AssertionError(
+        f"Torch not compiled with {device.type.upper()} enabled: device '{device}' has no kernels here; use 'cpu' or 'meta'"
+    )
 
 
 def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
@@ -94,13 +108,16 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 def _on_meta(op: OpOverload, args, kwargs):
     if op.kind in ("inplace", "out"):
         outs = {a.name for a in op._schema.arguments if a.is_out}
-        op.definition.functional.meta(*args, **{k: v for k, v in kwargs.items() if k not in outs})  # raises what a shape mismatch raises
+        op.definition.functional.meta(
+            *args, **{k: v for k, v in kwargs.items() if k not in outs}
+        )  # raises what a shape mismatch raises
         return kwargs["out"] if "out" in kwargs else args[0]
     try:
         return wrap_meta(op.meta(*args, **kwargs))
     except MissingFacet:
-        raise NotImplementedError(f"{op}: attempted to run this operator with Meta tensors, but there was no meta rule "
-                                  "for this operator") from None
+        raise NotImplementedError(
+            f"{op}: attempted to run this operator with Meta tensors, but there was no meta rule for this operator"
+        ) from None
 
 
 def wrap_meta(metas):

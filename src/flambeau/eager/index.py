@@ -29,14 +29,25 @@ class ArrayIndex:
         a = self.arrays[name]
         if a.ndim == 0:
             return a
-        if all(is_full_loop(c, n) for c, n in zip(coords, a.shape)) and [c.k for c in coords] == sorted(c.k for c in coords):
+        if all(is_full_loop(c, n) for c, n in zip(coords, a.shape)) and [c.k for c in coords] == sorted(
+            c.k for c in coords
+        ):
             at = {c.k: c.size for c in coords}
             return a.reshape([at.get(k, 1) for k in range(self.nloops)])
         return a[tuple(map(self.array, coords))] if coords else a
 
     def __getattr__(self, name):
-        fn = {"add": np.add, "mul": np.multiply, "sub": np.subtract, "floordiv": np.floor_divide, "mod": np.remainder, "where": np.where,
-              "lt": np.less, "maximum": np.maximum, "minimum": np.minimum}[name]
+        fn = {
+            "add": np.add,
+            "mul": np.multiply,
+            "sub": np.subtract,
+            "floordiv": np.floor_divide,
+            "mod": np.remainder,
+            "where": np.where,
+            "lt": np.less,
+            "maximum": np.maximum,
+            "minimum": np.minimum,
+        }[name]
         return lambda *a: fn(*map(self.array, a))
 
 
@@ -75,9 +86,16 @@ def _read(op):
             varying = [k for k in range(len(shape)) if k < c.ndim and c.shape[k] != 1] if c.ndim == len(shape) else None
             others = [(e, x) for e, x in enumerate(coords) if e != d]
             own = [k for k in range(len(shape)) if k not in [x.k for _, x in others]]
-            if (varying is not None and all(is_full_loop(x, source.shape[e]) for e, x in others) and set(varying) <= set(own)
-                    and [x.k for _, x in others] == sorted(x.k for _, x in others) and own == list(range(d, d + len(own)))):
-                idx = np.broadcast_to(c, [shape[k] if k in own else 1 for k in range(len(shape))]).reshape([shape[k] for k in own])
+            if (
+                varying is not None
+                and all(is_full_loop(x, source.shape[e]) for e, x in others)
+                and set(varying) <= set(own)
+                and [x.k for _, x in others] == sorted(x.k for _, x in others)
+                and own == list(range(d, d + len(own)))
+            ):
+                idx = np.broadcast_to(c, [shape[k] if k in own else 1 for k in range(len(shape))]).reshape(
+                    [shape[k] for k in own]
+                )
                 return _C.from_array(np.ascontiguousarray(np.take(source, idx, axis=d)))
         out = np.asarray(source[tuple(map(handler.array, coords))])
         return _C.from_array(np.array(np.broadcast_to(out, shape), order="C"))
@@ -101,8 +119,11 @@ def _write(op):
             return _C.from_array(out)
         src = source._array if isinstance(source, _C.TensorBase) else source
         if isinstance(src, np.ndarray) and src.shape != shape:
-            src = src[tuple(slice(0, n) for n in shape)] if src.ndim == len(shape) and all(m >= n for m, n in zip(src.shape, shape)) \
+            src = (
+                src[tuple(slice(0, n) for n in shape)]
+                if src.ndim == len(shape) and all(m >= n for m, n in zip(src.shape, shape))
                 else np.broadcast_to(src, shape)
+            )
         where = tuple(map(handler.array, coords))
         if not where:
             src = np.asarray(src).reshape(-1)

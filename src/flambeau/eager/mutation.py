@@ -15,14 +15,20 @@ def write(op: OpOverload, target, result) -> None:
         raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
     if target._shape != result._shape:
         if op.kind == "inplace":
-            raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}")
+            raise RuntimeError(
+                f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
+            )
         if target.numel() == 0 and target._array.base is None:
             target._array = np.empty(result._shape, target._array.dtype)
         else:
-            raise RuntimeError(f"{op._opname}: an output with shape {list(target._shape)} was given where the result has shape "
-                               f"{list(result._shape)}")
+            raise RuntimeError(
+                f"{op._opname}: an output with shape {list(target._shape)} was given where the result has shape "
+                f"{list(result._shape)}"
+            )
     if result._dtype.category > target._dtype.category:
-        raise RuntimeError(f"result type {_scalar_name(result._dtype)} can't be cast to the desired output type {_scalar_name(target._dtype)}")
+        raise RuntimeError(
+            f"result type {_scalar_name(result._dtype)} can't be cast to the desired output type {_scalar_name(target._dtype)}"
+        )
     np.copyto(target._array, result._array, casting="unsafe")
     target._bump_version()
 
@@ -53,5 +59,3 @@ def out(op: OpOverload):
         return targets[0] if len(targets) == 1 else tuple(targets)
 
     return run
-
-

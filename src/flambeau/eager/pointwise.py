@@ -91,7 +91,9 @@ def pointwise(op: OpOverload):
                 result = np.array(result, order="C")
             else:
                 result = laid_out(result, shape, tensors)
-        if any(result is t._array or (result.base is not None and np.may_share_memory(result, t._array)) for t in tensors):
+        if any(
+            result is t._array or (result.base is not None and np.may_share_memory(result, t._array)) for t in tensors
+        ):
             result = result.copy(order="K")  # a body that returns its argument (clone) still makes a new tensor
         return from_array(result)
 

@@ -33,8 +33,10 @@ def reduction(op: OpOverload):
             x = d.map(NUMPY, x, *r.params) if x.dtype == r.acc.np else d.map(NUMPY, x.astype(r.acc.np), *r.params)
         n = math.prod(x.shape[a] for a in axes)
         if d.init is None and n == 0 and x.ndim:
-            raise IndexError(f"{op._opname}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                             "with the 'dim' argument.")
+            raise IndexError(
+                f"{op._opname}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument."
+            )
         if r.acc.np.kind == "b" and x.dtype.kind != "b":
             x = x != 0
         out = ufunc.reduce(x, axis=axes, dtype=r.acc.np)
@@ -49,8 +51,10 @@ def reduction(op: OpOverload):
 def _argument(combine, x, dims, axes, keepdim, op):
     fn = np.argmax if combine == "argmax" else np.argmin
     if x.size == 0:
-        raise IndexError(f"{op._opname}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
-                         "'dim' argument.")
+        raise IndexError(
+            f"{op._opname}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
     if dims is None:
         out = np.asarray(fn(x))
         return out.reshape((1,) * x.ndim) if keepdim else out

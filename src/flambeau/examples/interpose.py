@@ -21,7 +21,9 @@ class LoggingTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, elem):
-        wrapper = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype, requires_grad=elem.requires_grad)
+        wrapper = torch.Tensor._make_wrapper_subclass(
+            cls, elem.size(), dtype=elem.dtype, requires_grad=elem.requires_grad
+        )
         wrapper.elem = elem.detach()
         return wrapper
 

@@ -111,7 +111,9 @@ class FakeTensorMode(TorchDispatchMode):
         if func.kind == "inplace":
             meta = func.definition.functional.facet("meta")(*values)
             if tuple(meta.shape) != tuple(values[0]._shape):
-                raise RuntimeError(f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}")
+                raise RuntimeError(
+                    f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}"
+                )
             values[0]._bump_version()
             return values[0]
         if func.kind != "out":
@@ -135,8 +137,10 @@ class FakeTensorMode(TorchDispatchMode):
     def _fakify(self, func, x):
         if isinstance(x, _C.TensorBase) and not isinstance(x, FakeTensor):
             if not self.allow_non_fake_inputs and x._ndim and not isinstance(x, FakeTensor) and x._device == CPU:
-                raise AssertionError(f"Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
-                                     f"'allow_non_fake_inputs'. Found in {func}")
+                raise AssertionError(
+                    f"Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+                    f"'allow_non_fake_inputs'. Found in {func}"
+                )
             return self.from_tensor(x)
         if isinstance(x, (list, tuple)) and any(isinstance(y, _C.TensorBase) for y in x):
             return [self._fakify(func, y) for y in x]

@@ -46,7 +46,9 @@ def common_device(tensors):
     for t in tensors:
         if len(t.shape) or found == CPU:
             if found != CPU and t.device != found and t.device != CPU:
-                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!")
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!"
+                )
             if t.device != CPU:
                 found = t.device
     return found

@@ -121,7 +121,9 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     several = len(written) > 1
     for i, (a, target) in enumerate(written):
         if not isinstance(target, Value):
-            raise RuntimeError(f"functionalization: argument {a.name!r} of {op.name()} is written but is not a functional value")
+            raise RuntimeError(
+                f"functionalization: argument {a.name!r} of {op.name()} is written but is not a functional value"
+            )
         target.write(results[i] if several else results)
     targets = tuple(t for _, t in written)
     returned = len(op._schema.returns)

@@ -79,7 +79,9 @@ def _undo(step: Step, before: Any, new: Any) -> Any:
         if length == step.in_shape[d]:
             return new
         if "slice_scatter" in dir(namespace("aten")):
-            return _aten("slice_scatter")(before, new, d, start, start + (length - 1) * stride + 1 if length else start, stride)
+            return _aten("slice_scatter")(
+                before, new, d, start, start + (length - 1) * stride + 1 if length else start, stride
+            )
     return _place(step, before, new)
 
 

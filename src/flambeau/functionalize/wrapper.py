@@ -30,7 +30,9 @@ class FunctionalTensor(Tensor):
         """A wrapper of a tensor, or of a Value."""
         value = value if isinstance(value, Value) else Value(Memory(value))
         t = value.tensor
-        out = _C.without_data(cls, tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.storage_offset(), value.memory.storage)
+        out = _C.without_data(
+            cls, tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.storage_offset(), value.memory.storage
+        )
         value.memory.storage = out._storage
         out._payload = value
         out._keys = out._keys | K.FUNCTIONALIZE

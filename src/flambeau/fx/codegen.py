@@ -129,9 +129,19 @@ class _Globals:
             return self.function(v)
         text = repr(v)
         torch = sys.modules.get("flambeau")
-        if torch is not None and re.fullmatch(r"torch(\.\w+)+", text) and _lookup(torch, text[6:]) is v and self.root("torch", torch):
+        if (
+            torch is not None
+            and re.fullmatch(r"torch(\.\w+)+", text)
+            and _lookup(torch, text[6:]) is v
+            and self.root("torch", torch)
+        ):
             return text
-        if t.__name__.lower() == "device" and torch is not None and getattr(torch, "device", None) is t and self.root("torch", torch):
+        if (
+            t.__name__.lower() == "device"
+            and torch is not None
+            and getattr(torch, "device", None) is t
+            and self.root("torch", torch)
+        ):
             return f"torch.{text}" if text.startswith("device(") else f"torch.device({str(v)!r})"
         return self.bind(t.__name__.lower(), v)
 
@@ -276,7 +286,13 @@ def _call_function(n: Node, arg, call, g: _Globals) -> str:
         # `a += b` rebinds a as well; through the operator function the statement stays one expression.
         name = g.function(f)
         return f"{name}({arg(args[0])}, {arg(args[1])})"
-    if f is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier() and isinstance(args[0], Node):
+    if (
+        f is getattr
+        and len(args) == 2
+        and isinstance(args[1], str)
+        and args[1].isidentifier()
+        and isinstance(args[0], Node)
+    ):
         return f"{args[0].name}.{args[1]}"
     if f is operator.getitem and len(args) == 2 and isinstance(args[0], Node):
         return f"{args[0].name}[{arg(args[1])}]"

@@ -210,7 +210,9 @@ class Graph:
     def erase_node(self, node: Node) -> None:
         """Remove a node that nothing uses."""
         if node.users:
-            raise RuntimeError(f"Tried to erase Node {node} but it still had {len(node.users)} users in the graph: {list(node.users)}!")
+            raise RuntimeError(
+                f"Tried to erase Node {node} but it still had {len(node.users)} users in the graph: {list(node.users)}!"
+            )
         if node.graph is not self:
             raise RuntimeError(f"Attempting to remove {node} from wrong graph!")
         if node._erased:
@@ -412,6 +414,8 @@ def _resolve(root, node: Node):
     obj = root
     for part in node.target.split("."):
         if not hasattr(obj, part):
-            raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {type(obj).__name__}")
+            raise RuntimeError(
+                f"Node {node} target {node.target} references nonexistent attribute {part} of {type(obj).__name__}"
+            )
         obj = getattr(obj, part)
     return obj

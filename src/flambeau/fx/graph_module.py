@@ -55,7 +55,9 @@ class GraphModule:
             if node.op in ("get_attr", "call_module"):
                 if isinstance(root, dict):
                     if node.target not in root:
-                        raise RuntimeError(f"Node {node} referenced target {node.target} but that target was not provided in `root`!")
+                        raise RuntimeError(
+                            f"Node {node} referenced target {node.target} but that target was not provided in `root`!"
+                        )
                     _assign(self, node.target, root[node.target])
                 else:
                     _copy_attr(root, self, node.target)

@@ -39,4 +39,6 @@ class immutable_dict(dict):
 
 
 pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda children, _: immutable_list(children))
-pytree.register_pytree_node(immutable_dict, lambda x: (list(x.values()), tuple(x)), lambda children, keys: immutable_dict(zip(keys, children)))
+pytree.register_pytree_node(
+    immutable_dict, lambda x: (list(x.values()), tuple(x)), lambda children, keys: immutable_dict(zip(keys, children))
+)

@@ -56,7 +56,10 @@ class Interpreter:
                     self.env[node] = self.run_node(node)
                 except Exception as e:
                     if self.extra_traceback:
-                        e.add_note(f"While executing {node.format_node()}" + (f"\n{node.stack_trace}" if node.stack_trace else ""))
+                        e.add_note(
+                            f"While executing {node.format_node()}"
+                            + (f"\n{node.stack_trace}" if node.stack_trace else "")
+                        )
                     raise
             if node.op == "output":
                 return self.env[node]
@@ -82,7 +85,9 @@ class Interpreter:
         except StopIteration:
             if args:
                 return args[0]
-            raise RuntimeError(f"Expected positional argument for parameter {target}, but one was not passed in!") from None
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from None
 
     def get_attr(self, target: Target, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self.fetch_attr(target)

@@ -32,7 +32,9 @@ class TracerBase:
     root: Any = None
     record_stack_traces = False
 
-    def create_node(self, kind: str, target: Target, args: tuple, kwargs: dict, name: str | None = None, type_expr=None) -> Node:
+    def create_node(
+        self, kind: str, target: Target, args: tuple, kwargs: dict, name: str | None = None, type_expr=None
+    ) -> Node:
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
@@ -58,7 +60,11 @@ class TracerBase:
 
     def create_constant(self, a: Any) -> Argument:
         name = type(a).__name__
-        if repr(a).startswith("torch.") or name.lower() in ("dtype", "device", "layout", "memory_format") or callable(a):
+        if (
+            repr(a).startswith("torch.")
+            or name.lower() in ("dtype", "device", "layout", "memory_format")
+            or callable(a)
+        ):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -111,7 +117,9 @@ class Proxy:
         raise TraceError("a Proxy has no integer value while tracing")
 
     def __len__(self):
-        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, call torch.fx.wrap('len')")
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, call torch.fx.wrap('len')"
+        )
 
     def __contains__(self, item):
         raise TraceError("'in' on a Proxy asks for a bool, which isn't known while tracing")
@@ -136,7 +144,9 @@ class Proxy:
             raise TraceError(f"Found multiple different tracers while trying to trace operations {orig_method}")
         if _is_tensor_method(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
-        return tracer.create_proxy("call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__))
+        return tracer.create_proxy(
+            "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__)
+        )
 
 
 def _is_tensor_method(f) -> bool:

@@ -65,7 +65,9 @@ class SubgraphMatcher:
             env[p] = g
             return self._same(p.args, g.args, env) and self._same(dict(p.kwargs), dict(g.kwargs), env)
         if isinstance(p, (list, tuple)):
-            return isinstance(g, (list, tuple)) and len(p) == len(g) and all(self._same(a, b, env) for a, b in zip(p, g))
+            return (
+                isinstance(g, (list, tuple)) and len(p) == len(g) and all(self._same(a, b, env) for a, b in zip(p, g))
+            )
         if isinstance(p, dict):
             return isinstance(g, dict) and p.keys() == g.keys() and all(self._same(p[k], g[k], env) for k in p)
         if isinstance(g, Node):
@@ -73,7 +75,9 @@ class SubgraphMatcher:
         return type(p) is type(g) and p == g
 
 
-def replace_pattern(gm: GraphModule, pattern: Callable | Graph | GraphModule, replacement: Callable | Graph | GraphModule) -> list[Match]:
+def replace_pattern(
+    gm: GraphModule, pattern: Callable | Graph | GraphModule, replacement: Callable | Graph | GraphModule
+) -> list[Match]:
     """Replace every match of ``pattern`` in ``gm`` by ``replacement`` (same inputs, same outputs); returns the
     matches.
     """
@@ -87,7 +91,9 @@ def replace_pattern(gm: GraphModule, pattern: Callable | Graph | GraphModule, re
     inputs = [n for n in pattern.nodes if n.op == "placeholder"]
     new_inputs = [n for n in new.nodes if n.op == "placeholder"]
     if len(inputs) != len(new_inputs):
-        raise ValueError(f"replace_pattern: the pattern takes {len(inputs)} inputs and the replacement {len(new_inputs)}")
+        raise ValueError(
+            f"replace_pattern: the pattern takes {len(inputs)} inputs and the replacement {len(new_inputs)}"
+        )
     matches = SubgraphMatcher(pattern).match(gm.graph)
     replaced: dict[Node, Node] = {}
     for m in matches:

@@ -88,7 +88,9 @@ class Tracer(TracerBase):
         kwargs: dict[str, Any] = {}
         for p in inspect.signature(fn).parameters.values():
             if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
-                raise TypeError(f"symbolic_trace: {p} of {getattr(fn, '__qualname__', fn)} has no fixed number of values")
+                raise TypeError(
+                    f"symbolic_trace: {p} of {getattr(fn, '__qualname__', fn)} has no fixed number of values"
+                )
             if p.name in concrete:
                 value = concrete[p.name]
             else:
@@ -121,7 +123,9 @@ class _patched:
             base.__call__ = call
             self.undo.append(lambda: setattr(base, "__call__", own) if own is not None else delattr(base, "__call__"))
         for scope, name in _wrapped:
-            fn = scope.get(name, __builtins__.get(name) if isinstance(__builtins__, dict) else getattr(__builtins__, name, None))
+            fn = scope.get(
+                name, __builtins__.get(name) if isinstance(__builtins__, dict) else getattr(__builtins__, name, None)
+            )
             if fn is not None:
                 self._wrap(scope, name, fn)
         for fn in tracer.autowrap_functions:

@@ -10,9 +10,36 @@ import struct
 
 __all__ = ["Builder", "Names", "bits_of", "compute_type", "is_float", "is_int", "is_unsigned", "itemsize", "letter"]
 
-_LLVM = {"f32": "float", "f64": "double", "f16": "float", "bf16": "float", "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32",
-         "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
-_SIZE = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u8": 1, "u16": 2, "u32": 4, "u64": 8}
+_LLVM = {
+    "f32": "float",
+    "f64": "double",
+    "f16": "float",
+    "bf16": "float",
+    "bool": "i1",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "u8": "i8",
+    "u16": "i16",
+    "u32": "i32",
+    "u64": "i64",
+}
+_SIZE = {
+    "f32": 4,
+    "f64": 8,
+    "f16": 2,
+    "bf16": 2,
+    "bool": 1,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "u8": 1,
+    "u16": 2,
+    "u32": 4,
+    "u64": 8,
+}
 
 
 def itemsize(t: str) -> int:
@@ -210,7 +237,9 @@ class Builder:
             return self.emit(f"fptrunc {self.ty('f32')} {x} to {self.memory_type(t)}")
         if t == "bf16":  # x is rounded already: the low half is zero
             bits = self.convert("bitcast", "f32", x, "i32")
-            return self.emit(f"trunc {self.ty('i32')} {self.op('lshr', 'i32', bits, self.const('i32', 16))} to {self.memory_type(t)}")
+            return self.emit(
+                f"trunc {self.ty('i32')} {self.op('lshr', 'i32', bits, self.const('i32', 16))} to {self.memory_type(t)}"
+            )
         return x
 
     def store(self, t: str, x: str, pointer: str) -> None:
@@ -222,10 +251,16 @@ class Builder:
         return x if self.lanes == 1 else self.emit(f"extractelement {self.ty(t)} {x}, i64 {lane}")
 
     def insert(self, t: str, x: str, value: str, lane: int) -> str:
-        return value if self.lanes == 1 else self.emit(f"insertelement {self.ty(t)} {x}, {_LLVM[t]} {value}, i64 {lane}")
+        return (
+            value if self.lanes == 1 else self.emit(f"insertelement {self.ty(t)} {x}, {_LLVM[t]} {value}, i64 {lane}")
+        )
 
     def any(self, c: str) -> str:
-        return c if self.lanes == 1 else self.emit(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.ty('bool')} {c})")
+        return (
+            c
+            if self.lanes == 1
+            else self.emit(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.ty('bool')} {c})")
+        )
 
     def label(self, name: str) -> None:
         self.out.append(f"{name[1:]}:")

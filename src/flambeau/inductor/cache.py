@@ -27,8 +27,11 @@ _version = "1"
 
 def directory() -> str:
     """Where cached code lives: FLAMBEAU_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR or ~/.cache/flambeau."""
-    return (os.environ.get("FLAMBEAU_CACHE_DIR") or os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-            or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flambeau"))
+    return (
+        os.environ.get("FLAMBEAU_CACHE_DIR")
+        or os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+        or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flambeau")
+    )
 
 
 _seed: str | None = None
@@ -54,7 +57,11 @@ def _machine() -> str:
         cpu = ""
         try:
             with open("/proc/cpuinfo") as f:
-                cpu = "".join(line for line in f.read().split("\n\n")[0].splitlines(True) if line.startswith(("model name", "flags", "vendor")))
+                cpu = "".join(
+                    line
+                    for line in f.read().split("\n\n")[0].splitlines(True)
+                    if line.startswith(("model name", "flags", "vendor"))
+                )
         except OSError:
             import platform
 

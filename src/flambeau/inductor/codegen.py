@@ -103,7 +103,13 @@ class _Writer:
         self.entry = _Scope([])
         self.scopes = [self.entry]
         self.lanes = 1
-        self.vv = (kernel.outer[-1] if kernel.column and kernel.outer else kernel.inner[-1] if kernel.inner and not kernel.column else None)
+        self.vv = (
+            kernel.outer[-1]
+            if kernel.column and kernel.outer
+            else kernel.inner[-1]
+            if kernel.inner and not kernel.column
+            else None
+        )
         if kernel.serial and not kernel.column:
             self.vv = None
         self.bound: dict[str, tuple[str, bool]] = {}
@@ -202,7 +208,15 @@ class _Writer:
         self._with_column(scope, last, block, base)
         scope.lines += [f"br label {join}", f"{no[1:]}:"]
         body = _Scope([], {last})
-        self._loop_text(scope, last, base, str(last.extent), 1, body, lambda: self._with_column(body, last, 1, body.names[last], same=True))
+        self._loop_text(
+            scope,
+            last,
+            base,
+            str(last.extent),
+            1,
+            body,
+            lambda: self._with_column(body, last, 1, body.names[last], same=True),
+        )
         scope.lines += [f"br label {join}", f"{join[1:]}:"]
 
     def _with_column(self, scope, last, lanes, base, same=False):
@@ -251,8 +265,15 @@ class _Writer:
             outer.lines += [f"{first} = icmp slt i64 {begin}, {end}", f"br i1 {first}, label {inside}, label {done}"]
         else:
             outer.lines.append(f"br label {inside}")
-        outer.lines += [f"{inside[1:]}:", *body.lines, f"{after} = add nsw i64 {i}, {step}", f"store i64 {after}, ptr {slot}",
-                        f"{more} = icmp slt i64 {after}, {end}", f"br i1 {more}, label {inside}, label {done}", f"{done[1:]}:"]
+        outer.lines += [
+            f"{inside[1:]}:",
+            *body.lines,
+            f"{after} = add nsw i64 {i}, {step}",
+            f"store i64 {after}, ptr {slot}",
+            f"{more} = icmp slt i64 {after}, {end}",
+            f"br i1 {more}, label {inside}, label {done}",
+            f"{done[1:]}:",
+        ]
         del head
 
     def _nest(self, nodes):
@@ -278,13 +299,17 @@ class _Writer:
                 body = _Scope([], {self.vv})
                 if begin.isdigit() and end.isdigit() and int(begin) >= int(end):
                     continue
-                self._loop_text(self.scopes[-1], self.vv, begin, end, lanes, body, lambda: self._statements(nodes, accs))
+                self._loop_text(
+                    self.scopes[-1], self.vv, begin, end, lanes, body, lambda: self._statements(nodes, accs)
+                )
 
         plain = [v for v in k.inner if v is not self.vv]
         self._nested(plain, innermost)
         for node in nodes:
             if node.reduction:
-                self._finish_reduction(node, [(lanes, accs[id(node), lanes]) for lanes in sorted({s[2] for s in segments}, reverse=True)])
+                self._finish_reduction(
+                    node, [(lanes, accs[id(node), lanes]) for lanes in sorted({s[2] for s in segments}, reverse=True)]
+                )
 
     def _nested(self, variables, innermost):
         if not variables:
@@ -377,7 +402,9 @@ class _Writer:
     @staticmethod
     def _better(b, combine, t, x, i, y, j, tie):
         """(value, index) of the winner; NaN wins, equal values keep the earlier index."""
-        pred = ("o" if is_float(t) else "u" if is_unsigned(t) or t == "bool" else "s") + ("gt" if combine == "argmax" else "lt")
+        pred = ("o" if is_float(t) else "u" if is_unsigned(t) or t == "bool" else "s") + (
+            "gt" if combine == "argmax" else "lt"
+        )
         win = b.cmp(pred, t, y, x)
         same = None
         if is_float(t):
@@ -397,7 +424,7 @@ class _Writer:
         t = compute_type(node.value.dtype)
         scope = self.scopes[-1]
         if self.k.column:
-            (lanes, (slot, at)), = parts
+            ((lanes, (slot, at)),) = parts
             b = Builder(self.names, lanes, scope.lines)
             ty, source = (b.ty(t), slot) if at is None else (b.ty("i64"), at)
             self._bind(node, b.emit(f"load {ty}, ptr {source}"), lanes > 1)
@@ -565,7 +592,13 @@ class _Writer:
         ty = b.ty("i64")
         uniform, total = [], None
         for atom, c in ix.terms:
-            variables = {atom} if isinstance(atom, Var) else atom[1].variables() if isinstance(atom, tuple) else atom.variables()
+            variables = (
+                {atom}
+                if isinstance(atom, Var)
+                else atom[1].variables()
+                if isinstance(atom, tuple)
+                else atom.variables()
+            )
             if self.vv not in variables:
                 uniform.append((atom, c))
                 continue
@@ -603,7 +636,10 @@ class _Writer:
             position = self._index(ix)
             if step == 1:
                 return b.load(v.dtype, self._pointer(buffer, position, scope_lines))
-            positions = [position if not i else self._line(scope_lines, f"add nsw i64 {position}, {i * step}") for i in range(b.lanes)]
+            positions = [
+                position if not i else self._line(scope_lines, f"add nsw i64 {position}, {i * step}")
+                for i in range(b.lanes)
+            ]
         else:
             whole = self._index_vector(ix, b)
             positions = [b.extract("i64", whole, i) for i in range(b.lanes)]
@@ -611,13 +647,17 @@ class _Writer:
         memory = b.memory_type(v.dtype)
         raw = "poison"
         for i, position in enumerate(positions):
-            x = b.emit(f"load {one.memory_type(v.dtype)}, ptr {self._pointer(buffer, position, scope_lines)}, align {itemsize(v.dtype)}")
+            x = b.emit(
+                f"load {one.memory_type(v.dtype)}, ptr {self._pointer(buffer, position, scope_lines)}, align {itemsize(v.dtype)}"
+            )
             raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
         return b.from_memory(v.dtype, raw)
 
     def _varies(self, atom) -> bool:
         """A part of an index other than the vector variable itself that differs between lanes."""
-        return not isinstance(atom, Var) and self.vv in (atom[1].variables() if isinstance(atom, tuple) else atom.variables())
+        return not isinstance(atom, Var) and self.vv in (
+            atom[1].variables() if isinstance(atom, tuple) else atom.variables()
+        )
 
     def _store(self, buffer, ix, value):
         vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in ix.variables()))
@@ -664,7 +704,9 @@ class _Writer:
         source, size, tag, wrap = v.args
         x = wrapped = self.operand(source, b)
         if wrap:
-            wrapped = b.select("i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, b.const("i64", size)), x)
+            wrapped = b.select(
+                "i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, b.const("i64", size)), x
+            )
         bad = b.cmp("uge", "i64", wrapped, b.const("i64", size))
         rare, done = self.names.fresh("bad"), self.names.fresh("fine")
         b.branch(b.any(bad), rare, done)
@@ -708,8 +750,21 @@ class _Writer:
         out += ["  " + line for line in self.names.entry]
         out += ["  %pslot = alloca i64", "  store i64 %begin, ptr %pslot"]
         out += ["  " + line if not line.endswith(":") else line for line in self.entry.lines]
-        out += ["  %some = icmp slt i64 %begin, %end", "  br i1 %some, label %each, label %exit", "each:", "  %p = load i64, ptr %pslot"]
+        out += [
+            "  %some = icmp slt i64 %begin, %end",
+            "  br i1 %some, label %each, label %exit",
+            "each:",
+            "  %p = load i64, ptr %pslot",
+        ]
         out += ["  " + line if not line.endswith(":") else line for line in p_lines]
-        out += ["  %pnext = add nsw i64 %p, 1", "  store i64 %pnext, ptr %pslot", "  %pmore = icmp slt i64 %pnext, %end",
-                "  br i1 %pmore, label %each, label %exit", "exit:", "  ret void", "}", "!0 = !{}"]
+        out += [
+            "  %pnext = add nsw i64 %p, 1",
+            "  store i64 %pnext, ptr %pslot",
+            "  %pmore = icmp slt i64 %pnext, %end",
+            "  br i1 %pmore, label %each, label %exit",
+            "exit:",
+            "  ret void",
+            "}",
+            "!0 = !{}",
+        ]
         k.text = "\n".join(out) + "\n"

@@ -55,7 +55,9 @@ def compile_graph(gm, example_inputs=None, **_unused):
     _OUTPUT("%s", info.source)
     if _SCHEDULE.on:
         _SCHEDULE("%s", debug.show_groups(made.groups))
-    _INDUCTOR("compiled %d kernels: %s", len(info.kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in info.times.items()))
+    _INDUCTOR(
+        "compiled %d kernels: %s", len(info.kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in info.times.items())
+    )
     return graph
 
 
@@ -142,15 +144,30 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
     taken = set()
     for position, k in onto.items():
         what = lowering.outputs[position]
-        a, b = (lowering.buffers.get(n) if n else None for n in (what[1].buffer if what[0] == "region" else None, lowering.inputs[k]))
-        if a is None or b is None or a.kind != "output" or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype):
+        a, b = (
+            lowering.buffers.get(n) if n else None
+            for n in (what[1].buffer if what[0] == "region" else None, lowering.inputs[k])
+        )
+        if (
+            a is None
+            or b is None
+            or a.kind != "output"
+            or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype)
+        ):
             continue
         if b.name in taken or sum(o[0] == "region" and o[1].buffer in (a.name, b.name) for o in lowering.outputs) != 1:
             continue
         using = [i for i, s in enumerate(steps) if a.name in (s.args if not isinstance(s, ExternCall) else stores(s))]
         reading = [i for i, s in enumerate(steps) if b.name in (s.args if not isinstance(s, ExternCall) else loads(s))]
         writer = steps[using[0]] if using else None
-        if writer is None or len(using) != 1 or isinstance(writer, ExternCall) or writer.serial or len(writer.items) != 1 or max(reading) > using[0]:
+        if (
+            writer is None
+            or len(using) != 1
+            or isinstance(writer, ExternCall)
+            or writer.serial
+            or len(writer.items) != 1
+            or max(reading) > using[0]
+        ):
             continue
         (store,) = [n for n in writer.nodes if n.buffer == a.name]
         reads = [v.args[1] for n in writer.nodes for v in walk(n.value) if v.op == "load" and v.args[0] == b.name]
@@ -176,8 +193,12 @@ def _effects(step) -> tuple[set[str], set[str]]:
 
 def _operations(kernel) -> str:
     """Names of what a kernel computes, for the reader of its source."""
-    names = dict.fromkeys(v.op for n in kernel.nodes for v in walk(n.value) if v.op not in ("const", "load", "index", "cast"))
-    reductions = dict.fromkeys({"add": "sum", "mul": "prod"}.get(n.combine, n.combine) for n in kernel.nodes if n.reduction)
+    names = dict.fromkeys(
+        v.op for n in kernel.nodes for v in walk(n.value) if v.op not in ("const", "load", "index", "cast")
+    )
+    reductions = dict.fromkeys(
+        {"add": "sum", "mul": "prod"}.get(n.combine, n.combine) for n in kernel.nodes if n.reduction
+    )
     return ", ".join([*names, *reductions]) or "copy"
 
 
@@ -186,12 +207,12 @@ def _source(steps, kernels, notes, arena) -> str:
     lines = [f"; arena of {arena} bytes", *(f"; {n} (reuse)" for n in notes)]
     for s in steps:
         if not isinstance(s, ExternCall):
-            lines.append(f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {_operations(s)}")
+            lines.append(
+                f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {_operations(s)}"
+            )
         elif s.what == "gemm":
             ins = ", ".join(f"{r.buffer}{list(r.shape)}" for r in s.inputs)
             lines.append(f"; extern_kernels.{s.name}({ins}, out={s.outputs[0]})")
         else:
             lines.append(f"; call {s.name}({', '.join(r.buffer for r in s.inputs)}) -> {', '.join(s.outputs)}")
     return "\n".join([*lines, "", *kernels.values()])
-
-

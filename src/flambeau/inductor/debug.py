@@ -30,7 +30,9 @@ def directory() -> str:
     global _run
     if _run is None:
         base = config.trace.debug_dir or os.path.join(os.getcwd(), "torch_compile_debug")
-        _run = os.path.join(base, time.strftime("run_%Y_%m_%d_%H_%M_%S_") + f"{int(time.time() * 1e6) % 1000000:06d}-pid_{os.getpid()}")
+        _run = os.path.join(
+            base, time.strftime("run_%Y_%m_%d_%H_%M_%S_") + f"{int(time.time() * 1e6) % 1000000:06d}-pid_{os.getpid()}"
+        )
         os.makedirs(_run, exist_ok=True)
     return _run
 
@@ -49,13 +51,18 @@ def dump(gm, program, made, info) -> None:
 
     if trace.debug_log:
         times = "\n".join(f"{name}: {seconds * 1e3:.2f} ms" for name, seconds in info.times.items())
-        write("debug.log", f"{times}\n{len(info.kernels)} kernels, {len(info.steps)} steps, arena of {info.arena_size} bytes\n"
-              + "".join(f"eager kernel: {reason}\n" for reason in info.fallbacks))
+        write(
+            "debug.log",
+            f"{times}\n{len(info.kernels)} kernels, {len(info.steps)} steps, arena of {info.arena_size} bytes\n"
+            + "".join(f"eager kernel: {reason}\n" for reason in info.fallbacks),
+        )
     if trace.fx_graph:
         write("fx_graph_readable.py", gm.print_readable(print_output=False))
         write("fx_graph_runnable.py", runnable(gm))
     if trace.fx_graph_transformed:
-        write("fx_graph_transformed.py", '"""The flat program after opening composites.\n\n' + program.show() + '\n"""\n')
+        write(
+            "fx_graph_transformed.py", '"""The flat program after opening composites.\n\n' + program.show() + '\n"""\n'
+        )
     if trace.ir_pre_fusion:
         write("ir_pre_fusion.txt", show(made.nodes, made.lowering.buffers))
     if trace.ir_post_fusion:
@@ -81,18 +88,27 @@ def diagram(steps) -> str:
         extern = isinstance(s, ExternCall)
         reads = [r.buffer for r in s.inputs] if extern else s.args
         writes = s.outputs if extern else list({n.buffer: None for n in s.nodes if n.buffer in s.args})
-        text = f"{s.what} {s.name}" if extern else f"kernel {s.name[:9]}: {', '.join(dict.fromkeys(v.op for n in s.nodes for v in walk(n.value)))}"
+        text = (
+            f"{s.what} {s.name}"
+            if extern
+            else f"kernel {s.name[:9]}: {', '.join(dict.fromkeys(v.op for n in s.nodes for v in walk(n.value)))}"
+        )
         y = 20 + 44 * i
-        boxes.append(f'<rect x="160" y="{y}" width="620" height="28" rx="4" fill="{"#fde8c8" if extern else "#d8e8fb"}" stroke="#667"/>'
-                     f'<text x="168" y="{y + 18}">{html.escape(text[:90])} -> {html.escape(", ".join(writes))}</text>')
+        boxes.append(
+            f'<rect x="160" y="{y}" width="620" height="28" rx="4" fill="{"#fde8c8" if extern else "#d8e8fb"}" stroke="#667"/>'
+            f'<text x="168" y="{y + 18}">{html.escape(text[:90])} -> {html.escape(", ".join(writes))}</text>'
+        )
         for name in dict.fromkeys(reads):
             if name in writer and writer[name] != i:
                 a, b = 34 + 44 * writer[name], 34 + 44 * i
                 bend = 150 - min(140, 12 * (i - writer[name]))
                 arcs.append(f'<path d="M160 {a} C {bend} {a}, {bend} {b}, 160 {b}" fill="none" stroke="#888"/>')
         writer.update(dict.fromkeys(writes, i))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="800" height="{44 * len(steps) + 40}" font-family="monospace" font-size="12">'
-            + "".join(arcs + boxes) + "</svg>\n")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="800" height="{44 * len(steps) + 40}" font-family="monospace" font-size="12">'
+        + "".join(arcs + boxes)
+        + "</svg>\n"
+    )
 
 
 def inject_relu_bug(lowering, bug: str) -> None:
@@ -106,7 +122,9 @@ def inject_relu_bug(lowering, bug: str) -> None:
                 if bug == "compile_error":
                     raise RuntimeError("injected compile error: relu (config.cpp.inject_relu_bug_TESTING_ONLY)")
                 if bug != "accuracy":
-                    raise ValueError(f"config.cpp.inject_relu_bug_TESTING_ONLY: {bug!r} is not compile_error or accuracy")
+                    raise ValueError(
+                        f"config.cpp.inject_relu_bug_TESTING_ONLY: {bug!r} is not compile_error or accuracy"
+                    )
                 one = lowering.values.const(1, v.args[0].dtype)
                 wrong = lowering.values.make("add", (v.args[0], one), v.dtype)
                 node.value = lowering.values.transform(node.value, lambda x: x if x.op == "const" else None, {v: wrong})
@@ -114,13 +132,21 @@ def inject_relu_bug(lowering, bug: str) -> None:
 
 def show_groups(groups) -> str:
     """The loop IR by kernel."""
-    return "\n".join(f"group {i} ({g.kind}, domain {list(g.outer)} x {g.inner and list(g.inner)}):\n" + show(g.nodes, {})
-                     for i, g in enumerate(groups))
+    return "\n".join(
+        f"group {i} ({g.kind}, domain {list(g.outer)} x {g.inner and list(g.inner)}):\n" + show(g.nodes, {})
+        for i, g in enumerate(groups)
+    )
 
 
 def runnable(gm) -> str:
     """A script that builds the graph again with random inputs of the same shapes and runs it compiled."""
-    lines = ["import flambeau as torch", "from flambeau import device", "from math import inf, nan", "", "class Repro(torch.nn.Module):"]
+    lines = [
+        "import flambeau as torch",
+        "from flambeau import device",
+        "from math import inf, nan",
+        "",
+        "class Repro(torch.nn.Module):",
+    ]
     lines += ["    " + line for line in gm.code.strip().splitlines() if not line.startswith(("import ", "from "))]
     lines.append("")
     args = []
@@ -130,11 +156,21 @@ def runnable(gm) -> str:
         val = node.meta.get("val")
         if hasattr(val, "stride"):
             shape = [int(n) for n in val.shape]
-            make = f"torch.randn({shape}).to({val.dtype})" if val.dtype.is_floating_point else f"torch.zeros({shape}, dtype={val.dtype})"
+            make = (
+                f"torch.randn({shape}).to({val.dtype})"
+                if val.dtype.is_floating_point
+                else f"torch.zeros({shape}, dtype={val.dtype})"
+            )
             args.append(make)
         else:
             args.append(repr(val))
-    lines += [f"args = [{', '.join(args)}]", "module = Repro()", "from flambeau.proxy import make_fx",
-              "from flambeau.inductor import compile_graph", "graph = make_fx(module.forward, tracing_mode='fake')(*args)",
-              "print([tuple(t.shape) for t in compile_graph(graph, args)(*args)])", ""]
+    lines += [
+        f"args = [{', '.join(args)}]",
+        "module = Repro()",
+        "from flambeau.proxy import make_fx",
+        "from flambeau.inductor import compile_graph",
+        "graph = make_fx(module.forward, tracing_mode='fake')(*args)",
+        "print([tuple(t.shape) for t in compile_graph(graph, args)(*args)])",
+        "",
+    ]
     return "\n".join(lines)

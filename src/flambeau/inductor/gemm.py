@@ -49,9 +49,18 @@ def lower_contraction(lowering, op, full, val):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
     if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
-        wide = [Lazy(x.shape, dtypes.float32, lambda c, x=x: lowering.values.cast(x.at(c), "f32"), device=x.device) for x in (a, b)]
+        wide = [
+            Lazy(x.shape, dtypes.float32, lambda c, x=x: lowering.values.cast(x.at(c), "f32"), device=x.device)
+            for x in (a, b)
+        ]
         product = lower_contraction(lowering, op, wide, single)
-        return Lazy(product.shape, val.dtype, lambda c: lowering.values.cast(product.at(c), t), strides=product.strides, device=val.device)
+        return Lazy(
+            product.shape,
+            val.dtype,
+            lambda c: lowering.values.cast(product.at(c), t),
+            strides=product.strides,
+            device=val.device,
+        )
     if t not in ("f32", "f64"):
         raise NotImplementedError(f"BLAS has no product for {val.dtype}")
     shape = tuple(sizes[c] for c in out)

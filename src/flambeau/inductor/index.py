@@ -32,8 +32,12 @@ class Index:
         return self._hash
 
     def __eq__(self, other):
-        return self is other or (isinstance(other, Index) and self._hash == other._hash and self.terms == other.terms
-                                 and self.const == other.const)
+        return self is other or (
+            isinstance(other, Index)
+            and self._hash == other._hash
+            and self.terms == other.terms
+            and self.const == other.const
+        )
 
     def __repr__(self):
         parts = [_atom_text(a) if c == 1 else f"{c}*{_atom_text(a)}" for a, c in self.terms]
@@ -194,7 +198,13 @@ def floordiv(ix: Index, k: int) -> Index:
         g = math.gcd(k, *(c for _, c in r.terms))
         if g > 1:
             return q + floordiv(Index(tuple((a, c // g) for a, c in r.terms), 0), k // g)
-    if len(r.terms) == 1 and isinstance(r.terms[0][0], tuple) and r.terms[0][0][0] == "div" and r.terms[0][1] == 1 and not r.const:
+    if (
+        len(r.terms) == 1
+        and isinstance(r.terms[0][0], tuple)
+        and r.terms[0][0][0] == "div"
+        and r.terms[0][1] == 1
+        and not r.const
+    ):
         return q + floordiv(r.terms[0][0][1], r.terms[0][0][2] * k)
     return q + Index(((("div", r, k), 1),), 0)
 

@@ -230,7 +230,9 @@ class Lowering:
 
     def _pointwise(self, op, full, val):
         d = op.definition
-        root, _ = trace(d.body, [Input(a.name) if isinstance(x, Lazy) else x for a, x in zip(op._schema.arguments, full)])
+        root, _ = trace(
+            d.body, [Input(a.name) if isinstance(x, Lazy) else x for a, x in zip(op._schema.arguments, full)]
+        )
         for node in topological(root):
             if node.op != "input" and not TABLE[node.op].llvm:
                 raise Unsupported(f"scalar operation {node.op} has no LLVM text")
@@ -268,7 +270,11 @@ class Lowering:
 
         def element(coords):
             v = x.at(coords)
-            v = self.values.cast(v, compute_type(v.dtype)) if d.acc == "bool" and d.map is not None else self.values.cast(v, acc)
+            v = (
+                self.values.cast(v, compute_type(v.dtype))
+                if d.acc == "bool" and d.map is not None
+                else self.values.cast(v, acc)
+            )
             if d.map is not None:
                 v = d.map(handler, v, *params)
                 v = v if isinstance(v, Value) else self.values.const(v, acc)
@@ -280,7 +286,11 @@ class Lowering:
         out = short(val.dtype)
 
         def at(coords):
-            outer = [c for k, c in enumerate(coords) if k not in dims] if keepdim and x.ndim == len(coords) else list(coords)
+            outer = (
+                [c for k, c in enumerate(coords) if k not in dims]
+                if keepdim and x.ndim == len(coords)
+                else list(coords)
+            )
             v = result(tuple(outer))
             if d.finalize is not None:
                 v = d.finalize(handler, v, n, *params)
@@ -313,7 +323,11 @@ class Lowering:
             return lambda c: value(c, zero)
         arg = combine in ("argmax", "argmin")
         column = bool(kept) and kept[-1] == len(shape) - 1
-        long = n >= config.reduction_piece if column else n >= 4 * config.reduction_piece and (rows < 16 or n > 64 * config.reduction_piece)
+        long = (
+            n >= config.reduction_piece
+            if column
+            else n >= 4 * config.reduction_piece and (rows < 16 or n > 64 * config.reduction_piece)
+        )
         if not arg and long:
             # Columns are summed one element after the other: pieces of about the square root keep the error that of a pairwise sum.
             piece = max(64, 1 << (n.bit_length() // 2)) if column else config.reduction_piece
@@ -326,13 +340,21 @@ class Lowering:
             where = linear([variable(c), *map(variable, loops)], buffer.strides)
             limit = (c, l, n) if n % piece else None
             self.nodes.append(Reduction(buffer.name, (c, *loops), (l,), combine, init, v, where, limit))
-            return self.reduce(combine, init, (pieces, *outer), list(range(1, len(outer) + 1)), [0],
-                               lambda cs: self.values.load(buffer.name, linear(cs, buffer.strides), v.dtype))
+            return self.reduce(
+                combine,
+                init,
+                (pieces, *outer),
+                list(range(1, len(outer) + 1)),
+                [0],
+                lambda cs: self.values.load(buffer.name, linear(cs, buffer.strides), v.dtype),
+            )
         loops, reduced = self.variables(outer), self.variables(inner)
         v = value([variable(p) for p in loops], [variable(r) for r in reduced])
         t = "i64" if arg else v.dtype
         buffer = self.new_buffer(outer, dense_strides(outer), t)
-        self.nodes.append(Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides)))
+        self.nodes.append(
+            Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides))
+        )
         return lambda c: self.values.load(buffer.name, linear(c, buffer.strides), t)
 
     def _view(self, op, full, val):
@@ -407,8 +429,13 @@ class Lowering:
         if d.mode == "read":
             if 0 in source.shape and math.prod(shape):
                 raise Unsupported("reading from an empty tensor")
-            return Lazy(shape, source.dtype, lambda coords: source.at(position(coords, source.shape)), strides=_strides(val),
-                        device=source.device)
+            return Lazy(
+                shape,
+                source.dtype,
+                lambda coords: source.at(position(coords, source.shape)),
+                strides=_strides(val),
+                device=source.device,
+            )
         out_shape = tuple(int(n) for n in val.shape)
         t = short(val.dtype)
         start = bound.get(d.base) if d.base else None
@@ -471,8 +498,8 @@ class Lowering:
         self.messages.append(op_name)
 
         def position(coords):
-            middle = coords[front:front + len(together)]
-            rest = iter((*coords[:front], *coords[front + len(together):]))
+            middle = coords[front : front + len(together)]
+            rest = iter((*coords[:front], *coords[front + len(together) :]))
             out = [None] * len(shape)
             for k in (*before, *after):
                 out[k] = next(rest)
@@ -552,7 +579,11 @@ class _EagerCall:
         for r in self.regions:
             whole = by_name[r.buffer]._array
             item = whole.itemsize
-            view = np.ndarray(r.shape, whole.dtype, whole, r.offset * item, tuple(s * item for s in r.strides)) if whole.size else whole
+            view = (
+                np.ndarray(r.shape, whole.dtype, whole, r.offset * item, tuple(s * item for s in r.strides))
+                if whole.size
+                else whole
+            )
             actual.append(_C.from_array(view))
         full = _replace(self.template, lambda s: actual[s.k], _Slot)
         pos, kw = [], {}
@@ -563,12 +594,16 @@ class _EagerCall:
                 pos.append(v)
         kw = {k: v for k, v in kw.items() if v is not None}
         result = self.op(*pos, **kw)
-        results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, _C.TensorBase)]
+        results = [
+            r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, _C.TensorBase)
+        ]
         out = []
         for r, b in zip(results, self.outs):
             array = r._array
             want = tuple(s * array.itemsize for s in b.strides)
-            if not _same_layout(b.shape, array.strides, want) or any(np.may_share_memory(array, t._array) for t in tensors):
+            if not _same_layout(b.shape, array.strides, want) or any(
+                np.may_share_memory(array, t._array) for t in tensors
+            ):
                 copy = np.empty(b.size, array.dtype)
                 made = np.ndarray(b.shape, array.dtype, copy, 0, want)
                 made[...] = array
@@ -593,7 +628,7 @@ def _strides(val):
 
 
 def _broadcast(coords, shape):
-    tail = coords[len(coords) - len(shape):] if shape else ()
+    tail = coords[len(coords) - len(shape) :] if shape else ()
     return tuple(constant(0) if n == 1 else c for c, n in zip(tail, shape))
 
 

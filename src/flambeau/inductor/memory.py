@@ -28,7 +28,9 @@ def plan(buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]]) -> 
     offsets: dict[str, int] = {}
     total = 0
     for name in sorted(temps, key=lambda n: (-size[n], first[n], n)):
-        taken = sorted((offsets[o], offsets[o] + size[o]) for o in offsets if first[o] <= last[name] and first[name] <= last[o])
+        taken = sorted(
+            (offsets[o], offsets[o] + size[o]) for o in offsets if first[o] <= last[name] and first[name] <= last[o]
+        )
         at = 0
         for begin, end in taken:
             if at + size[name] <= begin:
@@ -38,8 +40,13 @@ def plan(buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]]) -> 
         total = max(total, at + size[name])
     notes = []
     for name in sorted(temps, key=lambda n: first[n]):
-        before = [o for o in temps if last[o] < first[name] and offsets[o] < offsets[name] + size[name]
-                  and offsets[name] < offsets[o] + size[o]]
+        before = [
+            o
+            for o in temps
+            if last[o] < first[name]
+            and offsets[o] < offsets[name] + size[name]
+            and offsets[name] < offsets[o] + size[o]
+        ]
         if before:
             notes.append(f"{name} reuses the memory of {before[-1]}")
     return offsets, total, notes

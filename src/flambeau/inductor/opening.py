@@ -51,7 +51,10 @@ class Program:
     def show(self) -> str:
         names = {c: f"v{i}" for i, c in enumerate(self.calls)}
         text = lambda x: _tree(x, names.__getitem__)  # noqa: E731
-        lines = [f"{names[c]} = {c.what} {c.target}({text(c.args)}, {text(c.kwargs)}) # {_describe(c.val)}" for c in self.calls]
+        lines = [
+            f"{names[c]} = {c.what} {c.target}({text(c.args)}, {text(c.kwargs)}) # {_describe(c.val)}"
+            for c in self.calls
+        ]
         return "\n".join([*lines, f"return {text(self.outputs)}"])
 
 
@@ -120,7 +123,9 @@ class _Recording(TorchDispatchMode):
         out = _without_data(func.facet("meta")(*full))
         names = [a.name for a in func._schema.arguments if a.kwarg_only]
         split = len(full) - len(names)
-        call = self.program.add("call", func, self.reference(full[:split]), dict(zip(names, map(self.reference, full[split:]))), out)
+        call = self.program.add(
+            "call", func, self.reference(full[:split]), dict(zip(names, map(self.reference, full[split:]))), out
+        )
         self.results(out, call)
         return out
 
@@ -156,10 +161,13 @@ def open_graph(gm) -> Program:
                 outputs = look(node.args[0])
                 program.outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
             elif node.op != "call_function":
-                raise NotImplementedError(f"inductor: node {node.name} is a {node.op}; graphs are lowered with modules inlined")
+                raise NotImplementedError(
+                    f"inductor: node {node.name} is a {node.op}; graphs are lowered with modules inlined"
+                )
             elif node.target is operator.getitem and isinstance(env.get(node.args[0]), list):
                 env[node] = env[node.args[0]][node.args[1]]
             elif getattr(node.target, "kind", None) == "composite":
+
                 def tensor(call):
                     return recording.know(call.val, call) if isinstance(call.val, _C.TensorBase) else call.val
 

@@ -70,11 +70,31 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
             a, b = step.inputs
             (c,) = step.outputs
             batch = tuple((n, sa * item, sb * item, sc * item) for n, sa, sb, sc in g.batch)
-            out_steps.append(("gemm", blas.gemm_address(g.t), g.t == "f64", [slot(a.buffer), slot(b.buffer), slot(c)],
-                              [a.offset * item, b.offset * item, 0], g.ta, g.tb, g.m, g.n, g.k, g.lda, g.ldb, g.ldc, 1.0, 0.0, batch))
+            out_steps.append(
+                (
+                    "gemm",
+                    blas.gemm_address(g.t),
+                    g.t == "f64",
+                    [slot(a.buffer), slot(b.buffer), slot(c)],
+                    [a.offset * item, b.offset * item, 0],
+                    g.ta,
+                    g.tb,
+                    g.m,
+                    g.n,
+                    g.k,
+                    g.lda,
+                    g.ldb,
+                    g.ldc,
+                    1.0,
+                    0.0,
+                    batch,
+                )
+            )
             cost += g.flops() / 3e4
         else:
-            out_steps.append(("call", step.data, [slot(n) for n in step.data.buffers()], [slot(n) for n in step.outputs]))
+            out_steps.append(
+                ("call", step.data, [slot(n) for n in step.data.buffers()], [slot(n) for n in step.outputs])
+            )
             cost += 10
     outputs = []
     for out in lowering.outputs:
@@ -83,11 +103,20 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
             continue
         region = out[1]
         b = buffers[region.buffer]
-        whole = region.offset == 0 and tuple(region.shape) == tuple(b.shape) and tuple(region.strides) == tuple(b.strides)
+        whole = (
+            region.offset == 0 and tuple(region.shape) == tuple(b.shape) and tuple(region.strides) == tuple(b.strides)
+        )
         if whole and b.kind in ("output", "object"):
             outputs.append(("slot", slot(b.name), 0, None))
         else:
-            outputs.append(("slot", slot(b.name), region.offset * numpy_dtype(b).itemsize, _layout(b, region.shape, region.strides)))
+            outputs.append(
+                (
+                    "slot",
+                    slot(b.name),
+                    region.offset * numpy_dtype(b).itemsize,
+                    _layout(b, region.shape, region.strides),
+                )
+            )
     messages = list(lowering.messages)
 
     def on_error(code, value, size):
@@ -103,12 +132,16 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
         if array is None:
             raise TypeError(f"compiled graph: input {k} must be a tensor with data, got {type(tensor).__name__}")
         if tuple(array.shape) != tuple(b.shape) or array.dtype != numpy_dtype(b):
-            raise RuntimeError(f"compiled graph: input {k} has shape {list(array.shape)} and dtype {array.dtype}, it was compiled for shape "
-                               f"{list(b.shape)} and dtype {numpy_dtype(b)}")
+            raise RuntimeError(
+                f"compiled graph: input {k} has shape {list(array.shape)} and dtype {array.dtype}, it was compiled for shape "
+                f"{list(b.shape)} and dtype {numpy_dtype(b)}"
+            )
         shape, strides, dtype = _layout(b)
         memory = np.empty(max(b.size, 1), dtype)
         made = np.ndarray(shape, dtype, memory, 0, strides)
         made[...] = array
         return made
 
-    return _runtime.Graph(len(lowering.inputs), slots, out_steps, outputs, arena_size, on_error, on_mismatch, info, cost < 150)
+    return _runtime.Graph(
+        len(lowering.inputs), slots, out_steps, outputs, arena_size, on_error, on_mismatch, info, cost < 150
+    )

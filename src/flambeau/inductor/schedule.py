@@ -20,19 +20,21 @@ from .values import Values, loaded_atoms, walk
 
 __all__ = ["Group", "build", "fuse", "merge"]
 
-WINDOW = 6          # how many groups back an unrelated node may be fused
-MAX_NODES = 48      # in a group
-MAX_BUFFERS = 24    # that a group touches, for unrelated nodes
+WINDOW = 6  # how many groups back an unrelated node may be fused
+MAX_NODES = 48  # in a group
+MAX_BUFFERS = 24  # that a group touches, for unrelated nodes
 MAX_SCRATCH = 1 << 18  # bytes of rows kept on the stack
-CHUNK = 4096        # elements of a piece of a flat loop
-TILE = 16           # side of a tile of a transposing loop
+CHUNK = 4096  # elements of a piece of a flat loop
+TILE = 16  # side of a tile of a transposing loop
 
 
 def refine(a, b) -> tuple[int, ...] | None:
     """The coarsest shape that both shapes are groupings of; None when there is none."""
     if math.prod(a) != math.prod(b):
         return None
-    cuts = set(itertools.accumulate(reversed(a), lambda x, y: x * y)) | set(itertools.accumulate(reversed(b), lambda x, y: x * y))
+    cuts = set(itertools.accumulate(reversed(a), lambda x, y: x * y)) | set(
+        itertools.accumulate(reversed(b), lambda x, y: x * y)
+    )
     out, last = [], 1
     for c in sorted(cuts | {1}):
         if c % last:
@@ -122,7 +124,9 @@ def _try_join(group: Group, node, values: Values, merging=False):
             outer, inner = both[:cut], both[cut:]
             limit = node.limit
         else:
-            if (node.limit is None) != (limit is None) or (limit is not None and (p, r, node.limit[2]) != (outer, inner, limit[2])):
+            if (node.limit is None) != (limit is None) or (
+                limit is not None and (p, r, node.limit[2]) != (outer, inner, limit[2])
+            ):
                 return None
             outer, inner = refine(outer, p), refine(inner, r)
             if outer is None or inner is None:
@@ -190,7 +194,11 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
     last_writer: dict[str, int] = {}
     for node in nodes:
         need = max((last_writer[n] for n in loads(node) if n in last_writer), default=-1)
-        if isinstance(node, ExternCall) or node.combine in ("assign", "add", "multiply", "minimum", "maximum") and isinstance(node, Pointwise):
+        if (
+            isinstance(node, ExternCall)
+            or node.combine in ("assign", "add", "multiply", "minimum", "maximum")
+            and isinstance(node, Pointwise)
+        ):
             kind = "extern" if isinstance(node, ExternCall) else "scatter"
             group = Group(kind)
             group.add(node)
@@ -261,8 +269,8 @@ def _merged(groups, i, j, values):
     size = [math.prod(g.outer) * math.prod(g.inner or ()) for g in (a, b)]
     if size[0] != size[1] or len(a.nodes) + len(b.nodes) > MAX_NODES or not (b.reads & (a.reads | a.writes.keys())):
         return None
-    between = groups[i + 1:j]
-    later = not any(_depends(g, a) for g in between)    # a can move down to b
+    between = groups[i + 1 : j]
+    later = not any(_depends(g, a) for g in between)  # a can move down to b
     earlier = not any(_depends(b, g) for g in between)  # b can move up to a
     if not (later or earlier):
         return None
@@ -390,7 +398,13 @@ def _split_divisions(group, outer, inner, mapped, values):
             for atom in _division_atoms(ix):
                 terms = atom[1].terms
                 v = terms[-1][0]
-                if len(terms) == 1 and isinstance(v, Var) and terms[0][1] == 1 and not atom[1].const and v.extent % atom[2] == 0:
+                if (
+                    len(terms) == 1
+                    and isinstance(v, Var)
+                    and terms[0][1] == 1
+                    and not atom[1].const
+                    and v.extent % atom[2] == 0
+                ):
                     cuts.setdefault(v, atom[2])
         if not cuts:
             break
@@ -436,7 +450,7 @@ def _expensive(value) -> bool:
 def _stages(mapped, inner, has_reduction, buffers, values, keep):
     """Items of the kernel: which loop each node runs in, what is recomputed, what is kept in a row."""
     producers: dict[str, _Mapped] = {}
-    rows: dict[str, _Mapped] = {}      # buffers wanted in a later loop than the one that makes them
+    rows: dict[str, _Mapped] = {}  # buffers wanted in a later loop than the one that makes them
     inner_size = math.prod(v.extent for v in inner)
     final: dict[str, object] = {}
     stage_nodes: dict[int, list] = {}
@@ -510,14 +524,18 @@ def _collapse(variables, items, values, limits):
         env = {a: floordiv(variable(whole), b.extent), b: mod(variable(whole), b.extent)}
         for n in _all_nodes(items):
             _substitute(n, env, values)
-        variables[k:k + 2] = [whole]
+        variables[k : k + 2] = [whole]
     return tuple(variables)
 
 
 def _runs_on(ix, a, b) -> bool:
     ca, cb = ix.coefficient(a), ix.coefficient(b)
-    return ca is not None and cb is not None and ca == cb * b.extent and not any(a in v.variables() or b in v.variables()
-                                                                                  for v in loaded_atoms(ix))
+    return (
+        ca is not None
+        and cb is not None
+        and ca == cb * b.extent
+        and not any(a in v.variables() or b in v.variables() for v in loaded_atoms(ix))
+    )
 
 
 def _unit_strides(variable_, items) -> int:
@@ -571,8 +589,12 @@ def _transposed(variables, items):
     last = variables[-1]
     if math.prod(v.extent for v in variables) < 1 << 14:
         return None
-    jumping = [v.args[1] for n in _all_nodes(items) for v in walk(n.value)
-               if v.op == "load" and last in v.args[1].variables() and v.args[1].coefficient(last) != 1]
+    jumping = [
+        v.args[1]
+        for n in _all_nodes(items)
+        for v in walk(n.value)
+        if v.op == "load" and last in v.args[1].variables() and v.args[1].coefficient(last) != 1
+    ]
     for v in variables[:-1]:
         if v.extent >= TILE and last.extent >= TILE and jumping and all(ix.coefficient(v) == 1 for ix in jumping):
             return v
@@ -622,8 +644,16 @@ def _build_scatter(node: Pointwise, buffers, values) -> Kernel:
     for v in node.loops:
         c = node.index.coefficient(v)
         ok = bool(c) and not any(v in a.variables() for a in loaded_atoms(node.index))
-        ok = ok and all(isinstance(a, Var) or a.op == "checked" for a, _ in node.index.terms if not isinstance(a, tuple) or isinstance(a, Var))
-        ok = ok and all(k % (c * v.extent) == 0 or (isinstance(a, Var) and k * a.extent <= c) for a, k in node.index.terms if a != v and k > 0)
+        ok = ok and all(
+            isinstance(a, Var) or a.op == "checked"
+            for a, _ in node.index.terms
+            if not isinstance(a, tuple) or isinstance(a, Var)
+        )
+        ok = ok and all(
+            k % (c * v.extent) == 0 or (isinstance(a, Var) and k * a.extent <= c)
+            for a, k in node.index.terms
+            if a != v and k > 0
+        )
         ok = ok and all(k > 0 for _, k in node.index.terms)
         (apart if ok else rest).append(v)
     vector = bool(apart) and node.index.coefficient(apart[-1]) == 1

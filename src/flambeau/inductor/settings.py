@@ -10,14 +10,22 @@ _DEBUG = ("TORCH_COMPILE_DEBUG",)
 
 KNOBS = {
     "fusion": Knob(True, "put several loop nests into one kernel", ("FLAMBEAU_FUSION",)),
-    "reduction_piece": Knob(4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int),
-    "force_disable_caches": Knob(False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)),
-    "fallback_random": Knob(False, "draw random numbers as eager does; compiled code always does", ("TORCHINDUCTOR_FALLBACK_RANDOM",)),
+    "reduction_piece": Knob(
+        4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int
+    ),
+    "force_disable_caches": Knob(
+        False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)
+    ),
+    "fallback_random": Knob(
+        False, "draw random numbers as eager does; compiled code always does", ("TORCHINDUCTOR_FALLBACK_RANDOM",)
+    ),
     "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
     "max_autotune": Knob(False, "accepted for compatibility, without effect"),
     "compile_threads": Knob(1, "accepted for compatibility: LLVM is called from one thread"),
     "cpp.threads": Knob(-1, "accepted for compatibility: see torch.set_num_threads"),
-    "cpp.inject_relu_bug_TESTING_ONLY": Knob(None, "break maximum(x, 0): compile_error or accuracy (to test the minifier)"),
+    "cpp.inject_relu_bug_TESTING_ONLY": Knob(
+        None, "break maximum(x, 0): compile_error or accuracy (to test the minifier)"
+    ),
     "triton.cudagraphs": Knob(False, "accepted for compatibility, without effect on CPU"),
     "triton.unique_kernel_names": Knob(True, "accepted for compatibility, without effect on CPU"),
     "trace.enabled": Knob(False, "write a debug directory for each compiled graph", _DEBUG),
@@ -29,7 +37,9 @@ KNOBS = {
     "trace.ir_pre_fusion": Knob(True, "the loop IR before fusion"),
     "trace.ir_post_fusion": Knob(True, "the loop IR by kernel"),
     "trace.output_code": Knob(True, "launches and LLVM assembly"),
-    "trace.graph_diagram": Knob(False, "a drawing of the launches and the buffers between them (SVG)", ("INDUCTOR_POST_FUSION_SVG",)),
+    "trace.graph_diagram": Knob(
+        False, "a drawing of the launches and the buffers between them (SVG)", ("INDUCTOR_POST_FUSION_SVG",)
+    ),
     "trace.compile_profile": Knob(False, "a profile of the passes (for pstats), from compiling once more"),
 }
 

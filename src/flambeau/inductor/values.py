@@ -19,8 +19,21 @@ from .index import Index
 
 __all__ = ["Typed", "Value", "Values", "short", "to_numpy"]
 
-_NUMPY = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
-          "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "bool": np.bool_, "f16": np.float32, "bf16": np.float32}
+_NUMPY = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "bool": np.bool_,
+    "f16": np.float32,
+    "bf16": np.float32,
+}
 _SUPPORTED = frozenset(_NUMPY)
 
 
@@ -200,7 +213,21 @@ def loaded_atoms(ix: Index) -> list[Value]:
     return out
 
 
-_ORDER = {"bool": 0, "u8": 1, "i8": 1, "i16": 2, "u16": 2, "i32": 3, "u32": 3, "i64": 4, "u64": 4, "f16": 5, "bf16": 5, "f32": 6, "f64": 7}
+_ORDER = {
+    "bool": 0,
+    "u8": 1,
+    "i8": 1,
+    "i16": 2,
+    "u16": 2,
+    "i32": 3,
+    "u32": 3,
+    "i64": 4,
+    "u64": 4,
+    "f16": 5,
+    "bf16": 5,
+    "f32": 6,
+    "f64": 7,
+}
 
 
 def _fits(number: int, t: str) -> bool:

@@ -12,5 +12,19 @@ from .registry import Library, define, fallthrough_kernel, impl
 
 impl_abstract = register_fake
 
-__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract", "infer_schema",
-           "opcheck", "register_autograd", "register_fake", "register_kernel", "register_vmap"]
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "OpCheckError",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_vmap",
+]

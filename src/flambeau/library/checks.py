@@ -61,11 +61,17 @@ def _compiled(op, args, kwargs):
             raise OpCheckError(f"{op.name()}: output {k} differs when compiled with backend aot_eager")
 
 
-_CHECKS = {"test_schema": _schema, "test_autograd_registration": _autograd, "test_faketensor": _fake,
-           "test_aot_dispatch_dynamic": _compiled}
+_CHECKS = {
+    "test_schema": _schema,
+    "test_autograd_registration": _autograd,
+    "test_faketensor": _fake,
+    "test_aot_dispatch_dynamic": _compiled,
+}
 
 
-def opcheck(op, args, kwargs=None, *, test_utils=tuple(_CHECKS), raise_exception: bool = True, atol=None, rtol=None) -> dict[str, str]:
+def opcheck(
+    op, args, kwargs=None, *, test_utils=tuple(_CHECKS), raise_exception: bool = True, atol=None, rtol=None
+) -> dict[str, str]:
     """Run the checks on sample arguments: the schema tells the truth, a backward exists, the fake rule agrees, it compiles.
 
     Returns check -> "SUCCESS" or the error; raises OpCheckError at the first failure unless ``raise_exception`` is False.

@@ -24,7 +24,9 @@ def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema:
     ``mutates_args``: names of tensor arguments the function writes. ``schema``: in place of the annotations. Results must be new tensors.
     """
     if fn is None:
-        return lambda fn: custom_op(name, fn, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags)
+        return lambda fn: custom_op(
+            name, fn, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags
+        )
     if "::" not in name:
         raise ValueError(f'expected name to be of the form "namespace::name", got {name!r}')
     made = CustomOpDef(name, schema or infer_schema(fn, mutates_args=mutates_args), fn, tags)
@@ -61,6 +63,7 @@ class CustomOpDef:
 
     def register_kernel(self, device_types, fn=None, /):
         """The function for the CPU, in place of the one the operator was made from."""
+
         def give(fn):
             if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
                 self._lib.impl(self._opoverload, _checked(self._opoverload, fn), "CPU", allow_override=True)
@@ -91,7 +94,9 @@ def _checked(op: OpOverload, fn):
 
     def kernel(*args, **kwargs):
         values = op.full(*args, **kwargs)
-        versions = [(t, t._version) for i in written for t in tree_flatten([values[i]])[0] if isinstance(t, _C.TensorBase)]
+        versions = [
+            (t, t._version) for i in written for t in tree_flatten([values[i]])[0] if isinstance(t, _C.TensorBase)
+        ]
         out = fn(*args, **kwargs)
         for t, v in versions:
             if t._version == v:  # written through NumPy, say: autograd must know
@@ -100,11 +105,13 @@ def _checked(op: OpOverload, fn):
         for t in tree_flatten(out)[0]:
             if isinstance(t, _C.TensorBase):
                 if id(t._storage) in owned:
-                    raise RuntimeError(f"{op.name()}: The output of this custom operator (1) must not also be an input to this custom "
-                                       "operator and (2) may not alias any inputs to this custom operator or other returns. The most common "
-                                       "way to trigger this error is if we have y = custom_op(x) and y and x are the same Tensor. Please "
-                                       "instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor the "
-                                       "custom operator to not return y.")
+                    raise RuntimeError(
+                        f"{op.name()}: The output of this custom operator (1) must not also be an input to this custom "
+                        "operator and (2) may not alias any inputs to this custom operator or other returns. The most common "
+                        "way to trigger this error is if we have y = custom_op(x) and y and x are the same Tensor. Please "
+                        "instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor the "
+                        "custom operator to not return y."
+                    )
                 owned.add(id(t._storage))
         return out
 
@@ -113,6 +120,7 @@ def _checked(op: OpOverload, fn):
 
 def register_kernel(op, device_types, func=None, /, *, lib=None):
     """Kernel of an operator for devices."""
+
     def give(fn):
         target = find(op)
         if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
@@ -136,8 +144,10 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """The derivative of an operator. RuntimeError for one that writes its arguments or returns views."""
     op = find(op)
     if op._schema.is_mutable or op._schema.is_view:
-        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {op} with schema {op._schema}. Please create a "
-                           "functional operator and register an autograd formula for that.")
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {op} with schema {op._schema}. Please create a "
+            "functional operator and register an autograd formula for that."
+        )
     kwonly = [a.name for a in op._schema.arguments if a.kwarg_only]
 
     class Generated(Function):
@@ -154,7 +164,9 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
                 values = spec.rebuild(flat)
                 args = tuple(v for v, a in zip(values, op._schema.arguments) if not a.kwarg_only)
                 if kwonly:
-                    setup_context(ctx=ctx, inputs=args, keyword_only_inputs=dict(zip(kwonly, values[len(args):])), output=output)
+                    setup_context(
+                        ctx=ctx, inputs=args, keyword_only_inputs=dict(zip(kwonly, values[len(args) :])), output=output
+                    )
                 else:
                     setup_context(ctx, args, output)
             needs = ctx.needs_input_grad[1:]
@@ -185,7 +197,10 @@ class _Spec:
     """Tensor lists spread out, since an autograd function takes tensors one by one."""
 
     def __init__(self, values):
-        self._lengths = [len(v) if isinstance(v, (list, tuple)) and any(isinstance(x, _C.TensorBase) for x in v) else None for v in values]
+        self._lengths = [
+            len(v) if isinstance(v, (list, tuple)) and any(isinstance(x, _C.TensorBase) for x in v) else None
+            for v in values
+        ]
 
     def flatten(self, values) -> list:
         out = []

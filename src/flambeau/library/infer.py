@@ -13,7 +13,15 @@ from ..core.tensor import Tensor
 
 __all__ = ["infer_schema"]
 
-_SCALARS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", DType: "ScalarType", Device: "Device"}
+_SCALARS = {
+    Tensor: "Tensor",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    DType: "ScalarType",
+    Device: "Device",
+}
 _UNIONS = {frozenset({int, float, bool}): "Scalar", frozenset({int, float}): "Scalar"}
 _SEQUENCES = (list, collections.abc.Sequence, tuple)
 
@@ -34,8 +42,10 @@ def _type(t, where: str) -> str:
             return base + ("?" if len(rest) < len(args) else "")
     if origin in _SEQUENCES and args and (origin is not tuple or (len(args) == 2 and args[1] is Ellipsis)):
         return _type(args[0], where) + "[]"
-    raise ValueError(f"infer_schema(func): {where} has unsupported type {t}. The valid types are Tensor, int, float, bool, str, torch.dtype, "
-                     "torch.device, number unions, and Optional and Sequence of those.")
+    raise ValueError(
+        f"infer_schema(func): {where} has unsupported type {t}. The valid types are Tensor, int, float, bool, str, torch.dtype, "
+        "torch.device, number unions, and Optional and Sequence of those."
+    )
 
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = None) -> str:
@@ -55,10 +65,12 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = N
             parts.append("*")
             star = True
         if name not in hints:
-            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}")
+            raise ValueError(
+                f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}"
+            )
         text = _type(hints[name], f"Parameter {name}")
         if text.startswith("Tensor") and (unknown or name in written):
-            text = f"Tensor(a{letter}!)" + text[len("Tensor"):]
+            text = f"Tensor(a{letter}!)" + text[len("Tensor") :]
             letter += 1
         elif name in written:
             raise ValueError(f"infer_schema(func): Parameter {name} is in mutates_args but only Tensors can be written")
@@ -70,7 +82,9 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = N
             default = f'="{p.default}"' if isinstance(p.default, str) else f"={p.default}"
         parts.append(f"{text} {name}{default}")
     if written:
-        raise ValueError(f"infer_schema(func): mutates_args contains {sorted(written)}, which are not parameters of the function")
+        raise ValueError(
+            f"infer_schema(func): mutates_args contains {sorted(written)}, which are not parameters of the function"
+        )
     return f"{op_name or ''}({', '.join(parts)}) -> {_returns(hints.get('return', signature.return_annotation), signature)}"
 
 

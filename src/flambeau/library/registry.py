@@ -19,7 +19,16 @@ __all__ = ["Library", "call", "define", "fallthrough_kernel", "find", "impl", "r
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 _EXPLICIT = {"CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"}
 _AUTOGRAD = {"Autograd", "AutogradCPU"}
-_ELSEWHERE = {"CUDA", "XPU", "MPS", "HPU", "AutogradCUDA", "SparseCPU", "QuantizedCPU", "PrivateUse1"}  # devices that aren't here
+_ELSEWHERE = {
+    "CUDA",
+    "XPU",
+    "MPS",
+    "HPU",
+    "AutogradCUDA",
+    "SparseCPU",
+    "QuantizedCPU",
+    "PrivateUse1",
+}  # devices that aren't here
 _defined: dict[str, Library] = {}  # namespaces that have their DEF library
 
 
@@ -51,8 +60,10 @@ def call(op: OpOverload, fn, values):
 
 def _missing(op: OpOverload):
     def run(*args):
-        raise NotImplementedError(f"Could not run '{op.name()}' with arguments from the 'CPU' backend. This could be because the operator "
-                                  "doesn't exist for this backend: give it a kernel with Library.impl(name, fn, 'CPU').")
+        raise NotImplementedError(
+            f"Could not run '{op.name()}' with arguments from the 'CPU' backend. This could be because the operator "
+            "doesn't exist for this backend: give it a kernel with Library.impl(name, fn, 'CPU')."
+        )
 
     return run
 
@@ -61,14 +72,17 @@ def _without_derivative(op: OpOverload):
     """Formulas that raise when the backward pass comes to them."""
 
     def formula(ct):
-        raise RuntimeError(f"Trying to backward through {op.name()} but no autograd formula was registered. Please use register_autograd "
-                           "to add one.")
+        raise RuntimeError(
+            f"Trying to backward through {op.name()} but no autograd formula was registered. Please use register_autograd "
+            "to add one."
+        )
 
     return {a.name: formula for a in op._schema.arguments if a.is_tensor and not a.is_write}
 
 
 def metas_of(out, device=None):
     """TensorMeta of what a shape function returned."""
+
     def one(x):
         if not isinstance(x, _C.TensorBase):
             return x
@@ -85,7 +99,9 @@ def run_on_fakes(op: OpOverload, fn):
 
     def meta(*values):
         flat = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v])]
-        mode = next((x.fake_mode for x in flat if isinstance(x, FakeTensor)), None) or FakeTensorMode(allow_non_fake_inputs=True)
+        mode = next((x.fake_mode for x in flat if isinstance(x, FakeTensor)), None) or FakeTensorMode(
+            allow_non_fake_inputs=True
+        )
 
         def fake(x):
             if isinstance(x, TensorMeta):
@@ -102,10 +118,21 @@ def _run_on_meta(op: OpOverload, fn):
     """The facet "meta" from a kernel for tensors on the meta device."""
 
     def meta(*values):
-        flat = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v]) if isinstance(x, (_C.TensorBase, TensorMeta))]
+        flat = [
+            x
+            for v in values
+            for x in (v if isinstance(v, (list, tuple)) else [v])
+            if isinstance(x, (_C.TensorBase, TensorMeta))
+        ]
 
         def lower(x):
-            return meta_tensor(x) if isinstance(x, TensorMeta) else meta_tensor(meta_of(x)) if isinstance(x, _C.TensorBase) else x
+            return (
+                meta_tensor(x)
+                if isinstance(x, TensorMeta)
+                else meta_tensor(meta_of(x))
+                if isinstance(x, _C.TensorBase)
+                else x
+            )
 
         with excluding(_ABOVE):
             return metas_of(call(op, fn, tree_map(lower, list(values))), common_device(flat))
@@ -121,8 +148,10 @@ class Library:
             raise ValueError(f"Unsupported kind: {kind}")
         if kind == "DEF":
             if ns in ("aten", "prim", "prims") or (ns in _defined):
-                raise RuntimeError(f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions "
-                                   "in a single TORCH_LIBRARY block, or use Library(ns, 'FRAGMENT').")
+                raise RuntimeError(
+                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions "
+                    "in a single TORCH_LIBRARY block, or use Library(ns, 'FRAGMENT')."
+                )
             _defined[ns] = self
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._ops: list[OpOverload] = []
@@ -141,7 +170,9 @@ class Library:
             raise RuntimeError(f"Library for namespace {self.ns} can't define {parsed.name}")
         packet = namespace(ns)._packets.get(name)
         if packet is not None and (parsed.overload_name or "default") in packet._overloads:
-            raise RuntimeError(f"Tried to register an operator ({parsed}) with the same name and overload name multiple times.")
+            raise RuntimeError(
+                f"Tried to register an operator ({parsed}) with the same name and overload name multiple times."
+            )
         op = OpOverload(ns, name, parsed.overload_name, Extern(None, None), schema=parsed)
         op.definition = Extern(None, _missing(op))
         op._schema_text = schema
@@ -154,7 +185,9 @@ class Library:
     def impl(self, op_name, fn=None, dispatch_key: str = "", *, with_keyset=False, allow_override=False):
         """Give ``op_name`` (a name of this namespace, or an OpOverload) the kernel ``fn`` for a key. A decorator without ``fn``."""
         if fn is None:
-            return lambda fn: self.impl(op_name, fn, dispatch_key, with_keyset=with_keyset, allow_override=allow_override) or fn
+            return lambda fn: (
+                self.impl(op_name, fn, dispatch_key, with_keyset=with_keyset, allow_override=allow_override) or fn
+            )
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
@@ -165,8 +198,10 @@ class Library:
         if op.namespace != self.ns:
             raise RuntimeError(f"Library for namespace {self.ns} can't give {op.name()} a kernel")
         if (op, key) in self._impls and not allow_override:
-            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding {op.name()}'s behavior "
-                               f"for {key} dispatch key and {self.ns} namespace.")
+            raise RuntimeError(
+                f"This is not allowed since there's already a kernel registered from python overriding {op.name()}'s behavior "
+                f"for {key} dispatch key and {self.ns} namespace."
+            )
         if fn is fallthrough_kernel:
             if key not in _AUTOGRAD:
                 raise NotImplementedError(f"fallthrough_kernel for the key {key} is not supported; it is for Autograd")
@@ -228,8 +263,10 @@ def _give(op: OpOverload, key: str, fn) -> None:
     elif key in _AUTOGRAD:
         op.override("autograd", fn)
     elif key not in _ELSEWHERE:
-        raise NotImplementedError(f"Library.impl: kernels for the dispatch key {key} are not supported; there are CPU, Meta, Autograd, "
-                                  "CompositeExplicitAutograd and CompositeImplicitAutograd")
+        raise NotImplementedError(
+            f"Library.impl: kernels for the dispatch key {key} are not supported; there are CPU, Meta, Autograd, "
+            "CompositeExplicitAutograd and CompositeImplicitAutograd"
+        )
     _changed(op)
 
 

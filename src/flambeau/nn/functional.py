@@ -41,7 +41,9 @@ one_hot = function("one_hot")
 conv1d = function("conv1d")
 conv2d = function("conv2d")
 conv3d = function("conv3d")
-conv_transpose1d, conv_transpose2d, conv_transpose3d = map(function, ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
+    function, ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+)
 bilinear = function("bilinear")
 cosine_similarity = function("cosine_similarity")
 pixel_shuffle = function("pixel_shuffle")
@@ -212,7 +214,9 @@ def embedding(
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-5):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions."""
     if has_torch_function(input, weight, bias):
-        return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps)
+        return handle_torch_function(
+            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps
+        )
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -226,11 +230,22 @@ def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
 def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
     """Normalise each group of channels of (N, C, *)."""
     if has_torch_function(input, weight, bias):
-        return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps)
+        return handle_torch_function(
+            group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
+        )
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5):
+def batch_norm(
+    input,
+    running_mean,
+    running_var,
+    weight=None,
+    bias=None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+):
     """Normalise each channel of (N, C, *) by the statistics of the batch (``training``) or the running ones."""
     if has_torch_function(input, running_mean, running_var, weight, bias):
         return handle_torch_function(
@@ -250,7 +265,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False):
+def max_pool2d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
+):
     """The maximum of each window of (N, C, H, W)."""
     if has_torch_function(input):
         return handle_torch_function(
@@ -332,7 +349,9 @@ def cross_entropy(
     return _cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
-def nll_loss(input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"):
+def nll_loss(
+    input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"
+):
     """Negative log likelihood: log-probabilities (N, C, ...), class indices (N, ...)."""
     if has_torch_function(input, target, weight):
         return handle_torch_function(
@@ -375,7 +394,9 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """Mean of |input - target|."""
     if has_torch_function(input, target):
-        return handle_torch_function(l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction)
+        return handle_torch_function(
+            l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
+        )
     _sizes_differ("l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     return _l1_loss(input, target, code)
@@ -429,7 +450,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return _bce(input, target, weight, code)
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
+):
     """Cross-entropy of logits with targets in [0, 1], of the same size."""
     if has_torch_function(input, target, weight, pos_weight):
         return handle_torch_function(

@@ -33,7 +33,9 @@ diag, qr = function("diag"), function("linalg_qr")
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor that keeps the variance through ``nonlinearity`` (``param``: the slope of leaky_relu)."""
-    if nonlinearity in ("linear", "sigmoid") or nonlinearity in {f"conv{t}{d}d" for t in ("", "_transpose") for d in (1, 2, 3)}:
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity in {
+        f"conv{t}{d}d" for t in ("", "_transpose") for d in (1, 2, 3)
+    }:
         return 1
     if nonlinearity == "tanh":
         return 5.0 / 3
@@ -127,7 +129,9 @@ def trunc_normal_(tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, 
                 tensor.copy_(where(outside, again, tensor))
         else:
             if not hasattr(tensor, "erfinv_"):
-                raise NotImplementedError("trunc_normal_: bounds this far from the mean need erfinv_, which is not implemented")
+                raise NotImplementedError(
+                    "trunc_normal_: bounds this far from the mean need erfinv_, which is not implemented"
+                )
             tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
             tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
     return tensor

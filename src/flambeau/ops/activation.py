@@ -16,7 +16,12 @@ def relu(s, self):
     return s.maximum(self, 0)
 
 
-@pointwise("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", operands=("grad_output", "self"), variants="", inplace=False)
+@pointwise(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    operands=("grad_output", "self"),
+    variants="",
+    inplace=False,
+)
 def threshold_backward(s, grad_output, self, threshold):
     return s.where(s.le(self, threshold), 0, grad_output)
 
@@ -24,8 +29,12 @@ def threshold_backward(s, grad_output, self, threshold):
 relu.derivative(self=lambda ct, result: threshold_backward(ct, result, 0))
 
 
-@pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", variants="nn", promote="float",
-           backward="gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
+@pointwise(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    variants="nn",
+    promote="float",
+    backward="gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+)
 def gelu(s, self, approximate):
     """Hendrycks & Gimpel, arXiv:1606.08415; "tanh" is the approximation of its section 2."""
     if approximate == "tanh":
@@ -36,7 +45,12 @@ def gelu(s, self, approximate):
     return s.mul(s.mul(0.5, self), s.add(1.0, s.erf(s.mul(self, math.sqrt(0.5)))))
 
 
-@pointwise("silu(Tensor self) -> Tensor", variants="nn", promote="float", backward="silu_backward(Tensor grad_output, Tensor self) -> Tensor")
+@pointwise(
+    "silu(Tensor self) -> Tensor",
+    variants="nn",
+    promote="float",
+    backward="silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+)
 def silu(s, self):
     return s.div(self, s.add(1.0, s.exp(s.neg(self))))
 
@@ -46,7 +60,12 @@ def leaky_relu(s, self, negative_slope):
     return s.where(s.gt(self, 0), self, s.mul(self, negative_slope))
 
 
-@pointwise("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", variants="nn", promote="float", operands=("self",))
+@pointwise(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    variants="nn",
+    promote="float",
+    operands=("self",),
+)
 def softplus(s, self, beta, threshold):
     scaled = s.mul(self, float(beta))
     return s.where(s.gt(scaled, threshold), self, s.div(s.log1p(s.exp(scaled)), float(beta)))
@@ -80,11 +99,17 @@ def _log_softmax(self, dim, half_to_float):
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     if output.ndim == 0:
         return aten.zeros_like.default(output)
-    return aten.sub.Tensor(grad_output, aten.mul.Tensor(aten.exp.default(output), aten.sum.dim_IntList(grad_output, [dim], True)))
+    return aten.sub.Tensor(
+        grad_output, aten.mul.Tensor(aten.exp.default(output), aten.sum.dim_IntList(grad_output, [dim], True))
+    )
 
 
-_softmax.derivative(self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype))
-_log_softmax.derivative(self=lambda ct, self_like, result, dim: aten._log_softmax_backward_data.default(ct, result, dim, self_like.dtype))
+_softmax.derivative(
+    self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype)
+)
+_log_softmax.derivative(
+    self=lambda ct, self_like, result, dim: aten._log_softmax_backward_data.default(ct, result, dim, self_like.dtype)
+)
 
 
 def _softmax_data_vjps(op, of_grad, of_output):
@@ -93,15 +118,26 @@ def _softmax_data_vjps(op, of_grad, of_output):
 
 def _sm_out(ct, grad_output, output, dim):
     dot = aten.sum.dim_IntList(aten.mul.Tensor(grad_output, output), [dim], True)
-    return aten.sub.Tensor(aten.sub.Tensor(aten.mul.Tensor(ct, grad_output), aten.mul.Tensor(ct, dot)),
-                           aten.mul.Tensor(grad_output, aten.sum.dim_IntList(aten.mul.Tensor(ct, output), [dim], True)))
+    return aten.sub.Tensor(
+        aten.sub.Tensor(aten.mul.Tensor(ct, grad_output), aten.mul.Tensor(ct, dot)),
+        aten.mul.Tensor(grad_output, aten.sum.dim_IntList(aten.mul.Tensor(ct, output), [dim], True)),
+    )
 
 
-_softmax_data_vjps(_softmax_backward_data, lambda ct, output, dim, input_dtype: aten._softmax_backward_data.default(ct, output, dim, input_dtype), _sm_out)
-_softmax_data_vjps(_log_softmax_backward_data,
-                   lambda ct, output, dim: aten.sub.Tensor(ct, aten.sum.dim_IntList(aten.mul.Tensor(ct, aten.exp.default(output)), [dim], True)),
-                   lambda ct, grad_output, output, dim: aten.neg.default(aten.mul.Tensor(aten.mul.Tensor(ct, aten.exp.default(output)),
-                                                                                         aten.sum.dim_IntList(grad_output, [dim], True))))
+_softmax_data_vjps(
+    _softmax_backward_data,
+    lambda ct, output, dim, input_dtype: aten._softmax_backward_data.default(ct, output, dim, input_dtype),
+    _sm_out,
+)
+_softmax_data_vjps(
+    _log_softmax_backward_data,
+    lambda ct, output, dim: aten.sub.Tensor(
+        ct, aten.sum.dim_IntList(aten.mul.Tensor(ct, aten.exp.default(output)), [dim], True)
+    ),
+    lambda ct, grad_output, output, dim: aten.neg.default(
+        aten.mul.Tensor(aten.mul.Tensor(ct, aten.exp.default(output)), aten.sum.dim_IntList(grad_output, [dim], True))
+    ),
+)
 
 
 def _as_float(self, dtype):
@@ -118,8 +154,10 @@ def log_softmax(self, dim, dtype):
     return aten._log_softmax.default(_as_float(self, dtype), dim, False)
 
 
-@explicit("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-          variants="function")
+@explicit(
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    variants="function",
+)
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Ba et al., arXiv:1607.06450. Returns (output, mean, reciprocal standard deviation); variance by two passes."""
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
@@ -134,8 +172,10 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, mean, rstd
 
 
-@explicit("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
-          "bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+@explicit(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     lead = input.ndim - len(normalized_shape)
     inner, outer = list(range(lead, input.ndim)), list(range(lead))
@@ -169,27 +209,39 @@ def _differentiable_backward(grad_out, input, normalized_shape, mean, rstd, weig
     variance = aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True)
     eps = aten.sub.Tensor(aten.pow.Tensor_Scalar(aten.detach.default(rstd), -2), aten.detach.default(variance))
     rstd = aten.rsqrt.default(aten.add.Tensor(variance, eps))
-    return native_layer_norm_backward.definition.fn(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+    return native_layer_norm_backward.definition.fn(
+        grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask
+    )
 
 
 native_layer_norm_backward.override("autograd", _differentiable_backward)
 
 
-@composite("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-           variants="function nn")
+@composite(
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+    variants="function nn",
+)
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     n = len(normalized_shape)
     if n == 0 or list(input.shape[-n:]) != list(normalized_shape):
         want = "*, " + ", ".join(map(str, normalized_shape))
-        raise RuntimeError(f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}")
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
+        )
     for name, t in (("weight", weight), ("bias", bias)):
         if t is not None and list(t.shape) != list(normalized_shape):
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and "
-                               f"normalized_shape = {list(normalized_shape)}")
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and "
+                f"normalized_shape = {list(normalized_shape)}"
+            )
     return aten.native_layer_norm.default(input, list(normalized_shape), weight, bias, eps)[0]
 
 
-@explicit("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", variants="function", tags=("nondeterministic_seeded",))
+@explicit(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+    variants="function",
+    tags=("nondeterministic_seeded",),
+)
 def native_dropout(input, p, train):
     if train is False or p == 0:
         return aten.clone.default(input), aten.ones_like.default(input, dtype=dtypes.bool_)
@@ -199,7 +251,9 @@ def native_dropout(input, p, train):
     return aten.mul.Tensor(aten.mul.Tensor(input, mask), 1 / (1 - p)), mask
 
 
-native_dropout.derivative(input=lambda ct0, result1, p: aten.mul.Tensor(aten.mul.Tensor(ct0, result1), 1 / (1 - p) if p < 1 else 0.0))
+native_dropout.derivative(
+    input=lambda ct0, result1, p: aten.mul.Tensor(aten.mul.Tensor(ct0, result1), 1 / (1 - p) if p < 1 else 0.0)
+)
 
 
 @composite("dropout(Tensor input, float p, bool train) -> Tensor", variants="function")
@@ -211,20 +265,29 @@ def dropout(input, p, train):
     return aten.native_dropout.default(input, p, train)[0]
 
 
-@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, "
-           "float? scale=None, bool enable_gqa=False) -> Tensor", variants="nn")
+@composite(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, "
+    "float? scale=None, bool enable_gqa=False) -> Tensor",
+    variants="nn",
+)
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     """softmax(Q K^T / sqrt(E)) V. Vaswani et al., arXiv:1706.03762."""
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise RuntimeError(f"scaled_dot_product_attention: query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)} don't fit: "
-                           "query and key must agree in the last dimension, key and value in the one before")
+        raise RuntimeError(
+            f"scaled_dot_product_attention: query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)} don't fit: "
+            "query and key must agree in the last dimension, key and value in the one before"
+        )
     if enable_gqa:
-        raise NotImplementedError("scaled_dot_product_attention: enable_gqa is not built yet; repeat the key and value heads first")
+        raise NotImplementedError(
+            "scaled_dot_product_attention: enable_gqa is not built yet; repeat the key and value heads first"
+        )
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = aten.matmul.default(aten.mul.Tensor(query, factor), aten.transpose.int(key, -2, -1))
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+            )
         rows, columns = scores.shape[-2:]
         keep = aten.tril.default(aten.ones.default([rows, columns], dtype=dtypes.bool_, device=query.device))
         scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)

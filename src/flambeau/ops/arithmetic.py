@@ -13,7 +13,11 @@ def _alpha(at, name="alpha"):
 
     def rule(args):
         factor = args[at]
-        if factor.__class__ is float and all(x.dtype.category < 2 for x in args[:at] if hasattr(x, "dtype")) and not any(isinstance(x, float) for x in args[:at]):
+        if (
+            factor.__class__ is float
+            and all(x.dtype.category < 2 for x in args[:at] if hasattr(x, "dtype"))
+            and not any(isinstance(x, float) for x in args[:at])
+        ):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
         return "default"
 
@@ -35,7 +39,9 @@ def rsub(s, self, other, alpha):
     return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
 
 
-@pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", operands=("self", "other"), inplace=False)
+@pointwise(
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", operands=("self", "other"), inplace=False
+)
 def rsub_scalar(s, self, other, alpha):
     return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
 
@@ -50,8 +56,10 @@ def div(s, self, other):
     return s.div(self, other)
 
 
-@pointwise("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-           promote=lambda args: "float" if args[2] is None else "default")
+@pointwise(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    promote=lambda args: "float" if args[2] is None else "default",
+)
 def div_mode(s, self, other, rounding_mode):
     if rounding_mode is None:
         return s.div(self, other)
@@ -95,7 +103,11 @@ def pow_scalar(s, self, exponent):
     return _power(s, self, exponent)
 
 
-pow_scalar.derivative(self=lambda ct, self, exponent: ct * 0 if exponent == 0 else ct * (exponent * aten.pow.Tensor_Scalar(self, exponent - 1)))
+pow_scalar.derivative(
+    self=lambda ct, self, exponent: (
+        ct * 0 if exponent == 0 else ct * (exponent * aten.pow.Tensor_Scalar(self, exponent - 1))
+    )
+)
 
 
 @pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", refuse=("bool",))
@@ -103,7 +115,12 @@ def pow_tensor(s, self, exponent):
     return s.pow(self, exponent)
 
 
-@pointwise("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", operands=("self", "exponent"), variants="function", inplace=False)
+@pointwise(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    operands=("self", "exponent"),
+    variants="function",
+    inplace=False,
+)
 def pow_base(s, self, exponent):
     return s.pow(self, exponent)
 
@@ -167,7 +184,11 @@ clamp_min.derivative(self=lambda ct, self, min: aten.where.ScalarOther(aten.ge.S
 clamp_max.derivative(self=lambda ct, self, max: aten.where.ScalarOther(aten.le.Scalar(self, max), ct, 0))
 
 
-@pointwise("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=_alpha(3, "value"), refuse=("bool",))
+@pointwise(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    promote=_alpha(3, "value"),
+    refuse=("bool",),
+)
 def addcmul(s, self, tensor1, tensor2, value):
     return s.add(self, s.mul(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
@@ -175,7 +196,11 @@ def addcmul(s, self, tensor1, tensor2, value):
 _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 
 
-@pointwise("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="float", refuse=_INTEGERS)
+@pointwise(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    promote="float",
+    refuse=_INTEGERS,
+)
 def addcdiv(s, self, tensor1, tensor2, value):
     return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 

@@ -14,7 +14,9 @@ def _comparison(name):
     def body(s, self, other):
         return getattr(s, name)(self, other)
 
-    scalar = pointwise(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", operands=("self", "other"), out=dtypes.bool_)(body)
+    scalar = pointwise(
+        f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", operands=("self", "other"), out=dtypes.bool_
+    )(body)
     tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_)(body)
     return scalar, tensor
 
@@ -52,7 +54,12 @@ def bitwise_not(s, self):
     return s.bitwise_not(self)
 
 
-@pointwise("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", operands=("self", "other"), variants="", inplace=False)
+@pointwise(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    operands=("self", "other"),
+    variants="",
+    inplace=False,
+)
 def where(s, condition, self, other):
     return s.where(condition, self, other)
 
@@ -70,7 +77,9 @@ def where_scalar_self(condition, self, other):
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", variants="")
 def where_scalars(condition, self, other):
     dtype = dtypes.result_type(self, other)
-    return aten.where.self(condition, aten.scalar_tensor.default(self, dtype=dtype), aten.scalar_tensor.default(other, dtype=dtype))
+    return aten.where.self(
+        condition, aten.scalar_tensor.default(self, dtype=dtype), aten.scalar_tensor.default(other, dtype=dtype)
+    )
 
 
 def _scalar_like(tensor, value):
@@ -108,8 +117,12 @@ def equal(self, other):
     return bool(aten.all.default(aten.eq.Tensor(self, other)).item())
 
 
-@pointwise("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", out=dtypes.bool_,
-           inplace=False, has_out=False)
+@pointwise(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+    out=dtypes.bool_,
+    inplace=False,
+    has_out=False,
+)
 def isclose(s, self, other, rtol, atol, equal_nan):
     close = s.le(s.abs(s.sub(self, other)), s.add(atol, s.mul(s.abs(other), rtol)))
     finite = s.lt(s.abs(other), float("inf"))

@@ -25,13 +25,15 @@ def _windows(x, kernel, stride, padding, dilation):
     n = len(kernel)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
     w = np.lib.stride_tricks.sliding_window_view(x, extent, axis=tuple(range(2, 2 + n)))
-    return w[(slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
+    return w[
+        (slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
+    ]
 
 
 def _columns(x, kernel, stride, padding, dilation, groups):
     """(N, groups, positions, C / groups * prod(K)) and the output sizes."""
     w = _windows(x, kernel, stride, padding, dilation)
-    n, out = len(kernel), w.shape[2:2 + len(kernel)]
+    n, out = len(kernel), w.shape[2 : 2 + len(kernel)]
     w = w.reshape(x.shape[0], groups, x.shape[1] // groups, *w.shape[2:])
     w = np.transpose(w, (0, 1, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n)))
     return w.reshape(x.shape[0], groups, math.prod(out), x.shape[1] // groups * math.prod(kernel)), out
@@ -50,11 +52,15 @@ def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups):
     kernel, n = weight.shape[2:], g.shape[0]
     o, per = weight.shape[0], weight.shape[1]
     w = weight.reshape(groups, o // groups, -1)
-    parts = np.matmul(w.swapaxes(1, 2), g.reshape(n, groups, o // groups, -1))  # (N, groups, C / groups * prod(K), positions)
+    parts = np.matmul(
+        w.swapaxes(1, 2), g.reshape(n, groups, o // groups, -1)
+    )  # (N, groups, C / groups * prod(K), positions)
     parts = parts.reshape(n, groups * per, math.prod(kernel), *g.shape[2:])
     padded = np.zeros((n, groups * per, *(s + 2 * p for s, p in zip(spatial, padding))), parts.dtype)
     for k, offset in enumerate(itertools.product(*map(range, kernel))):
-        at = tuple(slice(j * d, j * d + (m - 1) * s + 1, s) for j, d, s, m in zip(offset, dilation, stride, g.shape[2:]))
+        at = tuple(
+            slice(j * d, j * d + (m - 1) * s + 1, s) for j, d, s, m in zip(offset, dilation, stride, g.shape[2:])
+        )
         padded[(slice(None), slice(None), *at)] += parts[:, :, k]
     return padded[(slice(None), slice(None), *(slice(p, p + s) for p, s in zip(padding, spatial)))]
 
@@ -64,7 +70,9 @@ def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups):
     n, o = g.shape[:2]
     # NOTE: with a stride the last inputs may lie under no window; g then has as many positions as there are windows.
     g = g[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(n, groups, o // groups, -1)
-    columns = columns.reshape(n, groups, *out, -1)[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(n, groups, g.shape[3], -1)
+    columns = columns.reshape(n, groups, *out, -1)[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(
+        n, groups, g.shape[3], -1
+    )
     w = np.matmul(g, columns).sum(0)  # (groups, O / groups, C / groups * prod(K))
     return w.reshape(o, x.shape[1] // groups, *kernel)
 
@@ -76,38 +84,55 @@ def _wide(*arrays):
 
 
 def _transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding):
-    return tuple((s - 1) * st - 2 * p + d * (k - 1) + 1 + op for s, st, p, d, k, op in zip(spatial, stride, padding, dilation, kernel, output_padding))
+    return tuple(
+        (s - 1) * st - 2 * p + d * (k - 1) + 1 + op
+        for s, st, p, d, k, op in zip(spatial, stride, padding, dilation, kernel, output_padding)
+    )
 
 
 def _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Output shape. RuntimeError in PyTorch's words when the arguments don't fit."""
     n = len(weight.shape) - 2
     if len(input.shape) != n + 2:
-        raise RuntimeError(f"Expected {n + 2}D input to convolution, but got input of size: {list(input.shape)} for weight of size {list(weight.shape)}")
+        raise RuntimeError(
+            f"Expected {n + 2}D input to convolution, but got input of size: {list(input.shape)} for weight of size {list(weight.shape)}"
+        )
     channels = input.shape[1]
     expected = weight.shape[0] if transposed else weight.shape[1] * groups
     if channels != expected:
-        raise RuntimeError(f"Given {'transposed=1, ' if transposed else 'groups=' + str(groups) + ', '}weight of size {list(weight.shape)}, expected "
-                           f"input{list(input.shape)} to have {expected} channels, but got {channels} channels instead")
+        raise RuntimeError(
+            f"Given {'transposed=1, ' if transposed else 'groups=' + str(groups) + ', '}weight of size {list(weight.shape)}, expected "
+            f"input{list(input.shape)} to have {expected} channels, but got {channels} channels instead"
+        )
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
     if not transposed and out_channels % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(weight.shape)} "
-                           "instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(weight.shape)} "
+            "instead"
+        )
     if bias is not None and tuple(bias.shape) != (out_channels,):
-        raise RuntimeError(f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {out_channels} elements, but got bias of size "
-                           f"{list(bias.shape)} instead")
+        raise RuntimeError(
+            f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {out_channels} elements, but got bias of size "
+            f"{list(bias.shape)} instead"
+        )
     if input.dtype != weight.dtype:
         raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
     kernel, spatial = weight.shape[2:], input.shape[2:]
     if transposed:
-        return (input.shape[0], out_channels, *_transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding))
+        return (
+            input.shape[0],
+            out_channels,
+            *_transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding),
+        )
     padded = [s + 2 * p for s, p in zip(spatial, padding)]
     extent = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
     if any(e > s for e, s in zip(extent, padded)):
-        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: ({' x '.join(map(str, extent))}). "
-                           "Kernel size can't be greater than actual input size")
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: ({' x '.join(map(str, extent))}). "
+            "Kernel size can't be greater than actual input size"
+        )
     return (input.shape[0], out_channels, *((s - e) // st + 1 for s, e, st in zip(padded, extent, stride)))
 
 
@@ -116,8 +141,13 @@ def _meta(input, weight, bias, *rest):
     return TensorMeta(shape, contiguous_strides(shape), input.dtype, input.device)
 
 
-@extern("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
-        "SymInt[] output_padding, SymInt groups) -> Tensor", meta=_meta, variants="function", has_out=True)
+@extern(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+    "SymInt[] output_padding, SymInt groups) -> Tensor",
+    meta=_meta,
+    variants="function",
+    has_out=True,
+)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     kind, (x, w) = _wide(input, weight)
@@ -131,7 +161,9 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return np.ascontiguousarray(out).astype(kind, copy=False)
 
 
-def _backward_meta(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+def _backward_meta(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
     def like(t):
         return TensorMeta(tuple(t.shape), contiguous_strides(tuple(t.shape)), t.dtype, t.device)
 
@@ -139,25 +171,53 @@ def _backward_meta(grad_output, input, weight, bias_sizes, stride, padding, dila
     return tuple(m if on else None for m, on in zip((like(input), like(weight), bias), output_mask))
 
 
-@extern("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-        "bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_backward_meta, variants="")
-def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+@extern(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+    "bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    meta=_backward_meta,
+    variants="",
+)
+def convolution_backward(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
     kind, (g, x, w) = _wide(grad_output, input, weight)
     d_input = d_weight = d_bias = None
     if output_mask[0]:
-        d_input = (_forward(g, w, stride, padding, dilation, groups) if transposed
-                   else _input_adjoint(g, w, x.shape[2:], stride, padding, dilation, groups))
+        d_input = (
+            _forward(g, w, stride, padding, dilation, groups)
+            if transposed
+            else _input_adjoint(g, w, x.shape[2:], stride, padding, dilation, groups)
+        )
     if output_mask[1]:
-        d_weight = (_weight_adjoint(x, g, w.shape[2:], stride, padding, dilation, groups) if transposed
-                    else _weight_adjoint(g, x, w.shape[2:], stride, padding, dilation, groups))
+        d_weight = (
+            _weight_adjoint(x, g, w.shape[2:], stride, padding, dilation, groups)
+            if transposed
+            else _weight_adjoint(g, x, w.shape[2:], stride, padding, dilation, groups)
+        )
     if output_mask[2]:
         d_bias = g.sum((0, *range(2, g.ndim)))
-    return tuple(None if d is None else np.ascontiguousarray(d).astype(kind, copy=False) for d in (d_input, d_weight, d_bias))
+    return tuple(
+        None if d is None else np.ascontiguousarray(d).astype(kind, copy=False) for d in (d_input, d_weight, d_bias)
+    )
 
 
-convolution.derivative(input__weight__bias=lambda ct, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, mask:
-                       aten.convolution_backward.default(ct, input, weight, None if bias is None else list(bias.shape), stride, padding, dilation,
-                                                         transposed, output_padding, groups, [bool(m) for m in mask]))
+convolution.derivative(
+    input__weight__bias=lambda ct, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, mask: (
+        aten.convolution_backward.default(
+            ct,
+            input,
+            weight,
+            None if bias is None else list(bias.shape),
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            [bool(m) for m in mask],
+        )
+    )
+)
 
 
 def _products(positions, weight):
@@ -165,33 +225,81 @@ def _products(positions, weight):
     return 2 * math.prod(positions) * math.prod(weight.shape[1:])
 
 
-convolution.override("flops", lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups: _products(
-    input.shape if transposed else _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups), weight))
-convolution_backward.override("flops", lambda grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask:
-                              (bool(mask[0]) + bool(mask[1])) * _products(input.shape if transposed else grad_output.shape, weight))
+convolution.override(
+    "flops",
+    lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups: _products(
+        input.shape
+        if transposed
+        else _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups),
+        weight,
+    ),
+)
+convolution_backward.override(
+    "flops",
+    lambda grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask: (
+        (bool(mask[0]) + bool(mask[1])) * _products(input.shape if transposed else grad_output.shape, weight)
+    ),
+)
 
 
 def _add(a, b):
     return b if a is None else a if b is None else aten.add.Tensor(a, b)
 
 
-def _of_grad_output(ct0, ct1, ct2, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
+def _of_grad_output(
+    ct0, ct1, ct2, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups
+):
     rest = (stride, padding, dilation, transposed, output_padding, groups)
     out = aten.convolution.default(ct0, weight, None, *rest) if ct0 is not None else None
     out = _add(out, aten.convolution.default(input, ct1, None, *rest) if ct1 is not None else None)
     if ct2 is not None:
-        out = _add(out, aten.expand.default(aten.view.default(ct2, [1, -1, *[1] * (grad_output.ndim - 2)]), list(grad_output.shape)))
+        out = _add(
+            out,
+            aten.expand.default(
+                aten.view.default(ct2, [1, -1, *[1] * (grad_output.ndim - 2)]), list(grad_output.shape)
+            ),
+        )
     return out
 
 
 def _of_input(ct1, grad_output, input, stride, padding, dilation, transposed, output_padding, groups):
-    return None if ct1 is None else aten.convolution_backward.default(grad_output, input, ct1, None, stride, padding, dilation, transposed, output_padding,
-                                                                     groups, [True, False, False])[0]
+    return (
+        None
+        if ct1 is None
+        else aten.convolution_backward.default(
+            grad_output,
+            input,
+            ct1,
+            None,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            [True, False, False],
+        )[0]
+    )
 
 
 def _of_weight(ct0, grad_output, weight, stride, padding, dilation, transposed, output_padding, groups):
-    return None if ct0 is None else aten.convolution_backward.default(grad_output, ct0, weight, None, stride, padding, dilation, transposed, output_padding,
-                                                                     groups, [False, True, False])[1]
+    return (
+        None
+        if ct0 is None
+        else aten.convolution_backward.default(
+            grad_output,
+            ct0,
+            weight,
+            None,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            [False, True, False],
+        )[1]
+    )
 
 
 convolution_backward.derivative(grad_output=_of_grad_output, input=_of_input, weight=_of_weight)
@@ -206,9 +314,21 @@ def _each(values, n):
 
 def _run(name, n, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     if input.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}")
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}"
+        )
     x = aten.unsqueeze.default(input, 0) if input.ndim == n + 1 else input
-    out = aten.convolution.default(x, weight, bias, _each(stride, n), _each(padding, n), _each(dilation, n), transposed, _each(output_padding, n), groups)
+    out = aten.convolution.default(
+        x,
+        weight,
+        bias,
+        _each(stride, n),
+        _each(padding, n),
+        _each(dilation, n),
+        transposed,
+        _each(output_padding, n),
+        groups,
+    )
     return aten.squeeze.dim(out, 0) if input.ndim == n + 1 else out
 
 
@@ -235,19 +355,27 @@ def _declare(n):
     name, tname = f"conv{n}d", f"conv_transpose{n}d"
     sizes = f"SymInt[{n}] stride=1, SymInt[{n}] padding=0"
 
-    @composite(f"{name}(Tensor input, Tensor weight, Tensor? bias=None, {sizes}, SymInt[{n}] dilation=1, SymInt groups=1) -> Tensor",
-               variants="function nn")
+    @composite(
+        f"{name}(Tensor input, Tensor weight, Tensor? bias=None, {sizes}, SymInt[{n}] dilation=1, SymInt groups=1) -> Tensor",
+        variants="function nn",
+    )
     def conv(input, weight, bias, stride, padding, dilation, groups):
         return _run(name, n, input, weight, bias, stride, padding, dilation, False, [0], groups)
 
-    @composite(f'{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride=1, str padding="valid", SymInt[{n}] dilation=1, '
-               "SymInt groups=1) -> Tensor", variants="function nn")
+    @composite(
+        f'{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride=1, str padding="valid", SymInt[{n}] dilation=1, '
+        "SymInt groups=1) -> Tensor",
+        variants="function nn",
+    )
     def conv_padding(input, weight, bias, stride, padding, dilation, groups):
         input, amounts = _same_padding(name, n, input, weight, padding, stride, dilation)
         return _run(name, n, input, weight, bias, stride, amounts, dilation, False, [0], groups)
 
-    @composite(f"{tname}.{'input' if n > 1 else 'default'}(Tensor input, Tensor weight, Tensor? bias=None, {sizes}, SymInt[{n}] output_padding=0, "
-               f"SymInt groups=1, SymInt[{n}] dilation=1) -> Tensor".replace(".default", ""), variants="function nn")
+    @composite(
+        f"{tname}.{'input' if n > 1 else 'default'}(Tensor input, Tensor weight, Tensor? bias=None, {sizes}, SymInt[{n}] output_padding=0, "
+        f"SymInt groups=1, SymInt[{n}] dilation=1) -> Tensor".replace(".default", ""),
+        variants="function nn",
+    )
     def conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return _run(tname, n, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 

@@ -28,8 +28,14 @@ def _copy_dtype(args):
     return args[1] or args[0].dtype
 
 
-@pointwise("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
-           "MemoryFormat? memory_format=None) -> Tensor", promote="keep", out=_copy_dtype, variants="", inplace=False)
+@pointwise(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+    "MemoryFormat? memory_format=None) -> Tensor",
+    promote="keep",
+    out=_copy_dtype,
+    variants="",
+    inplace=False,
+)
 def _to_copy(s, self, dtype, *_):
     return self if dtype is None else s.cast(self, dtype)
 
@@ -37,14 +43,24 @@ def _to_copy(s, self, dtype, *_):
 _to_copy.derivative(self=lambda ct, self_like: aten._to_copy.default(ct, dtype=self_like.dtype))
 
 
-@pointwise("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", promote="keep", operands=("self",), out=lambda args: args[0].dtype,
-           variants="method")
+@pointwise(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    promote="keep",
+    operands=("self",),
+    out=lambda args: args[0].dtype,
+    variants="method",
+)
 def copy(s, self, src, non_blocking):
     """``copy_`` is its in-place form: src broadcast to self and converted to its dtype."""
     return src
 
 
-copy.derivative(self=lambda ct: aten.zeros_like.default(ct), src=lambda ct, src_like: aten._to_copy.default(aten.sum_to_size.default(ct, list(src_like.shape)), dtype=src_like.dtype))
+copy.derivative(
+    self=lambda ct: aten.zeros_like.default(ct),
+    src=lambda ct, src_like: aten._to_copy.default(
+        aten.sum_to_size.default(ct, list(src_like.shape)), dtype=src_like.dtype
+    ),
+)
 
 
 @pointwise("fill.Scalar(Tensor self, Scalar value) -> Tensor", promote="keep", operands=("self",))
@@ -63,7 +79,9 @@ def zero(s, self):
 zero.derivative(self=lambda ct: aten.zeros_like.default(ct))
 
 
-@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", variants="method")
+@composite(
+    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", variants="method"
+)
 def contiguous(self, memory_format):
     return self if self.is_contiguous() else aten.clone.default(self, memory_format="contiguous_format")
 
@@ -83,8 +101,10 @@ def _cat_meta(tensors, dim):
             raise RuntimeError(f"Tensors must have same number of dimensions: got {ndim} and {len(t.shape)}")
         for e in range(ndim):
             if e != d and t.shape[e] != first.shape[e]:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[e]} but got size {t.shape[e]} for tensor "
-                                   f"number {k} in the list.")
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[e]} but got size {t.shape[e]} for tensor "
+                    f"number {k} in the list."
+                )
     shape = tuple(sum(t.shape[d] for t in real) if e == d else n for e, n in enumerate(first.shape))
     dtype = first.dtype
     for t in tensors:
@@ -113,19 +133,27 @@ def _cat_vjp(ct, tensors_like, dim):
     d = dim % ct.ndim
     for t in tensors_like:
         n = t.shape[d] if t.ndim == ct.ndim else 0
-        out.append(aten.slice.Tensor(ct, d, at, at + n) if n or t.ndim == ct.ndim else aten.new_zeros.default(ct, list(t.shape)))
+        out.append(
+            aten.slice.Tensor(ct, d, at, at + n)
+            if n or t.ndim == ct.ndim
+            else aten.new_zeros.default(ct, list(t.shape))
+        )
         at += n
     return out
 
 
 cat.derivative(tensors=_cat_vjp)
-cat.override("lower", lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if t.shape != (0,)], dim, val))
+cat.override(
+    "lower", lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if t.shape != (0,)], dim, val)
+)
 
 
 @cat.override("batch")
 def _cat_batch(b, tensors, dim):
     pairs = list(zip(tensors, b.mask[0]))
-    pairs = [(t, m) for t, m in pairs if tuple(t.shape[m:]) != (0,)] or pairs  # empty vectors are skipped, as in the operator itself
+    pairs = [
+        (t, m) for t, m in pairs if tuple(t.shape[m:]) != (0,)
+    ] or pairs  # empty vectors are skipped, as in the operator itself
     return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
 
 
@@ -136,7 +164,9 @@ def stack(tensors, dim):
     shape = tensors[0].shape
     for k, t in enumerate(tensors):
         if t.shape != shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}")
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}"
+            )
     d = dim % (len(shape) + 1)
     return aten.cat.default([aten.unsqueeze.default(t, d) for t in tensors], d)
 
@@ -146,7 +176,12 @@ def _no_value(self):
     raise DataDependentOutputException("item(): the value of a tensor without data is needed")
 
 
-@explicit("_local_scalar_dense(Tensor self) -> Scalar", meta=_no_value, eager=lambda a: a.item() if a.dtype.kind != "V" else float(a), has_out=False)
+@explicit(
+    "_local_scalar_dense(Tensor self) -> Scalar",
+    meta=_no_value,
+    eager=lambda a: a.item() if a.dtype.kind != "V" else float(a),
+    has_out=False,
+)
 def _local_scalar_dense(self):
     return _no_value(self)
 
@@ -159,10 +194,16 @@ def repeat(self, repeats):
     shape = [1] * pad + list(self.shape)
     x = aten.reshape.default(self, [m for n in shape for m in (1, n)])
     x = aten.expand.default(x, [m for r, n in zip(repeats, shape) for m in (r, n)])
-    return aten.reshape.default(aten.clone.default(x, memory_format="contiguous_format"), [r * n for r, n in zip(repeats, shape)])
+    return aten.reshape.default(
+        aten.clone.default(x, memory_format="contiguous_format"), [r * n for r, n in zip(repeats, shape)]
+    )
 
 
-@explicit("lift_fresh(Tensor(a) self) -> Tensor(a)", meta=lambda self: TensorMeta(tuple(self.shape), self.stride(), self.dtype, self.device), has_out=False)
+@explicit(
+    "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    meta=lambda self: TensorMeta(tuple(self.shape), self.stride(), self.dtype, self.device),
+    has_out=False,
+)
 def lift_fresh(self):
     """Marks a tensor that came from Python data, so that modes see it come into being."""
     return self
@@ -180,8 +221,9 @@ def _index_shape(self, indices):
             d += 1
             continue
         if t.dtype.name in ("bool", "uint8"):
-
-            raise DataDependentOutputException("index: the size of a result selected by a mask depends on the mask's values")
+            raise DataDependentOutputException(
+                "index: the size of a result selected by a mask depends on the mask's values"
+            )
         positions.append(d)
         shapes.append(tuple(t.shape))
         dims.append(d)
@@ -190,7 +232,7 @@ def _index_shape(self, indices):
     rest = [n for e, n in enumerate(self.shape) if e not in positions]
     if positions == list(range(positions[0], positions[-1] + 1)):
         at = positions[0]
-        return (*self.shape[:at], *out, *self.shape[positions[-1] + 1:])
+        return (*self.shape[:at], *out, *self.shape[positions[-1] + 1 :])
     return (*out, *rest)
 
 
@@ -209,12 +251,21 @@ def index_tensor(self, indices):
 
 
 index_tensor.override("lower", lambda lowering, val, self, indices: lowering.take(self, indices, val))
-index_tensor.derivative(self=lambda ct, self_like, indices: aten.index_put.default(aten.new_zeros.default(ct, list(self_like.shape)), indices, ct, True))
+index_tensor.derivative(
+    self=lambda ct, self_like, indices: aten.index_put.default(
+        aten.new_zeros.default(ct, list(self_like.shape)), indices, ct, True
+    )
+)
 
 
-@extern("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        meta=lambda self, indices, values, accumulate: TensorMeta(tuple(self.shape), contiguous_strides(tuple(self.shape)), self.dtype, self.device),
-        variants="function method", inplace=True)
+@extern(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    meta=lambda self, indices, values, accumulate: TensorMeta(
+        tuple(self.shape), contiguous_strides(tuple(self.shape)), self.dtype, self.device
+    ),
+    variants="function method",
+    inplace=True,
+)
 def index_put(self, indices, values, accumulate):
     out = self.copy()
     if accumulate:
@@ -224,9 +275,16 @@ def index_put(self, indices, values, accumulate):
     return out
 
 
-index_put.override("lower", lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val))
-index_put.derivative(self=lambda ct, indices, values, accumulate: ct if accumulate else aten.index_put.default(
-    ct, indices, aten.zeros_like.default(values)), values=lambda ct, indices: aten.index.Tensor(ct, indices))
+index_put.override(
+    "lower",
+    lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val),
+)
+index_put.derivative(
+    self=lambda ct, indices, values, accumulate: (
+        ct if accumulate else aten.index_put.default(ct, indices, aten.zeros_like.default(values))
+    ),
+    values=lambda ct, indices: aten.index.Tensor(ct, indices),
+)
 
 
 def _place(b, self, indices):
@@ -236,15 +294,22 @@ def _place(b, self, indices):
     """
     mask = b.mask[1] if isinstance(b.mask[1], tuple) else (False,) * len(indices)
     if any(t is not None and m and t.dtype.name in ("bool", "uint8") for t, m in zip(indices, mask)):
-        raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape: indexing by a mask that is mapped over has "
-                           "another shape for each example. Use torch.where instead")
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape: indexing by a mask that is mapped over has "
+            "another shape for each example. Use torch.where instead"
+        )
     wide = [len(t.shape) - m for t, m in zip(indices, mask) if t is not None]
-    rank = max(1 if t is not None and t.dtype.name in ("bool", "uint8") else n for n, t in zip(wide, [t for t in indices if t is not None]))
+    rank = max(
+        1 if t is not None and t.dtype.name in ("bool", "uint8") else n
+        for n, t in zip(wide, [t for t in indices if t is not None])
+    )
     at = [k for k, t in enumerate(indices) if t is not None]
     adjacent = at == list(range(at[0], at[-1] + 1))
     before = at[0] if adjacent else 0
-    lists = [t if t is None or not m else aten.reshape.default(t, [b.size, *[1] * (rank - len(t.shape) + 1), *t.shape[1:]])
-             for t, m in zip(indices, mask)]
+    lists = [
+        t if t is None or not m else aten.reshape.default(t, [b.size, *[1] * (rank - len(t.shape) + 1), *t.shape[1:]])
+        for t, m in zip(indices, mask)
+    ]
     mapped_index = any(mask)
     if not b.mask[0]:  # the batch is the first dimension of the indices
         batch_at = before if adjacent else 0
@@ -254,7 +319,9 @@ def _place(b, self, indices):
     else:
         lists = [aten.reshape.default(aten.arange.default(b.size, device=self.device), [b.size, *[1] * rank]), *lists]
         batch_at = 0
-    moved = b.mask[0] and mapped_index and before > 0  # the arange is apart from the others: NumPy puts what is indexed in front
+    moved = (
+        b.mask[0] and mapped_index and before > 0
+    )  # the arange is apart from the others: NumPy puts what is indexed in front
     return lists, rank, batch_at, before if moved else 0
 
 
@@ -277,11 +344,18 @@ def _index_batch(b, self, indices):
 def _index_put_batch(b, self, indices, values, accumulate):
     self = b.all(self, b.mask[0])
     mask = indices[0]
-    if len(indices) == 1 and mask.dtype.name == "bool" and values.numel() == (values.shape[0] if b.mask[2] else 1) and not accumulate:
+    if (
+        len(indices) == 1
+        and mask.dtype.name == "bool"
+        and values.numel() == (values.shape[0] if b.mask[2] else 1)
+        and not accumulate
+    ):
         # One value wherever the mask is set: nothing depends on how many places there are.
         mask, lead = b.all(mask, b.mask[1][0]), self.shape[0]
         mask = aten.reshape.default(mask, [*mask.shape, *[1] * (len(self.shape) - len(mask.shape))])
-        return aten.where.self(mask, aten.reshape.default(values, [lead if b.mask[2] else 1, *[1] * (len(self.shape) - 1)]), self)
+        return aten.where.self(
+            mask, aten.reshape.default(values, [lead if b.mask[2] else 1, *[1] * (len(self.shape) - 1)]), self
+        )
     b = replace(b, mask=(True, *b.mask[1:]))
     lists, rank, batch_at, before = _place(b, self, indices)
     masks = any(t is not None and t.dtype.name in ("bool", "uint8") for t in lists)
@@ -289,6 +363,8 @@ def _index_put_batch(b, self, indices, values, accumulate):
     order = _order(len(shape), rank, batch_at, before)
     want = [shape[d] for d in order]
     if b.mask[2]:
-        values = aten.reshape.default(values, [values.shape[0], *[1] * (len(want) - len(values.shape)), *values.shape[1:]])
+        values = aten.reshape.default(
+            values, [values.shape[0], *[1] * (len(want) - len(values.shape)), *values.shape[1:]]
+        )
     values = aten.permute.default(aten.expand.default(values, want), [order.index(d) for d in range(len(order))])
     return aten.index_put.default(self, lists, values, accumulate)

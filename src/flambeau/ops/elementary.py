@@ -31,7 +31,11 @@ def round_(s, self):
     return s.round(self)
 
 
-@pointwise("tanh(Tensor self) -> Tensor", promote="float", backward="tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
+@pointwise(
+    "tanh(Tensor self) -> Tensor",
+    promote="float",
+    backward="tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+)
 def tanh(s, self):
     return s.tanh(self)
 

@@ -23,15 +23,27 @@ def _default(dtype):
 
 def _sized(name, value):
     """``ones(size)`` and its relatives ``ones_like``, ``new_ones``."""
-    factory(f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor", shape=lambda size, *o: size, dtype=lambda size, dtype, *o: _default(dtype))(value)
+    factory(
+        f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor",
+        shape=lambda size, *o: size,
+        dtype=lambda size, dtype, *o: _default(dtype),
+    )(value)
 
     def like(self, dtype, layout, device, pin_memory, memory_format):
         return list(self.shape), dtype or self.dtype, device or self.device
 
     body = None if value is None else lambda s, i, *a: value(s, i, *a)
-    factory(f"{name}_like(Tensor self, {_LIKE}) -> Tensor", shape=lambda self, *o: self.shape, dtype=lambda self, dtype, *o: dtype or self.dtype)(body)
-    factory(f"new_{name}(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=lambda self, size, *o: size,
-            dtype=lambda self, size, dtype, *o: dtype or self.dtype, variants="method")(body)
+    factory(
+        f"{name}_like(Tensor self, {_LIKE}) -> Tensor",
+        shape=lambda self, *o: self.shape,
+        dtype=lambda self, dtype, *o: dtype or self.dtype,
+    )(body)
+    factory(
+        f"new_{name}(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
+        shape=lambda self, size, *o: size,
+        dtype=lambda self, size, dtype, *o: dtype or self.dtype,
+        variants="method",
+    )(body)
 
 
 _sized("ones", lambda s, i, *_: 1)
@@ -43,25 +55,37 @@ def _full_dtype(value, dtype):
     return dtype or dtypes.of_scalar(value)
 
 
-@factory(f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", shape=lambda size, *o: size,
-         dtype=lambda size, fill_value, dtype, *o: _full_dtype(fill_value, dtype))
+@factory(
+    f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    shape=lambda size, *o: size,
+    dtype=lambda size, fill_value, dtype, *o: _full_dtype(fill_value, dtype),
+)
 def full(s, i, size, fill_value, *_):
     return fill_value
 
 
-@factory(f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", shape=lambda self, *o: self.shape,
-         dtype=lambda self, v, dtype, *o: dtype or self.dtype)
+@factory(
+    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor",
+    shape=lambda self, *o: self.shape,
+    dtype=lambda self, v, dtype, *o: dtype or self.dtype,
+)
 def full_like(s, i, self, fill_value, *_):
     return fill_value
 
 
-@factory(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", shape=lambda self, size, *o: size,
-         dtype=lambda self, size, v, dtype, *o: dtype or self.dtype, variants="method")
+@factory(
+    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    shape=lambda self, size, *o: size,
+    dtype=lambda self, size, v, dtype, *o: dtype or self.dtype,
+    variants="method",
+)
 def new_full(s, i, self, size, fill_value, *_):
     return fill_value
 
 
-@factory(f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", shape=lambda s, *o: (), dtype=lambda s, dtype, *o: _default(dtype))
+@factory(
+    f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", shape=lambda s, *o: (), dtype=lambda s, dtype, *o: _default(dtype)
+)
 def scalar_tensor(s, i, value, *_):
     return value
 
@@ -78,25 +102,38 @@ def _arange_dtype(*values):
     return dtypes.get_default_dtype() if any(isinstance(v, float) for v in values) else dtypes.int64
 
 
-@factory(f"arange(Scalar end, {_OPTIONS}) -> Tensor", shape=lambda end, *o: _arange_length(0, end, 1), dtype=lambda end, dtype, *o: dtype or _arange_dtype(end))
+@factory(
+    f"arange(Scalar end, {_OPTIONS}) -> Tensor",
+    shape=lambda end, *o: _arange_length(0, end, 1),
+    dtype=lambda end, dtype, *o: dtype or _arange_dtype(end),
+)
 def arange(s, i, end, *_):
     return i[0]
 
 
-@factory(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", shape=lambda start, end, *o: _arange_length(start, end, 1),
-         dtype=lambda start, end, dtype, *o: dtype or _arange_dtype(start, end))
+@factory(
+    f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor",
+    shape=lambda start, end, *o: _arange_length(start, end, 1),
+    dtype=lambda start, end, dtype, *o: dtype or _arange_dtype(start, end),
+)
 def arange_start(s, i, start, end, *_):
     return s.add(i[0], start)
 
 
-@factory(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", shape=lambda start, end, step, *o: _arange_length(start, end, step),
-         dtype=lambda start, end, step, dtype, *o: dtype or _arange_dtype(start, end, step))
+@factory(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
+    shape=lambda start, end, step, *o: _arange_length(start, end, step),
+    dtype=lambda start, end, step, dtype, *o: dtype or _arange_dtype(start, end, step),
+)
 def arange_step(s, i, start, end, step, *_):
     return s.add(s.mul(i[0], step), start)
 
 
-@factory(f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", shape=lambda start, end, steps, *o: (steps,),
-         dtype=lambda start, end, steps, dtype, *o: _default(dtype))
+@factory(
+    f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor",
+    shape=lambda start, end, steps, *o: (steps,),
+    dtype=lambda start, end, steps, dtype, *o: _default(dtype),
+)
 def linspace(s, i, start, end, steps, *_):
     """From both ends, so that the last value is exactly ``end``."""
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
@@ -104,7 +141,11 @@ def linspace(s, i, start, end, steps, *_):
     return s.where(s.lt(i[0], steps // 2), low, high) if steps > 1 else s.add(s.mul(i[0], 0.0), start)
 
 
-@factory(f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor", shape=lambda n, m, *o: (n, m), dtype=lambda n, m, dtype, *o: _default(dtype))
+@factory(
+    f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor",
+    shape=lambda n, m, *o: (n, m),
+    dtype=lambda n, m, dtype, *o: _default(dtype),
+)
 def eye_m(s, i, n, m, *_):
     return s.where(s.eq(i[0], i[1]), 1, 0)
 
@@ -125,8 +166,12 @@ def _triangle(keep):
     return fn
 
 
-tril = explicit("tril(Tensor self, int diagonal=0) -> Tensor", variants="function method", inplace=True)(_triangle(lambda d, k: d <= k))
-triu = explicit("triu(Tensor self, int diagonal=0) -> Tensor", variants="function method", inplace=True)(_triangle(lambda d, k: d >= k))
+tril = explicit("tril(Tensor self, int diagonal=0) -> Tensor", variants="function method", inplace=True)(
+    _triangle(lambda d, k: d <= k)
+)
+triu = explicit("triu(Tensor self, int diagonal=0) -> Tensor", variants="function method", inplace=True)(
+    _triangle(lambda d, k: d >= k)
+)
 tril.derivative(self=lambda ct, diagonal: aten.tril.default(ct, diagonal))
 triu.derivative(self=lambda ct, diagonal: aten.triu.default(ct, diagonal))
 
@@ -137,12 +182,19 @@ _size_of = lambda size, *o: size  # noqa: E731
 
 def _draw(name, extra, method, pick=lambda *a: ()):
     """``rand(size)``-like operators, their ``_like`` forms included."""
-    random(f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_size_of, dtype=lambda size, dtype, *o: _default(dtype))(
-        lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
-    random(f"{name}_like(Tensor self, {_LIKE}) -> Tensor", shape=lambda self, *o: self.shape, dtype=lambda self, dtype, *o: dtype or self.dtype)(
-        lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
-    random(f"{name}.generator(SymInt[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor", shape=_size_of,
-           dtype=lambda size, g, dtype, *o: _default(dtype))(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
+    random(
+        f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_size_of, dtype=lambda size, dtype, *o: _default(dtype)
+    )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
+    random(
+        f"{name}_like(Tensor self, {_LIKE}) -> Tensor",
+        shape=lambda self, *o: self.shape,
+        dtype=lambda self, dtype, *o: dtype or self.dtype,
+    )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
+    random(
+        f"{name}.generator(SymInt[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor",
+        shape=_size_of,
+        dtype=lambda size, g, dtype, *o: _default(dtype),
+    )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
 
 
 _draw("rand", "", "uniform")
@@ -160,22 +212,48 @@ def _integer_draw(name, sizes, bounds, **kw):
             raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
         return gen.integers(shape, low, high).astype(dtype.np)
 
-    return random(name, dtype=lambda *args: sizes(*args)[1] or dtypes.int64, shape=lambda *args: sizes(*args)[0], **kw)(draw)
+    return random(name, dtype=lambda *args: sizes(*args)[1] or dtypes.int64, shape=lambda *args: sizes(*args)[0], **kw)(
+        draw
+    )
 
 
-_integer_draw(f"randint(SymInt high, SymInt[] size, {_INT_OPTIONS}) -> Tensor", lambda high, size, dtype, *o: (size, dtype), lambda high, *o: (0, high))
-_integer_draw(f"randint.low(SymInt low, SymInt high, SymInt[] size, {_INT_OPTIONS}) -> Tensor", lambda low, high, size, dtype, *o: (size, dtype),
-              lambda low, high, *o: (low, high))
-_integer_draw(f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
-              lambda high, size, g, dtype, *o: (size, dtype), lambda high, *o: (0, high))
-_integer_draw(f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
-              lambda low, high, size, g, dtype, *o: (size, dtype), lambda low, high, *o: (low, high))
-_integer_draw(f"randint_like(Tensor self, SymInt high, {_LIKE}) -> Tensor", lambda self, high, dtype, *o: (self.shape, dtype or self.dtype), lambda self, high, *o: (0, high))
-_integer_draw(f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, {_LIKE}) -> Tensor",
-              lambda self, low, high, dtype, *o: (self.shape, dtype or self.dtype), lambda self, low, high, *o: (low, high))
+_integer_draw(
+    f"randint(SymInt high, SymInt[] size, {_INT_OPTIONS}) -> Tensor",
+    lambda high, size, dtype, *o: (size, dtype),
+    lambda high, *o: (0, high),
+)
+_integer_draw(
+    f"randint.low(SymInt low, SymInt high, SymInt[] size, {_INT_OPTIONS}) -> Tensor",
+    lambda low, high, size, dtype, *o: (size, dtype),
+    lambda low, high, *o: (low, high),
+)
+_integer_draw(
+    f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
+    lambda high, size, g, dtype, *o: (size, dtype),
+    lambda high, *o: (0, high),
+)
+_integer_draw(
+    f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
+    lambda low, high, size, g, dtype, *o: (size, dtype),
+    lambda low, high, *o: (low, high),
+)
+_integer_draw(
+    f"randint_like(Tensor self, SymInt high, {_LIKE}) -> Tensor",
+    lambda self, high, dtype, *o: (self.shape, dtype or self.dtype),
+    lambda self, high, *o: (0, high),
+)
+_integer_draw(
+    f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, {_LIKE}) -> Tensor",
+    lambda self, low, high, dtype, *o: (self.shape, dtype or self.dtype),
+    lambda self, low, high, *o: (low, high),
+)
 
 
-@random(f"randperm(SymInt n, {_INT_OPTIONS}) -> Tensor", shape=lambda n, *o: (n,), dtype=lambda n, dtype, *o: dtype or dtypes.int64)
+@random(
+    f"randperm(SymInt n, {_INT_OPTIONS}) -> Tensor",
+    shape=lambda n, *o: (n,),
+    dtype=lambda n, dtype, *o: dtype or dtypes.int64,
+)
 def randperm(gen, shape, dtype, n, *_):
     """Fisher and Yates from the front: element i changes place with one of those from i on."""
     out = np.arange(n, dtype=dtype.np)
@@ -190,7 +268,9 @@ def _filled(functional, inplace, draw, *, variants="method"):
     op = random(functional, shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="")(draw)
     # The old values don't matter: no gradient flows to them.
     op.derivative(self=lambda ct: aten.zeros_like.default(ct))
-    written(inplace.replace("(Tensor self", "(Tensor(a!) self").replace("-> Tensor", "-> Tensor(a!)"), op, variants=variants)
+    written(
+        inplace.replace("(Tensor self", "(Tensor(a!) self").replace("-> Tensor", "-> Tensor(a!)"), op, variants=variants
+    )
     return op
 
 
@@ -219,26 +299,64 @@ def _any_integer(gen, shape, dtype, self, generator):
     return gen.integers(shape, 0, span).astype(dtype.np)
 
 
-normal_functional = _filled(f"normal_functional(Tensor self, float mean=0, float std=1, {_G}", f"normal_(Tensor self, float mean=0, float std=1, {_G}",
-                            lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std))
-_filled(f"uniform(Tensor self, float from=0, float to=1, {_G}", f"uniform_(Tensor self, float from=0, float to=1, {_G}",
-        lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b))
-_filled(f"bernoulli.p(Tensor self, float p, {_G}", f"bernoulli_.float(Tensor self, float p=0.5, {_G}", _bernoulli, variants="method")
-_filled(f"bernoulli.Tensor(Tensor self, Tensor p, {_G}", f"bernoulli_.Tensor(Tensor self, Tensor p, {_G}",
-        lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, np.broadcast_to(p.numpy(), shape)).astype(dtype.np), variants="method")
-_filled(f"exponential(Tensor self, float lambd=1, {_G}", f"exponential_(Tensor self, float lambd=1, {_G}",
-        lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np))
-_filled(f"geometric(Tensor self, float p, {_G}", f"geometric_(Tensor self, float p, {_G}",
-        lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(dtype.np))
-_filled(f"cauchy(Tensor self, float median=0, float sigma=1, {_G}", f"cauchy_(Tensor self, float median=0, float sigma=1, {_G}",
-        lambda gen, shape, dtype, self, median, sigma, g: (median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))).astype(dtype.np))
-_filled(f"log_normal(Tensor self, float mean=1, float std=2, {_G}", f"log_normal_(Tensor self, float mean=1, float std=2, {_G}", _log_normal)
+normal_functional = _filled(
+    f"normal_functional(Tensor self, float mean=0, float std=1, {_G}",
+    f"normal_(Tensor self, float mean=0, float std=1, {_G}",
+    lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std),
+)
+_filled(
+    f"uniform(Tensor self, float from=0, float to=1, {_G}",
+    f"uniform_(Tensor self, float from=0, float to=1, {_G}",
+    lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b),
+)
+_filled(
+    f"bernoulli.p(Tensor self, float p, {_G}",
+    f"bernoulli_.float(Tensor self, float p=0.5, {_G}",
+    _bernoulli,
+    variants="method",
+)
+_filled(
+    f"bernoulli.Tensor(Tensor self, Tensor p, {_G}",
+    f"bernoulli_.Tensor(Tensor self, Tensor p, {_G}",
+    lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, np.broadcast_to(p.numpy(), shape)).astype(dtype.np),
+    variants="method",
+)
+_filled(
+    f"exponential(Tensor self, float lambd=1, {_G}",
+    f"exponential_(Tensor self, float lambd=1, {_G}",
+    lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np),
+)
+_filled(
+    f"geometric(Tensor self, float p, {_G}",
+    f"geometric_(Tensor self, float p, {_G}",
+    lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(dtype.np),
+)
+_filled(
+    f"cauchy(Tensor self, float median=0, float sigma=1, {_G}",
+    f"cauchy_(Tensor self, float median=0, float sigma=1, {_G}",
+    lambda gen, shape, dtype, self, median, sigma, g: (
+        median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))
+    ).astype(dtype.np),
+)
+_filled(
+    f"log_normal(Tensor self, float mean=1, float std=2, {_G}",
+    f"log_normal_(Tensor self, float mean=1, float std=2, {_G}",
+    _log_normal,
+)
 _filled(f"random(Tensor self, {_G}", f"random_(Tensor self, {_G}", _any_integer)
-_filled(f"random.to(Tensor self, int to, {_G}", f"random_.to(Tensor self, int to, {_G}",
-        lambda gen, shape, dtype, self, to, g: gen.integers(shape, 0, to).astype(dtype.np))
+_filled(
+    f"random.to(Tensor self, int to, {_G}",
+    f"random_.to(Tensor self, int to, {_G}",
+    lambda gen, shape, dtype, self, to, g: gen.integers(shape, 0, to).astype(dtype.np),
+)
 
 
-@random(f"random.from(Tensor self, int from, int? to, {_G}", shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="")
+@random(
+    f"random.from(Tensor self, int from, int? to, {_G}",
+    shape=lambda self, *o: self.shape,
+    dtype=lambda self, *o: self.dtype,
+    variants="",
+)
 def random_from(gen, shape, dtype, self, low, high, generator):
     return gen.integers(shape, low, int(np.iinfo(dtype.np).max) + 1 if high is None else high).astype(dtype.np)
 
@@ -246,8 +364,12 @@ def random_from(gen, shape, dtype, self, low, high, generator):
 written("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", random_from)
 
 
-@random("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype,
-        variants="function method")
+@random(
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
+    shape=lambda self, *o: self.shape,
+    dtype=lambda self, *o: self.dtype,
+    variants="function method",
+)
 def bernoulli(gen, shape, dtype, self, generator):
     return gen.bernoulli(shape, self.numpy(force=True)).astype(dtype.np)
 
@@ -258,18 +380,38 @@ def _normal_of(gen, shape, dtype, mean, std, *_):
     return (values * as_array(std) + as_array(mean)).astype(dtype.np)
 
 
-random("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", shape=lambda m, s, *o: broadcast_shapes(m.shape, s.shape),
-       dtype=lambda m, s, *o: m.dtype, variants="function")(_normal_of)
-random("normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor", shape=lambda m, s, *o: m.shape, dtype=lambda m, *o: m.dtype,
-       variants="function")(_normal_of)
-random("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", shape=lambda m, s, *o: s.shape, dtype=lambda m, s, *o: s.dtype,
-       variants="function")(_normal_of)
-random(f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor", shape=lambda m, s, size, *o: size,
-       dtype=lambda m, s, size, g, dtype, *o: _default(dtype), variants="function")(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std))
+random(
+    "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    shape=lambda m, s, *o: broadcast_shapes(m.shape, s.shape),
+    dtype=lambda m, s, *o: m.dtype,
+    variants="function",
+)(_normal_of)
+random(
+    "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
+    shape=lambda m, s, *o: m.shape,
+    dtype=lambda m, *o: m.dtype,
+    variants="function",
+)(_normal_of)
+random(
+    "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    shape=lambda m, s, *o: s.shape,
+    dtype=lambda m, s, *o: s.dtype,
+    variants="function",
+)(_normal_of)
+random(
+    f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor",
+    shape=lambda m, s, size, *o: size,
+    dtype=lambda m, s, size, g, dtype, *o: _default(dtype),
+    variants="function",
+)(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std))
 
 
-@random("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
-        shape=lambda self, n, *o: (*self.shape[:-1], n), dtype=lambda self, *o: dtypes.int64, variants="function method")
+@random(
+    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    shape=lambda self, n, *o: (*self.shape[:-1], n),
+    dtype=lambda self, *o: dtypes.int64,
+    variants="function method",
+)
 def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
     """With replacement: the first category whose cumulative probability reaches a uniform draw. Without: an exponential race, in which
     category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""

@@ -20,24 +20,39 @@ def _need_index(name, t, *, dtypes=("int64", "int32")):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {t.dtype}")
 
 
-@index("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", mode="read",
-       source="weight", variants="function")
+@index(
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    mode="read",
+    source="weight",
+    variants="function",
+)
 def embedding(ix, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if len(weight.shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {indices.dtype} instead "
-                           "(while checking arguments for embedding)")
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {indices.dtype} instead "
+            "(while checking arguments for embedding)"
+        )
     n = len(indices.shape)
     return (*indices.shape, weight.shape[1]), lambda i, load, h: (load("indices", *i[:n]), i[n])
 
 
-embedding.derivative(weight=lambda ct, weight_like, indices, padding_idx, scale_grad_by_freq: aten.embedding_dense_backward.default(
-    ct, indices, weight_like.shape[0], padding_idx, scale_grad_by_freq))
+embedding.derivative(
+    weight=lambda ct, weight_like, indices, padding_idx, scale_grad_by_freq: aten.embedding_dense_backward.default(
+        ct, indices, weight_like.shape[0], padding_idx, scale_grad_by_freq
+    )
+)
 
 
-@index("_embedding_scatter(Tensor grad_output, Tensor indices, SymInt num_weights) -> Tensor", mode="write", source="grad_output", combine="add",
-       shape_of=lambda grad_output, indices, num_weights: (num_weights, grad_output.shape[-1]), variants="")
+@index(
+    "_embedding_scatter(Tensor grad_output, Tensor indices, SymInt num_weights) -> Tensor",
+    mode="write",
+    source="grad_output",
+    combine="add",
+    shape_of=lambda grad_output, indices, num_weights: (num_weights, grad_output.shape[-1]),
+    variants="",
+)
 def _embedding_scatter(ix, grad_output, indices, num_weights):
     n = len(indices.shape)
     return tuple(grad_output.shape), lambda i, load, h: (load("indices", *i[:n]), i[n])
@@ -46,9 +61,13 @@ def _embedding_scatter(ix, grad_output, indices, num_weights):
 _embedding_scatter.derivative(grad_output=lambda ct, indices: aten.embedding.default(ct, indices))
 
 
-@explicit("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
+@explicit(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"
+)
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
-    return aten._embedding_scatter.default(_embedding_weighted(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq), indices, num_weights)
+    return aten._embedding_scatter.default(
+        _embedding_weighted(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq), indices, num_weights
+    )
 
 
 def _embedding_weighted(x, indices, num_weights, padding_idx, scale_grad_by_freq):
@@ -57,17 +76,28 @@ def _embedding_weighted(x, indices, num_weights, padding_idx, scale_grad_by_freq
         flat = aten.reshape.default(indices, [-1])
         zeros = aten.new_zeros.default(x, [num_weights])
         counts = aten.index_add.default(zeros, 0, flat, aten.new_ones.default(x, [flat.numel()]))
-        x = aten.div.Tensor(x, aten.unsqueeze.default(aten.embedding.default(aten.unsqueeze.default(counts, 1), indices), -1).squeeze(-1))
+        x = aten.div.Tensor(
+            x,
+            aten.unsqueeze.default(aten.embedding.default(aten.unsqueeze.default(counts, 1), indices), -1).squeeze(-1),
+        )
     if padding_idx >= 0:
         x = aten.masked_fill.Scalar(x, aten.unsqueeze.default(aten.eq.Scalar(indices, padding_idx), -1), 0)
     return x
 
 
-embedding_dense_backward.derivative(grad_output=lambda ct, indices, num_weights, padding_idx, scale_grad_by_freq: _embedding_weighted(
-    aten.embedding.default(ct, indices, padding_idx), indices, num_weights, padding_idx, scale_grad_by_freq))
+embedding_dense_backward.derivative(
+    grad_output=lambda ct, indices, num_weights, padding_idx, scale_grad_by_freq: _embedding_weighted(
+        aten.embedding.default(ct, indices, padding_idx), indices, num_weights, padding_idx, scale_grad_by_freq
+    )
+)
 
 
-@index("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", mode="read", source="self", has_out=True)
+@index(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    mode="read",
+    source="self",
+    has_out=True,
+)
 def gather(ix, self, dim, index, sparse_grad):
     _need_index("gather", index, dtypes=("int64",))
     ndim = max(len(self.shape), 1)
@@ -76,18 +106,26 @@ def gather(ix, self, dim, index, sparse_grad):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for e, (n, m) in enumerate(zip(index.shape, self.shape)):
         if e != d and n > m:
-            raise RuntimeError(f"Size does not match at dimension {e} expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
-                               f"apart from dimension {d}")
+            raise RuntimeError(
+                f"Size does not match at dimension {e} expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
+                f"apart from dimension {d}"
+            )
     return tuple(index.shape), _loaded(dim, self.shape)
 
 
-gather.derivative(self=lambda ct, self_like, dim, index: aten.scatter_add.default(aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct))
+gather.derivative(
+    self=lambda ct, self_like, dim, index: aten.scatter_add.default(
+        aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct
+    )
+)
 
 
 def _scatter_coords(ix, self, dim, index, src):
     _need_index("scatter", index, dtypes=("int64",))
     d = dim % max(len(self.shape), 1)
-    return tuple(index.shape), lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(self.shape)))
+    return tuple(index.shape), lambda i, load, h: tuple(
+        load("index", *i) if e == d else i[e] for e in range(len(self.shape))
+    )
 
 
 def _gathered(ct, dim, index, src_like):
@@ -95,19 +133,40 @@ def _gathered(ct, dim, index, src_like):
     out = aten.gather.default(ct, dim, index)
     for d, (n, m) in enumerate(zip(index.shape, src_like.shape)):
         if n < m:
-            out = aten.slice_backward.default(out, [*out.shape[:d], m, *out.shape[d + 1:]], d, 0, n, 1)
+            out = aten.slice_backward.default(out, [*out.shape[:d], m, *out.shape[d + 1 :]], d, 0, n, 1)
     return out
 
 
-scatter_src = index("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", inplace=True,
-                    has_out=True)(_scatter_coords)
-scatter_src.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0),
-                       src=lambda ct, dim, index, src_like: _gathered(ct, dim, index, src_like))
-scatter_value = index("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", mode="write", source="value", base="self", inplace=True,
-                      has_out=True)(_scatter_coords)
+scatter_src = index(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    mode="write",
+    source="src",
+    base="self",
+    inplace=True,
+    has_out=True,
+)(_scatter_coords)
+scatter_src.derivative(
+    self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0),
+    src=lambda ct, dim, index, src_like: _gathered(ct, dim, index, src_like),
+)
+scatter_value = index(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    mode="write",
+    source="value",
+    base="self",
+    inplace=True,
+    has_out=True,
+)(_scatter_coords)
 scatter_value.derivative(self=lambda ct, dim, index: aten.scatter.value(ct, dim, index, 0))
-scatter_add = index("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", mode="write", source="src", base="self", combine="add",
-                    inplace=True, has_out=True)(_scatter_coords)
+scatter_add = index(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    mode="write",
+    source="src",
+    base="self",
+    combine="add",
+    inplace=True,
+    has_out=True,
+)(_scatter_coords)
 scatter_add.derivative(self=lambda ct: ct, src=lambda ct, dim, index, src_like: _gathered(ct, dim, index, src_like))
 
 
@@ -121,22 +180,42 @@ def index_select(ix, self, dim, index):
     return shape, lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(shape)))
 
 
-index_select.derivative(self=lambda ct, self_like, dim, index: aten.index_add.default(aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct))
+index_select.derivative(
+    self=lambda ct, self_like, dim, index: aten.index_add.default(
+        aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct
+    )
+)
 
 
-@index("_index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", mode="write", source="source", base="self", combine="add", variants="")
+@index(
+    "_index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    mode="write",
+    source="source",
+    base="self",
+    combine="add",
+    variants="",
+)
 def _index_add(ix, self, dim, index, source):
     d = dim % max(len(self.shape), 1)
-    return tuple(source.shape), lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(source.shape)))
+    return tuple(source.shape), lambda i, load, h: tuple(
+        load("index", i[d]) if e == d else i[e] for e in range(len(source.shape))
+    )
 
 
 _index_add.derivative(self=lambda ct: ct, source=lambda ct, dim, index: aten.index_select.default(ct, dim, index))
 
 
-@explicit("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", variants="function method", inplace=True, has_out=True)
+@explicit(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    variants="function method",
+    inplace=True,
+    has_out=True,
+)
 def index_add(self, dim, index, source, alpha):
     if self.dtype is not source.dtype:
-        raise RuntimeError(f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type")
+        raise RuntimeError(
+            f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type"
+        )
     return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))
 
 
@@ -151,27 +230,45 @@ index_add.derivative(self=lambda ct: ct, source=_scaled_select)
 # Slices written into zeros: the derivatives of select and slice.
 
 
-@index("slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor", mode="write",
-       source="grad_output", shape_of=lambda g, sizes, *o: sizes, variants="")
+@index(
+    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+    mode="write",
+    source="grad_output",
+    shape_of=lambda g, sizes, *o: sizes,
+    variants="",
+)
 def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
     n = input_sizes[dim]
     begin = min(max(start + n if start < 0 else start, 0), n)
     d = dim % len(input_sizes)
-    return tuple(grad_output.shape), lambda i, load, h: tuple(h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i)))
+    return tuple(grad_output.shape), lambda i, load, h: tuple(
+        h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))
+    )
 
 
 slice_backward.derivative(grad_output=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step))
 
 
-@index("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", mode="write", source="grad_output",
-       shape_of=lambda g, sizes, *o: sizes, variants="")
+@index(
+    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+    mode="write",
+    source="grad_output",
+    shape_of=lambda g, sizes, *o: sizes,
+    variants="",
+)
 def diagonal_backward(ix, grad_output, input_sizes, offset, dim1, dim2):
     d1, d2 = dim1 % len(input_sizes), dim2 % len(input_sizes)
 
     def at(i, load, h):
         rest, k = iter(i[:-1]), i[-1]
-        return tuple((h.add(k, -offset) if offset < 0 else k) if e == d1 else (h.add(k, offset) if offset > 0 else k) if e == d2 else next(rest)
-                     for e in range(len(input_sizes)))
+        return tuple(
+            (h.add(k, -offset) if offset < 0 else k)
+            if e == d1
+            else (h.add(k, offset) if offset > 0 else k)
+            if e == d2
+            else next(rest)
+            for e in range(len(input_sizes))
+        )
 
     return tuple(grad_output.shape), at
 
@@ -179,13 +276,21 @@ def diagonal_backward(ix, grad_output, input_sizes, offset, dim1, dim2):
 diagonal_backward.derivative(grad_output=lambda ct, offset, dim1, dim2: aten.diagonal.default(ct, offset, dim1, dim2))
 
 
-@index("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", mode="write", source="grad_in", combine="add",
-       shape_of=lambda g, sizes, *o: sizes, variants="")
+@index(
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    mode="write",
+    source="grad_in",
+    combine="add",
+    shape_of=lambda g, sizes, *o: sizes,
+    variants="",
+)
 def unfold_backward(ix, grad_in, input_sizes, dim, size, step):
     if not input_sizes:
         return tuple(grad_in.shape), lambda i, load, h: ()
     d = dim % len(input_sizes)
-    return tuple(grad_in.shape), lambda i, load, h: tuple(h.add(h.mul(i[d], step), i[-1]) if e == d else i[e] for e in range(len(input_sizes)))
+    return tuple(grad_in.shape), lambda i, load, h: tuple(
+        h.add(h.mul(i[d], step), i[-1]) if e == d else i[e] for e in range(len(input_sizes))
+    )
 
 
 unfold_backward.derivative(grad_in=lambda ct, dim, size, step: aten.unfold.default(ct, dim, size, step))
@@ -201,8 +306,12 @@ def select_backward(grad_output, input_sizes, dim, index):
 select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct, dim, index))
 
 
-@index("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", mode="write", source="src",
-       base="self")
+@index(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+    mode="write",
+    source="src",
+    base="self",
+)
 def slice_scatter(ix, self, src, dim, start, end, step):
     """A slice of ``self`` replaced by ``src``: the inverse of slicing, which functionalization uses for writes through views."""
     d = dim % len(self.shape)
@@ -211,12 +320,18 @@ def slice_scatter(ix, self, src, dim, start, end, step):
     length = max(-(-(stop - begin) // step), 0)
     want = [length if e == d else m for e, m in enumerate(self.shape)]
     if list(src.shape) != want:
-        raise RuntimeError(f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {want}")
-    return tuple(src.shape), lambda i, load, h: tuple(h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i)))
+        raise RuntimeError(
+            f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {want}"
+        )
+    return tuple(src.shape), lambda i, load, h: tuple(
+        h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))
+    )
 
 
 slice_scatter.derivative(
-    self=lambda ct, src, dim, start, end, step: aten.slice_scatter.default(ct, aten.zeros_like.default(src), dim, start, end, step),
+    self=lambda ct, src, dim, start, end, step: aten.slice_scatter.default(
+        ct, aten.zeros_like.default(src), dim, start, end, step
+    ),
     src=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step),
 )
 

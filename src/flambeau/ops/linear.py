@@ -16,11 +16,18 @@ mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m", refuse=("bo
 dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=("bool",))
 vdot = contraction("vdot(Tensor self, Tensor other) -> Tensor", "k,k->", refuse=("bool", "complex64", "complex128"))
 
-mm.derivative(self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)), mat2=lambda ct, self: aten.mm.default(aten.t.default(self), ct))
-bmm.derivative(self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),
-               mat2=lambda ct, self: aten.bmm.default(aten.transpose.int(self, 1, 2), ct))
-mv.derivative(self=lambda ct, vec: aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)),
-              vec=lambda ct, self: aten.mv.default(aten.t.default(self), ct))
+mm.derivative(
+    self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)),
+    mat2=lambda ct, self: aten.mm.default(aten.t.default(self), ct),
+)
+bmm.derivative(
+    self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),
+    mat2=lambda ct, self: aten.bmm.default(aten.transpose.int(self, 1, 2), ct),
+)
+mv.derivative(
+    self=lambda ct, vec: aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)),
+    vec=lambda ct, self: aten.mv.default(aten.t.default(self), ct),
+)
 dot.derivative(self=lambda ct, tensor: aten.mul.Tensor(tensor, ct), tensor=lambda ct, self: aten.mul.Tensor(self, ct))
 vdot.derivative(self=lambda ct, other: aten.mul.Tensor(other, ct), other=lambda ct, self: aten.mul.Tensor(self, ct))
 
@@ -34,34 +41,54 @@ def _biased(product, bias, beta, alpha):
     return out if beta == 0 else aten.add.Tensor(_scaled(bias, beta), out)
 
 
-@explicit("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    variants="function method",
+    inplace=True,
+)
 def addmm(self, mat1, mat2, beta, alpha):
     return _biased(aten.mm.default(mat1, mat2), self, beta, alpha)
 
 
-addmm.derivative(self=lambda ct, beta: _scaled(ct, beta),
-                 mat1=lambda ct, mat2, alpha: _scaled(aten.mm.default(ct, aten.t.default(mat2)), alpha),
-                 mat2=lambda ct, mat1, alpha: _scaled(aten.mm.default(aten.t.default(mat1), ct), alpha))
+addmm.derivative(
+    self=lambda ct, beta: _scaled(ct, beta),
+    mat1=lambda ct, mat2, alpha: _scaled(aten.mm.default(ct, aten.t.default(mat2)), alpha),
+    mat2=lambda ct, mat1, alpha: _scaled(aten.mm.default(aten.t.default(mat1), ct), alpha),
+)
 
 
-@explicit("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    variants="function method",
+    inplace=True,
+)
 def addmv(self, mat, vec, beta, alpha):
     return _biased(aten.mv.default(mat, vec), self, beta, alpha)
 
 
-addmv.derivative(self=lambda ct, beta: _scaled(ct, beta),
-                 mat=lambda ct, vec, alpha: _scaled(aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)), alpha),
-                 vec=lambda ct, mat, alpha: _scaled(aten.mv.default(aten.t.default(mat), ct), alpha))
+addmv.derivative(
+    self=lambda ct, beta: _scaled(ct, beta),
+    mat=lambda ct, vec, alpha: _scaled(
+        aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)), alpha
+    ),
+    vec=lambda ct, mat, alpha: _scaled(aten.mv.default(aten.t.default(mat), ct), alpha),
+)
 
 
-@explicit("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    variants="function method",
+    inplace=True,
+)
 def baddbmm(self, batch1, batch2, beta, alpha):
     return _biased(aten.bmm.default(batch1, batch2), self, beta, alpha)
 
 
-baddbmm.derivative(self=lambda ct, beta: _scaled(ct, beta),
-                   batch1=lambda ct, batch2, alpha: _scaled(aten.bmm.default(ct, aten.transpose.int(batch2, 1, 2)), alpha),
-                   batch2=lambda ct, batch1, alpha: _scaled(aten.bmm.default(aten.transpose.int(batch1, 1, 2), ct), alpha))
+baddbmm.derivative(
+    self=lambda ct, beta: _scaled(ct, beta),
+    batch1=lambda ct, batch2, alpha: _scaled(aten.bmm.default(ct, aten.transpose.int(batch2, 1, 2)), alpha),
+    batch2=lambda ct, batch1, alpha: _scaled(aten.bmm.default(aten.transpose.int(batch1, 1, 2), ct), alpha),
+)
 
 
 @composite("matmul(Tensor self, Tensor other) -> Tensor")
@@ -90,7 +117,9 @@ def matmul(self, other):
     n = math.prod(batch)
     (m, k), (k2, p) = left.shape[-2:], right.shape[-2:]
     if k != k2:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {k}] but got: [{n}, {k2}].")
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {k}] but got: [{n}, {k2}]."
+        )
     left = aten.reshape.default(aten.expand.default(left, [*batch, m, k]), [n, m, k])
     right = aten.reshape.default(aten.expand.default(right, [*batch, k, p]), [n, k, p])
     out = aten.view.default(aten.bmm.default(left, right), [*batch, m, p])
@@ -103,7 +132,9 @@ def matmul(self, other):
 def linear(input, weight, bias):
     if input.shape[-1:] != weight.shape[-1:] and input.ndim:
         rows = math.prod(input.shape[:-1])
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and {'x'.join(map(str, reversed(weight.shape)))})")
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and {'x'.join(map(str, reversed(weight.shape)))})"
+        )
     if bias is None or weight.ndim == 1:
         out = aten.matmul.default(input, aten.t.default(weight))
         return out if bias is None else aten.add.Tensor(out, bias)
@@ -112,7 +143,9 @@ def linear(input, weight, bias):
     if input.ndim == 1:
         return aten.add.Tensor(aten.mv.default(weight, input), bias)
     rows = aten.reshape.default(input, [-1, input.shape[-1]])
-    return aten.view.default(aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]])
+    return aten.view.default(
+        aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]]
+    )
 
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor")
@@ -131,18 +164,28 @@ def inner(self, other):
     if self.ndim == 0 or other.ndim == 0:
         return aten.mul.Tensor(self, other)
     if self.shape[-1] != other.shape[-1]:
-        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}")
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}"
+        )
     rows = aten.reshape.default(self, [-1, self.shape[-1]])
     columns = aten.reshape.default(other, [-1, other.shape[-1]])
     return aten.reshape.default(aten.mm.default(rows, aten.t.default(columns)), [*self.shape[:-1], *other.shape[:-1]])
 
 
-@explicit("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    variants="function method",
+    inplace=True,
+)
 def addr(self, vec1, vec2, beta, alpha):
     return _biased(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), self, beta, alpha)
 
 
-@explicit("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    variants="function method",
+    inplace=True,
+)
 def addbmm(self, batch1, batch2, beta, alpha):
     return _biased(aten.sum.dim_IntList(aten.bmm.default(batch1, batch2), [0]), self, beta, alpha)
 

@@ -19,11 +19,17 @@ def _weights(self, target, weight, ignore_index):
     if weight is None:
         each = aten._to_copy.default(aten.logical_not.default(ignored), dtype=self.dtype)
     else:
-        each = aten.masked_fill.Scalar(aten.index_select.default(weight, 0, aten.reshape.default(safe, [-1])), aten.reshape.default(ignored, [-1]), 0)
+        each = aten.masked_fill.Scalar(
+            aten.index_select.default(weight, 0, aten.reshape.default(safe, [-1])),
+            aten.reshape.default(ignored, [-1]),
+            0,
+        )
     return safe, each
 
 
-@explicit("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+@explicit(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+)
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     safe, each = _weights(self, target, weight, ignore_index)
     at = self.ndim - 1
@@ -36,7 +42,9 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     return (aten.div.Tensor(out, total) if reduction == 1 else out), total
 
 
-@explicit("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+@explicit(
+    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
+)
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     """Written as a comparison with the class index instead of a scatter, which fuses with what follows."""
     safe, each = _weights(self, target, weight, ignore_index)
@@ -48,8 +56,12 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
     return aten.where.ScalarOther(hit, aten.expand.default(value, list(self.shape)), 0)
 
 
-nll_loss_forward.derivative((0,), self=lambda ct0, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
-    ct0, self, target, weight, reduction, ignore_index, result1))
+nll_loss_forward.derivative(
+    (0,),
+    self=lambda ct0, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward.default(
+        ct0, self, target, weight, reduction, ignore_index, result1
+    ),
+)
 
 
 def _nll_double(ct, self, target, weight, reduction, ignore_index, total_weight):
@@ -67,7 +79,10 @@ def _nll_double(ct, self, target, weight, reduction, ignore_index, total_weight)
 nll_loss_backward.derivative(grad_output=_nll_double)
 
 
-@composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", variants="")
+@composite(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    variants="",
+)
 def nll_loss(self, target, weight, reduction, ignore_index):
     if self.ndim not in (1, 2):
         raise RuntimeError("input tensor should be 1D or 2D")
@@ -76,11 +91,15 @@ def nll_loss(self, target, weight, reduction, ignore_index):
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
 
 
-@composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
-           variants="")
+@composite(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+    variants="",
+)
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     if self.ndim not in (1, 2):
-        raise NotImplementedError(f"cross_entropy: inputs of {self.ndim} dimensions are not built yet; move classes last and flatten to (N, C)")
+        raise NotImplementedError(
+            f"cross_entropy: inputs of {self.ndim} dimensions are not built yet; move classes last and flatten to (N, C)"
+        )
     if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if not 0 <= label_smoothing <= 1:
@@ -89,7 +108,9 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
         return _soft_cross_entropy(self, target, weight, reduction, label_smoothing)
     if label_smoothing:
         return _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing)
-    return aten.nll_loss.default(aten._log_softmax.default(self, self.ndim - 1, False), target, weight, reduction, ignore_index)
+    return aten.nll_loss.default(
+        aten._log_softmax.default(self, self.ndim - 1, False), target, weight, reduction, ignore_index
+    )
 
 
 def _soft_cross_entropy(self, target, weight, reduction, smoothing):
@@ -109,7 +130,9 @@ def _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, smoot
     """Mixes the loss with its mean over all classes: Szegedy et al., arXiv:1512.00567."""
     logp = aten._log_softmax.default(self, self.ndim - 1, False)
     nll = aten.nll_loss.default(logp, target, weight, reduction, ignore_index)
-    smooth = aten.neg.default(aten.sum.dim_IntList(logp if weight is None else aten.mul.Tensor(logp, weight), [self.ndim - 1]))
+    smooth = aten.neg.default(
+        aten.sum.dim_IntList(logp if weight is None else aten.mul.Tensor(logp, weight), [self.ndim - 1])
+    )
     ignored = aten.eq.Scalar(target, ignore_index)
     smooth = aten.masked_fill.Scalar(smooth, ignored, 0)
     if reduction == 1:

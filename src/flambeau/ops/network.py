@@ -13,7 +13,12 @@ aten = namespace("aten")
 # ---- activations -----------------------------------------------------------------------------------------------------------
 
 
-@pointwise("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", variants="nn", promote="float", operands=("self",))
+@pointwise(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    variants="nn",
+    promote="float",
+    operands=("self",),
+)
 def elu(s, self, alpha, scale, input_scale):
     return s.where(s.gt(self, 0), s.mul(self, scale), s.mul(s.expm1(s.mul(self, input_scale)), alpha * scale))
 
@@ -48,12 +53,17 @@ def mish(s, self):
 # ---- normalisation ---------------------------------------------------------------------------------------------------------
 
 
-@composite("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", variants="function")
+@composite(
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    variants="function",
+)
 def rms_norm(input, normalized_shape, weight, eps):
     n = len(normalized_shape)
     if n == 0 or list(input.shape[-n:]) != list(normalized_shape):
         want = "*, " + ", ".join(map(str, normalized_shape))
-        raise RuntimeError(f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}")
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
+        )
     eps = finfo(input.dtype).eps if eps is None else eps
     mean = aten.mean.dim(aten.mul.Tensor(input, input), list(range(input.ndim - n, input.ndim)), True)
     out = aten.mul.Tensor(input, aten.rsqrt.default(aten.add.Tensor(mean, eps)))
@@ -71,23 +81,30 @@ def _affine(out, weight, bias):
     return out if bias is None else aten.add.Tensor(out, _per_channel(bias, out.ndim))
 
 
-@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
-           variants="function")
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+    variants="function",
+)
 def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     """Wu & He, arXiv:1803.08494."""
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     n, c = input.shape[:2]
     if c % num_groups:
-        raise RuntimeError(f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(input.shape)} and "
-                           f"num_groups={num_groups}")
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(input.shape)} and "
+            f"num_groups={num_groups}"
+        )
     groups = aten.reshape.default(input, [n, num_groups, -1])
     out = aten.native_layer_norm.default(groups, [groups.shape[-1]], None, None, eps)[0]
     return _affine(aten.reshape.default(out, list(input.shape)), weight, bias)
 
 
-@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
-           "float eps, bool cudnn_enabled) -> Tensor", variants="function")
+@composite(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
+    "float eps, bool cudnn_enabled) -> Tensor",
+    variants="function",
+)
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Ioffe & Szegedy, arXiv:1502.03167. While training, the running statistics are moved by ``momentum`` (the variance unbiased)."""
     if input.ndim < 2:
@@ -139,20 +156,29 @@ def huber_loss(self, target, reduction, delta):
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     z = aten.abs.default(aten.sub.Tensor(self, target))
     small = aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5)
-    return _reduced(aten.where.self(aten.le.Scalar(z, delta), small, aten.mul.Tensor(aten.sub.Tensor(z, 0.5 * delta), delta)), reduction)
+    return _reduced(
+        aten.where.self(aten.le.Scalar(z, delta), small, aten.mul.Tensor(aten.sub.Tensor(z, 0.5 * delta), delta)),
+        reduction,
+    )
 
 
-@composite("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", variants="")
+@composite(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", variants=""
+)
 def binary_cross_entropy(self, target, weight, reduction):
     """The logarithms are cut at -100, so that a certain wrong answer costs 100 and not infinity."""
     log_p = aten.clamp.default(aten.log.default(self), -100.0)
     log_q = aten.clamp.default(aten.log1p.default(aten.neg.default(self)), -100.0)
-    loss = aten.neg.default(aten.add.Tensor(aten.mul.Tensor(target, log_p), aten.mul.Tensor(aten.rsub.Scalar(target, 1), log_q)))
+    loss = aten.neg.default(
+        aten.add.Tensor(aten.mul.Tensor(target, log_p), aten.mul.Tensor(aten.rsub.Scalar(target, 1), log_q))
+    )
     return _reduced(loss if weight is None else aten.mul.Tensor(loss, weight), reduction)
 
 
-@composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
-           variants="function")
+@composite(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    variants="function",
+)
 def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     log_p = aten.log_sigmoid.default(self)
     negative = aten.rsub.Scalar(target, 1)
@@ -168,14 +194,18 @@ def cosine_similarity(x1, x2, dim, eps):
     def length(x):
         return aten.clamp_min.default(aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(x, x), [dim], True)), eps)
 
-    return aten.sum.dim_IntList(aten.mul.Tensor(aten.div.Tensor(x1, length(x1)), aten.div.Tensor(x2, length(x2))), [dim])
+    return aten.sum.dim_IntList(
+        aten.mul.Tensor(aten.div.Tensor(x1, length(x1)), aten.div.Tensor(x2, length(x2))), [dim]
+    )
 
 
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", variants="function")
 def bilinear(input1, input2, weight, bias):
     """x1^T A x2 for each output: one matrix product over the pairs of features."""
     if input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
-        raise RuntimeError(f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}")
+        raise RuntimeError(
+            f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}"
+        )
     pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
     flat = aten.reshape.default(pairs, [*input1.shape[:-1], -1])
     return aten.linear.default(flat, aten.reshape.default(weight, [weight.shape[0], -1]), bias)
@@ -195,7 +225,9 @@ def _windows(self, kernel, stride, padding, fill, name):
         raise RuntimeError(f"{name}: Expected 3D or 4D input, but got {list(self.shape)}")
     (kh, kw), (sh, sw), (ph, pw) = kernel, stride, padding
     if ph > kh // 2 or pw > kw // 2:
-        raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={max(ph, pw)}, kernel_size={max(kh, kw)}")
+        raise RuntimeError(
+            f"pad should be at most half of effective kernel size, but got pad={max(ph, pw)}, kernel_size={max(kh, kw)}"
+        )
     for amount, dim in ((ph, -2), (pw, -1)):
         if amount:
             shape = list(self.shape)
@@ -206,8 +238,10 @@ def _windows(self, kernel, stride, padding, fill, name):
     return aten.reshape.default(out, [*out.shape[:-2], kh * kw])
 
 
-@composite("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-           variants="function")
+@composite(
+    "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+    variants="function",
+)
 def max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode):
     if ceil_mode or any(d != 1 for d in dilation):
         raise NotImplementedError("max_pool2d: ceil_mode and dilation are not built yet")
@@ -216,13 +250,18 @@ def max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode):
     return aten.max.dim(windows, -1)[0]
 
 
-@composite("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, "
-           "int? divisor_override=None) -> Tensor", variants="nn")
+@composite(
+    "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, "
+    "int? divisor_override=None) -> Tensor",
+    variants="nn",
+)
 def avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     if ceil_mode or not count_include_pad:
         raise NotImplementedError("avg_pool2d: ceil_mode and count_include_pad=False are not built yet")
     kernel = _pair(kernel_size)
-    total = aten.sum.dim_IntList(_windows(self, kernel, _pair(stride or kernel), _pair(padding), 0.0, "avg_pool2d"), [-1])
+    total = aten.sum.dim_IntList(
+        _windows(self, kernel, _pair(stride or kernel), _pair(padding), 0.0, "avg_pool2d"), [-1]
+    )
     return aten.div.Tensor(total, divisor_override or kernel[0] * kernel[1])
 
 

@@ -25,18 +25,45 @@ def _count(self, dim):
 
 _divide = lambda s, acc, n, *params: s.div(acc, float(n))  # noqa: E731
 
-sum_all = reduction("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum", dims=None, keepdim=None, dtype="dtype")
+sum_all = reduction(
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum", dims=None, keepdim=None, dtype="dtype"
+)
 sum_all.derivative(self=lambda ct, self_like: aten.expand.default(ct, list(self_like.shape)))
-sum_dim = reduction("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum",
-                    dtype="dtype")
+sum_dim = reduction(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    "add",
+    0,
+    acc="sum",
+    dtype="dtype",
+)
 sum_dim.derivative(self=lambda ct, self_like, dim, keepdim: _spread(ct, self_like, dim, keepdim))
 
-mean_all = reduction("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, finalize=_divide, acc="float", dims=None, keepdim=None,
-                     dtype="dtype")
-mean_all.derivative(self=lambda ct, self_like: aten.div.Tensor(aten.expand.default(ct, list(self_like.shape)), _count(self_like, None)))
-mean_dim = reduction("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "add", 0, finalize=_divide,
-                     acc="float", dtype="dtype")
-mean_dim.derivative(self=lambda ct, self_like, dim, keepdim: aten.div.Tensor(_spread(ct, self_like, dim, keepdim), _count(self_like, dim)))
+mean_all = reduction(
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    "add",
+    0,
+    finalize=_divide,
+    acc="float",
+    dims=None,
+    keepdim=None,
+    dtype="dtype",
+)
+mean_all.derivative(
+    self=lambda ct, self_like: aten.div.Tensor(aten.expand.default(ct, list(self_like.shape)), _count(self_like, None))
+)
+mean_dim = reduction(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    "add",
+    0,
+    finalize=_divide,
+    acc="float",
+    dtype="dtype",
+)
+mean_dim.derivative(
+    self=lambda ct, self_like, dim, keepdim: aten.div.Tensor(
+        _spread(ct, self_like, dim, keepdim), _count(self_like, dim)
+    )
+)
 
 amax = reduction("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "maximum", None)
 amin = reduction("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "minimum", None)
@@ -61,8 +88,22 @@ min_all.derivative(self=lambda ct, self, result: _share(ct, self, result, None, 
 argmax = reduction("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "argmax", None)
 argmin = reduction("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "argmin", None)
 
-prod_all = reduction("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", "mul", 1, acc="sum", dims=None, keepdim=None, dtype="dtype")
-prod_dim = reduction("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "mul", 1, acc="sum", dtype="dtype")
+prod_all = reduction(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    "mul",
+    1,
+    acc="sum",
+    dims=None,
+    keepdim=None,
+    dtype="dtype",
+)
+prod_dim = reduction(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    "mul",
+    1,
+    acc="sum",
+    dtype="dtype",
+)
 
 
 def _others(x):
@@ -127,10 +168,12 @@ def _extreme_vjp(ct0, self_like, result1, dim, keepdim):
     return aten.scatter.src(zeros, dim, index, ct0 if keepdim else aten.unsqueeze.default(ct0, dim))
 
 
-max_dim = explicit("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-                   variants="function method")(_extreme(argmax)).derivative(self=_extreme_vjp)
-min_dim = explicit("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-                   variants="function method")(_extreme(argmin)).derivative(self=_extreme_vjp)
+max_dim = explicit(
+    "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", variants="function method"
+)(_extreme(argmax)).derivative(self=_extreme_vjp)
+min_dim = explicit(
+    "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", variants="function method"
+)(_extreme(argmin)).derivative(self=_extreme_vjp)
 
 
 @composite("max.other(Tensor self, Tensor other) -> Tensor")
@@ -143,7 +186,10 @@ def min_other(self, other):
     return aten.minimum.default(self, other)
 
 
-@explicit("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", variants="")
+@explicit(
+    "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    variants="",
+)
 def var(self, dim, correction, keepdim):
     """Two passes: mean, then the mean of squared deviations."""
     n = _count(self, dim) - (1 if correction is None else correction)

@@ -18,7 +18,9 @@ def flip(ix, self, dims):
     turned = {normalize_dim(d, len(self.shape)) for d in dims}
     if len(turned) != len(dims):
         raise RuntimeError(f"flip: a dim appears multiple times in the list of dims {list(dims)}")
-    return tuple(self.shape), lambda i, load, h: tuple(h.sub(n - 1, i[e]) if e in turned else i[e] for e, n in enumerate(self.shape))
+    return tuple(self.shape), lambda i, load, h: tuple(
+        h.sub(n - 1, i[e]) if e in turned else i[e] for e, n in enumerate(self.shape)
+    )
 
 
 flip.derivative(self=lambda ct, dims: aten.flip.default(ct, dims))
@@ -26,7 +28,12 @@ flip.derivative(self=lambda ct, dims: aten.flip.default(ct, dims))
 
 def _scanned(self, dim, dtype):
     normalize_dim(dim, len(self.shape))
-    return TensorMeta(tuple(self.shape), contiguous_strides(tuple(self.shape)), dtype or (int64 if self.dtype.category < 2 else self.dtype), self.device)
+    return TensorMeta(
+        tuple(self.shape),
+        contiguous_strides(tuple(self.shape)),
+        dtype or (int64 if self.dtype.category < 2 else self.dtype),
+        self.device,
+    )
 
 
 def _scan(ufunc):
@@ -36,13 +43,19 @@ def _scan(ufunc):
         if not a.ndim:
             return a.astype(kind)
         narrow = kind.itemsize == 2 and kind.kind in "fV"  # accumulated in float32, rounded once
-        return ufunc.accumulate(a.astype(np.float32) if narrow else a, axis=dim, dtype=np.float32 if narrow else kind).astype(kind, order="C", copy=False)
+        return ufunc.accumulate(
+            a.astype(np.float32) if narrow else a, axis=dim, dtype=np.float32 if narrow else kind
+        ).astype(kind, order="C", copy=False)
 
     return run
 
 
-cumsum = extern("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True)(_scan(np.add))
-cumprod = extern("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True)(_scan(np.multiply))
+cumsum = extern(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True
+)(_scan(np.add))
+cumprod = extern(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True
+)(_scan(np.multiply))
 
 
 def _reversed_cumsum(x, dim):
@@ -65,7 +78,9 @@ def _cumprod_vjp(ct, self, result, dim):
     first = aten.logical_and.default(aten.eq.Scalar(self, 0), aten.eq.Scalar(zeros, 1))
     without = aten.cumprod.default(aten.masked_fill.Scalar(self, first, 1), dim)
     at_zero = _reversed_cumsum(aten.where.ScalarOther(aten.ge.Scalar(zeros, 1), aten.mul.Tensor(ct, without), 0), dim)
-    plain = aten.div.Tensor(_reversed_cumsum(aten.mul.Tensor(ct, result), dim), aten.masked_fill.Scalar(self, aten.eq.Scalar(self, 0), 1))
+    plain = aten.div.Tensor(
+        _reversed_cumsum(aten.mul.Tensor(ct, result), dim), aten.masked_fill.Scalar(self, aten.eq.Scalar(self, 0), 1)
+    )
     return aten.where.self(before, plain, aten.where.ScalarOther(first, at_zero, 0))
 
 
@@ -105,12 +120,17 @@ def _scatter_back(ct0, self, result1, dim):
     return aten.scatter.src(aten.new_zeros.default(ct0, list(self.shape)), dim, result1, ct0)
 
 
-sort = extern("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", has_out=True,
-              meta=lambda self, dim, descending: _pair_meta(self, tuple(self.shape)))(_sorted_pair)
+sort = extern(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    has_out=True,
+    meta=lambda self, dim, descending: _pair_meta(self, tuple(self.shape)),
+)(_sorted_pair)
 sort.derivative(self=_scatter_back)
-sort_stable = extern("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", has_out=True,
-                     meta=lambda self, stable, dim, descending: _pair_meta(self, tuple(self.shape)))(
-    lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
+sort_stable = extern(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    has_out=True,
+    meta=lambda self, stable, dim, descending: _pair_meta(self, tuple(self.shape)),
+)(lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
 sort_stable.derivative(self=_scatter_back)
 
 
@@ -123,10 +143,16 @@ def _topk_meta(self, k, dim, largest, sorted):
     return _pair_meta(self, tuple(k if e == d else m for e, m in enumerate(self.shape)))
 
 
-@extern("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", meta=_topk_meta, has_out=True)
+@extern(
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    meta=_topk_meta,
+    has_out=True,
+)
 def topk(a, k, dim, largest, sorted):
     if not 0 <= k <= (a.shape[normalize_dim(dim, a.ndim)] if a.ndim else 1):
-        raise RuntimeError(f"selected index k out of range: k is {k}, dimension {dim} has size {a.shape[dim] if a.ndim else 1}")
+        raise RuntimeError(
+            f"selected index k out of range: k is {k}, dimension {dim} has size {a.shape[dim] if a.ndim else 1}"
+        )
     return _sorted_pair(a, dim, largest, k)
 
 
@@ -148,7 +174,10 @@ def msort(self):
     return aten.sort.default(self, 0)[0]
 
 
-@explicit("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", variants="function method")
+@explicit(
+    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    variants="function method",
+)
 def kthvalue(self, k, dim, keepdim):
     if not self.ndim:
         return aten.clone.default(self), aten.zeros.default([], dtype=int64)

@@ -39,7 +39,9 @@ def argwhere(self):
     return aten.nonzero.default(self)
 
 
-@explicit("masked_select(Tensor self, Tensor mask) -> Tensor", variants="function method", meta=_depends("masked_select"))
+@explicit(
+    "masked_select(Tensor self, Tensor mask) -> Tensor", variants="function method", meta=_depends("masked_select")
+)
 def masked_select(self, mask):
     if mask.dtype.name != "bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
@@ -47,14 +49,19 @@ def masked_select(self, mask):
     return aten.index.Tensor(aten.expand.default(self, shape), [aten.expand.default(mask, shape)])
 
 
-@extern("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True,
-        meta=lambda self, mask, source: aten.where.self.meta(mask, self, self))
+@extern(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    inplace=True,
+    meta=lambda self, mask, source: aten.where.self.meta(mask, self, self),
+)
 def masked_scatter(self, mask, source):
     shape = np.broadcast_shapes(self.shape, mask.shape)
     out, where = np.array(np.broadcast_to(self, shape)), np.broadcast_to(mask, shape)
     n = int(where.sum())
     if source.size < n:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes and source to hold at least {n} elements, got {source.size}")
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes and source to hold at least {n} elements, got {source.size}"
+        )
     out[where] = source.reshape(-1)[:n]
     return out
 
@@ -68,22 +75,35 @@ def _masked_scatter_source(ct, mask, source_like):
 masked_scatter.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0), source=_masked_scatter_source)
 
 
-@extern("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", meta=_depends("unique"),
-        variants="")
+@extern(
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    meta=_depends("unique"),
+    variants="",
+)
 def _unique2(self, sorted, return_inverse, return_counts):
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
-    return values, inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64), counts if return_counts else np.empty(0, np.int64)
+    return (
+        values,
+        inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64),
+        counts if return_counts else np.empty(0, np.int64),
+    )
 
 
-@extern("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-        meta=_depends("unique"), variants="")
+@extern(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    meta=_depends("unique"),
+    variants="",
+)
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
     return values, inverse.reshape(-1), counts
 
 
-@extern("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-        meta=_depends("unique_consecutive"), variants="")
+@extern(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+    meta=_depends("unique_consecutive"),
+    variants="",
+)
 def unique_consecutive(self, return_inverse, return_counts, dim):
     x = self.reshape(-1) if dim is None else np.moveaxis(self, dim, 0)
     if not len(x):

@@ -31,7 +31,11 @@ def roll(self, shifts, dims):
     return aten.clone.default(out, memory_format="contiguous_format") if out is self else out
 
 
-roll.derivative(self=lambda ct, shifts, dims: aten.roll.default(ct, [-s for s in ([shifts] if isinstance(shifts, int) else shifts)], dims))
+roll.derivative(
+    self=lambda ct, shifts, dims: aten.roll.default(
+        ct, [-s for s in ([shifts] if isinstance(shifts, int) else shifts)], dims
+    )
+)
 
 
 @composite("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor")
@@ -63,15 +67,22 @@ def tile(self, dims):
     return aten.repeat.default(self, [1] * (self.ndim - len(dims)) + list(dims))
 
 
-@composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+@composite(
+    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
+)
 def repeat_interleave(self, repeats, dim, output_size):
     x = aten.reshape.default(self, [-1]) if dim is None else self
     d = 0 if dim is None else normalize_dim(dim, x.ndim)
-    wide = aten.expand.default(aten.unsqueeze.default(x, d + 1), [*x.shape[:d + 1], repeats, *x.shape[d + 1:]])
-    return aten.reshape.default(aten.clone.default(wide, memory_format="contiguous_format"), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1:]])
+    wide = aten.expand.default(aten.unsqueeze.default(x, d + 1), [*x.shape[: d + 1], repeats, *x.shape[d + 1 :]])
+    return aten.reshape.default(
+        aten.clone.default(wide, memory_format="contiguous_format"),
+        [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]],
+    )
 
 
-@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
+)
 def repeat_interleave_tensor(self, repeats, dim, output_size):
     x = aten.reshape.default(self, [-1]) if dim is None else self
     d = 0 if dim is None else normalize_dim(dim, x.ndim)
@@ -79,7 +90,9 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
     counts = aten.expand.default(repeats, [n]) if repeats.ndim == 0 or repeats.shape[0] == 1 else repeats
     index = [k for k, r in enumerate(counts.tolist()) for _ in range(r)]
     if counts.shape[0] != n:
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.shape[0]} and input.size({d}) = {n}")
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.shape[0]} and input.size({d}) = {n}"
+        )
     positions = aten.arange.default(n, device=x.device)
     return aten.index_select.default(x, d, aten.index.Tensor(positions, [_indices(index)]))
 
@@ -93,8 +106,15 @@ def _at_least(t, n):
         return aten.reshape.default(t, [1]) if t.ndim == 0 else t
     if n == 2:
         return aten.reshape.default(t, [1, 1]) if t.ndim == 0 else aten.unsqueeze.default(t, 0) if t.ndim == 1 else t
-    return (aten.reshape.default(t, [1, 1, 1]) if t.ndim == 0 else aten.unsqueeze.default(aten.unsqueeze.default(t, 0), 2) if t.ndim == 1
-            else aten.unsqueeze.default(t, 2) if t.ndim == 2 else t)
+    return (
+        aten.reshape.default(t, [1, 1, 1])
+        if t.ndim == 0
+        else aten.unsqueeze.default(aten.unsqueeze.default(t, 0), 2)
+        if t.ndim == 1
+        else aten.unsqueeze.default(t, 2)
+        if t.ndim == 2
+        else t
+    )
 
 
 for _n in (1, 2, 3):
@@ -146,7 +166,7 @@ def tensor_split_indices(self, indices, dim):
 @composite("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
 def unflatten(self, dim, sizes):
     d = normalize_dim(dim, self.ndim)
-    return aten.view.default(self, [*self.shape[:d], *sizes, *self.shape[d + 1:]])
+    return aten.view.default(self, [*self.shape[:d], *sizes, *self.shape[d + 1 :]])
 
 
 @composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
@@ -202,7 +222,10 @@ def meshgrid(tensors, indexing):
     swap = indexing == "xy" and len(tensors) > 1
     ts = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
     shape = [t.numel() for t in ts]
-    out = [aten.expand.default(aten.view.default(t, [-1 if k == j else 1 for j in range(len(ts))]), shape) for k, t in enumerate(ts)]
+    out = [
+        aten.expand.default(aten.view.default(t, [-1 if k == j else 1 for j in range(len(ts))]), shape)
+        for k, t in enumerate(ts)
+    ]
     if swap:
         out[0], out[1] = out[1], out[0]
     return out
@@ -236,16 +259,23 @@ def diagflat(self, offset):
 @explicit("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
 def constant_pad_nd(self, pad, value):
     if len(pad) % 2 or len(pad) > 2 * self.ndim:
-        raise RuntimeError(f"Length of pad must be even and no more than twice the number of dimensions, but got pad={list(pad)} for {self.ndim} dimensions")
+        raise RuntimeError(
+            f"Length of pad must be even and no more than twice the number of dimensions, but got pad={list(pad)} for {self.ndim} dimensions"
+        )
     out = self
     for k in range(len(pad) // 2):
-        d, (before, after) = self.ndim - 1 - k, pad[2 * k:2 * k + 2]
+        d, (before, after) = self.ndim - 1 - k, pad[2 * k : 2 * k + 2]
         n = out.shape[d]
         if n + before + after < 0:
-            raise RuntimeError(f"The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, which is invalid.")
+            raise RuntimeError(
+                f"The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, which is invalid."
+            )
         if before < 0 or after < 0:
             out = aten.slice.Tensor(out, d, max(-before, 0), n + min(after, 0))
-        edges = [aten.new_full.default(out, [m if e == d else s for e, s in enumerate(out.shape)], value) if m > 0 else None for m in (before, after)]
+        edges = [
+            aten.new_full.default(out, [m if e == d else s for e, s in enumerate(out.shape)], value) if m > 0 else None
+            for m in (before, after)
+        ]
         parts = [t for t in (edges[0], out, edges[1]) if t is not None]
         out = aten.cat.default(parts, d) if len(parts) > 1 else out
     return aten.clone.default(out, memory_format="contiguous_format") if out is self or not out.is_contiguous() else out
@@ -258,11 +288,13 @@ def _edge_pad(name, n, index_of):
     def pad(self, padding):
         out = self
         for k in range(n):
-            d, (before, after) = self.ndim - 1 - k, padding[2 * k:2 * k + 2]
+            d, (before, after) = self.ndim - 1 - k, padding[2 * k : 2 * k + 2]
             size = out.shape[d]
             if name == "reflection_pad" and max(before, after) >= size:
-                raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-                                   f"({before}, {after}) at dimension {d} of input {list(self.shape)}")
+                raise RuntimeError(
+                    "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                    f"({before}, {after}) at dimension {d} of input {list(self.shape)}"
+                )
             positions = aten.arange.start(-before, size + after, device=self.device)
             out = aten.index_select.default(out, d, index_of(positions, size))
         return out
@@ -270,7 +302,9 @@ def _edge_pad(name, n, index_of):
 
 def _reflected(i, n):
     i = aten.abs.default(i)
-    return aten.sub.Tensor(aten.full_like.default(i, n - 1), aten.abs.default(aten.sub.Tensor(i, aten.full_like.default(i, n - 1))))
+    return aten.sub.Tensor(
+        aten.full_like.default(i, n - 1), aten.abs.default(aten.sub.Tensor(i, aten.full_like.default(i, n - 1)))
+    )
 
 
 for _n in (1, 2, 3):
@@ -304,7 +338,11 @@ def _triangle_indices(name, pick):
         n = len(pick(row, offset, col)[0])
         return TensorMeta((2, n), (n, 1), dtype, device or CPU)
 
-    @extern(f"{name}(int row, int col, int offset=0, {_OPTIONS.replace('dtype=None', 'dtype=long')}) -> Tensor", meta=meta, variants="function")
+    @extern(
+        f"{name}(int row, int col, int offset=0, {_OPTIONS.replace('dtype=None', 'dtype=long')}) -> Tensor",
+        meta=meta,
+        variants="function",
+    )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         return np.stack(pick(row, offset, col)).astype(dtype.np)
 

@@ -24,8 +24,14 @@ def _unary(opname: str, row: str | None = None, **kw):
 for _name in ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "erfinv", "lgamma", "digamma"):
     _unary(_name)
 for _name in ("i0", "i0e", "i1", "i1e", "ndtri", "log_ndtr", "erfcx"):
-    _unary(f"special_{_name}", _name, name=_name, variants="special", inplace=False,
-           refuse=("float16", "bfloat16") if _name in ("ndtri", "log_ndtr", "erfcx") else ())
+    _unary(
+        f"special_{_name}",
+        _name,
+        name=_name,
+        variants="special",
+        inplace=False,
+        refuse=("float16", "bfloat16") if _name in ("ndtri", "log_ndtr", "erfcx") else (),
+    )
 
 
 @pointwise("_trigamma(Tensor self) -> Tensor", promote="float", variants="", inplace=False, has_out=False)
@@ -40,8 +46,17 @@ def _alias(name, of, places="function method"):
     composite(f"{name}(Tensor self) -> Tensor", variants=places, inplace=False)(fn)
 
 
-for _name, _of in (("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"), ("arccosh", "acosh"), ("arctanh", "atanh"),
-                   ("absolute", "abs"), ("negative", "neg"), ("fix", "trunc")):
+for _name, _of in (
+    ("arcsin", "asin"),
+    ("arccos", "acos"),
+    ("arctan", "atan"),
+    ("arcsinh", "asinh"),
+    ("arccosh", "acosh"),
+    ("arctanh", "atanh"),
+    ("absolute", "abs"),
+    ("negative", "neg"),
+    ("fix", "trunc"),
+):
     _alias(_name, _of)
 
 
@@ -55,7 +70,9 @@ def sinc(s, self):
 def _sinc_vjp(ct, self):
     zero = aten.eq.Scalar(self, 0)
     t = aten.mul.Tensor(self, math.pi)
-    slope = aten.div.Tensor(aten.sub.Tensor(aten.mul.Tensor(t, aten.cos.default(t)), aten.sin.default(t)), aten.mul.Tensor(t, self))
+    slope = aten.div.Tensor(
+        aten.sub.Tensor(aten.mul.Tensor(t, aten.cos.default(t)), aten.sin.default(t)), aten.mul.Tensor(t, self)
+    )
     return aten.mul.Tensor(ct, aten.masked_fill.Scalar(slope, zero, 0))
 
 
@@ -82,7 +99,11 @@ frac.derivative(self=lambda ct: ct)
 
 @pointwise("special_entr(Tensor self) -> Tensor", promote="float", variants="special", name="entr", inplace=False)
 def special_entr(s, self):
-    return s.where(s.gt(self, 0.0), s.neg(s.mul(self, s.log(self))), s.where(s.eq(self, 0.0), 0.0, s.where(s.isnan(self), self, -math.inf)))
+    return s.where(
+        s.gt(self, 0.0),
+        s.neg(s.mul(self, s.log(self))),
+        s.where(s.eq(self, 0.0), 0.0, s.where(s.isnan(self), self, -math.inf)),
+    )
 
 
 @pointwise("logit(Tensor self, float? eps=None) -> Tensor", promote="float", operands=("self",))
@@ -118,17 +139,31 @@ def _nan_to_num_body(s, self, nan, posinf, neginf):
     return s.where(s.eq(self, math.inf), posinf, s.where(s.eq(self, -math.inf), neginf, out))
 
 
-_replace = pointwise("_nan_to_num(Tensor self, float nan, float posinf, float neginf) -> Tensor", operands=("self",), variants="", inplace=False,
-                     has_out=False)(_nan_to_num_body)
+_replace = pointwise(
+    "_nan_to_num(Tensor self, float nan, float posinf, float neginf) -> Tensor",
+    operands=("self",),
+    variants="",
+    inplace=False,
+    has_out=False,
+)(_nan_to_num_body)
 
 
-@explicit("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    variants="function method",
+    inplace=True,
+)
 def nan_to_num(self, nan, posinf, neginf):
     """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity."""
     if self.dtype.category < 2:
         return aten.clone.default(self)
     limits = dtypes.finfo(self.dtype)
-    return _replace(self, 0.0 if nan is None else nan, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
+    return _replace(
+        self,
+        0.0 if nan is None else nan,
+        limits.max if posinf is None else posinf,
+        limits.min if neginf is None else neginf,
+    )
 
 
 @pointwise("atan2(Tensor self, Tensor other) -> Tensor", promote="float")
@@ -206,8 +241,13 @@ def _x_times(log):
 
 
 xlogy = pointwise("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote="float")(_x_times("log"))
-special_xlog1py = pointwise("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote="float", variants="special", name="xlog1py", inplace=False)(
-    _x_times("log1p"))
+special_xlog1py = pointwise(
+    "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    promote="float",
+    variants="special",
+    name="xlog1py",
+    inplace=False,
+)(_x_times("log1p"))
 
 
 @pointwise("signbit(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
@@ -232,7 +272,9 @@ def float_power(self, exponent):
 
 @composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
 def float_power_tensor(self, exponent):
-    return aten.pow.Tensor_Tensor(aten._to_copy.default(self, dtype=dtypes.float64), aten._to_copy.default(exponent, dtype=dtypes.float64))
+    return aten.pow.Tensor_Tensor(
+        aten._to_copy.default(self, dtype=dtypes.float64), aten._to_copy.default(exponent, dtype=dtypes.float64)
+    )
 
 
 @composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -268,7 +310,12 @@ def clip_tensor(self, min, max):
     return aten.clamp.Tensor(self, min, max)
 
 
-@pointwise("fill.Tensor(Tensor self, Tensor value) -> Tensor", promote="keep", operands=("self",), out=lambda args: args[0].dtype)
+@pointwise(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    promote="keep",
+    operands=("self",),
+    out=lambda args: args[0].dtype,
+)
 def fill_tensor(s, self, value):
     return value
 

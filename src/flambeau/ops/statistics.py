@@ -11,8 +11,13 @@ from ..core.operator import namespace
 
 aten = namespace("aten")
 
-std = explicit("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")(
-    lambda self, dim, correction, keepdim: aten.sqrt.default(aten.var.correction(self, dim, correction=correction, keepdim=keepdim)))
+std = explicit(
+    "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"
+)(
+    lambda self, dim, correction, keepdim: aten.sqrt.default(
+        aten.var.correction(self, dim, correction=correction, keepdim=keepdim)
+    )
+)
 
 
 def _correction(unbiased):
@@ -38,8 +43,10 @@ _moment("std")
 def _with_mean(name):
     of = getattr(aten, name).correction
 
-    @explicit(f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-              variants="function")
+    @explicit(
+        f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        variants="function",
+    )
     def both(self, dim, correction, keepdim):
         return of(self, dim, correction=correction, keepdim=keepdim), aten.mean.dim(self, dim, keepdim)
 
@@ -47,7 +54,10 @@ def _with_mean(name):
     def all_dims(self, unbiased):
         return getattr(aten, f"{name}_mean").correction(self, None, correction=_correction(unbiased))
 
-    @composite(f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", variants="function")
+    @composite(
+        f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+        variants="function",
+    )
     def some_dims(self, dim, unbiased, keepdim):
         return getattr(aten, f"{name}_mean").correction(self, dim, correction=_correction(unbiased), keepdim=keepdim)
 
@@ -60,12 +70,17 @@ def _reduced(fn, self, dim, keepdim):
     return fn(self, [dim] if isinstance(dim, int) else list(dim) if dim is not None else None, keepdim)
 
 
-@explicit("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", variants="linalg",
-          name="vector_norm")
+@explicit(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    variants="linalg",
+    name="vector_norm",
+)
 def vector_norm(self, ord, dim, keepdim, dtype):
     x = self if dtype is None else aten._to_copy.default(self, dtype=dtype)
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name_of(x.dtype)}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name_of(x.dtype)}"
+        )
     if ord == 0:
         return _reduced(aten.sum.dim_IntList, aten._to_copy.default(aten.ne.Scalar(x, 0), dtype=x.dtype), dim, keepdim)
     if ord == 2:
@@ -75,7 +90,9 @@ def vector_norm(self, ord, dim, keepdim, dtype):
         return _reduced(aten.sum.dim_IntList, x, dim, keepdim)
     if ord in (math.inf, -math.inf):
         return _reduced(aten.amax.default if ord > 0 else aten.amin.default, x, dim if dim is not None else [], keepdim)
-    return aten.pow.Tensor_Scalar(_reduced(aten.sum.dim_IntList, aten.pow.Tensor_Scalar(x, ord), dim, keepdim), 1.0 / ord)
+    return aten.pow.Tensor_Scalar(
+        _reduced(aten.sum.dim_IntList, aten.pow.Tensor_Scalar(x, ord), dim, keepdim), 1.0 / ord
+    )
 
 
 def _norm_vjp(ct, self, ord, dim, keepdim, result):
@@ -127,7 +144,11 @@ def norm_dim_dtype(self, p, dim, keepdim, dtype):
     return aten.linalg_vector_norm.default(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
-@composite("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", variants="linalg", name="norm")
+@composite(
+    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    variants="linalg",
+    name="norm",
+)
 def linalg_norm(self, ord, dim, keepdim, dtype):
     if ord is not None and ((dim is None and self.ndim == 2) or (dim is not None and len(dim) == 2)):
         if ord not in (1, -1, math.inf, -math.inf):
@@ -169,10 +190,14 @@ def nansum(self, dim, keepdim, dtype):
 @composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
 def nanmean(self, dim, keepdim, dtype):
     there = aten.logical_not.default(aten.isnan.default(self))
-    return aten.div.Tensor(aten.nansum.default(self, dim, keepdim, dtype=dtype), aten.sum.dim_IntList(there, dim, keepdim))
+    return aten.div.Tensor(
+        aten.nansum.default(self, dim, keepdim, dtype=dtype), aten.sum.dim_IntList(there, dim, keepdim)
+    )
 
 
-@explicit("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", variants="function method")
+@explicit(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", variants="function method"
+)
 def aminmax(self, dim, keepdim):
     dims = [] if dim is None else [dim]
     return aten.amin.default(self, dims, keepdim), aten.amax.default(self, dims, keepdim)
@@ -227,6 +252,8 @@ def _safe_softmax(self, dim, dtype):
     return aten.masked_fill.Scalar(aten._softmax.default(x, dim, False), masked, 0)
 
 
-@composite("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", variants="special", name="logsumexp")
+@composite(
+    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", variants="special", name="logsumexp"
+)
 def special_logsumexp(self, dim, keepdim):
     return aten.logsumexp.default(self, dim, keepdim)

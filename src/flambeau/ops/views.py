@@ -59,8 +59,12 @@ transpose.derivative(self=lambda ct, dim0, dim1: aten.transpose.int(ct, dim0, di
 @view("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
 def permute(v, dims):
     if len(dims) != v.ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
-                           f"dimensions i.e. input.dim() = {v.ndim} is not equal to len(dims) = {len(dims)}".replace("(sparse_coo)", ""))
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions i.e. input.dim() = {v.ndim} is not equal to len(dims) = {len(dims)}".replace(
+                "(sparse_coo)", ""
+            )
+        )
     perm = tuple(v.dim(d) for d in dims)
     if len(set(perm)) != len(perm):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
@@ -71,19 +75,25 @@ def permute(v, dims):
 def expand(v, size, implicit):
     pad = len(size) - v.ndim
     if pad < 0:
-        raise RuntimeError(f"expand(torch.Tensor{{{list(v.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or "
-                           f"equal to the number of dimensions in the tensor ({v.ndim})")
+        raise RuntimeError(
+            f"expand(torch.Tensor{{{list(v.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or "
+            f"equal to the number of dimensions in the tensor ({v.ndim})"
+        )
     shape = []
     for i, n in enumerate(size):
         own = v.shape[i - pad] if i >= pad else None
         if n == -1:
             if own is None:
-                raise RuntimeError("expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
-                                   f"{i}")
+                raise RuntimeError(
+                    "expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+                    f"{i}"
+                )
             n = own
         elif own is not None and own != 1 and own != n:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  "
-                               f"Target sizes: {list(size)}.  Tensor sizes: {list(v.shape)}")
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  "
+                f"Target sizes: {list(size)}.  Tensor sizes: {list(v.shape)}"
+            )
         shape.append(n)
     return v.expand(tuple(shape))
 
@@ -123,7 +133,9 @@ def select(v, dim, index):
     return v.select(d, index % n)
 
 
-select.derivative(self=lambda ct, self_like, dim, index: aten.select_backward.default(ct, list(self_like.shape), dim, index))
+select.derivative(
+    self=lambda ct, self_like, dim, index: aten.select_backward.default(ct, list(self_like.shape), dim, index)
+)
 
 
 def _slice_bounds(n, start, end, step):
@@ -135,7 +147,10 @@ def _slice_bounds(n, start, end, step):
     return start, (end - start + step - 1) // step
 
 
-@view("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", variants="")
+@view(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    variants="",
+)
 def slice_(v, dim, start, end, step):
     if v.ndim == 0:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
@@ -144,8 +159,16 @@ def slice_(v, dim, start, end, step):
     return v.slice(d, begin, length, step)
 
 
-slice_.derivative(self=lambda ct, self_like, dim, start, end, step: aten.slice_backward.default(
-    ct, list(self_like.shape), dim, 0 if start is None else start, self_like.shape[dim] if end is None else end, step))
+slice_.derivative(
+    self=lambda ct, self_like, dim, start, end, step: aten.slice_backward.default(
+        ct,
+        list(self_like.shape),
+        dim,
+        0 if start is None else start,
+        self_like.shape[dim] if end is None else end,
+        step,
+    )
+)
 
 
 @view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
@@ -189,8 +212,10 @@ def split(v, split_size, dim):
 def split_with_sizes(v, split_sizes, dim):
     d = v.dim(dim)
     if sum(split_sizes) != v.shape[d]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {v.shape[d]} (input tensor's size at dimension {d}), "
-                           f"but got split_sizes={list(split_sizes)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {v.shape[d]} (input tensor's size at dimension {d}), "
+            f"but got split_sizes={list(split_sizes)}"
+        )
     return _pieces(v, d, split_sizes)
 
 
@@ -256,7 +281,7 @@ def flatten(self, start_dim, end_dim):
         return aten.reshape.default(self, [1])
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    return self if start == end else aten.reshape.default(self, [*self.shape[:start], -1, *self.shape[end + 1:]])
+    return self if start == end else aten.reshape.default(self, [*self.shape[:start], -1, *self.shape[end + 1 :]])
 
 
 @composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")

@@ -116,11 +116,18 @@ def _update(group: dict, rows: list[tuple]) -> None:
 
 def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
     """The same arithmetic on all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
-    if group["amsgrad"] or group["maximize"] or backend.accelerate is None or sum(p.numel() for p, _, _ in rows) < backend.LARGE:
+    if (
+        group["amsgrad"]
+        or group["maximize"]
+        or backend.accelerate is None
+        or sum(p.numel() for p, _, _ in rows) < backend.LARGE
+    ):
         return False
     steps = {float(state["step"]._array) for _, _, state in rows}
     tensors = [t for p, grad, state in rows for t in (p, grad, state["exp_avg"], state["exp_avg_sq"])]
-    if len(steps) != 1 or any(t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors):
+    if len(steps) != 1 or any(
+        t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors
+    ):
         return False
     beta1, beta2 = group["betas"]
     eps, weight_decay, decoupled = group["eps"], group["weight_decay"], group["decoupled_weight_decay"]

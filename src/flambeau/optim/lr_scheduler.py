@@ -243,7 +243,9 @@ class CosineAnnealingLR(LRScheduler):
         lrs = self._current()
         if self.last_epoch == 0:
             return lrs
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the bottom, where the ratio below is 0/0
+        if (self.last_epoch - 1 - self.T_max) % (
+            2 * self.T_max
+        ) == 0:  # just past the bottom, where the ratio below is 0/0
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - self.eta_min) * rise for lr, base in zip(lrs, self.base_lrs)]
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)

@@ -46,7 +46,8 @@ class Optimizer:
     def __init__(self, params, defaults: dict):
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + type(params).__name__
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + type(params).__name__
             )
         self.defaults = defaults
         self.state: defaultdict = defaultdict(dict)
@@ -156,7 +157,9 @@ class Optimizer:
                 result = hook(self, args, kwargs)
                 if result is not None:
                     if not (isinstance(result, tuple) and len(result) == 2):
-                        raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                        raise RuntimeError(
+                            f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
                     args, kwargs = result
             out = plain(*args, **kwargs)
             for hook in list(self._step_post_hooks.values()):
@@ -201,7 +204,9 @@ class Optimizer:
         if len(self.param_groups) != len(saved_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(self.param_groups, saved_groups)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         params = dict(
             zip(
                 chain.from_iterable(g["params"] for g in saved_groups),

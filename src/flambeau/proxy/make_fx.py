@@ -61,7 +61,9 @@ def find_fake_mode(values) -> FakeTensorMode | None:
     return next((m for m in reversed(modes.dispatch_stack()) if isinstance(m, FakeTensorMode)), None)
 
 
-def trace(f, args: tuple, decomposition_table=None, tracing_mode: str = "fake", record_stack: bool = False) -> GraphModule:
+def trace(
+    f, args: tuple, decomposition_table=None, tracing_mode: str = "fake", record_stack: bool = False
+) -> GraphModule:
     """Trace ``f(*args)`` once."""
     leaves, spec = pytree.tree_flatten(args)
     fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=True)

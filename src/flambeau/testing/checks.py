@@ -12,7 +12,17 @@ from ..core.operator import OpOverload
 from ..fake import FakeTensor, FakeTensorMode
 from .samples import Call, Row, to_tensors
 
-__all__ = ["check_fake", "check_gradient", "check_inplace", "check_meta", "check_out", "check_reference", "check_second_gradient", "flat", "run"]
+__all__ = [
+    "check_fake",
+    "check_gradient",
+    "check_inplace",
+    "check_meta",
+    "check_out",
+    "check_reference",
+    "check_second_gradient",
+    "flat",
+    "run",
+]
 
 
 def flat(x) -> list:
@@ -35,7 +45,9 @@ def assert_close(what, got, want, rtol, atol=None):
     assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
     if got.dtype.kind in "fc" or want.dtype.kind in "fc":
         wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
-        np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=rtol, atol=rtol if atol is None else atol, err_msg=what)
+        np.testing.assert_allclose(
+            got.astype(wide), want.astype(wide), rtol=rtol, atol=rtol if atol is None else atol, err_msg=what
+        )
     else:
         np.testing.assert_array_equal(got, want, err_msg=what)
 
@@ -63,7 +75,8 @@ def _same_meta(what, got, want):
     assert dtype is want.dtype, f"{what}: {dtype}, eager {want.dtype}"
     significant = [k for k, n in enumerate(shape) if n > 1] if want.numel() else []
     assert [strides[k] for k in significant] == [want._strides[k] for k in significant], (
-        f"{what}: strides {strides}, eager {want._strides}, shape {shape}")
+        f"{what}: strides {strides}, eager {want._strides}, shape {shape}"
+    )
 
 
 def check_meta(row: Row):
@@ -98,7 +111,9 @@ def check_fake(row: Row):
             continue
         assert len(got) == len(want), f"{what}: {len(got)} results, eager {len(want)}"
         for g, w in zip(got, want):
-            assert isinstance(g, FakeTensor) or not isinstance(w, _C.TensorBase), f"{what}: a {type(g).__name__} came out"
+            assert isinstance(g, FakeTensor) or not isinstance(w, _C.TensorBase), (
+                f"{what}: a {type(g).__name__} came out"
+            )
             _same_meta(what, g, w)
 
 
@@ -126,7 +141,9 @@ def differentiable(row: Row, sample: Call):
         return None
 
     def fn(*_):
-        return tuple(o for o in flat(row.op(*args, **kwargs)) if isinstance(o, _C.TensorBase) and o._dtype.category >= 2)
+        return tuple(
+            o for o in flat(row.op(*args, **kwargs)) if isinstance(o, _C.TensorBase) and o._dtype.category >= 2
+        )
 
     out = fn()
     if not out or not sum(o.numel() for o in out):
@@ -164,7 +181,11 @@ def check_inplace(row: Row):
         want = run(row.op, sample)
         args, kwargs = to_tensors(sample.args), to_tensors(sample.kwargs)
         target = args[0]
-        if not isinstance(target, _C.TensorBase) or tuple(target.shape) != tuple(want.shape) or target.dtype is not want.dtype:
+        if (
+            not isinstance(target, _C.TensorBase)
+            or tuple(target.shape) != tuple(want.shape)
+            or target.dtype is not want.dtype
+        ):
             continue
         version = target._version
         got = inplace(*args, **kwargs)

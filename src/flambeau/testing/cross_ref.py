@@ -21,8 +21,11 @@ def compare_metadata(real, fake, context: str, *, check_strides: bool = True) ->
         raise MetadataMismatchError(f"{context}: real is {type(real).__name__}, fake is {type(fake).__name__}")
     if not isinstance(real, _C.TensorBase):
         return
-    checks = [("shape", tuple(real._shape), tuple(fake._shape)), ("dtype", real._dtype, fake._dtype),
-              ("device", real._device, fake._device)]
+    checks = [
+        ("shape", tuple(real._shape), tuple(fake._shape)),
+        ("dtype", real._dtype, fake._dtype),
+        ("device", real._device, fake._device),
+    ]
     if check_strides and real._shape.numel():
         # Strides of dimensions of size 1 mean nothing.
         want, got = ([s for s, n in zip(t._strides, t._shape) if n != 1] for t in (real, fake))
@@ -60,13 +63,18 @@ class CrossRefFakeMode(TorchDispatchMode):
             real_inputs, fake_inputs = tree_flatten((args, kwargs))[0], tree_flatten(fakes[1])[0]
             want, got = _aliases(real_inputs, flat_real), _aliases(fake_inputs, flat_fake)
             if want != got:
-                raise MetadataMismatchError(f"{func}: (output, input) pairs that share memory are {sorted(want)} really, {sorted(got)} on "
-                                            "fakes")
+                raise MetadataMismatchError(
+                    f"{func}: (output, input) pairs that share memory are {sorted(want)} really, {sorted(got)} on fakes"
+                )
         self.ops.append(func.name())
         return real
 
     def _fake(self, func, args, kwargs):
-        if self.ignore_op_fn(func) or "nondeterministic_bitwise" in func.tags or (self.only_check_ops_with_meta and not _has_meta(func)):
+        if (
+            self.ignore_op_fn(func)
+            or "nondeterministic_bitwise" in func.tags
+            or (self.only_check_ops_with_meta and not _has_meta(func))
+        ):
             return None
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         convert = lambda x: mode.from_tensor(x) if isinstance(x, _C.TensorBase) else x  # noqa: E731
@@ -83,5 +91,9 @@ def _has_meta(func) -> bool:
 
 
 def _aliases(inputs, outputs) -> set:
-    return {(k, j) for k, o in enumerate(outputs) for j, i in enumerate(inputs)
-            if isinstance(o, _C.TensorBase) and isinstance(i, _C.TensorBase) and o._storage is i._storage}
+    return {
+        (k, j)
+        for k, o in enumerate(outputs)
+        for j, i in enumerate(inputs)
+        if isinstance(o, _C.TensorBase) and isinstance(i, _C.TensorBase) and o._storage is i._storage
+    }

@@ -59,12 +59,17 @@ def facet(op: OpOverload, name: str) -> str:
 
 def table() -> str:
     """The file's text."""
-    lines = ["# Facets of the operators", "",
-             "Written by `python -m flambeau.testing.facets docs/facets.md`. *given*: next to the definition; *derived*: by the rule of its "
-             "kind; *fallback*: a",
-             "slower general way (batch: a loop over examples; lowering: a call of the eager kernel); *none*: there is nothing to have "
-             "(no gradient flows).", "",
-             f"| operator | kind | {' | '.join(FACETS)} |", "|---" * (len(FACETS) + 2) + "|"]
+    lines = [
+        "# Facets of the operators",
+        "",
+        "Written by `python -m flambeau.testing.facets docs/facets.md`. *given*: next to the definition; *derived*: by the rule of its "
+        "kind; *fallback*: a",
+        "slower general way (batch: a loop over examples; lowering: a call of the eager kernel); *none*: there is nothing to have "
+        "(no gradient flows).",
+        "",
+        f"| operator | kind | {' | '.join(FACETS)} |",
+        "|---" * (len(FACETS) + 2) + "|",
+    ]
     counts: dict[str, int] = {}
     for op in sorted(every_operator(), key=str):
         counts[op.kind] = counts.get(op.kind, 0) + 1

@@ -107,7 +107,12 @@ def load() -> dict[str, Row]:
 
 def every_operator() -> list[OpOverload]:
     """Every declared operator of aten; derived in-place and out= variants aren't counted."""
-    return [op for packet in list(namespaces["aten"]._packets.values()) for op in packet._overloads.values() if op.kind not in ("inplace", "out")]
+    return [
+        op
+        for packet in list(namespaces["aten"]._packets.values())
+        for op in packet._overloads.values()
+        if op.kind not in ("inplace", "out")
+    ]
 
 
 def to_tensors(x, convert=_C.from_array):

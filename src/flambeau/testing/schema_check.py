@@ -81,12 +81,16 @@ class SchemaCheckMode(TorchDispatchMode):
                 if not shared:
                     continue
                 if not _may_alias(a, schema.returns[k] if k < len(schema.returns) else None):
-                    raise RuntimeError(f"Argument {a.name} is not defined to alias output but was aliasing (operator {name}, output {k})")
+                    raise RuntimeError(
+                        f"Argument {a.name} is not defined to alias output but was aliasing (operator {name}, output {k})"
+                    )
                 self.aliasing.append(Aliasing(name, a.name, f"output_{k}"))
         written = {id(t) for a, v in values if a.is_write for t in _tensors(v)}
         for k, r in enumerate(results):
             for j in range(k):
-                if any(_overlaps(x, y) and id(x) not in written for x in _tensors(r) for y in _tensors(results[j])) and not _views(schema):
+                if any(
+                    _overlaps(x, y) and id(x) not in written for x in _tensors(r) for y in _tensors(results[j])
+                ) and not _views(schema):
                     raise RuntimeError(f"Outputs {j} and {k} alias unexpectedly (operator {name})")
         return out
 

@@ -8,8 +8,16 @@ from .. import _C
 from ..core import modes
 from ..core.modes import BaseTorchDispatchMode, TorchDispatchMode
 
-__all__ = ["BaseTorchDispatchMode", "TorchDispatchMode", "enable_torch_dispatch_mode", "fill_defaults", "is_in_torch_dispatch_mode",
-           "is_traceable_wrapper_subclass", "return_and_correct_aliasing", "transform_subclass"]
+__all__ = [
+    "BaseTorchDispatchMode",
+    "TorchDispatchMode",
+    "enable_torch_dispatch_mode",
+    "fill_defaults",
+    "is_in_torch_dispatch_mode",
+    "is_traceable_wrapper_subclass",
+    "return_and_correct_aliasing",
+    "transform_subclass",
+]
 
 
 @contextlib.contextmanager
@@ -17,8 +25,10 @@ def enable_torch_dispatch_mode(mode: TorchDispatchMode, *, replace=None, ignore_
     """The older spelling of ``with mode:``. RuntimeError when a mode is active already (unless it is ``replace``): this form does not compose."""
     active = modes.current_dispatch_mode()
     if active is not None and active is not replace and not ignore_preexisting:
-        raise RuntimeError(f"enable_torch_dispatch_mode: a {type(active).__name__} mode is active already and this form does not compose. "
-                           f"Write `with {type(mode).__name__}():` instead.")
+        raise RuntimeError(
+            f"enable_torch_dispatch_mode: a {type(active).__name__} mode is active already and this form does not compose. "
+            f"Write `with {type(mode).__name__}():` instead."
+        )
     with mode:
         yield mode
 
@@ -27,14 +37,18 @@ def fill_defaults(schema, args, kwargs):
     """(args, kwargs) with the defaults that were removed before ``__torch_dispatch__`` filled in again."""
     positional = [a for a in schema.arguments if not a.kwarg_only]
     out = list(args)
-    for a in positional[len(args):]:
+    for a in positional[len(args) :]:
         if a.name in kwargs:
             out.append(kwargs[a.name])
         elif a.has_default:
             out.append(a.default_value)
         else:
             raise RuntimeError(f"{schema.name}: argument '{a.name}' is missing and has no default")
-    rest = {a.name: kwargs.get(a.name, a.default_value) for a in schema.arguments if a.kwarg_only and (a.has_default or a.name in kwargs)}
+    rest = {
+        a.name: kwargs.get(a.name, a.default_value)
+        for a in schema.arguments
+        if a.kwarg_only and (a.has_default or a.name in kwargs)
+    }
     return tuple(out), rest
 
 
@@ -78,8 +92,12 @@ def _pop_mode(k=None):
 
 def is_traceable_wrapper_subclass(t) -> bool:
     """Whether a tensor subclass says how it is made of plain tensors (``__tensor_flatten__`` and ``__tensor_unflatten__``)."""
-    return (isinstance(t, _C.TensorBase) and type(t).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
-            and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__"))
+    return (
+        isinstance(t, _C.TensorBase)
+        and type(t).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
+        and hasattr(t, "__tensor_flatten__")
+        and hasattr(t, "__tensor_unflatten__")
+    )
 
 
 def transform_subclass(t, callback, outer_size=None, outer_stride=None):
@@ -107,4 +125,3 @@ def return_and_correct_aliasing(func, args, kwargs, out):
     if not written:
         return out
     return written[0] if len(schema.returns) == 1 else tuple(written) if schema.returns else out
-

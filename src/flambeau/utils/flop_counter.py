@@ -35,7 +35,7 @@ def _build(op: OpOverload):
         return functools.partial(_of_parts, op)
     if kind in ("inplace", "out"):
         functional = op.definition.functional
-        return lambda *args: functional.facet("flops")(*args[:len(functional._schema.arguments)])
+        return lambda *args: functional.facet("flops")(*args[: len(functional._schema.arguments)])
     return lambda *args: 0
 
 
@@ -69,7 +69,9 @@ _counts: dict[tuple, int] = {}  # (operator, version, shapes and other arguments
 def flops(op: OpOverload, args, kwargs) -> int:
     """Floating-point operations of one call."""
     values = op.full(*args, **kwargs)
-    shapes = tuple((tuple(x._shape), x._dtype) if isinstance(x, _C.TensorBase) else x for x in tree_flatten(list(values))[0])
+    shapes = tuple(
+        (tuple(x._shape), x._dtype) if isinstance(x, _C.TensorBase) else x for x in tree_flatten(list(values))[0]
+    )
     key = (op, op.version, shapes)
     try:
         found = _counts.get(key)
@@ -128,7 +130,9 @@ class FlopCounterMode(TorchDispatchMode):
                 continue
             here = sum(self.flop_counts[name].values())
             rows.append((" " * level + name, _human(here), _share(here, total)))
-            rows += [(" " * level + f" - {op}", _human(n), _share(n, total)) for op, n in self.flop_counts[name].items()]
+            rows += [
+                (" " * level + f" - {op}", _human(n), _share(n, total)) for op, n in self.flop_counts[name].items()
+            ]
         header = ("Module", "FLOP", "% Total")
         widths = [max(map(len, column)) for column in zip(header, *rows)]
         line = lambda r: f"{r[0]:<{widths[0]}}  {r[1]:>{widths[1]}}  {r[2]:>{widths[2]}}"  # noqa: E731

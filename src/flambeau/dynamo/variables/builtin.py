@@ -90,7 +90,9 @@ class BuiltinVariable(Variable):
             value = getattr(self.value, name)
         except AttributeError as e:
             tx.raise_user(e)
-        if isinstance(self.value, type) and isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        if isinstance(self.value, type) and isinstance(
+            value, (types.MethodDescriptorType, types.WrapperDescriptorType)
+        ):
             return UnboundMethod(self.value, name, value)
         if self.value is dict and name == "fromkeys":
             return BuiltinVariable(dict.fromkeys)
@@ -589,7 +591,9 @@ def of_frame(fn, name: str):
             return args[0].getattr(tx, "__dict__") if name == "vars" else None
         if tx.parent is None:
             raise SkipFrame(f"{name}() looks at the frame itself")
-        unsupported("frame", f"call to {name}()", "It looks at the frame itself, so the function runs as ordinary Python.")
+        unsupported(
+            "frame", f"call to {name}()", "It looks at the frame itself, so the function runs as ordinary Python."
+        )
 
     HANDLERS[fn] = handler
 

@@ -123,7 +123,9 @@ class ConstantMethodVariable(Variable):
         if not all(a.can_constant() for a in [*args, *kwargs.values()]):
             unsupported("constant-method", f"call_method {type(self.value).__name__}.{self.name} {args!r}")
         try:
-            r = getattr(self.value, self.name)(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
+            r = getattr(self.value, self.name)(
+                *[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()}
+            )
         except Exception as e:  # the user's own mistake: happens again, for real, in the plain frame
             tx.raise_user(e)
         return tx.wrap_known(r)

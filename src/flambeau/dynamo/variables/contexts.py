@@ -66,7 +66,9 @@ class ModeWrapped(Variable):
         self.mode, self.fn = mode, fn
 
     def reconstruct(self, cg):
-        cg.call_function(self.mode.cls, lambda: [cg.load_const(a) for a in self.mode.call_args], len(self.mode.call_args))
+        cg.call_function(
+            self.mode.cls, lambda: [cg.load_const(a) for a in self.mode.call_args], len(self.mode.call_args)
+        )
         t = cg.temp()
         cg.emit("STORE_FAST", t)
         cg.emit("PUSH_NULL")
@@ -115,7 +117,11 @@ class GeneratorContextVariable(ContextManagerVariable):
 
     def call_method(self, tx, name, args, kwargs):
         if name == "__exit__" and not (args[0].is_constant() and args[0].as_constant() is None):
-            unsupported("context-manager", "an exception in the block of a generator's context manager", "It is thrown into the generator.")
+            unsupported(
+                "context-manager",
+                "an exception in the block of a generator's context manager",
+                "It is thrown into the generator.",
+            )
         return super().call_method(tx, name, args, kwargs)
 
     def exit(self, tx):
@@ -123,7 +129,11 @@ class GeneratorContextVariable(ContextManagerVariable):
             tx.raise_user(RuntimeError("generator didn't stop"))
 
     def reconstruct(self, cg):
-        unsupported("context-manager", "a generator's context manager is entered at a graph break", "Its frame cannot be rebuilt.")
+        unsupported(
+            "context-manager",
+            "a generator's context manager is entered at a graph break",
+            "Its frame cannot be rebuilt.",
+        )
 
 
 class FunctionModeVariable(ContextManagerVariable):

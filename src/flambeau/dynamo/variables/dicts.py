@@ -74,7 +74,10 @@ class DictVariable(Variable):
                 tx.output.guard(self.source, "HAS_KEY", k)
         old, self.entries = self.entries, {}
         for k in keys:
-            self.entries[k] = old.pop(k, None) or (tx.wrap_key(k), Lazy(dict.__getitem__(base, k), KeySource(self.source, k)))
+            self.entries[k] = old.pop(k, None) or (
+                tx.wrap_key(k),
+                Lazy(dict.__getitem__(base, k), KeySource(self.source, k)),
+            )
         self.entries.update(old)
         self.entries = {k: e for k, e in self.entries.items() if e[1] is not _DELETED}
 
@@ -210,7 +213,9 @@ class DictVariable(Variable):
             self.entries.clear()
             return none
         if name == "copy":
-            return DictVariable({k: (kv, v) for (kv, v), k in zip(self.pairs(tx), self.entries)}, cls=self.cls, factory=self.factory)
+            return DictVariable(
+                {k: (kv, v) for (kv, v), k in zip(self.pairs(tx), self.entries)}, cls=self.cls, factory=self.factory
+            )
         unsupported("dict-method", f"call_method {self!r} {name}", f"dict.{name} is not traced.")
 
     def reconstruct(self, cg):

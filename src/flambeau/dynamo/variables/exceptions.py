@@ -37,5 +37,9 @@ class ExceptionVariable(Variable):
 
 def make_exception(tx, cls, args, kwargs):
     if kwargs or not all(a.can_constant() for a in args):
-        unsupported("raise", f"constructing {cls.__name__} with values of the graph", "The exception is made by ordinary Python.")
+        unsupported(
+            "raise",
+            f"constructing {cls.__name__} with values of the graph",
+            "The exception is made by ordinary Python.",
+        )
     return ExceptionVariable(cls(*[a.as_constant() for a in args]))

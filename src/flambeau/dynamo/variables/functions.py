@@ -184,10 +184,14 @@ class NestedFunctionVariable(FunctionVariable):
         """The real function, when nothing of it depends on the call."""
         if self._plain is not None:
             return self._plain
-        if not all(map(fixed, (c.contents for c in self._closure))) or not all(map(fixed, [*self._defaults, *self._kwdefaults.values()])):
+        if not all(map(fixed, (c.contents for c in self._closure))) or not all(
+            map(fixed, [*self._defaults, *self._kwdefaults.values()])
+        ):
             unsupported("closure", f"{self!r} closes over values of the graph and is passed into it")
         closure = tuple(types.CellType(c.contents.unwrap().as_constant()) for c in self._closure) or None
-        f = types.FunctionType(self.code, self.globals, self.code.co_name, tuple(d.as_constant() for d in self._defaults) or None, closure)
+        f = types.FunctionType(
+            self.code, self.globals, self.code.co_name, tuple(d.as_constant() for d in self._defaults) or None, closure
+        )
         f.__kwdefaults__ = {k: v.as_constant() for k, v in self._kwdefaults.items()} or None
         self._plain = f
         return f
@@ -294,7 +298,9 @@ class PartialVariable(Variable):
         return super().getattr(tx, name)
 
     def as_proxy(self):
-        return functools.partial(self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()})
+        return functools.partial(
+            self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()}
+        )
 
     def reconstruct(self, cg):
         def push():

@@ -11,7 +11,15 @@ from ..source import ItemSource
 from .base import Lazy, Variable, hashable_key
 from .constant import ConstantVariable
 
-__all__ = ["IteratorVariable", "ListVariable", "RangeVariable", "SequenceVariable", "SetVariable", "SliceVariable", "TupleVariable"]
+__all__ = [
+    "IteratorVariable",
+    "ListVariable",
+    "RangeVariable",
+    "SequenceVariable",
+    "SetVariable",
+    "SliceVariable",
+    "TupleVariable",
+]
 
 
 class SequenceVariable(Variable):
@@ -130,7 +138,9 @@ class SequenceVariable(Variable):
                         return ConstantVariable(i)
         if name == "numel" and self.can_constant():
             return ConstantVariable(getattr(self.as_constant(), name)())
-        unsupported("sequence-method", f"call_method {self!r} {name} {args!r}", f"{self.cls.__name__}.{name} is not traced.")
+        unsupported(
+            "sequence-method", f"call_method {self!r} {name} {args!r}", f"{self.cls.__name__}.{name} is not traced."
+        )
 
 
 def _real(e: Variable) -> Variable:
@@ -204,7 +214,12 @@ class TupleVariable(SequenceVariable):
         return super().getattr(tx, name)
 
     def call_method(self, tx, name, args, kwargs):
-        if is_size(self.cls) and name in self.cls.__dict__ and self.can_constant() and all(a.can_constant() for a in args):
+        if (
+            is_size(self.cls)
+            and name in self.cls.__dict__
+            and self.can_constant()
+            and all(a.can_constant() for a in args)
+        ):
             return tx.wrap_known(getattr(self.as_constant(), name)(*[a.as_constant() for a in args]))
         if name == "_replace" and hasattr(self.cls, "_fields"):
             new = [kwargs.get(f, e) for f, e in zip(self.cls._fields, self.items(tx))]
@@ -327,7 +342,9 @@ class ListVariable(SequenceVariable):
             return none
         if name == "remove":
             for i, e in enumerate(self.items(tx)):
-                if e is args[0] or (e.can_constant() and args[0].can_constant() and e.as_constant() == args[0].as_constant()):
+                if e is args[0] or (
+                    e.can_constant() and args[0].can_constant() and e.as_constant() == args[0].as_constant()
+                ):
                     self.changed(tx)
                     del self.elements[i]
                     return none
@@ -464,7 +481,9 @@ class SliceVariable(Variable):
     def as_constant(self):
         for p in self.parts:
             if not p.can_constant():
-                unsupported("data-dependent", "a slice of a Python sequence by a tensor", "The value depends on tensor data.")
+                unsupported(
+                    "data-dependent", "a slice of a Python sequence by a tensor", "The value depends on tensor data."
+                )
         return slice(*[p.as_constant() for p in self.parts])
 
     def as_proxy(self):
@@ -494,7 +513,9 @@ class RangeVariable(Variable):
 
     def items(self, tx):
         if len(self.value) > 100_000:
-            unsupported("long-loop", f"a loop over {self.value}", "Loops are unrolled.", "Write it with tensor operations.")
+            unsupported(
+                "long-loop", f"a loop over {self.value}", "Loops are unrolled.", "Write it with tensor operations."
+            )
         return [ConstantVariable(i) for i in self.value]
 
     def length(self, tx):
@@ -586,9 +607,17 @@ class IteratorVariable(Variable):
 
     def reconstruct(self, cg):
         if cg.returning and self.cls is not LIST_ITERATOR:
-            unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "Only its elements are known while tracing.")
+            unsupported(
+                "iterator",
+                f"a {self.cls.__name__} object leaves the function",
+                "Only its elements are known while tracing.",
+            )
         if not self.drainable:
-            unsupported("iterator", f"a {self.cls.__name__} object is alive at a graph break", "Its elements are made one by one.")
+            unsupported(
+                "iterator",
+                f"a {self.cls.__name__} object is alive at a graph break",
+                "Its elements are made one by one.",
+            )
         if self.pull is not None:
             from ..executor import current
 

@@ -9,8 +9,14 @@ __all__ = ["call_with_hooks"]
 
 def call_with_hooks(tx, module, call, args, kwargs):
     if any(module.table(n) for n in ("_backward_hooks", "_backward_pre_hooks")):
-        unsupported("module-hooks", f"call of {module!r} with backward hooks", "Backward hooks belong to the autograd of one call.")
-    if getattr(module.value, "_forward_hooks_with_kwargs", None) or getattr(module.value, "_forward_pre_hooks_with_kwargs", None):
+        unsupported(
+            "module-hooks",
+            f"call of {module!r} with backward hooks",
+            "Backward hooks belong to the autograd of one call.",
+        )
+    if getattr(module.value, "_forward_hooks_with_kwargs", None) or getattr(
+        module.value, "_forward_pre_hooks_with_kwargs", None
+    ):
         unsupported("module-hooks", f"call of {module!r} with hooks that take kwargs")
     from ..source import AttrSource
     from .constant import ConstantVariable

@@ -13,7 +13,14 @@ from .base import Variable
 from .constant import ConstantVariable
 from .functions import UserFunctionVariable, UserMethodVariable
 
-__all__ = ["ClassVariable", "ModuleVariable", "ObjectVariable", "PythonModuleVariable", "SuperVariable", "TorchObjectVariable"]
+__all__ = [
+    "ClassVariable",
+    "ModuleVariable",
+    "ObjectVariable",
+    "PythonModuleVariable",
+    "SuperVariable",
+    "TorchObjectVariable",
+]
 
 _MISSING = object()
 
@@ -93,7 +100,9 @@ class ObjectVariable(Variable):
                     except AttributeError as e:
                         tx.raise_user(e)
                     return tx.wrap(value, GetAttrSource(self.source, name) if self.source is not None else None)
-                unsupported("descriptor", f"getattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}.")
+                unsupported(
+                    "descriptor", f"getattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
+                )
         v = self.instance_attr(tx, name)
         if v is not None:
             return v
@@ -108,12 +117,22 @@ class ObjectVariable(Variable):
         if isinstance(a, types.FunctionType):
             source = TypeLookupSource(TypeSource(self.source), name) if self.source is not None else None
             f = tx.wrap_function(a, source)
-            return UserMethodVariable(f, self, GetAttrSource(self.source, name) if self.source is not None and not self.written else None)
+            return UserMethodVariable(
+                f, self, GetAttrSource(self.source, name) if self.source is not None and not self.written else None
+            )
         if isinstance(a, staticmethod):
             return tx.wrap_function(a.__func__)
         if isinstance(a, classmethod):
             return UserMethodVariable(tx.wrap_function(a.__func__), ClassVariable(self.cls, self.type_source()))
-        if isinstance(a, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType)):
+        if isinstance(
+            a,
+            (
+                types.WrapperDescriptorType,
+                types.MethodDescriptorType,
+                types.ClassMethodDescriptorType,
+                types.BuiltinFunctionType,
+            ),
+        ):
             return SlotMethod(self, name, a)
         if hasattr(type(a), "__get__"):
             if trace_rules.is_compiled(a):
@@ -173,7 +192,9 @@ class ObjectVariable(Variable):
             tx.wrap_function(a.fset).call(tx, [self, value], {})
             return
         if a is not _MISSING and hasattr(type(a), "__set__") and not isinstance(a, types.MemberDescriptorType):
-            unsupported("descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}.")
+            unsupported(
+                "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
+            )
         if self.source is not None:
             tx.side_effects.remember(self)
         tx.side_effects.touch(self)
@@ -246,7 +267,11 @@ class ObjectVariable(Variable):
         if self.value is not None:
             cg.load_const(self.value)
             return
-        cg.call_function(self.cls.__new__ if self.cls.__new__ is object.__new__ else object.__new__, lambda: cg.load_const(self.cls), 1)
+        cg.call_function(
+            self.cls.__new__ if self.cls.__new__ is object.__new__ else object.__new__,
+            lambda: cg.load_const(self.cls),
+            1,
+        )
         t = cg.temps[id(self)] = cg.temp()
         cg.emit("STORE_FAST", t)
         for k, v in self.written.items():
@@ -356,7 +381,10 @@ class ModuleVariable(ObjectVariable):
         return super().items(tx)
 
     def children(self, tx):
-        return [(k.as_constant(), v) for k, v in tx.wrap(self.value.__dict__["_modules"], AttrSource(self.source, "_modules")).pairs(tx)]
+        return [
+            (k.as_constant(), v)
+            for k, v in tx.wrap(self.value.__dict__["_modules"], AttrSource(self.source, "_modules")).pairs(tx)
+        ]
 
     def length(self, tx):
         if container_kind(self.cls):
@@ -379,7 +407,16 @@ class ModuleVariable(ObjectVariable):
         return super().getitem(tx, key)
 
     def getattr(self, tx, name):
-        if name in ("parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules", "named_modules"):
+        if name in (
+            "parameters",
+            "named_parameters",
+            "buffers",
+            "named_buffers",
+            "children",
+            "named_children",
+            "modules",
+            "named_modules",
+        ):
             return ModuleWalk(self, name)
         if container_kind(self.cls) == "ModuleDict" and name in ("items", "keys", "values"):
             return tx.wrap(self.value.__dict__["_modules"], AttrSource(self.source, "_modules")).getattr(tx, name)
@@ -532,7 +569,12 @@ def construct(tx, var: ClassVariable, args, kwargs):
         f = UserFunctionVariable(cls.__new__)
         bound = bind(tx, f, [var, *args], kwargs)
         return TupleVariable([tx.realize(bound[n]) for n in cls._fields], cls=cls)
-    if type(cls) is not type or cls.__new__ is not object.__new__ or trace_rules.is_nn_module_class(cls) or issubclass(cls, BaseException):
+    if (
+        type(cls) is not type
+        or cls.__new__ is not object.__new__
+        or trace_rules.is_nn_module_class(cls)
+        or issubclass(cls, BaseException)
+    ):
         unsupported(
             "construct",
             f"constructing {cls.__module__}.{cls.__qualname__}",

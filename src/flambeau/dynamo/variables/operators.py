@@ -41,8 +41,19 @@ INPLACE = {
     operator.irshift: operator.rshift,
 }  # fmt: skip
 OPERATORS = {*REFLECTED, *INPLACE}
-UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__", operator.not_: None}
-NUMPY_UNARY = {operator.neg: np.negative, operator.pos: np.positive, operator.invert: np.invert, operator.abs: np.absolute}
+UNARY = {
+    operator.neg: "__neg__",
+    operator.pos: "__pos__",
+    operator.invert: "__invert__",
+    operator.abs: "__abs__",
+    operator.not_: None,
+}
+NUMPY_UNARY = {
+    operator.neg: np.negative,
+    operator.pos: np.positive,
+    operator.invert: np.invert,
+    operator.abs: np.absolute,
+}
 
 
 def iterate(tx, v: Variable) -> IteratorVariable:
@@ -79,7 +90,9 @@ def identical(tx, a: Variable, b: Variable) -> bool:
 
 def fold(tx, fn, args, kwargs=None):
     try:
-        return tx.wrap_known(fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()}))
+        return tx.wrap_known(
+            fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()})
+        )
     except UserRaises:
         raise
     except Exception as e:  # a mistake of the user's: happens for real in the plain frame
@@ -139,7 +152,9 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
             tx.raise_user(
-                TypeError(f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}')
+                TypeError(
+                    f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}'
+                )
             )
         if is_size(a.python_type()):
             return TupleVariable(a.items(tx) + b.items(tx), cls=type(a.python_type()(()) + ()))
@@ -152,7 +167,9 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))
     if isinstance(a, (SetVariable, DictView)) and fn in (operator.and_, operator.or_, operator.sub):
-        return SetVariable(a.items(tx)).call_method(tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {})
+        return SetVariable(a.items(tx)).call_method(
+            tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {}
+        )
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
@@ -173,7 +190,9 @@ def equal(tx, a: Variable, b: Variable) -> bool:
         return x is y
     if isinstance(a, DictVariable) and isinstance(b, DictVariable):
         p, q = a.pairs(tx), b.pairs(tx)
-        return len(p) == len(q) and all(b.contains(tx, k).value and tx.truth(binary(tx, operator.eq, v, b.getitem(tx, k))) for k, v in p)
+        return len(p) == len(q) and all(
+            b.contains(tx, k).value and tx.truth(binary(tx, operator.eq, v, b.getitem(tx, k))) for k, v in p
+        )
     unsupported("operator", f"eq of {a!r} and {b!r}", "Whether they are equal is not known while tracing.")
 
 
@@ -182,12 +201,25 @@ def tensor_binary(tx, fn, a, b):
     for x, y in ((a, b), (b, a)):
         if isinstance(x, ObjectVariable):
             return object_binary(tx, fn, a, b)
-        if isinstance(y, TensorVariable) and fn in (operator.eq, operator.ne) and x.is_constant() and x.as_constant() is None:
+        if (
+            isinstance(y, TensorVariable)
+            and fn in (operator.eq, operator.ne)
+            and x.is_constant()
+            and x.as_constant() is None
+        ):
             return ConstantVariable(fn is operator.ne)
     if numpy:
         if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
-            unsupported("numpy", f"{fn.__name__} of a tensor and an ndarray", "The two libraries decide the result's type between them.")
-        if fn in (operator.pow, operator.ipow) and isinstance(a, TensorVariable) and numpy_bridge.np_dtype(a.val) == np.bool_:
+            unsupported(
+                "numpy",
+                f"{fn.__name__} of a tensor and an ndarray",
+                "The two libraries decide the result's type between them.",
+            )
+        if (
+            fn in (operator.pow, operator.ipow)
+            and isinstance(a, TensorVariable)
+            and numpy_bridge.np_dtype(a.val) == np.bool_
+        ):
             unsupported("numpy", "a power of booleans", "NumPy gives int8 for it.")
         numpy_bridge.load()
         impl = numpy_bridge.binary.get(fn.__name__, fn)

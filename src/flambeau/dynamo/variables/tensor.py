@@ -73,10 +73,18 @@ class TensorVariable(Variable):
 
     def getattr(self, tx, name):
         if name in NOT_TRACED_ATTRS:
-            unsupported("tensor-attribute", f"getattr TensorVariable() {name}", "It belongs to the tensor of one call, not to the graph.")
+            unsupported(
+                "tensor-attribute",
+                f"getattr TensorVariable() {name}",
+                "It belongs to the tensor of one call, not to the graph.",
+            )
         if name == "grad":
             if self.source is None:
-                unsupported("tensor-attribute", "getattr TensorVariable() grad", "The gradient of an intermediate tensor is not captured.")
+                unsupported(
+                    "tensor-attribute",
+                    "getattr TensorVariable() grad",
+                    "The gradient of an intermediate tensor is not captured.",
+                )
             from ..source import GetAttrSource
 
             return tx.wrap(tx.output.example_of(self).grad, GetAttrSource(self.source, "grad"))
@@ -104,7 +112,9 @@ class TensorVariable(Variable):
         return hasattr(self.val, name)
 
     def setattr(self, tx, name, value):
-        unsupported("tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph.")
+        unsupported(
+            "tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph."
+        )
 
     def call_method(self, tx, name, args, kwargs):
         return TensorMethodVariable(self, name).call(tx, args, kwargs)
@@ -144,11 +154,17 @@ class TensorMethodVariable(Variable):
 
         cls_attr = tensors.static_lookup(self.owner.cls, self.name)
         if trace_rules.is_disallowed_method(self.name, cls_attr):
-            unsupported("disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it.")
+            unsupported(
+                "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."
+            )
         if self.name == "numpy" and not isinstance(self.owner, NumpyNdarrayVariable):
             return numpy_of(tx, self.owner)
         if self.name == "requires_grad_" and self.owner.source is not None:
-            unsupported("tensor-method", "call_method TensorVariable() requires_grad_", "It changes how autograd treats an input.")
+            unsupported(
+                "tensor-method",
+                "call_method TensorVariable() requires_grad_",
+                "It changes how autograd treats an input.",
+            )
         none_ok = self.name in ("__setitem__",)
         return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
 
@@ -198,7 +214,9 @@ class NumpyNdarrayVariable(TensorVariable):
             for s in self.val.shape:
                 n *= s
             item = numpy_bridge.np_dtype(self.val).itemsize
-            return ConstantVariable({"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name])
+            return ConstantVariable(
+                {"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name]
+            )
         if name == "dtype":
             return ConstantVariable(numpy_bridge.np_dtype(self.val))
         numpy_bridge.load()
@@ -223,7 +241,9 @@ class NumpyNdarrayVariable(TensorVariable):
 
     def getitem(self, tx, key):
         parts = key.elements if hasattr(key, "elements") else [key]
-        whole = any(p.is_constant() and p.as_constant() is ... for p in parts)  # x[..., 0] is an array even without dimensions
+        whole = any(
+            p.is_constant() and p.as_constant() is ... for p in parts
+        )  # x[..., 0] is an array even without dimensions
         return as_ndarray(super().getitem(tx, key), scalar=not whole)
 
     def setitem(self, tx, key, value):

@@ -110,7 +110,13 @@ class TorchClassVariable(Variable):
     def getattr(self, tx, name):
         if trace_rules.is_autograd_function(self.value) and name == "apply":
             source = self.source or ConstSource(self.value, self.value.__qualname__)
-            for part in ("forward", "backward", "setup_context", "jvp", "vmap"):  # they run whole, so what they read is guarded
+            for part in (
+                "forward",
+                "backward",
+                "setup_context",
+                "jvp",
+                "vmap",
+            ):  # they run whole, so what they read is guarded
                 f = getattr(self.value, part, None)
                 if isinstance(f, types.FunctionType) and not trace_rules.is_torch_callable(f):
                     guard_function(tx, f, GetAttrSource(source, part))
@@ -143,8 +149,16 @@ class TorchClassVariable(Variable):
             return GradModeVariable(cls, name == "enable_grad")
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
-        if not all(a.can_constant() for a in [*args, *kwargs.values()]) or trace_rules.is_nn_module_class(cls) or issubclass(cls, tensors.Tensor):
-            unsupported("construct", f"constructing {cls.__module__}.{cls.__qualname__}", "Objects of this class are not made while tracing.")
+        if (
+            not all(a.can_constant() for a in [*args, *kwargs.values()])
+            or trace_rules.is_nn_module_class(cls)
+            or issubclass(cls, tensors.Tensor)
+        ):
+            unsupported(
+                "construct",
+                f"constructing {cls.__module__}.{cls.__qualname__}",
+                "Objects of this class are not made while tracing.",
+            )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
         return tx.wrap_known(value)
 
@@ -206,7 +220,12 @@ def _(tx, var, args, kwargs):
 @special("graph_break")
 def _(tx, var, args, kwargs):
     text = (args[0] if args else kwargs["msg"]).as_constant() if args or kwargs else ""
-    unsupported("graph-break-call", f"graph_break() {text}".rstrip(), "torch._dynamo.graph_break() was called.", "Remove the call.")
+    unsupported(
+        "graph-break-call",
+        f"graph_break() {text}".rstrip(),
+        "torch._dynamo.graph_break() was called.",
+        "Remove the call.",
+    )
 
 
 @special("array_of_tensor")
@@ -222,7 +241,11 @@ def _(tx, var, args, kwargs):
 def _(tx, var, args, kwargs):
     from .tensor import TensorVariable
 
-    return TensorVariable(args[0].node, args[0].val, tx.output.source_of_node(args[0].node)) if isinstance(args[0], TensorVariable) else None
+    return (
+        TensorVariable(args[0].node, args[0].val, tx.output.source_of_node(args[0].node))
+        if isinstance(args[0], TensorVariable)
+        else None
+    )
 
 
 @special("from_numpy", "as_tensor", "asarray")
@@ -251,13 +274,21 @@ def _(tx, var, args, kwargs):
     "grad_and_value_",
 )
 def _(tx, var, args, kwargs):
-    unsupported("library-call", f"call to {var.value.__module__}.{var.value.__name__}", "It changes the state of the program, not a tensor.")
+    unsupported(
+        "library-call",
+        f"call to {var.value.__module__}.{var.value.__name__}",
+        "It changes the state of the program, not a tensor.",
+    )
 
 
 @special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")
 def _(tx, var, args, kwargs):
     if var.value is trace_rules.allow_in_graph and isinstance(args[0], TorchFunctionVariable):
         return args[0]  # a library function, or one made by a transform: it is one node already
-    if ".dynamo" in (getattr(var.value, "__module__", "") or "") or ".compiler" in (getattr(var.value, "__module__", "") or ""):
-        unsupported("library-call", f"call to torch._dynamo.{var.value.__name__} while tracing", "It configures capture itself.")
+    if ".dynamo" in (getattr(var.value, "__module__", "") or "") or ".compiler" in (
+        getattr(var.value, "__module__", "") or ""
+    ):
+        unsupported(
+            "library-call", f"call to torch._dynamo.{var.value.__name__} while tracing", "It configures capture itself."
+        )
     return None

@@ -97,7 +97,9 @@ def call(module, args: tuple, kwargs: dict):
             result = hook(module, args, kwargs)
             if result is not None:
                 if not (isinstance(result, tuple) and len(result) == 2):
-                    raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                    raise RuntimeError(
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
                 args, kwargs = result
         else:
             result = hook(module, args)
@@ -168,7 +170,9 @@ class _BackwardHooks:
             for hook in self.hooks:
                 result = hook(self.module, (), grads)
                 if result is not None:
-                    raise RuntimeError("Backward hook for Modules where no input requires gradient should always return None.")
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always return None."
+                    )
         return grads
 
     def _on_input_grads(self, grads: tuple) -> tuple:
@@ -181,7 +185,9 @@ class _BackwardHooks:
             if result is not None:
                 result = result if isinstance(result, tuple) else (result,)
                 if len(result) != len(full):
-                    raise RuntimeError(f"Backward hook returned an invalid number of grad_input, got {len(result)}, but expected {len(full)}")
+                    raise RuntimeError(
+                        f"Backward hook returned an invalid number of grad_input, got {len(result)}, but expected {len(full)}"
+                    )
                 full = result
         return tuple(full[i] for i in self.input_positions)
 

@@ -64,7 +64,9 @@ class StateDict:
                 destination = result
         return destination
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) -> None:
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
         """Copy this module's own entries; what is missing, extra or wrong is appended to the three lists."""
         from flambeau.autograd.grad_mode import no_grad
 
@@ -146,7 +148,9 @@ class StateDict:
             keys = _IncompatibleKeys(missing, unexpected)
             for hook in list(module._load_state_dict_post_hooks.values()):
                 if hook(module, keys) is not None:
-                    raise RuntimeError("Hooks registered with ``register_load_state_dict_post_hook`` must modify the keys in place.")
+                    raise RuntimeError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` must modify the keys in place."
+                    )
 
         load(self, "")
         if strict:

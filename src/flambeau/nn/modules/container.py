@@ -182,7 +182,10 @@ class ModuleDict(Module):
 
     def update(self, modules) -> None:
         if not isinstance(modules, Iterable):
-            raise TypeError("ModuleDict.update should be called with an iterable of key/value pairs, but got " + type(modules).__name__)
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                + type(modules).__name__
+            )
         pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
         for key, module in pairs:
             self[key] = module
@@ -262,7 +265,9 @@ class ParameterDict(Module):
 
     def __setitem__(self, key: str, value) -> None:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key).__name__}).")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key).__name__})."
+            )
         self._keys[key] = None
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)

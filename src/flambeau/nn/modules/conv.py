@@ -43,7 +43,9 @@ class _ConvNd(Module):
         if out_channels % groups != 0:
             raise ValueError("out_channels must be divisible by groups")
         if padding_mode != "zeros":
-            raise NotImplementedError(f"{type(self).__name__}: padding_mode={padding_mode!r} is not supported, only 'zeros'")
+            raise NotImplementedError(
+                f"{type(self).__name__}: padding_mode={padding_mode!r} is not supported, only 'zeros'"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = self._each(kernel_size)

@@ -20,7 +20,9 @@ __all__ = [
 class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
-        self.reduction = F._legacy_reduction(size_average, reduce) if size_average is not None or reduce is not None else reduction
+        self.reduction = (
+            F._legacy_reduction(size_average, reduce) if size_average is not None or reduce is not None else reduction
+        )
 
 
 class _WeightedLoss(_Loss):
@@ -106,4 +108,6 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input, target):
-        return F.binary_cross_entropy_with_logits(input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction)
+        return F.binary_cross_entropy_with_logits(
+            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+        )

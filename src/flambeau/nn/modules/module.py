@@ -50,7 +50,9 @@ class Module(StateDict):
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):
-            extra = f"unexpected keyword argument '{next(iter(kwargs))}'" if kwargs else f"{len(args)} positional arguments"
+            extra = (
+                f"unexpected keyword argument '{next(iter(kwargs))}'" if kwargs else f"{len(args)} positional arguments"
+            )
             raise TypeError(f"{type(self).__name__}.__init__() got {extra}")
         put = super().__setattr__  # plain attributes: the checks of our own __setattr__ need what is being made here
         put("training", True)
@@ -73,7 +75,13 @@ class Module(StateDict):
         return self._call_impl(*args, **kwargs)
 
     def _call_impl(self, *args, **kwargs):
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or _hooks.any_global:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _hooks.any_global
+        ):
             return _hooks.call(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -101,7 +109,9 @@ class Module(StateDict):
         self._check_name("parameter", name, taken=hasattr(self, name) and name not in self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)")
+                raise TypeError(
+                    f"cannot assign '{_typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                )
             if param.grad_fn is not None:
                 raise ValueError(
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
@@ -114,7 +124,9 @@ class Module(StateDict):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, taken=hasattr(self, name) and name not in self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -143,15 +155,21 @@ class Module(StateDict):
             self._modules[name] = value
         elif "_parameters" in d and name in d["_parameters"]:
             if value is not None:
-                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, None)
         elif "_modules" in d and name in d["_modules"]:
             if value is not None:
-                raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
             d["_modules"][name] = None
         elif "_buffers" in d and (name in d["_buffers"] or isinstance(value, Buffer)):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+                )
             if isinstance(value, Buffer):
                 self._forget(name, "_buffers")
                 persistent = value.persistent
@@ -229,7 +247,9 @@ class Module(StateDict):
 
     # Traversal
 
-    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -309,7 +329,9 @@ class Module(StateDict):
         """``to(device)``, ``to(dtype)``, ``to(tensor)``: only floating and complex tensors are cast."""
         dtype, device, non_blocking = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
 
         def convert(t):
             cast = dtype if dtype is not None and (t.is_floating_point() or t.is_complex()) else t.dtype
@@ -374,13 +396,19 @@ class Module(StateDict):
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False):
         """``hook(module, args)`` (or ``hook(module, args, kwargs)``) runs before forward and may return new arguments."""
-        return _hooks.add(self._forward_pre_hooks, hook, prepend, {self: "_forward_pre_hooks_with_kwargs"} if with_kwargs else {})
+        return _hooks.add(
+            self._forward_pre_hooks, hook, prepend, {self: "_forward_pre_hooks_with_kwargs"} if with_kwargs else {}
+        )
 
-    def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False):
+    def register_forward_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ):
         """``hook(module, args, output)`` (or ``hook(module, args, kwargs, output)``) runs after forward and may return a new output."""
         if always_call:
             raise NotImplementedError("register_forward_hook(always_call=True) is not supported")
-        return _hooks.add(self._forward_hooks, hook, prepend, {self: "_forward_hooks_with_kwargs"} if with_kwargs else {})
+        return _hooks.add(
+            self._forward_hooks, hook, prepend, {self: "_forward_hooks_with_kwargs"} if with_kwargs else {}
+        )
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False):
         """``hook(module, grad_input, grad_output)`` runs when the gradients of the inputs are known and may replace them."""

@@ -15,8 +15,15 @@ import flambeau as torch
 from flambeau.core.modes import TorchDispatchMode
 from flambeau.utils._pytree import tree_flatten, tree_map
 
-__all__ = ["LoggingTensor", "LoggingTensorMode", "LoggingTensorReentrant", "LoggingTensorHandler", "capture_logs",
-           "capture_logs_with_logging_tensor_mode", "log_input"]
+__all__ = [
+    "LoggingTensor",
+    "LoggingTensorMode",
+    "LoggingTensorReentrant",
+    "LoggingTensorHandler",
+    "capture_logs",
+    "capture_logs_with_logging_tensor_mode",
+    "log_input",
+]
 
 _logger = logging.getLogger("LoggingTensor")
 
@@ -28,8 +35,16 @@ class LoggingTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, elem, *args, **kwargs):
-        r = torch.Tensor._make_wrapper_subclass(cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype,
-                                                layout=elem.layout, device=elem.device, requires_grad=kwargs.get("requires_grad", False))
+        r = torch.Tensor._make_wrapper_subclass(
+            cls,
+            elem.size(),
+            strides=elem.stride(),
+            storage_offset=elem.storage_offset(),
+            dtype=elem.dtype,
+            layout=elem.layout,
+            device=elem.device,
+            requires_grad=kwargs.get("requires_grad", False),
+        )
         r.elem = elem.detach() if r.requires_grad else elem
         return r
 
@@ -95,9 +110,16 @@ class _Names:
 class LoggingTensorHandler(logging.Handler):
     """Formats the calls into ``log_list``."""
 
-    def __init__(self, log_list: list, use_shortid_for_all_tensors: bool, with_type: bool, tracebacks_list: list | None):
+    def __init__(
+        self, log_list: list, use_shortid_for_all_tensors: bool, with_type: bool, tracebacks_list: list | None
+    ):
         super().__init__()
-        self.log_list, self.all_tensors, self.with_type, self.tracebacks = log_list, use_shortid_for_all_tensors, with_type, tracebacks_list
+        self.log_list, self.all_tensors, self.with_type, self.tracebacks = (
+            log_list,
+            use_shortid_for_all_tensors,
+            with_type,
+            tracebacks_list,
+        )
         self._names = _Names()
 
     def _show(self, a, with_type: bool = False) -> str:
