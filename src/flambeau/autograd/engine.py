@@ -56,10 +56,8 @@ def run(roots, cotangents, wanted=None, keep_graph=False, create_graph=False):
     useful = None
     stack = list(dict.fromkeys(e[0] for e in roots if e is not None))  # NOTE: several roots may be results of one node
     seen = set(stack)
-    order = []
     while stack:
         node = stack.pop()
-        order.append(node)
         for e in node.next_edges:
             if e is not None:
                 dependencies[e[0]] = dependencies.get(e[0], 0) + 1
@@ -88,29 +86,23 @@ def run(roots, cotangents, wanted=None, keep_graph=False, create_graph=False):
         if not dependencies.get(node):
             heapq.heappush(ready, (-node.sequence_nr, tie := tie + 1, node))
     shared = _Shared(cotangents)
-    try:
-        while ready:
-            _, _, node = heapq.heappop(ready)
-            cts = buffers.pop(node, None)
-            if useful is not None and node not in useful:
-                cts = None
-            grads = (
-                _step(node, cts, wanted, collected, shared, create_graph)
-                if cts is not None
-                else [None] * len(node.next_edges)
-            )
-            for edge, g in zip(node.next_edges, grads):
-                if edge is None:
-                    continue
-                if g is not None:
-                    add(edge, g)
-                dependencies[edge[0]] -= 1
-                if dependencies[edge[0]] == 0:
-                    heapq.heappush(ready, (-edge[0].sequence_nr, tie := tie + 1, edge[0]))
-    finally:
-        if not keep_graph:
-            for node in order:
-                node.release()
+    while ready:
+        _, _, node = heapq.heappop(ready)
+        cts = buffers.pop(node, None)
+        if cts is None or (useful is not None and node not in useful):
+            grads = [None] * len(node.next_edges)
+        else:
+            grads = _step(node, cts, wanted, collected, shared, create_graph)
+            if not keep_graph:
+                node.release()  # only what has run: another branch may be asked for later
+        for edge, g in zip(node.next_edges, grads):
+            if edge is None:
+                continue
+            if g is not None:
+                add(edge, g)
+            dependencies[edge[0]] -= 1
+            if dependencies[edge[0]] == 0:
+                heapq.heappush(ready, (-edge[0].sequence_nr, tie := tie + 1, edge[0]))
     return collected
 
 

@@ -8,6 +8,7 @@ import weakref
 from .. import _C
 from ..core import keys as K
 from ..core.operator import namespace
+from ..core.viewmap import ViewInfo
 
 aten = namespace("aten")
 _sequence = itertools.count()
@@ -159,22 +160,6 @@ class LeafInfo:
 
     def __init__(self, leaf):
         self.accumulator = AccumulateGrad(leaf)
-
-
-class ViewInfo:
-    """How a view came from its base: ``op(base, *rest)`` (item ``which`` of the result for operators with several)."""
-
-    __slots__ = ("op", "base", "rest", "which", "generation")
-
-    def __init__(self, op, base, rest, which=None):
-        self.op, self.base, self.rest, self.which = op, base, rest, which
-        self.generation = (
-            base._grad_fn
-        )  # when this changes, the base was written since: the view's history is out of date
-
-    def replay(self, base):
-        out = self.op(base, *self.rest)
-        return out if self.which is None else out[self.which]
 
 
 def gradient_edge(t):

@@ -8,7 +8,8 @@ from .. import _C
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.operator import OpOverload, namespace
-from .node import Node, Saved, ViewInfo, _output_meta, gradient_edge
+from ..core.viewmap import ViewInfo
+from .node import Node, Saved, _output_meta, gradient_edge
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 aten = namespace("aten")
@@ -210,7 +211,7 @@ def _mutating(op, keys, args, kwargs):
     target = full[0]
     view = target._autograd if isinstance(target._autograd, ViewInfo) else None
     base = _root(target) if view is not None else None
-    if target._requires_grad and target._grad_fn is None and view is None:
+    if target._requires_grad and target._grad_fn is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if base is not None and base._requires_grad and base._grad_fn is None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")

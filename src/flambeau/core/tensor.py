@@ -388,6 +388,8 @@ def _set_requires_grad(t, value):
             "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
             "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
         )
+    if value and not t._requires_grad and t._grad_fn is None:
+        t._autograd = None  # a leaf of its own from now on, also when it is a view
     t._flags = t._flags | K.REQUIRES_GRAD if value else t._flags & ~K.REQUIRES_GRAD
 
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from .. import _C
 from ..core.operator import OpOverload
-from ..core.viewmap import Strided
+from ..core.viewmap import Strided, ViewInfo
 from .backend import rule
 
 
 @rule("view")
 def view(op: OpOverload):
     map = op.definition.map
-    strided = _C.strided
+    strided, tls = _C.strided, _C.tls
+    # A write to the view that records a gradient must reach the base, so the way back is kept (detach has none).
+    tracked = op.is_view and op.vjp_formulas != {}
 
     def run(x, *rest):
         v = map(Strided(x._shape, x._strides, 0), *rest)
         if isinstance(v, Strided):
-            return strided(x, v.shape, v.strides, v.offset)
-        return [strided(x, w.shape, w.strides, w.offset) for w in v]
+            out = strided(x, v.shape, v.strides, v.offset)
+            if tracked and tls("grad_enabled"):
+                out._autograd = ViewInfo(op, x, rest)
+            return out
+        outs = [strided(x, w.shape, w.strides, w.offset) for w in v]
+        if tracked and tls("grad_enabled"):
+            for k, out in enumerate(outs):
+                out._autograd = ViewInfo(op, x, rest, k)
+        return outs
 
     return run

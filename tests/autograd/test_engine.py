@@ -1,0 +1,68 @@
+"""The order and the extent of the backward pass."""
+
+import pytest
+
+import flambeau as torch
+
+
+def test_only_nodes_that_ran_are_released():
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    loss = (x * x).sum() + (w * w).sum()
+    assert torch.autograd.grad(loss, x)[0].tolist() == [2.0] * 3
+    assert torch.autograd.grad(loss, w)[0].tolist() == [2.0] * 3  # this branch has not run yet
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(loss, x)
+
+
+def test_retain_graph_allows_a_second_pass():
+    x = torch.ones(3, requires_grad=True)
+    y = (x.exp() * x).sum()
+    y.backward(retain_graph=True)
+    first = x.grad.clone()
+    y.backward()
+    assert torch.allclose(x.grad, 2 * first)
+
+
+def test_gradients_of_shared_cotangents_are_not_the_same_memory():
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (a + b).sum().backward()
+    a.grad.add_(1)
+    assert b.grad.tolist() == [1.0, 1.0]
+    g = torch.ones(2)
+    c = torch.ones(2, requires_grad=True)
+    (c * 1).backward(g)
+    (c + 0).backward(g)
+    assert g.tolist() == [1.0, 1.0]
+
+
+def test_a_long_chain_needs_no_recursion():
+    x = torch.ones(1, requires_grad=True)
+    y = x
+    for _ in range(20_000):
+        y = y + 1
+    y.backward()
+    assert x.grad.item() == 1.0
+    del y
+
+
+def test_views_after_a_write_to_their_base():
+    x = torch.ones(3, requires_grad=True)
+    base = x * 2
+    view = base[1:]
+    base.mul_(3)
+    view.sum().backward()
+    assert x.grad.tolist() == [0.0, 6.0, 6.0]
+    x.grad = None
+    base = x * 2
+    base[0].mul_(5)
+    base[1:] = base[1:] * 7
+    base.sum().backward()
+    assert x.grad.tolist() == [10.0, 14.0, 14.0]
+
+
+def test_a_write_records_into_a_base_that_had_no_history():
+    w = torch.ones(2, requires_grad=True)
+    out = torch.zeros(3)
+    out[1:] = w * 3
+    out.sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
