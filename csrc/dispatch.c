@@ -56,7 +56,7 @@ static inline uint32_t scan_one(PyObject *o, int depth) {
     if (PyObject_TypeCheck(o, &FlbTensor_Type)) {
         FlbTensor *t = (FlbTensor *)o;
         uint32_t k = t->keys;
-        if ((t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled) k |= FLB_AUTOGRAD;
+        if (tls_state.grad_enabled && flb_requires_grad(t)) k |= FLB_AUTOGRAD;
         if (!t->array) k |= NO_DATA;
         if (k & FLB_PYTHON) k |= SUBCLASS;
         return k;
@@ -156,7 +156,7 @@ static PyObject *try_ufunc(const Ufunc *f, PyObject *const *args, int recording)
         PyTypeObject *type = Py_TYPE(o);
         if (type == flb_tensor_class || type == flb_parameter_class) {
             FlbTensor *t = (FlbTensor *)o;
-            if (t->keys || !t->array || (!recording && (t->flags & FLB_REQUIRES_GRAD) && tls_state.grad_enabled)) return NULL;
+            if (t->keys || !t->array || (!recording && tls_state.grad_enabled && flb_requires_grad(t))) return NULL;
             if (dtype && dtype != t->dtype) return NULL;
             dtype = t->dtype;
             typenum = PyArray_DESCR((PyArrayObject *)t->array)->type_num;

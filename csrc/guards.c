@@ -151,6 +151,8 @@ static int check_tensor(PyObject *v, const ArrayFacts *f)
     if (t->dtype != f->dtype || t->keys != f->keys) return 0;
     if (t->device != f->device && !equals(t->device, f->device)) return 0;
     if (((t->flags & FLB_REQUIRES_GRAD) != 0) != f->requires_grad) return 0;
+    /* A view that may have to take over a history: the slow way finds out. */
+    if (!f->requires_grad && t->autograd && t->storage && t->storage->recorded) return 0;
     if (t->array && PyArray_Check(t->array)) {
         PyArrayObject *a = (PyArrayObject *)t->array;
         if (PyArray_NDIM(a) != f->ndim) return 0;

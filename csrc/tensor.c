@@ -45,6 +45,7 @@ static PyMethodDef storage_methods[] = {
     {NULL}};
 static PyMemberDef storage_members[] = {{"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
                                         {"version", T_PYSSIZET, offsetof(FlbStorage, version), 0, "number of in-place writes so far"},
+                                        {"recorded", T_UBYTE, offsetof(FlbStorage, recorded), 0, "whether autograd recorded a write to it"},
                                         {NULL}};
 static PyGetSetDef storage_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
 PyTypeObject FlbStorage_Type = {
@@ -68,6 +69,7 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     s->owner = Py_XNewRef(owner);
     s->nbytes = nbytes;
     s->version = 0;
+    s->recorded = 0;
     s->dict = s->weakrefs = NULL;
     PyObject_GC_Track(s);
     return s;
@@ -300,7 +302,16 @@ static int set_keys(FlbTensor *t, PyObject *v, void *c) {
     t->keys = (uint32_t)k;
     return 0;
 }
-static PyObject *get_requires_grad(FlbTensor *t, void *c) { return PyBool_FromLong((t->flags & FLB_REQUIRES_GRAD) != 0); }
+static PyObject *history_refresher = NULL; /* Python: gives a view the history its base has now */
+int flb_requires_grad(FlbTensor *t) {
+    if (t->flags & FLB_REQUIRES_GRAD) return 1;
+    if (!t->storage || !t->storage->recorded || !t->autograd || !history_refresher) return 0;
+    PyObject *r = PyObject_CallOneArg(history_refresher, (PyObject *)t);
+    if (!r) PyErr_WriteUnraisable((PyObject *)t);
+    Py_XDECREF(r);
+    return (t->flags & FLB_REQUIRES_GRAD) != 0;
+}
+static PyObject *get_requires_grad(FlbTensor *t, void *c) { return PyBool_FromLong(flb_requires_grad(t)); }
 static PyObject *get_is_leaf(FlbTensor *t, void *c) { return PyBool_FromLong(t->grad_fn == NULL); }
 static PyObject *get_flags(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->flags); }
 static int set_flags(FlbTensor *t, PyObject *v, void *c) {
@@ -594,10 +605,11 @@ static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t 
     return (PyObject *)t;
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "requires_grad", "grad", NULL};
-    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad))
+    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "requires_grad", "grad", "refresh", NULL};
+    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL, *refresh = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad, &refresh))
         return NULL;
+    if (refresh) Py_XSETREF(history_refresher, Py_NewRef(refresh));
     if (requires_grad) Py_XSETREF(requires_grad_setter, Py_NewRef(requires_grad));
     if (grad) Py_XSETREF(grad_checker, Py_NewRef(grad));
     if (size) Py_XSETREF(flb_size_class, Py_NewRef(size));

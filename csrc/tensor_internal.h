@@ -20,6 +20,8 @@ PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array);
 FlbTensor *flb_alloc(PyTypeObject *type);
 FlbStorage *flb_storage(FlbTensor *t);
 PyObject *flb_shape(FlbTensor *t);
+/* Whether a gradient is asked for; a view whose base got a history after it was made takes that history over first. */
+int flb_requires_grad(FlbTensor *t);
 PyObject *flb_strides(FlbTensor *t);
 FlbTls *flb_tls(void);
 /* Calls the __torch_function__ machinery for func with n (1 or 2) arguments. */

@@ -7,6 +7,7 @@ import weakref
 
 from .. import _C
 from ..core import keys as K
+from ..core.modes import disabled
 from ..core.operator import namespace
 from ..core.viewmap import ViewInfo
 
@@ -183,12 +184,23 @@ def _refresh(t, info: ViewInfo):
         _refresh(info.base, info.base._autograd)
     if info.base._grad_fn is not info.generation:
         # The engine asks too, with recording off.
+        info.generation = info.base._grad_fn
         grad, excluded = _C.tls("grad_enabled", 1), _C.tls("excluded")
         _C.tls("excluded", excluded & ~K.AUTOGRAD)
         try:
-            fresh = info.replay(info.base)
+            with disabled("dispatch"):
+                fresh = info.replay(info.base)
         finally:
             _C.tls("excluded", excluded)
             _C.tls("grad_enabled", grad)
         t._grad_fn, t._output_nr = fresh._grad_fn, fresh._output_nr
-        info.generation = info.base._grad_fn
+        t._flags |= fresh._flags & K.REQUIRES_GRAD
+
+
+def _take_over(t):
+    """Called by native code for a tensor without history on memory that has been written with one."""
+    if isinstance(t._autograd, ViewInfo):
+        _refresh(t, t._autograd)
+
+
+_C.configure(refresh=_take_over)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C
+from ..base.shapes import dense_order
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.operator import OpOverload, namespace
@@ -228,6 +229,7 @@ def _mutating(op, keys, args, kwargs):
     with excluding(K.AUTOGRAD):
         redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
     node = make_node(functional, before, p, needs, [target])
+    target._storage.recorded = 1  # other views of this memory look again
     if base is not None:
         _rebase(base, target, node)
     else:
@@ -248,12 +250,15 @@ class CopySlices(Node):
     def __init__(self, base, view, inner: OpNode):
         super().__init__("CopySlices", [gradient_edge(base)], [_output_meta(base)])
         self.inner, self._chain = inner, _chain_of(view)
+        self._order = dense_order(base._shape, base._strides)
         # The first edge of inner is the old view itself when it took part; its cotangent goes back into the base's.
         self._self_at = 0 if 0 in inner._needs else None
         self.next_edges += [e for k, e in enumerate(inner.next_edges) if k != self._self_at]
 
     def apply(self, ct):
-        whole = aten.clone.default(ct)
+        # In the base's own memory order, or the views on the way to the region might not exist.
+        whole = aten.clone.default(aten.permute.default(ct, list(self._order)), memory_format="contiguous_format")
+        whole = aten.permute.default(whole, [self._order.index(d) for d in range(len(self._order))])
         region = whole
         for info in self._chain:
             region = info.replay(region)

@@ -281,5 +281,6 @@ class ViewInfo:
         self.generation = base._grad_fn
 
     def replay(self, base):
-        out = self.op(base, *self.rest)
+        args, kwargs = self.op.split((base, *self.rest))
+        out = self.op(*args, **kwargs)
         return out if self.which is None else out[self.which]

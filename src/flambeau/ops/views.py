@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.shapes import infer_size, normalize_dims, view_strides
+from ..base.shapes import infer_size, normalize_dim, normalize_dims, view_strides
 from ..core.declare import composite, view
 from ..core.operator import namespace
 
@@ -246,13 +246,15 @@ def split_sizes(self, split_size, dim):
 def chunk(self, chunks, dim):
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = self.shape[dim]
+    n = self.shape[normalize_dim(dim, self.ndim)]
     return aten.split.Tensor(self, max(-(-n // chunks), 1), dim)
 
 
 @composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
 def narrow(self, dim, start, length):
-    n = self.shape[dim]
+    if self.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    n = self.shape[normalize_dim(dim, self.ndim)]
     start = start + n if start < 0 else start
     if length < 0 or start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
