@@ -36,8 +36,8 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
         for letter, n in zip(term, t.shape):
             if sizes.setdefault(letter, n) != n:
                 shown = " and ".join("x".join(map(str, x.shape)) for x in tensors)
-                if op._opname in ("mm", "addmm"):
-                    raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shown})")
+                if op.definition.mismatch is not None:
+                    raise RuntimeError(op.definition.mismatch.format(shown))
                 raise RuntimeError(
                     f"{op._opname}(): size mismatch, letter '{letter}' of {op.definition.letters} is {sizes[letter]} and {n} "
                     f"(shapes {shown})"

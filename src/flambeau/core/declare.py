@@ -196,9 +196,9 @@ def index(
     return make
 
 
-def contraction(schema, letters, *, variants="function method", has_out=True, **kw) -> OpOverload:
+def contraction(schema, letters, *, mismatch=None, variants="function method", has_out=True, **kw) -> OpOverload:
     """Declare an einsum-like operator by its letters."""
-    return declare(schema, Contraction(letters), variants=variants, out=has_out, tags=("contraction",), **kw)
+    return declare(schema, Contraction(letters, mismatch), variants=variants, out=has_out, tags=("contraction",), **kw)
 
 
 def factory(schema, *, shape, dtype, variants="function", **kw):

@@ -129,9 +129,13 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """Letters of an einsum over the tensor arguments, e.g. ``"mk,kn->mn"``. Letters that only appear on the left are summed over."""
+    """Letters of an einsum over the tensor arguments, e.g. ``"mk,kn->mn"``. Letters that only appear on the left are summed over.
+
+    ``mismatch``: text of the error for sizes that don't agree, with ``{}`` for the shapes (a general one when not given).
+    """
 
     letters: str
+    mismatch: str | None = None
     kind = "contraction"
 
 

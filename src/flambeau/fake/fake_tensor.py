@@ -125,8 +125,6 @@ class FakeTensorMode(TorchDispatchMode):
         if func.kind == "out":
             outs = [v for a, v in zip(func._schema.arguments, values) if a.is_out]
             return outs[0] if len(outs) == 1 else tuple(outs)
-        if func.name() == "aten::_local_scalar_dense":
-            raise DataDependentOutputException(f"{func}: the value of a FakeTensor is needed, and it has none")
         try:
             metas = func.facet("meta")(*values)
         except MissingFacet:

@@ -172,8 +172,9 @@ def stack(tensors, dim):
 
 
 def _no_value(self):
-
-    raise DataDependentOutputException("item(): the value of a tensor without data is needed")
+    raise DataDependentOutputException(
+        "aten._local_scalar_dense.default: the value of a tensor without data (fake or meta) is needed, and it has none"
+    )
 
 
 @explicit(

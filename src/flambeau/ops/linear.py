@@ -10,7 +10,12 @@ from ..core.operator import namespace
 
 aten = namespace("aten")
 
-mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", "mk,kn->mn", refuse=("bool",))
+mm = contraction(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    "mk,kn->mn",
+    mismatch="mat1 and mat2 shapes cannot be multiplied ({})",
+    refuse=("bool",),
+)
 bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn", refuse=("bool",))
 mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m", refuse=("bool",))
 dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=("bool",))
