@@ -66,3 +66,24 @@ def test_a_write_records_into_a_base_that_had_no_history():
     out[1:] = w * 3
     out.sum().backward()
     assert w.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [lambda x: torch.nextafter(x, torch.zeros(3)), lambda x: torch.heaviside(x, torch.ones(3))],
+    ids=["nextafter", "heaviside"],
+)
+def test_what_has_no_derivative_says_so_in_the_backward(fn):
+    x = torch.ones(3, requires_grad=True)
+    y = fn(x) + x  # the forward is no error, as in PyTorch
+    with pytest.raises(NotImplementedError, match="derivative .* is not implemented"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_missing_higher_derivative_is_an_error_and_not_zero():
+    x = torch.full((2,), 2.5, dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(torch.digamma(x).sum(), x, create_graph=True)
+    assert first.tolist() == pytest.approx([0.4903577561002348] * 2)
+    with pytest.raises(NotImplementedError, match="derivative .* is not implemented"):
+        first.sum().backward()

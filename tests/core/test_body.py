@@ -8,12 +8,7 @@ from flambeau.core import body as bodies
 from flambeau.core.body import TABLE, Expr, Input, evaluate, substitute, topological, trace, vjp
 from flambeau.eager.pointwise import NUMPY
 
-NOT_DIFFERENTIATED = {"nextafter"}  # PyTorch has no derivative for it either
-DIFFERENTIABLE = [
-    row
-    for row in TABLE.values()
-    if row.vjp is not None and row.kind in ("arith", "float") and row.name not in NOT_DIFFERENTIATED
-]
+DIFFERENTIABLE = [row for row in TABLE.values() if row.vjp is not None and row.kind in ("arith", "float")]
 DOMAIN = {
     "log": (0.2, 3),
     "log2": (0.2, 3),

@@ -19,7 +19,7 @@ class _Switch:
         self._before: list[int] = []
 
     def _value(self) -> int:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define the value it sets")
 
     def __enter__(self):
         self._before.append(_C.tls("grad_enabled", self._value()))

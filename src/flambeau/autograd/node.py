@@ -50,7 +50,7 @@ class Node:
         return Handle(self.node_pre_hooks, fn)
 
     def apply(self, *cts):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define apply")
 
     def release(self):
         """Drop what was saved; a second backward then raises."""

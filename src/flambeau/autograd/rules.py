@@ -229,6 +229,17 @@ def _pointwise(op, args, needs) -> Plan:
         return _pointwise_exprs(op, signature, needs)
     except TypeError:  # an unhashable argument
         return _pointwise_exprs.__wrapped__(op, signature, needs)
+    except NotImplementedError as e:
+        return _refusing(op, str(e))
+
+
+def _refusing(op: OpOverload, why: str) -> Plan:
+    """Running forward is no error; asking for the gradient is."""
+
+    def run(cts, values):
+        raise NotImplementedError(f"derivative for {op.name()} is not implemented: {why}")
+
+    return Plan((), run)
 
 
 # ---- views: the steps transposed, in reverse -----------------------------------------------------------------------------

@@ -157,7 +157,8 @@ def substitute(root, old: Expr, new: Expr):
 def vjp(root, wrt: list[Expr], ct: Expr) -> list:
     """Reverse-mode derivative of ``root`` with respect to each node of ``wrt``, given the cotangent ``ct`` of the root.
 
-    Returns an expression (or None where nothing flows) each. Reference: Griewank & Walther, Evaluating Derivatives, ch. 3.
+    Returns an expression (or None where nothing flows) each. NotImplementedError for an
+    operation without a derivative. Reference: Griewank & Walther, Evaluating Derivatives, ch. 3.
     """
     s = Trace()
     cts: dict[int, Any] = {id(root): ct}
@@ -166,7 +167,7 @@ def vjp(root, wrt: list[Expr], ct: Expr) -> list:
             continue
         row = TABLE[node.op]
         if row.vjp is None:
-            continue
+            raise NotImplementedError(f"the derivative of the scalar operation '{node.op}' is not implemented")
         for arg, part in zip(node.args, row.vjp(s, cts[id(node)], *node.args, node), strict=True):
             if isinstance(arg, Expr) and part is not None:
                 cts[id(arg)] = s.add(cts[id(arg)], part) if id(arg) in cts else part

@@ -33,7 +33,7 @@ class ViewHandler:
         return normalize_dim(d, self.ndim + extra)
 
     def permute(self, perm):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define the step permute")
 
     def transpose(self, a: int, b: int):
         if self.ndim == 0:
