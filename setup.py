@@ -7,13 +7,13 @@ COMMON = dict(
     include_dirs=["csrc", numpy.get_include()],
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
     extra_compile_args=["-O2", "-std=c11", "-fvisibility=hidden", "-Wall", "-Wno-unused-function"],
-    depends=["csrc/flambeau.h", "csrc/runtime.h"],
+    depends=["csrc/flambeau.h", "csrc/runtime.h", "csrc/state.h", "csrc/tensor_internal.h"],
 )
 
 setup(
     ext_modules=[
         # Tensor object, storage, thread-local dispatch state, operator and function call path.
-        Extension("flambeau._C", ["csrc/tensor.c", "csrc/dispatch.c", "csrc/module.c"], **COMMON),
+        Extension("flambeau._C", ["csrc/state.c", "csrc/tensor.c", "csrc/dispatch.c", "csrc/module.c"], **COMMON),
         # PEP 523 frame evaluator, guard tree, the callable that compile() returns.
         Extension("flambeau._frame", ["csrc/frame_eval.c", "csrc/guards.c"], **COMMON),
         # Thread pool and the launch of a compiled graph.

@@ -2,13 +2,13 @@
  *
  * A call that nothing interposes on stays in this file: Function finds plain tensors and calls the NumPy ufunc; Operator finds that
  * only the backend key is set and calls the kernel. Everything else is handed to Python with the facts already collected. */
+#include "state.h"
 #include "tensor_internal.h"
 
 #define NO_DATA (1u << 8)  /* scan(): some tensor has no array */
 #define SUBCLASS (1u << 9) /* scan(): some tensor is of a class with __torch_dispatch__ */
 
-static __thread FlbTls tls_state = {.grad_enabled = 1};
-FlbTls *flb_tls(void) { return &tls_state; }
+#define tls_state (*flb_tls())
 
 static PyObject *disabled_torch_function = NULL, *disabled_torch_dispatch = NULL;
 static PyObject *override_handler = NULL; /* override(function, args, kwargs) -> result; core/overrides.py */
@@ -473,55 +473,6 @@ static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
     PyErr_SetString(PyExc_RuntimeError, "this class has no __torch_dispatch__");
     return NULL;
 }
-#define FIELD(N)                                                                                                               \
-    if (PyUnicode_CompareWithASCIIString(name, #N) == 0) {                                                                     \
-        unsigned long old = s->N;                                                                                              \
-        if (value >= 0) s->N = value, s->epoch++;                                                                              \
-        return PyLong_FromUnsignedLong(old);                                                                                   \
-    }
-/* dispatch_depth(n): tls("dispatch_modes", n) without looking up the name; each call under a mode does this twice. */
-static PyObject *py_dispatch_depth(PyObject *m, PyObject *n) {
-    unsigned long value = PyLong_AsUnsignedLong(n);
-    if (value == (unsigned long)-1 && PyErr_Occurred()) return NULL;
-    tls_state.dispatch_modes = (uint32_t)value;
-    tls_state.epoch++;
-    Py_RETURN_NONE;
-}
-/* exclude(mask): the keys excluded before, which are returned; mask is added to them. restore(mask) sets them. */
-static PyObject *py_exclude(PyObject *m, PyObject *mask) {
-    uint32_t before = tls_state.excluded;
-    unsigned long value = PyLong_AsUnsignedLong(mask);
-    if (value == (unsigned long)-1 && PyErr_Occurred()) return NULL;
-    tls_state.excluded |= (uint32_t)value;
-    tls_state.epoch++;
-    return PyLong_FromUnsignedLong(before);
-}
-static PyObject *py_restore(PyObject *m, PyObject *mask) {
-    unsigned long value = PyLong_AsUnsignedLong(mask);
-    if (value == (unsigned long)-1 && PyErr_Occurred()) return NULL;
-    tls_state.excluded = (uint32_t)value;
-    tls_state.epoch++;
-    Py_RETURN_NONE;
-}
-/* tls(name, value=-1): the old value of a field of the thread's dispatch state; sets it when value >= 0. */
-static PyObject *py_tls(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n < 1 || n > 2 || !PyUnicode_Check(args[0])) return PyErr_SetString(PyExc_TypeError, "tls(name, value=-1)"), NULL;
-    PyObject *name = args[0];
-    long value = n == 2 ? PyLong_AsLong(args[1]) : -1;
-    if (n == 2 && value == -1 && PyErr_Occurred()) return NULL;
-    FlbTls *s = &tls_state;
-    FIELD(grad_enabled)
-    FIELD(excluded)
-    FIELD(included)
-    FIELD(dispatch_modes)
-    FIELD(function_modes)
-    FIELD(transforms)
-    FIELD(inference)
-    FIELD(function_disabled)
-    FIELD(epoch)
-    PyErr_Format(PyExc_AttributeError, "no field %U in the dispatch state", name);
-    return NULL;
-}
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"override", "dispatch", "quiet_context", NULL};
     PyObject *o = NULL, *d = NULL, *q = NULL;
@@ -537,10 +488,6 @@ PyMethodDef flb_dispatch_functions[] = {
     {"quiet", (PyCFunction)(void (*)(void))py_quiet, METH_FASTCALL | METH_KEYWORDS, "quiet(fn, ...): call with NumPy's floating-point warnings off."},
     {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS, "__torch_function__ that overrides nothing."},
     {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS, "__torch_dispatch__ of classes that have none."},
-    {"tls", (PyCFunction)(void (*)(void))py_tls, METH_FASTCALL, "tls(name, value=-1): read, and with a value set, the dispatch state."},
-    {"dispatch_depth", py_dispatch_depth, METH_O, "dispatch_depth(n): set the number of active dispatch modes."},
-    {"exclude", py_exclude, METH_O, "exclude(keys): add to the keys that no call has; returns what they were."},
-    {"restore", py_restore, METH_O, "restore(keys): set the keys that no call has."},
     {"set_handlers", (PyCFunction)(void (*)(void))py_set_handlers, METH_VARARGS | METH_KEYWORDS, "Install the Python continuations."},
     {NULL}};
 

@@ -56,16 +56,26 @@ typedef struct {
     PyObject *dict, *weakrefs;
 } FlbTensor;
 
+/* The stacks of the dispatch state (csrc/state.h), and their places in FlbTls.depth. */
+enum { FLB_FUNCTION_MODES, FLB_DISPATCH_MODES, FLB_TRANSFORMS, FLB_DEVICES, FLB_N_STACKS };
+
 typedef struct {
-    uint32_t function_modes; /* depth of the __torch_function__ mode stack that is active now */
-    uint32_t dispatch_modes; /* depth of the __torch_dispatch__ mode stack that is active now */
-    uint32_t transforms;     /* depth of the vmap/grad interpreter stack */
+    union {
+        struct {
+            uint32_t function_modes; /* depth of the __torch_function__ mode stack that is active now */
+            uint32_t dispatch_modes; /* depth of the __torch_dispatch__ mode stack that is active now */
+            uint32_t transforms;     /* depth of the vmap/grad interpreter stack */
+            uint32_t devices;        /* depth of the stack of devices that factories use */
+        };
+        uint32_t depth[FLB_N_STACKS];
+    };
     uint32_t included;       /* keys every call has */
     uint32_t excluded;       /* keys no call has */
     uint8_t grad_enabled;
     uint8_t inference;
     uint8_t function_disabled; /* DisableTorchFunction(Subclass) is in force */
     uint32_t epoch;          /* bumped on every change above: guards compare one word */
+    struct FlbStacks *stacks; /* csrc/state.c's own */
 } FlbTls;
 
 typedef struct {

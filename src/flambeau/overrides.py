@@ -135,13 +135,4 @@ def get_default_nowrap_functions() -> set:
 
 def enable_reentrant_dispatch():
     """Context manager inside ``__torch_dispatch__``: calls start from the top again, autograd included."""
-    return _Reentrant()
-
-
-class _Reentrant:
-    def __enter__(self):
-        self._before = _C.tls("excluded")
-        _C.tls("excluded", self._before & ~(keys.AUTOGRAD | keys.TRANSFORM))
-
-    def __exit__(self, *exc):
-        _C.tls("excluded", self._before)
+    return _C.Guard(readmit=keys.AUTOGRAD | keys.TRANSFORM)

@@ -1,4 +1,7 @@
-"""Switches of gradient recording. Each is a context manager, and a decorator when called without arguments."""
+"""Switches of gradient recording. Each is a context manager, and a decorator when called without arguments.
+
+They are guards of the native dispatch state (csrc/state.c): entering and leaving can't be interrupted half-way.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,8 @@ def is_grad_enabled() -> bool:
     return bool(_C.tls("grad_enabled"))
 
 
-class _Switch:
+class _Switch(_C.Guard):
     """Context manager and decorator over one field of the dispatch state."""
-
-    def __init__(self):
-        self._before: list[int] = []
-
-    def _value(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} must define the value it sets")
-
-    def __enter__(self):
-        self._before.append(_C.tls("grad_enabled", self._value()))
-
-    def __exit__(self, *exc):
-        _C.tls("grad_enabled", self._before.pop())
 
     def __call__(self, fn):
         if inspect.isgeneratorfunction(fn):
@@ -66,37 +57,28 @@ class no_grad(_Switch):
         return self
 
     def __init__(self, fn=None):
-        super().__init__()
-
-    def _value(self):
-        return 0
+        super().__init__(grad_enabled=0)
 
 
 class enable_grad(no_grad):
     """Recording is on, also inside no_grad."""
 
-    def _value(self):
-        return 1
+    def __init__(self, fn=None):
+        _Switch.__init__(self, grad_enabled=1)
 
 
 class set_grad_enabled(_Switch):
     """Takes effect at once; as a context manager it restores the state before."""
 
     def __init__(self, mode: bool):
-        super().__init__()
         self.mode = bool(mode)
-        self._initial = _C.tls("grad_enabled", int(self.mode))
-
-    def __enter__(self):
-        self._before.append(self._initial)
+        self._initial = _C.tls("grad_enabled")
+        super().__init__(grad_enabled=int(self.mode), grad_before=self._initial)
         _C.tls("grad_enabled", int(self.mode))
 
     def __call__(self, fn):
         _C.tls("grad_enabled", self._initial)
         return super().__call__(fn)
-
-    def _value(self):
-        return int(self.mode)
 
     def clone(self):
         return set_grad_enabled(self.mode)
@@ -113,11 +95,8 @@ class inference_mode(_Switch):
         return self
 
     def __init__(self, mode=True):
-        super().__init__()
         self.mode = mode if isinstance(mode, bool) else True
-
-    def _value(self):
-        return 0 if self.mode else _C.tls("grad_enabled")
+        super().__init__(grad_enabled=int(not self.mode))
 
     def clone(self):
         return inference_mode(self.mode)

@@ -12,7 +12,7 @@ from ..base.errors import MissingFacet
 from ..core import keys as K
 from ..core.dispatch import install, redispatch
 from ..core.operator import FACETS, OpOverload, namespace
-from .levels import BatchedTensor, Level, _state, below, value_at, wrap
+from .levels import BatchedTensor, Level, below, value_at, wrap
 
 __all__ = ["RULES", "Call", "Unbatched", "expand_batch", "invoke", "rule"]
 
@@ -115,7 +115,7 @@ def _draws(op: OpOverload) -> bool:
 def transform(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Handler of the TRANSFORM key."""
     full = op.full(*args, **kwargs)
-    running = _state.stack
+    running = _C.stack("transforms")
     lvl = max(_levels(full), key=lambda x: x.number, default=None)
     if running and _draws(op):
         lvl = running[-1]  # the innermost level decides about randomness, whether its examples take part or not

@@ -7,9 +7,6 @@ value.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-
 from .. import _C
 from ..core import keys as K
 from ..core.operator import namespace
@@ -32,58 +29,34 @@ __all__ = [
 aten = namespace("aten")
 
 
-class Level:
-    """One vmap that is running: its depth (from 1), batch size and randomness ("error", "same", "different")."""
+class Level(_C.Guard):
+    """One vmap: its depth (from 1), batch size and randomness ("error", "same", "different"). It runs while the block under it does."""
 
-    __slots__ = ("alive", "number", "randomness", "size")
+    def __init__(self, size: int, randomness: str = "error"):
+        super().__init__(push="transforms")
+        running = _C.innermost("transforms")
+        self.number = 1 if running is None else running.number + 1
+        self.size, self.randomness = size, randomness
 
-    def __init__(self, number: int, size: int, randomness: str):
-        self.number, self.size, self.randomness, self.alive = number, size, randomness, True
+    alive = _C.Guard.entered
 
     def __repr__(self):
         return f"Level({self.number}, size={self.size})"
 
 
-class _State(threading.local):
-    def __init__(self):
-        self.stack: list[Level] = []
-
-
-_state = _State()
-
-
 def current() -> list[Level]:
     """The levels that are running, outermost first (a copy)."""
-    return list(_state.stack)
+    return list(_C.stack("transforms"))
 
 
-def _set(stack: list[Level]) -> None:
-    _state.stack = stack
-    _C.tls("transforms", len(stack))
+def level(size: int, randomness: str = "error") -> Level:
+    """Context manager: a new innermost level for the duration."""
+    return Level(size, randomness)
 
 
-@contextlib.contextmanager
-def level(size: int, randomness: str = "error"):
-    """A new innermost level for the duration."""
-    before = _state.stack
-    made = Level(before[-1].number + 1 if before else 1, size, randomness)
-    _set([*before, made])
-    try:
-        yield made
-    finally:
-        made.alive = False
-        _set(before)
-
-
-@contextlib.contextmanager
 def below(lvl: Level):
-    """Only the levels outside ``lvl`` are running for the duration: how a rule of ``lvl`` is run."""
-    before = _state.stack
-    _set([x for x in before if x.number < lvl.number])
-    try:
-        yield
-    finally:
-        _set(before)
+    """Context manager: only the levels outside ``lvl`` are running for the duration: how a rule of ``lvl`` is run."""
+    return _C.Guard(replace="transforms", value=[x for x in _C.stack("transforms") if x.number < lvl.number])
 
 
 _REQUIRES_GRAD = (

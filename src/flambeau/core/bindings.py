@@ -26,13 +26,12 @@ _TensorBase = _C.TensorBase
 _NUMBER = (int, float, complex, np.generic)
 _PY_DTYPES = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
-_device_context: list[Device] = []
 _made: dict[str, list] = {}  # operator name -> the binders and functions made for it
 
 
 def current_device() -> Device:
     """Device of factories that name none."""
-    return _device_context[-1] if _device_context else CPU
+    return _C.innermost("devices") or CPU
 
 
 def as_dtype(x):

@@ -7,8 +7,6 @@ anything else, so that every layer sees the operators they are made of.
 
 from __future__ import annotations
 
-import contextlib
-
 from .. import _C
 from . import keys as K
 from . import modes
@@ -48,14 +46,9 @@ def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 redispatch = dispatch
 
 
-@contextlib.contextmanager
 def excluding(keys: int):
-    """No call in the block (of this thread) has these keys."""
-    before = _C.exclude(keys)
-    try:
-        yield
-    finally:
-        _C.restore(before)
+    """Context manager: no call in the block (of this thread) has these keys."""
+    return _C.Guard(exclude=keys)
 
 
 # ---- the Python key ------------------------------------------------------------------------------------------------------
@@ -98,24 +91,16 @@ def python_key(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     if kwargs or len(args) != op.required:
         args, kwargs = op._normalize(*args, **kwargs)
     types = tuple(overriding_types(_python_tensors(args, kwargs))) if keys & K.SUBCLASS else ()
-    stack = modes._stacks.dispatch
-    if not stack:
+    if not _C.innermost("dispatch_modes"):
         return _subclasses(op, types, args, kwargs, [])
-    depth = len(stack) - 1
-    mode = stack.pop()
-    _C.dispatch_depth(depth)
-    try:
+    with modes.popped("dispatch") as mode:
         result = mode.__torch_dispatch__(op, types, args, kwargs)
         if result is NotImplemented:
-            if depth:
+            if _C.tls("dispatch_modes"):
                 return python_key(op, keys, args, kwargs)
             if types:
                 return _subclasses(op, types, args, kwargs, [mode])
             raise _declined(op, [mode])
-    finally:
-        del stack[depth:]
-        stack.append(mode)
-        _C.dispatch_depth(depth + 1)
     return _checked(op, result, mode, args, kwargs)
 
 

@@ -53,10 +53,10 @@ def override(func, args, kwargs):
 
 def _override(func, relevant, args, kwargs):
     types = tuple(map(type, relevant))
-    if modes._stacks.function and _C.tls("function_disabled") < 2:
+    if _C.tls("function_modes") and _C.tls("function_disabled") < 2:
         with modes.popped("function") as mode:
             result = mode.__torch_function__(func, types, args, kwargs)
-            if result is NotImplemented and modes._stacks.function:
+            if result is NotImplemented and _C.tls("function_modes"):
                 return _override(func, relevant, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -67,7 +67,7 @@ def _override(func, relevant, args, kwargs):
     name = getattr(func, "__name__", str(func))
     raise TypeError(
         f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}"
-        + (", nor by the active modes" if modes._stacks.function else "")
+        + (", nor by the active modes" if _C.tls("function_modes") else "")
     )
 
 
@@ -88,27 +88,18 @@ def wrap_function(fn):
     return out
 
 
-class _Disable:
-    level = 0
-
-    def __enter__(self):
-        self._before = _C.tls("function_disabled")
-        _C.tls("function_disabled", max(self._before, self.level))
-
-    def __exit__(self, *exc):
-        _C.tls("function_disabled", self._before)
-
-
-class DisableTorchFunctionSubclass(_Disable):
+class DisableTorchFunctionSubclass(_C.Guard):
     """Arguments don't override; modes still do."""
 
-    level = 1
+    def __init__(self):
+        super().__init__(function_disabled=1)
 
 
-class DisableTorchFunction(_Disable):
+class DisableTorchFunction(_C.Guard):
     """Neither arguments nor modes override."""
 
-    level = 2
+    def __init__(self):
+        super().__init__(function_disabled=2)
 
 
 _C.set_handlers(override=override)

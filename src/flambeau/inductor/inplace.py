@@ -15,7 +15,6 @@ import numpy as np
 from .. import _C
 from ..core import keys
 from ..core.dispatch import excluding
-from ..core.modes import _stacks
 from .compile import compile_program
 from .opening import Program, _Recording, _without_data, tensor_meta
 from .single import _describe
@@ -32,7 +31,7 @@ _table: dict = {}
 def update(name, fn, tensors: list, numbers: list[float]) -> bool:
     """Whether the update was done. ``name``: hashable, tells everything ``fn`` depends on besides shapes and dtypes. False, with nothing written,
     for the first calls, when a mode watches, or when there is no compiled form."""
-    if _stacks.dispatch or _stacks.function or any(t._array is None for t in tensors):
+    if _C.tls("dispatch_modes") or _C.tls("function_modes") or any(t._array is None for t in tensors):
         return False
     key = (name, len(numbers), *map(_describe, tensors))
     found = _table.get(key, 0)
