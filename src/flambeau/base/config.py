@@ -108,6 +108,13 @@ class Config:
             at = getattr(at, part)
         return at._knobs[at._name(last)].help
 
+    def changed(self) -> dict[str, Any]:
+        """The knobs (by dotted name) that differ from their defaults, and their values."""
+        out = {n: v for n, v in self._values.items() if v != self._knobs[n].default}
+        for group, inner in self._groups.items():
+            out.update({f"{group}.{n}": v for n, v in inner.changed().items()})
+        return out
+
     def key(self) -> str:
         """Text of the settings that change generated code, for cache keys."""
         own = [f"{n}={self._values[n]!r}" for n, k in sorted(self._knobs.items()) if k.in_key]

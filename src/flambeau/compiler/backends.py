@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["aot_autograd", "list_backends", "lookup_backend", "register_backend"]
+from flambeau.dynamo.config import config
+
+__all__ = ["aot_autograd", "list_backends", "lookup_backend", "register_backend", "registered_name", "watched"]
 
 _backends: dict[str, Callable] = {}
 _tags: dict[str, tuple[str, ...]] = {}
@@ -46,6 +49,28 @@ def lookup_backend(backend: str | Callable) -> Callable:
     return backend
 
 
+def registered_name(backend: Callable) -> str | None:
+    """The name under which a backend is known, if any."""
+    return next((name for name, fn in _backends.items() if fn is backend), None)
+
+
+def watched(compiler_fn: Callable, stage: str) -> Callable:
+    """``compiler_fn`` under the eyes of the debugging tools that the settings ask for at the time of the call: ``config.repro_after`` and
+    ``config.verify``. ``stage``: ``"dynamo"`` for backends, ``"aot"`` for compilers of ATen graphs."""
+
+    @functools.wraps(compiler_fn)
+    def compiler(gm, example_inputs, **kwargs):
+        fn = compiler_fn
+        # The tools are above this level: imported by name, and only when asked for.
+        if config.verify and (stage == "aot" or compiler_fn is not _backends["inductor"]):
+            fn = functools.partial(importlib.import_module("flambeau.debug.verify").verified, fn)
+        if config.repro_after == stage:
+            fn = functools.partial(importlib.import_module("flambeau.debug.repro").watch, fn, stage)
+        return fn(gm, example_inputs, **kwargs)
+
+    return compiler
+
+
 def aot_autograd(**compilers) -> Callable:
     """A backend that differentiates ahead of time: ``fw_compiler`` and ``bw_compiler`` get ATen-level graphs (see flambeau.aot)."""
     return importlib.import_module("flambeau.aot").aot_autograd(**compilers)
@@ -76,5 +101,7 @@ def aot_eager(gm, example_inputs, **kwargs):
 def inductor(gm, example_inputs, **kwargs):
     aot = importlib.import_module("flambeau.aot")
     compile_graph: Any = importlib.import_module("flambeau.inductor").compile_graph
-    backend = aot.aot_autograd(fw_compiler=compile_graph, partition_fn=aot.min_cut_rematerialization_partition)
+    backend = aot.aot_autograd(
+        fw_compiler=watched(compile_graph, "aot"), partition_fn=aot.min_cut_rematerialization_partition
+    )
     return backend(gm, example_inputs)

@@ -14,7 +14,7 @@ from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
 
-from .backends import lookup_backend
+from .backends import lookup_backend, watched
 
 __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
 
@@ -34,11 +34,13 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
     name: str | None = None,
+    verify: bool = False,
 ):
     """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
     ``(gm, example_inputs) -> callable``. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
-    argument. Without ``model`` a decorator is returned. Sizes are guarded by value whatever ``dynamic`` says: a new size is a new
-    variant, up to ``config.cache_size_limit``.
+    argument. ``verify``: every compiled graph also runs operator by operator, at each call, and AccuracyError names the first operator
+    whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. Sizes are
+    guarded by value whatever ``dynamic`` says: a new size is a new variant, up to ``config.cache_size_limit``.
 
     Raises RuntimeError when both ``mode`` and ``options`` are given, or for an unknown mode or backend."""
     if mode is not None and options is not None:
@@ -55,15 +57,16 @@ def compile(
             options=options,
             disable=disable,
             name=name,
+            verify=verify,
         )
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
-    return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options))
+    return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options, verify))
 
 
-def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None) -> Compiler:
+def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None, verify=False) -> Compiler:
     """The compiler of a configuration: the same one for the same configuration, so that captured variants are shared."""
     fn = lookup_backend(backend)
     extra = {}
@@ -71,12 +74,15 @@ def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None
         extra["mode"] = mode
     if options:
         extra["options"] = dict(options)
-    key = (id(fn), fullgraph, dynamic, mode, tuple(sorted((k, repr(v)) for k, v in (options or {}).items())))
+    key = (id(fn), fullgraph, dynamic, mode, verify, tuple(sorted((k, repr(v)) for k, v in (options or {}).items())))
     found = _compilers.get(key)
     if found is not None and found.key_backend is fn:
         return found
-    call = functools.partial(fn, **extra) if extra and accepts(fn, extra) else fn
-    c = _compilers[key] = Compiler(call, backend if isinstance(backend, str) else "", fullgraph, dynamic)
+    call = watched(functools.partial(fn, **extra) if extra and accepts(fn, extra) else fn, "dynamo")
+    if verify:
+        call = config.patch(verify=True)(call)
+    name = backend if isinstance(backend, str) else getattr(fn, "__name__", type(fn).__name__)
+    c = _compilers[key] = Compiler(call, name, fullgraph, dynamic)
     c.key_backend = fn
     return c
 

@@ -33,8 +33,16 @@ KNOBS = {
     "numpy_default_float": Knob("float64", "default floating dtype of NumPy factories in captured code"),
     "numpy_default_complex": Knob("complex128", "default complex dtype of NumPy factories in captured code"),
     "numpy_default_int": Knob("int64", "default integer dtype of NumPy factories in captured code"),
-    "repro_after": Knob(None, "accepted for compatibility, no repro is written", ("TORCHDYNAMO_REPRO_AFTER",)),
-    "repro_level": Knob(2, "accepted for compatibility, no repro is written", ("TORCHDYNAMO_REPRO_LEVEL",)),
+    "repro_after": Knob(
+        None, "leave a script when a graph fails after this stage: dynamo or aot", ("TORCHDYNAMO_REPRO_AFTER",)
+    ),
+    "repro_level": Knob(
+        2, "1 script, 2 minifier, 3 minifier always, 4 minifier also for wrong values", ("TORCHDYNAMO_REPRO_LEVEL",)
+    ),
+    "repro_tolerance": Knob(1e-3, "how far compiled values may be from plain ones (repro_level 4, verify)"),
+    "verify": Knob(
+        False, "run every compiled graph beside the plain one and compare, at each call", ("FLAMBEAU_VERIFY",)
+    ),
     "capture_empty_graphs": Knob(
         False, "keep captured code that has no tensor operation (to test the executor on plain Python)"
     ),
