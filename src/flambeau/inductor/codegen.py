@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ..base.expr import Div, Expr, Mod, Var, coefficient, const, of, terms, variable
+from ..base.expr import variables as variables_of
 from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
-from .index import Index, Var
 from .ir import Buffer
 from .scalar_ops import emit_scalar
 from .values import Value, Values, loaded_atoms, walk
@@ -391,9 +392,9 @@ class _Writer:
         if at is None:
             b.out.append(f"store {ty} {emit_scalar(b, node.combine, t, [old, x])}, ptr {slot}")
             return
-        position = Index((), 0)
+        position = 0
         for v in self.k.inner:
-            position = position * v.extent + (Index(((v, 1),), 0) if v.extent != 1 else 0)
+            position = position * v.extent + variable(v)
         here = self.operand(self.values.index(position), b)
         oldat = b.emit(f"load {b.ty('i64')}, ptr {at}")
         best, where = self._better(b, node.combine, t, old, oldat, x, here, tie=False)
@@ -490,7 +491,7 @@ class _Writer:
                 found = True
             else:
                 parts = [a for a in v.args if isinstance(a, Value)]
-                parts += [x for a in v.args if isinstance(a, Index) for x in loaded_atoms(a)]
+                parts += [x for a in v.args if isinstance(a, Expr) for x in loaded_atoms(a)]
                 found = any([self._depends(p) for p in parts])
             self.dependent[v] = found
         return found
@@ -549,17 +550,17 @@ class _Writer:
         scope.cache[v] = (name, vec)
         return name, vec
 
-    def _index(self, ix: Index) -> str:
+    def _index(self, ix: Expr | int) -> str:
         """A scalar i64; partial sums are emitted scope by scope, so that the outer part is computed outside."""
         groups: dict[int, list] = {}
-        for atom, c in ix.terms:
+        for atom, c in terms(ix):
             groups.setdefault(self.scopes.index(self._atom_scope(atom)), []).append((atom, c))
-        text = str(ix.const)
+        text = str(const(ix))
         so_far: tuple = ()
         for level in sorted(groups):
             scope = self.scopes[level]
             so_far = (*so_far, *groups[level])
-            key = ("index", so_far, ix.const)
+            key = ("index", so_far, const(ix))
             if key in scope.cache:
                 text = scope.cache[key]
                 continue
@@ -574,50 +575,48 @@ class _Writer:
     def _atom_scope(self, atom):
         if isinstance(atom, Var):
             return self.scope_of({atom})
-        if isinstance(atom, tuple):
-            return max((self._atom_scope(a) for a, _ in atom[1].terms), key=self.scopes.index, default=self.entry)
+        if isinstance(atom, (Div, Mod)):
+            inner = (self._atom_scope(a) for a, _ in terms(atom.args[0]))
+            return max(inner, key=self.scopes.index, default=self.entry)
         return self.value_scope(atom)
 
     def _atom(self, atom, scope) -> str:
         if isinstance(atom, Var):
             return self._variable(atom)
-        if isinstance(atom, tuple):
-            return self._line(scope, f"{'udiv' if atom[0] == 'div' else 'urem'} i64 {self._index(atom[1])}, {atom[2]}")
+        if isinstance(atom, (Div, Mod)):
+            word = "udiv" if isinstance(atom, Div) else "urem"
+            return self._line(scope, f"{word} i64 {self._index(atom.args[0])}, {atom.args[1]}")
         name, vec = self.emit(atom)
         assert not vec, "a loaded index that varies along the lanes is not a scalar"
         return name
 
-    def _index_vector(self, ix: Index, b: Builder) -> str:
+    def _index_vector(self, ix: Expr, b: Builder) -> str:
         """The index in every lane, i64."""
         ty = b.ty("i64")
         uniform, total = [], None
-        for atom, c in ix.terms:
-            variables = (
-                {atom}
-                if isinstance(atom, Var)
-                else atom[1].variables()
-                if isinstance(atom, tuple)
-                else atom.variables()
-            )
-            if self.vv not in variables:
+        for atom, c in terms(ix):
+            if self.vv not in atom.variables():
                 uniform.append((atom, c))
                 continue
             if isinstance(atom, Var):
                 steps = "<" + ", ".join(f"i64 {i}" for i in range(b.lanes)) + ">"
                 part = b.add("i64", b.splat("i64", self._variable(atom)), steps)
-            elif isinstance(atom, tuple):
-                inner = self._index_vector(atom[1], b)
-                part = b.op("udiv" if atom[0] == "div" else "urem", "i64", inner, b.const("i64", atom[2]))
+            elif isinstance(atom, (Div, Mod)):
+                inner = self._index_vector(atom.args[0], b)
+                word = "udiv" if isinstance(atom, Div) else "urem"
+                part = b.op(word, "i64", inner, b.const("i64", atom.args[1]))
             else:
                 part = self.operand(atom, b)
             if c != 1:
                 part = b.mul("i64", part, b.const("i64", c))
             total = part if total is None else b.add("i64", total, part)
-        rest = Index(tuple(uniform), ix.const)
-        if rest.terms:
+        rest = const(ix)
+        for atom, c in uniform:
+            rest = of(atom) * c + rest
+        if isinstance(rest, Expr):
             total = b.add("i64", total, b.splat("i64", self._index(rest)))
-        elif rest.const:
-            total = b.add("i64", total, b.const("i64", rest.const))
+        elif rest:
+            total = b.add("i64", total, b.const("i64", rest))
         assert ty
         return total
 
@@ -631,8 +630,8 @@ class _Writer:
         scope_lines = _Scope(b.out)
         if b.lanes == 1:
             return b.load(v.dtype, self._pointer(buffer, self._index(ix), scope_lines))
-        step = ix.coefficient(self.vv)
-        if step is not None and not any(self._varies(a) for a, _ in ix.terms):
+        step = coefficient(ix, self.vv)
+        if step is not None and not any(self._varies(a) for a, _ in terms(ix)):
             position = self._index(ix)
             if step == 1:
                 return b.load(v.dtype, self._pointer(buffer, position, scope_lines))
@@ -655,12 +654,10 @@ class _Writer:
 
     def _varies(self, atom) -> bool:
         """A part of an index other than the vector variable itself that differs between lanes."""
-        return not isinstance(atom, Var) and self.vv in (
-            atom[1].variables() if isinstance(atom, tuple) else atom.variables()
-        )
+        return not isinstance(atom, Var) and self.vv in atom.variables()
 
     def _store(self, buffer, ix, value):
-        vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in ix.variables()))
+        vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in variables_of(ix)))
         b = Builder(self.names, self.lanes if vec else 1, self.scopes[-1].lines)
         self._store_name(buffer, ix, self.operand(value, b), vec, value.dtype)
 
@@ -672,8 +669,8 @@ class _Writer:
         if not vec:
             b.store(t, name, self._pointer(buffer, self._index(ix), scope))
             return
-        step = ix.coefficient(self.vv)
-        if step == 1 and not any(self._varies(a) for a, _ in ix.terms):
+        step = coefficient(ix, self.vv)
+        if step == 1 and not any(self._varies(a) for a, _ in terms(ix)):
             b.store(t, name, self._pointer(buffer, self._index(ix), scope))
             return
         one = Builder(self.names, 1, lines)

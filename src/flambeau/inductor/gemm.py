@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from ..base import dtypes
+from ..base.expr import linear, variable
 from ..core.definition import TensorMeta
-from .index import linear, variable
 from .ir import ExternCall, Reduction, Region, dense_strides
 from .lazy import Lazy
 from .values import short

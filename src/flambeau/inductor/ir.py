@@ -1,7 +1,7 @@
 """The loop IR: a program is a list of nodes that fill buffers.
 
 Four classes: :class:`Buffer` (memory), :class:`Pointwise` (each element of a loop nest stored somewhere), :class:`Reduction` (a loop nest
-with reduced loops inside), :class:`ExternCall` (a matrix product or an eager kernel). Positions in a buffer are :class:`~.index.Index`
+with reduced loops inside), :class:`ExternCall` (a matrix product or an eager kernel). Positions in a buffer are :class:`~..base.expr.Expr`
 expressions over the loop variables, counted in elements. :func:`verify` holds after every pass.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .index import Index, Var
+from ..base.expr import Expr, Var, variables
 from .values import Value, loaded_atoms
 
 __all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "show", "verify"]
@@ -44,7 +44,7 @@ class Pointwise:
     buffer: str
     loops: tuple[Var, ...]
     value: Value
-    index: Index
+    index: Expr | int
     combine: str | None = None
 
 
@@ -59,7 +59,7 @@ class Reduction:
     combine: str
     init: Any
     value: Value
-    index: Index
+    index: Expr | int
     limit: tuple[Var, Var, int] | None = None
 
 
@@ -118,7 +118,7 @@ def verify(nodes, buffers: dict[str, Buffer]) -> None:
             assert name in buffers, f"{node} reads unknown buffer {name}"
             assert name in written, f"{node} reads {name} before it is written"
         if not isinstance(node, ExternCall):
-            free = node.value.variables() | node.index.variables()
+            free = node.value.variables() | variables(node.index)
             bound = set(node.loops) | set(getattr(node, "reduced", ()))
             assert free <= bound, f"{node} uses loop variables {free - bound} that it doesn't loop over"
         written.update(stores(node))

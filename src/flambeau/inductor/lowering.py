@@ -12,6 +12,7 @@ import math
 import operator
 from typing import Any
 
+from ..base.expr import Expr, Var, const, floordiv, linear, mod, of, terms, variable
 from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.body import TABLE, Input, topological, trace
 from ..core.promotion import compute_dtype, operand_indices
@@ -20,7 +21,6 @@ from ..core.viewmap import Recorder, Strided, source_index
 from .builder import compute_type
 from .codegen import weight
 from .gemm import lower_contraction
-from .index import Index, Var, constant, floordiv, linear, mod, of_atom, variable
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
 from .lazy import Lazy
 from .opening import Call
@@ -39,23 +39,19 @@ class IndexOps:
 
     @staticmethod
     def add(a, b):
-        return a + b if isinstance(a, (int, Index)) else b + a
+        return a + b
 
     @staticmethod
     def mul(a, b):
-        return a * b if isinstance(a, Index) or isinstance(b, int) else b * a
+        return a * b
 
     @staticmethod
     def floordiv(a, k):
-        return floordiv(_index(a), k)
+        return floordiv(a, k)
 
     @staticmethod
     def mod(a, k):
-        return mod(_index(a), k)
-
-
-def _index(x) -> Index:
-    return constant(x) if isinstance(x, int) else x
+        return mod(a, k)
 
 
 class Lowering:
@@ -314,10 +310,10 @@ class Lowering:
             return element(tuple(coords))
 
         if n == 0:
-            v = value([constant(0)] * len(kept), [constant(0)] * len(dims))
+            v = value([0] * len(kept), [0] * len(dims))
             return lambda c: self.values.const(init, v.dtype)
         if n == 1:
-            zero = [constant(0)] * len(dims)
+            zero = [0] * len(dims)
             if combine in ("argmax", "argmin"):
                 return lambda c: self.values.const(0, "i64")
             return lambda c: value(c, zero)
@@ -379,7 +375,7 @@ class Lowering:
                 continue
 
             def at(coords, r=r):
-                return x.at(tuple(_index(c) for c in source_index(r.steps, coords, IndexOps)))
+                return x.at(source_index(r.steps, coords, IndexOps))
 
             def again(handler, n=position):
                 made = op.definition.map(handler, *rest)
@@ -411,18 +407,17 @@ class Lowering:
 
         def load(name, *coords):
             tensor = bound[name] if isinstance(name, str) else name
-            v = tensor.at(tuple(_index(c) for c in coords))
-            return of_atom(self.values.cast(v, "i64"))
+            v = tensor.at(tuple(coords))
+            return of(self.values.cast(v, "i64"))
 
         def position(coords, sizes):
             out = []
             for c, size in zip(fn(tuple(coords), load, IndexOps), sizes):
-                c = _index(c)
                 if loaded_atoms(c):
                     whole = self.values.index(c)
-                    if len(c.terms) == 1 and not c.const and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
+                    if len(terms(c)) == 1 and not const(c) and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
                         whole = c.terms[0][0]
-                    c = of_atom(self.values.make("checked", (whole, size, tag, d.wrap), "i64"))
+                    c = of(self.values.make("checked", (whole, size, tag, d.wrap), "i64"))
                 out.append(c)
             return tuple(out)
 
@@ -505,7 +500,7 @@ class Lowering:
                 out[k] = next(rest)
             for k in given:
                 v = self.values.cast(indices[k].at(_broadcast(middle, indices[k].shape)), "i64")
-                out[k] = of_atom(self.values.make("checked", (v, shape[k], tag, True), "i64"))
+                out[k] = of(self.values.make("checked", (v, shape[k], tag, True), "i64"))
             return tuple(out)
 
         return out_shape, position
@@ -629,7 +624,7 @@ def _strides(val):
 
 def _broadcast(coords, shape):
     tail = coords[len(coords) - len(shape) :] if shape else ()
-    return tuple(constant(0) if n == 1 else c for c, n in zip(tail, shape))
+    return tuple(0 if n == 1 else c for c, n in zip(tail, shape))
 
 
 def _dense(shape, strides) -> bool:
@@ -646,7 +641,7 @@ def _same_layout(shape, a, b) -> bool:
     return 0 in shape or all(n == 1 or x == y for n, x, y in zip(shape, a, b))
 
 
-def _unflatten(flat: Index, shape):
+def _unflatten(flat: Expr | int, shape):
     out, stride = [], math.prod(shape)
     for k, n in enumerate(shape):
         stride //= n

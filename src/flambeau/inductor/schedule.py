@@ -12,11 +12,25 @@ from __future__ import annotations
 import itertools
 import math
 
+from ..base.expr import (
+    Div,
+    Mod,
+    Var,
+    coefficient,
+    const,
+    floordiv,
+    mod,
+    substitute,
+    terms,
+    variable,
+)
+from ..base.expr import (
+    variables as variables_of,
+)
 from .builder import itemsize
 from .codegen import _HEAVY, Kernel, weight
-from .index import Index, Var, floordiv, mod, variable
 from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
-from .values import Values, loaded_atoms, walk
+from .values import Value, Values, loaded_atoms, walk
 
 __all__ = ["Group", "build", "fuse", "merge"]
 
@@ -49,7 +63,7 @@ def spread(loops, variables) -> dict | None:
     """Each loop as an index over a run of ``variables``; None when the extents don't line up."""
     env, k = {}, 0
     for v in loops:
-        ix, n = Index((), 0), 1
+        ix, n = 0, 1
         while n < v.extent and k < len(variables):
             ix = ix * variables[k].extent + variable(variables[k])
             n *= variables[k].extent
@@ -182,7 +196,7 @@ def _same_elements(group, node, level, outer, inner, values) -> bool:
         producer = group.writes[name]
         plevel = group.levels[group.nodes.index(producer)]
         penv = _environment(producer, plevel, ov, iv)
-        if penv is None or indices != {producer.index.substitute(penv)}:
+        if penv is None or indices != {substitute(producer.index, penv)}:
             return False
         if level == "row" and plevel == "full" and not isinstance(producer, Reduction):
             return False
@@ -304,9 +318,9 @@ def _shares_elements(out, a, b, values) -> bool:
             return False
         part = places[0 if any(node is n for n in a.nodes) else 1]
         for v in walk(values.substitute(node.value, env)):
-            if v.op == "load" and v.args[1].terms:
+            if v.op == "load" and terms(v.args[1]):
                 part.add((v.args[0], v.args[1]))
-        part.add((node.buffer, node.index.substitute(env)))
+        part.add((node.buffer, substitute(node.index, env)))
     return bool(places[0] & places[1])
 
 
@@ -368,7 +382,7 @@ def _map_nodes(group, outer, inner, values):
         env = _environment(node, level, outer, inner)
         memo: dict = {}
         value = values.substitute(node.value, env, memo)
-        index = node.index.substitute(env, lambda v, env=env, memo=memo: values.substitute(v, env, memo))
+        index = substitute(node.index, env, lambda v, env=env, memo=memo: values.substitute(v, env, memo))
         out.append(_Mapped(node, level, value, index))
     return out
 
@@ -382,10 +396,10 @@ def _indices(mapped):
 
 
 def _division_atoms(ix):
-    for atom, _ in ix.terms:
-        if isinstance(atom, tuple) and not isinstance(atom, Var):
+    for atom, _ in terms(ix):
+        if isinstance(atom, (Div, Mod)):
             yield atom
-            yield from _division_atoms(atom[1])
+            yield from _division_atoms(atom.args[0])
 
 
 def _split_divisions(group, outer, inner, mapped, values):
@@ -396,16 +410,10 @@ def _split_divisions(group, outer, inner, mapped, values):
         cuts: dict[Var, int] = {}
         for ix in _indices(mapped):
             for atom in _division_atoms(ix):
-                terms = atom[1].terms
-                v = terms[-1][0]
-                if (
-                    len(terms) == 1
-                    and isinstance(v, Var)
-                    and terms[0][1] == 1
-                    and not atom[1].const
-                    and v.extent % atom[2] == 0
-                ):
-                    cuts.setdefault(v, atom[2])
+                num, k = atom.args
+                v, c = terms(num)[-1]
+                if len(terms(num)) == 1 and isinstance(v, Var) and c == 1 and not const(num) and v.extent % k == 0:
+                    cuts.setdefault(v, k)
         if not cuts:
             break
         env, new = {}, []
@@ -428,7 +436,7 @@ def _split_divisions(group, outer, inner, mapped, values):
 def _substitute(m, env, values):
     memo: dict = {}
     m.value = values.substitute(m.value, env, memo)
-    m.index = m.index.substitute(env, lambda v: values.substitute(v, env, memo))
+    m.index = substitute(m.index, env, lambda v: values.substitute(v, env, memo))
 
 
 class Stored:
@@ -529,7 +537,7 @@ def _collapse(variables, items, values, limits):
 
 
 def _runs_on(ix, a, b) -> bool:
-    ca, cb = ix.coefficient(a), ix.coefficient(b)
+    ca, cb = coefficient(ix, a), coefficient(ix, b)
     return (
         ca is not None
         and cb is not None
@@ -543,8 +551,8 @@ def _unit_strides(variable_, items) -> int:
     score = 0
     for n in _all_nodes(items):
         for v in walk(n.value):
-            if v.op == "load" and variable_ in v.args[1].variables():
-                score += 1 if v.args[1].coefficient(variable_) == 1 else -1
+            if v.op == "load" and variable_ in variables_of(v.args[1]):
+                score += 1 if coefficient(v.args[1], variable_) == 1 else -1
     return score
 
 
@@ -593,10 +601,10 @@ def _transposed(variables, items):
         v.args[1]
         for n in _all_nodes(items)
         for v in walk(n.value)
-        if v.op == "load" and last in v.args[1].variables() and v.args[1].coefficient(last) != 1
+        if v.op == "load" and last in variables_of(v.args[1]) and coefficient(v.args[1], last) != 1
     ]
     for v in variables[:-1]:
-        if v.extent >= TILE and last.extent >= TILE and jumping and all(ix.coefficient(v) == 1 for ix in jumping):
+        if v.extent >= TILE and last.extent >= TILE and jumping and all(coefficient(ix, v) == 1 for ix in jumping):
             return v
     return None
 
@@ -623,7 +631,7 @@ def _flatten_scratch(items, scratch, inner, values):
     """Rows are addressed by the position among the inner loops."""
     if not scratch:
         return
-    position = Index((), 0)
+    position = 0
     for v in inner:
         position = position * v.extent + variable(v)
 
@@ -642,20 +650,18 @@ def _build_scatter(node: Pointwise, buffers, values) -> Kernel:
     """Loops whose iterations write apart from each other are parallel (the last one along the lanes); the others run in order."""
     apart, rest = [], []
     for v in node.loops:
-        c = node.index.coefficient(v)
+        c = coefficient(node.index, v)
         ok = bool(c) and not any(v in a.variables() for a in loaded_atoms(node.index))
         ok = ok and all(
-            isinstance(a, Var) or a.op == "checked"
-            for a, _ in node.index.terms
-            if not isinstance(a, tuple) or isinstance(a, Var)
+            isinstance(a, (Var, Div, Mod)) or (isinstance(a, Value) and a.op == "checked") for a, _ in terms(node.index)
         )
         ok = ok and all(
             k % (c * v.extent) == 0 or (isinstance(a, Var) and k * a.extent <= c)
-            for a, k in node.index.terms
+            for a, k in terms(node.index)
             if a != v and k > 0
         )
-        ok = ok and all(k > 0 for _, k in node.index.terms)
+        ok = ok and all(k > 0 for _, k in terms(node.index))
         (apart if ok else rest).append(v)
-    vector = bool(apart) and node.index.coefficient(apart[-1]) == 1
+    vector = bool(apart) and coefficient(node.index, apart[-1]) == 1
     stored = Stored(node.buffer, node.value, node.index, node.combine, False)
     return _kernel(tuple(apart), tuple(rest), vector, [("loop", [stored])], {}, {}, serial=True)

@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
+from ..base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
 from ..core.body import TABLE
 from .builder import compute_type, is_float, is_unsigned, itemsize
-from .index import Index
 
 __all__ = ["Typed", "Value", "Values", "short", "to_numpy"]
 
@@ -49,7 +49,7 @@ def to_numpy(t: str):
     return _NUMPY[t]
 
 
-class Value:
+class Value(Atom):
     __slots__ = ("op", "args", "dtype", "serial", "_vars", "_buffers")
 
     def __init__(self, op, args, dtype, serial):
@@ -62,12 +62,20 @@ class Value:
     def __repr__(self):
         return f"{self.op}({', '.join(map(repr, self.args))})"
 
+    @property
+    def key(self):
+        return (3, 0, repr(self))
+
+    def symbols(self) -> frozenset:
+        """Sizes that the value depends on."""
+        return frozenset().union(*(symbols(a) for a in self.args if isinstance(a, (Value, Expr))))
+
     def variables(self) -> frozenset:
         """Loop variables that the value depends on."""
         if self._vars is None:
             out: set = set()
             for a in self.args:
-                if isinstance(a, (Value, Index)):
+                if isinstance(a, (Value, Expr)):
                     out |= a.variables()
             self._vars = frozenset(out)
         return self._vars
@@ -79,7 +87,7 @@ class Value:
             for a in self.args:
                 if isinstance(a, Value):
                     out |= a.buffers()
-                elif isinstance(a, Index):
+                elif isinstance(a, Expr):
                     for x in loaded_atoms(a):
                         out |= x.buffers()
             self._buffers = frozenset(out)
@@ -110,11 +118,11 @@ class Values:
             number = int(number)
         return self.make("const", (number,), dtype)
 
-    def load(self, buffer: str, index: Index, dtype: str) -> Value:
+    def load(self, buffer: str, index: Expr | int, dtype: str) -> Value:
         return self.make("load", (buffer, index), dtype)
 
-    def index(self, ix: Index) -> Value:
-        return self.make("index", (ix,), "i64") if ix.terms else self.const(ix.const, "i64")
+    def index(self, ix: Expr | int) -> Value:
+        return self.make("index", (ix,), "i64") if isinstance(ix, Expr) else self.const(ix, "i64")
 
     def cast(self, v: Value, dtype: str) -> Value:
         if v.dtype == dtype:
@@ -159,7 +167,7 @@ class Values:
     def _inside(self, v: Value, leaf, memo: dict) -> Value:
         """Transform the values that the index of ``v`` is loaded from."""
         ix = v.args[-1]
-        if not isinstance(ix, Index) or not loaded_atoms(ix):
+        if not isinstance(ix, Expr) or not loaded_atoms(ix):
             return v
         ix = ix.substitute({}, lambda x: self.transform(x, leaf, memo))
         return self.load(v.args[0], ix, v.dtype) if v.op == "load" else self.index(ix)
@@ -175,8 +183,8 @@ class Values:
             if v.op == "const":
                 return v
             if v.op == "load":
-                return self.load(v.args[0], v.args[1].substitute(env, atom), v.dtype)
-            return self.index(v.args[0].substitute(env, atom))
+                return self.load(v.args[0], substitute(v.args[1], env, atom), v.dtype)
+            return self.index(substitute(v.args[0], env, atom))
 
         return self.transform(root, leaf, memo)
 
@@ -198,19 +206,29 @@ def walk(*roots: Value) -> list[Value]:
         for a in v.args:
             if isinstance(a, Value):
                 stack.append((a, False))
-            elif isinstance(a, Index):
+            elif isinstance(a, Expr):
                 stack.extend((x, False) for x in loaded_atoms(a))
     return out
 
 
-def loaded_atoms(ix: Index) -> list[Value]:
-    out = []
-    for atom, _ in ix.terms:
-        if isinstance(atom, Value):
-            out.append(atom)
-        elif isinstance(atom, tuple) and atom[0] in ("div", "mod"):
-            out += loaded_atoms(atom[1])
+def loaded_atoms(ix: Expr | int) -> list[Value]:
+    """The loaded values inside an index."""
+    out: list = []
+    for atom, _ in terms(ix):
+        if not isinstance(atom, (Var, Symbol)):
+            _loaded(atom, out)
     return out
+
+
+def _loaded(atom, out):
+    if isinstance(atom, Value):
+        out.append(atom)
+    elif isinstance(atom, Expr):
+        out += loaded_atoms(atom)
+    else:
+        for a in getattr(atom, "args", ()):
+            if not isinstance(a, (int, str)):
+                _loaded(a, out)
 
 
 _ORDER = {
