@@ -1,3 +1,8 @@
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from flambeau.base import logs
@@ -58,3 +63,36 @@ def test_environment_and_key(monkeypatch):
 def test_unknown_log_artifact_lists_the_known_ones():
     with pytest.raises(ValueError, match="graph_breaks"):
         logs.set_logs(grahp_breaks=True)
+
+
+def test_trace_file(tmp_path):
+    program = """
+import flambeau as torch
+
+@torch.compile
+def f(x):
+    y = x.sin()
+    print("break")
+    return y * 2
+
+f(torch.ones(3, requires_grad=True)).sum().backward()
+f(torch.ones(4))
+"""
+    env = {**os.environ, "TORCH_TRACE": str(tmp_path), "FLAMBEAU_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run([sys.executable, tmp_path / "program.py"], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.glob("dedicated_log_torch_trace_*.log")
+    kinds, texts = [], {}
+    for line in path.read_text().splitlines():
+        if line.startswith("\t"):
+            texts[kinds[-1]] += line[1:] + "\n"
+        else:
+            event = json.loads(line.partition("] ")[2])
+            kind = next(iter(event))
+            kinds.append(event[kind].get("name", kind))
+            texts[kinds[-1]] = ""
+            assert "frame_id" in event
+    assert {"dynamo_output_graph", "dynamo_guards", "dynamo_graph_break_reason", "aot_joint_graph"} <= set(kinds)
+    assert "recompile_reasons" in kinds and "inductor_output_code" in kinds
+    assert "print" in texts["dynamo_graph_break_reason"] and "program.py" in texts["dynamo_graph_break_reason"]

@@ -1,5 +1,8 @@
 """Logs: each artifact is declared once with its help. ``TORCH_LOGS=graph_breaks,+dynamo`` (or FLAMBEAU_LOGS) turns some on at start,
 :func:`set_logs` later. An artifact is off unless asked for, and costs one attribute test then.
+
+``TORCH_TRACE=folder`` writes the artifacts of the compiler as events to a file there, in the form that tlparse reads: a line of JSON with
+the kind of event and the compilation it belongs to, then its text, each line after a tab.
 """
 
 from __future__ import annotations
@@ -7,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 
 __all__ = ["ARTIFACTS", "Artifact", "artifact", "set_logs"]
 
@@ -14,17 +18,46 @@ __all__ = ["ARTIFACTS", "Artifact", "artifact", "set_logs"]
 class Artifact:
     """A named stream of messages. ``on`` tells whether somebody reads it; test it before building an expensive message."""
 
-    __slots__ = ("name", "help", "on", "_logger")
+    __slots__ = ("name", "help", "on", "logged", "_logger")
 
     def __init__(self, name: str, help: str):
-        self.name, self.help, self.on = name, help, False
+        self.name, self.help, self.logged = name, help, False
+        self.on = _trace is not None and name in _EVENTS
         self._logger = logging.getLogger(f"flambeau.{name}")
 
     def __call__(self, message: str, *args) -> None:
         """Log the message (%-format) when the artifact is on."""
-        if self.on:
+        if self.logged:
             self._logger.info(message, *args)
+        if _trace is not None and self.name in _EVENTS:
+            _trace.write(_EVENTS[self.name], message % args if args else message)
 
+    def switch(self, logged: bool) -> None:
+        self.logged = logged
+        self.on = logged or (_trace is not None and self.name in _EVENTS)
+
+
+# Artifact -> kind of event; "artifact NAME" is the kind for what has none of its own.
+_EVENTS = {
+    "graph_code": "dynamo_output_graph",
+    "guards": "dynamo_guards",
+    "graph_breaks": "artifact dynamo_graph_break_reason",
+    "recompiles": "artifact recompile_reasons",
+    "bytecode": "artifact dynamo_bytecode",
+    "aot_joint_graph": "aot_joint_graph",
+    "aot_graphs": "artifact aot_graphs",
+    "schedule": "artifact inductor_schedule",
+    "output_code": "inductor_output_code",
+}
+compilation = threading.local()
+"""``compilation.id``: (number of the frame, how often it was compiled before) while a frame is being compiled."""
+
+
+_trace = None
+if os.environ.get("TORCH_TRACE"):
+    from .trace_file import TraceFile  # not worth its imports otherwise
+
+    _trace = TraceFile(os.environ["TORCH_TRACE"], compilation)
 
 ARTIFACTS: dict[str, Artifact] = {}
 _handler: logging.Handler | None = None
@@ -60,7 +93,7 @@ def _install() -> None:
 
 
 def _switch(a: Artifact, on: bool) -> None:
-    a.on = bool(on)
+    a.switch(bool(on))
     if on:
         _install()
 

@@ -100,13 +100,16 @@ class compiling:
 
 _codes: dict[int, weakref.ref] = {}  # by identity: equal code objects have caches of their own
 _lock = threading.RLock()  # one trace at a time: the executor's state is the process's
+_numbers: dict[int, int] = {}  # by identity too: in the order in which code was first seen, for events
+_count = itertools.count()
 _compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
 def remember_code(code: types.CodeType) -> None:
     key = id(code)
     if key not in _codes:
-        _codes[key] = weakref.ref(code, lambda _: _codes.pop(key, None))
+        _numbers[key] = next(_count)
+        _codes[key] = weakref.ref(code, lambda _: (_codes.pop(key, None), _numbers.pop(key, None)))
 
 
 def reset_caches() -> None:
@@ -181,6 +184,7 @@ class Compiler:
             self._limit(func, args, cache)
             return False
         event = Event(code)
+        logs.compilation.id = (_numbers[id(code)], len(cache.entries))
         try:
             added = self._capture(func, args, cache, event, top)
         except SkipFrame as e:
@@ -214,6 +218,8 @@ class Compiler:
             )
             cache.skip = 1
             added = False
+        finally:
+            logs.compilation.id = None
         for listener in self.listeners:
             listener(event)
         return added
