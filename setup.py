@@ -13,7 +13,11 @@ COMMON = dict(
 setup(
     ext_modules=[
         # Tensor object, storage, thread-local dispatch state, operator and function call path.
-        Extension("flambeau._C", ["csrc/state.c", "csrc/tensor.c", "csrc/dispatch.c", "csrc/module.c"], **COMMON),
+        Extension(
+            "flambeau._C",
+            ["csrc/state.c", "csrc/tensor.c", "csrc/dispatch.c", "csrc/allocator.c", "csrc/module.c"],
+            **COMMON,
+        ),
         # PEP 523 frame evaluator, guard tree, the callable that compile() returns.
         Extension("flambeau._frame", ["csrc/frame_eval.c", "csrc/guards.c"], **COMMON),
         # Thread pool and the launch of a compiled graph.

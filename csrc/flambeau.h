@@ -87,6 +87,11 @@ typedef struct {
     PyObject *(*from_array)(PyObject *array);
     /* Borrowed flambeau.Tensor class (the Python subclass of TensorBase users see). */
     PyTypeObject *(*tensor_class)(void);
+    /* The caching allocator: memory at 16 bytes' alignment (64 from 32 KiB on), NULL when there is none; needs no GIL. */
+    void *(*malloc)(size_t size);
+    void (*free)(void *data);
+    /* Let NumPy allocate from it in the present context (a new thread or context starts with NumPy's own). */
+    int (*use_allocator)(void);
 } FlbApi;
 
 #define FLB_API_CAPSULE "flambeau._C._api"

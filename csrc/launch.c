@@ -2,8 +2,8 @@
  *
  * A Graph is a table of slots (places where data lives) and a list of steps over them. Slots: an input, a piece of the arena, an output
  * allocated at each call, a constant, an object that a Python step returned. Steps: a kernel over a parallel range, a batch of matrix
- * products, a Python callable on tensors. The arena belongs to the graph; a call that finds it taken (another thread, or a Python step
- * that came back to the same graph) allocates its own.
+ * products, a Python callable on tensors. The arena is taken from the caching
+ * allocator for the time of a call, so graphs that run one after the other share memory, and concurrent calls don't.
  *
  * Invariants: slot numbers and shapes are checked when the Graph is made, inputs (dtype, shape, strides) at each call, so that
  * kernels need no checks. A kernel reports a bad index in the status words; the call then raises through `on_error`. */
@@ -72,14 +72,12 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    int ninputs, nslots, nsteps, noutputs, has_call, has_gemm, light;
+    int ninputs, nslots, nsteps, noutputs, has_call, light;
     int *input_slot;            /* the slot of each input, -1: not read */
     Slot *slots;
     Step *steps;
     Output *outputs;
     Py_ssize_t arena_size;
-    char *arena;
-    int busy;
     PyObject *on_error, *on_mismatch, *info, *dict, *weakrefs;
 } Graph;
 
@@ -145,7 +143,6 @@ static void graph_dealloc(Graph *g) {
     PyMem_Free(g->steps);
     PyMem_Free(g->outputs);
     PyMem_Free(g->input_slot);
-    free(g->arena);
     Py_XDECREF(g->on_error);
     Py_XDECREF(g->on_mismatch);
     Py_XDECREF(g->info);
@@ -240,7 +237,6 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         if (!PyArg_ParseTuple(o, "sKpOOCCLLLLLLddO", &kind, &address, &s->f64, &args, &offsets, &ta, &tb, &s->m, &s->n,
                               &s->k, &s->lda, &s->ldb, &s->ldc, &s->alpha, &s->beta, &batch)) return -1;
         s->gemm = (GemmFn)(uintptr_t)address;
-        g->has_gemm = 1;
         s->ta = (char)ta, s->tb = (char)tb;
         if (parse_longs(offsets, &longs, &n) < 0) return -1;
         for (int i = 0; i < 3 && i < n; i++) s->offset[i] = longs[i];
@@ -348,66 +344,82 @@ static void kernel_range(void *context, int64_t begin, int64_t end) {
     c->fn(c->args, begin, end);
 }
 
-/* Matrix products are split over our own pool and BLAS runs each part on one thread: two pools would fight for the cores (the threads of
- * OpenBLAS spin for milliseconds after a product, which costs the kernels that follow one core). */
+/* Matrix products are split over our own pool and BLAS runs each piece on one thread. Two pools would fight for the cores: the threads of
+ * OpenBLAS spin for tens of milliseconds after a product, which costs every kernel that follows one core. So BLAS is set to one thread
+ * when it is found (use_blas), for good. */
 static int (*blas_get_threads)(void);
 static void (*blas_set_threads)(int);
+static GemmFn blas_gemm[2];     /* float32, float64 */
 
 typedef struct {
     const Step *s;
     char *a, *b, *c;
-    int64_t parts;              /* pieces of one product, 1 when batches are shared out */
+    int64_t rows, columns;      /* pieces of one product along m and n */
 } GemmCall;
 
-#define GEMM_PIECE 600000.0     /* flops that are worth a thread: some microseconds */
+#define GEMM_PIECE 1e6          /* flops that are worth a thread: some ten microseconds */
+#define GEMM_SHARE 1.6e7        /* flops of a piece when there are more pieces than threads, so that a late thread costs little */
+
+/* Piece `part` of `parts` of a side, cut at multiples of 16: [from, to). */
+static void cut(int64_t side, int64_t parts, int64_t part, int64_t *from, int64_t *to) {
+    int64_t step = ((side + parts - 1) / parts + 15) / 16 * 16;
+    *from = part * step;
+    *to = *from + step < side ? *from + step : side;
+}
 
 static void gemm_range(void *context, int64_t begin, int64_t end) {
     GemmCall *call = context;
     const Step *s = call->s;
     float alpha_f = (float)s->alpha, beta_f = (float)s->beta;
     const void *alpha = s->f64 ? (const void *)&s->alpha : &alpha_f, *beta = s->f64 ? (const void *)&s->beta : &beta_f;
-    int64_t item = s->f64 ? 8 : 4;
+    int64_t item = s->f64 ? 8 : 4, parts = call->rows * call->columns;
     for (int64_t i = begin; i < end; i++) {
         char *a = call->a, *b = call->b, *c = call->c;
-        int64_t rest = i / call->parts, part = i % call->parts, m = s->m, n = s->n;
+        int64_t rest = i / parts, m0, m1, n0, n1;
+        cut(s->m, call->rows, i % parts / call->columns, &m0, &m1);
+        cut(s->n, call->columns, i % call->columns, &n0, &n1);
+        if (m0 >= m1 || n0 >= n1) continue;
         for (int d = s->nbatch - 1; d >= 0; d--) {
             const int64_t *row = s->batch + 4 * d;
             int64_t at = rest % row[0];
             rest /= row[0];
             a += at * row[1], b += at * row[2], c += at * row[3];
         }
-        if (call->parts > 1) {  /* the longer side, cut at multiples of 16 */
-            int64_t side = m > n ? m : n, step = ((side + call->parts - 1) / call->parts + 15) / 16 * 16;
-            int64_t from = part * step, to = from + step < side ? from + step : side;
-            if (from >= to) continue;
-            if (m > n) {
-                a += from * (s->ta == 'N' ? s->lda : 1) * item;
-                c += from * s->ldc * item;
-                m = to - from;
-            } else {
-                b += from * (s->tb == 'N' ? 1 : s->ldb) * item;
-                c += from * item;
-                n = to - from;
-            }
-        }
+        a += m0 * (s->ta == 'N' ? s->lda : 1) * item;
+        b += n0 * (s->tb == 'N' ? 1 : s->ldb) * item;
+        c += (m0 * s->ldc + n0) * item;
+        int64_t m = m1 - m0, n = n1 - n0;
         /* BLAS is column-major: C^T = B^T A^T */
         s->gemm(&s->tb, &s->ta, &n, &m, &s->k, alpha, b, &s->ldb, a, &s->lda, beta, c, &s->ldc);
     }
 }
 
-static void run_gemm(const Step *s, const Place *places) {
-    GemmCall call = {s, places[s->args[0]].ptr + s->offset[0], places[s->args[1]].ptr + s->offset[1],
-                     places[s->args[2]].ptr + s->offset[2], 1};
+static void run_gemm(const Step *s, char *a, char *b, char *c) {
+    GemmCall call = {s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
     int64_t count = 1, threads = flb_get_num_threads();
     for (int d = 0; d < s->nbatch; d++) count *= s->batch[4 * d];
     double flops = 2.0 * s->m * s->n * s->k;
-    if (threads == 1 || flops * count < 2 * GEMM_PIECE || !blas_set_threads) gemm_range(&call, 0, count);
-    else if (count >= 2 * threads || flops < 2 * GEMM_PIECE)
-        flb_parallel(gemm_range, &call, count, (int64_t)(GEMM_PIECE / flops) + 1);
-    else {
-        call.parts = threads;
-        flb_parallel(gemm_range, &call, count * threads, 1);
+    if (threads == 1 || flops * count < 2 * GEMM_PIECE) {
+        gemm_range(&call, 0, count);
+        return;
     }
+    int64_t parts = 1;
+    if (count < 4 * threads && flops >= 2 * GEMM_PIECE) {
+        parts = (int64_t)(flops / GEMM_SHARE);
+        if (parts * count > 4 * threads) parts = 4 * threads / count;
+        if (parts * count < threads) parts = (threads + count - 1) / count;
+        double most = flops / GEMM_PIECE;
+        if (parts > most) parts = (int64_t)most;
+    }
+    /* Each piece packs its rows of A and its columns of B: the grid with the least of both. */
+    double least = 0;
+    for (int64_t rows = 1; rows <= parts; rows++) {
+        if (parts % rows) continue;
+        double packed = (double)s->m * (parts / rows) + (double)s->n * rows;
+        if (rows == 1 || packed < least) least = packed, call.rows = rows, call.columns = parts / rows;
+    }
+    int64_t grain = flops / parts < GEMM_PIECE ? (int64_t)(GEMM_PIECE * parts / flops) + 1 : 1;
+    flb_parallel(gemm_range, &call, count * parts, grain);
 }
 
 static PyObject *array_over(const Layout *l, char *ptr, PyObject *owner) {
@@ -506,7 +518,7 @@ done:
 
 static void run_native(const Step *s, Place *places, int64_t *status) {
     if (s->kind == STEP_GEMM) {
-        run_gemm(s, places);
+        run_gemm(s, places[s->args[0]].ptr, places[s->args[1]].ptr, places[s->args[2]].ptr);
         return;
     }
     char *stack[64], **pointers = s->nargs < 64 ? stack : malloc((s->nargs + 1) * sizeof(char *));
@@ -529,9 +541,10 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
     memset(places, 0, g->nslots * sizeof(Place));
     int64_t status[STATUS_WORDS] = {0};
     PyObject *result = NULL, *keep_list = NULL;
-    char *arena = NULL, *own_arena = NULL;
-    int took = 0, failed = 0;
+    char *arena = NULL;
+    int failed = 0;
 
+    if (api->use_allocator() < 0) goto done;
     for (int k = 0; k < g->ninputs; k++) {
         if (g->input_slot[k] < 0) continue;
         PyObject *keep = NULL;
@@ -546,19 +559,9 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
         places[g->input_slot[k]].ptr = PyArray_DATA(array);
         places[g->input_slot[k]].owner = Py_NewRef((PyObject *)array);
     }
-    if (g->arena_size) {
-        if (!g->busy) {
-            if (!g->arena && posix_memalign((void **)&g->arena, 64, g->arena_size)) g->arena = NULL;
-            arena = g->arena;
-            g->busy = took = 1;
-        } else {
-            if (posix_memalign((void **)&own_arena, 64, g->arena_size)) own_arena = NULL;
-            arena = own_arena;
-        }
-        if (!arena) {
-            PyErr_NoMemory();
-            goto done;
-        }
+    if (g->arena_size && !(arena = api->malloc(g->arena_size))) {
+        PyErr_NoMemory();
+        goto done;
     }
     for (int i = 0; i < g->nslots; i++) {
         const Slot *s = &g->slots[i];
@@ -566,8 +569,6 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
         else if (s->kind == SLOT_CONSTANT) places[i].ptr = PyArray_DATA((PyArrayObject *)s->constant), places[i].owner = Py_NewRef(s->constant);
         else if (s->kind == SLOT_OUTPUT && !(places[i].owner = new_output(s, &places[i].ptr))) goto done;
     }
-    int blas_threads = g->has_gemm && blas_set_threads ? blas_get_threads() : 1;
-    if (blas_threads > 1) blas_set_threads(1);
     if (g->has_call) {
         for (int i = 0; i < g->nsteps; i++) {
             if (g->steps[i].kind == STEP_CALL) {
@@ -591,7 +592,6 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
         for (int i = 0; i < g->nsteps; i++) run_native(&g->steps[i], places, status);
         Py_END_ALLOW_THREADS
     }
-    if (blas_threads > 1) blas_set_threads(blas_threads);
     if (failed) goto done;
     if (status[0]) {
         PyObject *r = PyObject_CallFunction(g->on_error, "LLL", (long long)status[0], (long long)status[1], (long long)status[2]);
@@ -623,8 +623,7 @@ static PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t 
 done:
     for (int i = 0; i < g->nslots; i++) Py_XDECREF(places[i].owner);
     if (places != small) PyMem_Free(places);
-    if (took) g->busy = 0;
-    free(own_arena);
+    api->free(arena);
     Py_XDECREF(keep_list);
     return result;
 }
@@ -693,21 +692,65 @@ static PyObject *set_num_threads(PyObject *self, PyObject *arg) {
         return NULL;
     }
     flb_set_num_threads((int)(n > 1 << 16 ? 1 << 16 : n));
-    if (blas_set_threads) blas_set_threads(flb_get_num_threads());  /* eager products follow */
     Py_RETURN_NONE;
 }
 
-/* use_blas(get_num_threads, set_num_threads): addresses in the BLAS library whose products Graphs call. */
+/* use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library that products are made with; 0: it has none. */
 static PyObject *use_blas(PyObject *self, PyObject *args) {
-    unsigned long long get, set;
-    if (!PyArg_ParseTuple(args, "KK", &get, &set)) return NULL;
+    unsigned long long single, twice, get, set;
+    if (!PyArg_ParseTuple(args, "KKKK", &single, &twice, &get, &set)) return NULL;
+    blas_gemm[0] = (GemmFn)(uintptr_t)single;
+    blas_gemm[1] = (GemmFn)(uintptr_t)twice;
     blas_get_threads = (int (*)(void))(uintptr_t)get;
     blas_set_threads = (void (*)(int))(uintptr_t)set;
+    if (blas_get_threads && blas_set_threads && blas_get_threads() > 1) blas_set_threads(1);
     Py_RETURN_NONE;
+}
+
+/* How BLAS reads the last two dimensions of an array: the letter and the leading dimension; 0 when it can't. */
+static char reading(PyArrayObject *a, int64_t *ld) {
+    int nd = PyArray_NDIM(a);
+    npy_intp item = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, nd - 2), columns = PyArray_DIM(a, nd - 1);
+    npy_intp r = PyArray_STRIDE(a, nd - 2), c = PyArray_STRIDE(a, nd - 1);
+    if (r % item || c % item) return 0;
+    r /= item, c /= item;
+    if ((c == 1 || columns == 1) && (r >= columns || rows == 1)) return *ld = rows == 1 ? columns : r, 'N';
+    if ((r == 1 || rows == 1) && (c >= rows || columns == 1)) return *ld = columns == 1 ? rows : c, 'T';
+    return 0;
+}
+
+/* matmul(a, b) -> ndarray, or None when this is not for us: two float32 or float64 matrices, or stacks of as many, that BLAS reads in place. */
+static PyObject *matmul(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyArray_Check(args[0]) || !PyArray_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "matmul(ndarray, ndarray)"), NULL;
+    PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
+    int nd = PyArray_NDIM(a), type = PyArray_TYPE(a);
+    if ((nd != 2 && nd != 3) || PyArray_NDIM(b) != nd || PyArray_TYPE(b) != type || (type != NPY_FLOAT && type != NPY_DOUBLE)) Py_RETURN_NONE;
+    Step s = {.kind = STEP_GEMM, .f64 = type == NPY_DOUBLE, .alpha = 1.0};
+    s.gemm = blas_gemm[s.f64];
+    s.m = PyArray_DIM(a, nd - 2), s.k = PyArray_DIM(a, nd - 1), s.n = PyArray_DIM(b, nd - 1);
+    if (!s.gemm || PyArray_DIM(b, nd - 2) != s.k || !s.m || !s.n || !s.k || !PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) ||
+        PyArray_ISBYTESWAPPED(a) || PyArray_ISBYTESWAPPED(b)) Py_RETURN_NONE;
+    s.ta = reading(a, &s.lda), s.tb = reading(b, &s.ldb), s.ldc = s.n;
+    if (!s.ta || !s.tb) Py_RETURN_NONE;
+    npy_intp shape[3] = {nd == 3 ? PyArray_DIM(a, 0) : s.m, nd == 3 ? s.m : s.n, s.n};
+    int64_t item = s.f64 ? 8 : 4, batch[4] = {shape[0], 0, 0, s.m * s.n * item};
+    if (nd == 3) {
+        if (PyArray_DIM(b, 0) != shape[0] || !shape[0]) Py_RETURN_NONE;
+        batch[1] = PyArray_STRIDE(a, 0), batch[2] = PyArray_STRIDE(b, 0);
+        s.nbatch = 1, s.batch = batch;
+    }
+    PyObject *out = PyArray_SimpleNew(nd, shape, type);
+    if (!out) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    run_gemm(&s, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA((PyArrayObject *)out));
+    Py_END_ALLOW_THREADS
+    return out;
 }
 
 static PyMethodDef functions[] = {
-    {"use_blas", use_blas, METH_VARARGS, "use_blas(get, set): addresses of the BLAS library's own thread count functions"},
+    {"use_blas", use_blas, METH_VARARGS, "use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library; it is set to one thread"},
+    {"matmul", (PyCFunction)(void (*)(void))matmul, METH_FASTCALL,
+     "matmul(a, b) -> ndarray, split over the pool; None unless both are float32 or float64 matrices (or stacks) that BLAS reads in place"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain) -> (code, value, size): run one kernel over ndarrays"},
     {"get_num_threads", get_num_threads, METH_NOARGS, "threads that kernels are split over"},
     {"set_num_threads", set_num_threads, METH_O, "set the number of threads that kernels are split over"},

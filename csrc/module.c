@@ -4,10 +4,11 @@
 #include "tensor_internal.h"
 
 int flb_init_dispatch(PyObject *module);
+int flb_init_allocator(PyObject *module);
 
 static PyTypeObject *tensor_class(void) { return flb_tensor_class; }
 static FlbApi api = {.version = 1, .tensor_type = &FlbTensor_Type, .storage_type = &FlbStorage_Type, .tls = flb_tls,
-                     .from_array = flb_from_array, .tensor_class = tensor_class};
+                     .from_array = flb_from_array, .tensor_class = tensor_class, .malloc = flb_malloc, .free = flb_free, .use_allocator = flb_use_allocator};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "flambeau._C", .m_size = -1,
                                         .m_doc = "Native core: tensor object, storage, dispatch state, call paths."};
@@ -18,7 +19,8 @@ PyMODINIT_FUNC PyInit__C(void) {
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
     if (PyModule_AddFunctions(m, flb_tensor_functions) < 0 || PyModule_AddFunctions(m, flb_dispatch_functions) < 0 ||
-        flb_init_state(m) < 0 || flb_init_dispatch(m) < 0 || PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&FlbTensor_Type) < 0 ||
+        flb_init_state(m) < 0 || flb_init_dispatch(m) < 0 || flb_init_allocator(m) < 0 ||
+        PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&FlbTensor_Type) < 0 ||
         PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&FlbStorage_Type) < 0) {
         Py_DECREF(m);
         return NULL;

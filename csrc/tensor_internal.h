@@ -24,6 +24,10 @@ PyObject *flb_shape(FlbTensor *t);
 int flb_requires_grad(FlbTensor *t);
 PyObject *flb_strides(FlbTensor *t);
 FlbTls *flb_tls(void);
+/* The caching allocator (allocator.c); flb_use_allocator makes it NumPy's in the present context, -1 with an exception on failure. */
+void *flb_malloc(size_t size);
+void flb_free(void *data);
+int flb_use_allocator(void);
 /* Calls the __torch_function__ machinery for func with n (1 or 2) arguments. */
 PyObject *flb_override(PyObject *func, int n, PyObject *a, PyObject *b);
 /* Keys that every instance of a class has: FLB_PYTHON if it defines __torch_dispatch__, bit 30 if it overrides __torch_function__. */

@@ -227,21 +227,66 @@ def test_result_does_not_depend_on_threads():
         _runtime.set_num_threads(0)
 
 
-def test_set_num_threads_holds_for_blas():
-    get = torch.get_num_threads  # imports the module that tells the runtime about BLAS
+def test_blas_runs_on_one_thread_and_products_on_the_pool():
     from flambeau.inductor import blas
 
     library = blas._library()
     if library is None:
         pytest.skip("NumPy's BLAS is not the bundled OpenBLAS")
-    old = get()
-    try:
-        torch.set_num_threads(1)
-        assert library[0].scipy_openblas_get_num_threads64_() == 1
-        R(200, 200) @ R(200, 200)
-    finally:
-        torch.set_num_threads(old)
-    assert library[0].scipy_openblas_get_num_threads64_() == old
+    R(200, 200) @ R(200, 200)
+    assert library[0].scipy_openblas_get_num_threads64_() == 1
+
+
+_LAYOUTS = {
+    "plain": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(np.swapaxes(x, -1, -2)).swapaxes(-1, -2),
+    "padded rows": lambda x: np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 3)])[..., : x.shape[-1]],
+    "every second": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "backwards": lambda x: np.ascontiguousarray(x[..., ::-1])[..., ::-1],
+    "one for all": lambda x: np.broadcast_to(x[..., :1, :], x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("left", _LAYOUTS)
+@pytest.mark.parametrize("right", _LAYOUTS)
+def test_product_of_the_runtime_in_all_layouts(left, right, dtype):
+    from flambeau.inductor import blas
+
+    blas.share_threads()
+    rng = np.random.default_rng(0)
+    for shape in ((1, 5, 1), (7, 1, 9), (64, 33, 200), (300, 70, 129), (3, 40, 50, 60), (17, 90, 64, 90)):
+        *batch, m, k, n = shape
+        a = _LAYOUTS[left](rng.normal(size=(*batch, m, k)).astype(dtype))
+        b = _LAYOUTS[right](rng.normal(size=(*batch, k, n)).astype(dtype))
+        want = a.astype(np.float64) @ b.astype(np.float64)
+        got = (
+            torch.from_numpy(a.copy() if left == "backwards" else a),
+            torch.from_numpy(b.copy() if right == "backwards" else b),
+        )
+        got = torch.bmm(*got) if batch else torch.mm(*got)
+        scale = np.abs(a).astype(np.float64) @ np.abs(b) + 1
+        assert (np.abs(got._array - want) <= scale * np.finfo(dtype).eps * 8).all()
+        direct = blas.matmul(a, b)
+        assert direct is None or (np.abs(direct - want) <= scale * np.finfo(dtype).eps * 8).all()
+
+
+def test_product_of_the_runtime_leaves_what_is_not_its_own():
+    from flambeau.inductor import blas
+
+    blas.share_threads()
+    for a, b in (
+        (np.ones((2, 3), np.int64), np.ones((3, 2), np.int64)),
+        (np.ones((0, 3), "f"), np.ones((3, 2), "f")),
+        (np.ones((2, 0), "f"), np.ones((0, 2), "f")),
+        (np.ones((2, 3), "f"), np.ones((4, 2), "f")),
+        (np.ones((2, 3), "f"), np.ones((3, 2), "d")),
+        (np.ones((2, 3), ">f4"), np.ones((3, 2), ">f4")),
+        (np.ones(3, "f"), np.ones(3, "f")),
+    ):
+        assert blas.matmul(a, b) is None
+    with pytest.raises(TypeError, match="ndarray"):
+        blas.matmul(np.ones((2, 2)), [[1.0]])
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable
 
-from flambeau import _frame
+from flambeau import _C, _frame
 from flambeau.dynamo import trace_rules, utils
 from flambeau.dynamo.convert import Stance, reset_caches, set_current_stance
 from flambeau.dynamo.trace_rules import allow_in_graph, disable_path, disallow_in_graph, enable_path
@@ -30,7 +30,8 @@ __all__ = [
 
 
 def reset() -> None:
-    """Forget everything captured, and the counters."""
+    """Forget everything captured, and the counters; memory kept for later goes back to the system."""
+    _C.memory_release()
     reset_caches()
     wrap._compilers.clear()
     utils.clear()

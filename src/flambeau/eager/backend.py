@@ -41,6 +41,7 @@ def accelerated(impl, op: OpOverload):
             and first._array is not None
             and first._array.size >= LARGE
         ):
+            _C.use_allocator()  # a new thread or context starts with NumPy's own
             out = accelerate(op, args)
             if out is not None:
                 return out
@@ -71,7 +72,7 @@ def kernel_of(op: OpOverload):
     """The eager facet behind the operator's own signature, so that native code can call it with the arguments it got."""
     impl = op.facet("eager")
     if "eager" not in op.overrides and (
-        op.kind in ("pointwise", "reduction", "contraction")
+        op.kind in ("pointwise", "reduction")
         or (op.kind == "composite" and not op.definition.implicit and op.definition.eager is None)
     ):
         impl = accelerated(impl, op)

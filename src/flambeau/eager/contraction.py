@@ -1,4 +1,8 @@
-"""Contraction kernels: BLAS through np.matmul where the letters are a matrix product, np.einsum otherwise."""
+"""Contraction kernels: a matrix product where the letters are one, np.einsum otherwise.
+
+Products of float32 and float64 matrices go to the runtime's own entry (installed from above), which splits them over the one thread pool;
+all others to np.matmul.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,18 @@ import numpy as np
 from .. import _C
 from ..core.contractions import check
 from ..core.operator import OpOverload
-from .backend import rule
+from .backend import accelerated, rule
 
-_MATMUL = {"mk,kn->mn", "bmk,bkn->bmn", "mk,k->m", "k,k->"}
+_PRODUCT = {"mk,kn->mn", "bmk,bkn->bmn"}
+_MATMUL = {*_PRODUCT, "mk,k->m", "k,k->"}
+
+product = None
+
+
+def set_product(fn) -> None:
+    """``fn(a, b)`` multiplies two matrices or two stacks of as many (ndarrays), or answers None for those it has no way to."""
+    global product
+    product = fn
 
 
 @rule("contraction")
@@ -23,8 +36,10 @@ def contraction(op: OpOverload):
         dtype = arrays[0].dtype
         if dtype.itemsize < 4 and dtype.kind not in "biu":
             arrays = [a.astype(np.float32) for a in arrays]
-        out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
-        out = np.asarray(out)
+        out = product(*arrays) if letters in _PRODUCT and product is not None else None
+        if out is None:
+            out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
+            out = np.asarray(out)
         return from_array(out if out.dtype == dtype else out.astype(dtype))
 
-    return run
+    return run if letters in _PRODUCT else accelerated(run, op)

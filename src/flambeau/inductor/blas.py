@@ -15,7 +15,9 @@ import numpy
 
 from .. import _runtime
 
-__all__ = ["gemm_address", "share_threads"]
+__all__ = ["gemm_address", "matmul", "share_threads"]
+
+matmul = _runtime.matmul
 
 
 @functools.cache
@@ -37,11 +39,14 @@ def _library():
 def gemm_address(t: str) -> int:
     """Address of sgemm or dgemm with Fortran's calling convention. Integers are passed by reference as 64-bit little-endian ones, which
     the 32-bit interface reads correctly too."""
-    letter = {"f32": "s", "f64": "d"}[t]
+    share_threads()
+    return _gemm({"f32": "s", "f64": "d"}[t])
+
+
+def _gemm(letter: str) -> int:
     found = _library()
     if found is not None:
         library, name = found
-        share_threads()
         return ctypes.cast(getattr(library, name.format(letter)), ctypes.c_void_p).value
     import scipy.linalg.cython_blas as blas
 
@@ -55,13 +60,14 @@ def gemm_address(t: str) -> int:
 
 @functools.cache
 def share_threads() -> None:
-    """Give the runtime the library's thread count: ``set_num_threads`` then holds for eager products too, and launches set BLAS to one
-    thread while they run, since they split products over their own pool. Nothing happens for a BLAS that doesn't let us."""
+    """Hand the library's products to the runtime, which splits them over its own pool, and set the library to one thread: two pools with
+    spinning threads would fight for the cores. ``FLAMBEAU_BLAS_THREADS=keep`` leaves its threads alone."""
     found = _library()
-    if found is None:
-        return
-    for suffix in ("64_", ""):
-        get, put = (getattr(found[0], f"scipy_openblas_{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
-        if get is not None and put is not None:
-            _runtime.use_blas(*(ctypes.cast(f, ctypes.c_void_p).value for f in (get, put)))
-            return
+    threads = [0, 0]
+    if found is not None and os.environ.get("FLAMBEAU_BLAS_THREADS") != "keep":
+        for suffix in ("64_", ""):
+            fs = [getattr(found[0], f"scipy_openblas_{verb}_num_threads{suffix}", None) for verb in ("get", "set")]
+            if None not in fs:
+                threads = [ctypes.cast(f, ctypes.c_void_p).value for f in fs]
+                break
+    _runtime.use_blas(_gemm("s"), _gemm("d"), *threads)

@@ -1,0 +1,169 @@
+"""The caching allocator behind arrays."""
+
+import contextvars
+import resource
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import _C
+
+MB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _start_empty():
+    _C.use_allocator()
+    torch.cpu.empty_cache()
+    yield
+    torch.cpu.empty_cache()
+
+
+def test_a_freed_block_serves_the_next_request_of_its_size():
+    a = np.empty(3 * MB, np.uint8)
+    before = torch.cpu.memory_stats()
+    place = a.ctypes.data // 4096
+    del a
+    b = np.empty(3 * MB + 100, np.uint8)
+    after = torch.cpu.memory_stats()
+    assert b.ctypes.data // 4096 == place
+    assert after["hits"] == before["hits"] + 1 and after["misses"] == before["misses"]
+
+
+def test_memory_in_use_is_never_given_away():
+    kept = [torch.full((1 << k,), float(k)) for k in range(12, 22)]
+    view = kept[5][100:200]
+    del kept[5]
+    for _ in range(20):
+        [torch.zeros(1 << k) for k in range(12, 22)]
+    assert all((t == t[0]).all() and t[0] != 0 for t in [*kept, view])
+
+
+def test_zeros_are_zero_in_used_memory():
+    for n in (100, 5000, 40_000, 300_000, 3 * MB, 70 * MB):
+        a = np.empty(n, np.uint8)
+        a[:] = 255
+        del a
+        assert not np.zeros(n, np.uint8).any()
+
+
+@pytest.mark.parametrize("start", [10, 8_000, 40_000, 500_000])
+@pytest.mark.parametrize("end", [20, 9_000, 41_000, 600_000, 3_000_000])
+def test_resize_keeps_the_content(start, end):
+    a = np.arange(start, dtype=np.int32)
+    a.resize(end, refcheck=False)
+    n = min(start, end)
+    assert (a[:n] == np.arange(n)).all() and not a[n:].any()
+
+
+def test_counters():
+    before = torch.cpu.memory_allocated()
+    a = torch.empty(8 * MB)
+    torch.cpu.reset_peak_memory_stats()
+    held = torch.cpu.memory_allocated() - before
+    assert 32 * MB <= held <= 37 * MB
+    del a
+    assert torch.cpu.memory_allocated() == before
+    assert torch.cpu.max_memory_allocated() >= before + held
+    assert torch.cpu.memory_reserved() >= before + held
+    torch.cpu.empty_cache()
+    assert torch.cpu.memory_stats()["kept"] == 0
+
+
+def test_the_limit_holds_and_zero_keeps_nothing():
+    old = torch.cpu.set_memory_cache_limit(4 * MB)
+    try:
+        for n in (1, 2, 3, 5):
+            np.empty(n * MB, np.uint8)
+            assert torch.cpu.memory_stats()["kept"] <= 4 * MB
+        torch.cpu.set_memory_cache_limit(0)
+        np.empty(MB, np.uint8)
+        assert torch.cpu.memory_stats()["kept"] == 0
+    finally:
+        torch.cpu.set_memory_cache_limit(old)
+
+
+def test_compiler_reset_returns_the_memory():
+    torch.empty(4 * MB)
+    torch.compiler.reset()
+    assert torch.cpu.memory_stats()["kept"] == 0
+
+
+def test_requests_beyond_memory_are_memory_errors():
+    with pytest.raises(MemoryError):
+        np.empty(1 << 60, np.uint8)
+    with pytest.raises(MemoryError):
+        np.empty(1 << 46, np.uint8)
+
+
+def test_a_compiled_call_in_a_fresh_thread_and_context_uses_it():
+    fn = torch.compile(lambda x: torch.exp(x) + 1)
+    x = torch.zeros(MB)
+    names = []
+
+    def work():
+        y = fn(x)
+        names.append(np._core.multiarray.get_handler_name(y.numpy()))
+        x.exp()
+        x.exp()
+        names.append(np._core.multiarray.get_handler_name(x.exp().numpy()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    contextvars.Context().run(work)
+    assert names == ["flambeau"] * 4
+
+
+def test_threads_allocate_and_free_side_by_side():
+    errors = []
+
+    def work(seed):
+        _C.use_allocator()
+        rng = np.random.default_rng(seed)
+        held = []
+        for _ in range(400):
+            n = int(rng.integers(1, 200_000))
+            held.append((np.full(n, seed, np.int32), n))
+            if len(held) > 8:
+                a, n = held.pop(int(rng.integers(8)))
+                if len(a) != n or not (a == seed).all():
+                    errors.append(seed)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors
+
+
+def test_a_step_in_steady_state_takes_no_page_faults():
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
+    x = torch.randn(512, 256)
+    fn = torch.compile(lambda x: model(x).square().mean())
+
+    def step():
+        model.zero_grad()
+        fn(x).backward()
+
+    for _ in range(4):
+        step()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        step()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 200
+
+
+def test_switched_off_by_the_environment_and_a_users_handler_stays():
+    code = (
+        "import numpy as np, flambeau as torch;"
+        "print(np._core.multiarray.get_handler_name(torch.empty(100000).numpy()), torch.cpu.memory_allocated())"
+    )
+    for env, want in (({"FLAMBEAU_ALLOCATOR": "system"}, "default_allocator 0"), ({}, "flambeau")):
+        out = subprocess.run(
+            [sys.executable, "-c", code], env={**__import__("os").environ, **env}, capture_output=True, text=True
+        )
+        assert out.stdout.startswith(want), out
