@@ -29,6 +29,11 @@ typedef struct {
 } Layout;
 
 typedef struct {
+    Py_ssize_t offset;          /* bytes */
+    Layout layout;
+} Part;
+
+typedef struct {
     int kind;
     Py_ssize_t index;           /* input number */
     Py_ssize_t offset;          /* bytes: into the arena; of the first element in an output's memory */
@@ -55,8 +60,9 @@ typedef struct {
     int64_t m, n, k, lda, ldb, ldc, offset[3];
     int64_t *batch;             /* nbatch x (count, A stride, B stride, C stride) */
     double alpha, beta;
-    /* call: `callable` gets a tensor for each of args; results go to the slots `results` */
+    /* call: `callable` gets a tensor over a part of each of args; results go to the slots `results` */
     PyObject *callable;
+    Part *parts;
     int nresults, *results;
 } Step;
 
@@ -133,6 +139,8 @@ static void graph_dealloc(Graph *g) {
         PyMem_Free(g->steps[i].args);
         PyMem_Free(g->steps[i].batch);
         PyMem_Free(g->steps[i].results);
+        for (int j = 0; g->steps[i].parts && j < g->steps[i].nargs; j++) free_layout(&g->steps[i].parts[j].layout);
+        PyMem_Free(g->steps[i].parts);
         Py_XDECREF(g->steps[i].callable);
     }
     for (int i = 0; i < g->noutputs; i++) {
@@ -216,10 +224,10 @@ static int check_slots(Graph *g, const int *slots, int n) {
 
 /* ("kernel", address, slots, total, grain)
  * ("gemm", address, is_f64, (A, B, C), (offsets), ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, ((count, sa, sb, sc), ...))
- * ("call", callable, slots, result slots) */
+ * ("call", callable, slots, ((offset, layout) within each slot, ...), result slots) */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
     const char *kind = PyTuple_Check(o) && PyTuple_GET_SIZE(o) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(o, 0)) : NULL;
-    PyObject *args, *more;
+    PyObject *args, *more, *parts = NULL;
     unsigned long long address;
     if (!kind) {
         PyErr_SetString(PyExc_TypeError, "a step is a tuple that starts with its kind");
@@ -252,12 +260,24 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         }
     } else {
         s->kind = STEP_CALL;
-        if (!PyArg_ParseTuple(o, "sOOO", &kind, &s->callable, &args, &more)) return -1;
+        if (!PyArg_ParseTuple(o, "sOOO!O", &kind, &s->callable, &args, &PyList_Type, &parts, &more)) return -1;
         Py_INCREF(s->callable);
         if (parse_ints(more, &s->results, &s->nresults) < 0 || check_slots(g, s->results, s->nresults) < 0) return -1;
         g->has_call = 1;
     }
     if (parse_ints(args, &s->args, &s->nargs) < 0) return -1;
+    if (parts) {
+        if (PyList_GET_SIZE(parts) != s->nargs) {
+            PyErr_SetString(PyExc_ValueError, "a call step takes one part for each slot");
+            return -1;
+        }
+        s->parts = PyMem_Calloc(s->nargs + 1, sizeof(Part));
+        for (int i = 0; i < s->nargs; i++) {
+            PyObject *layout;
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(parts, i), "nO", &s->parts[i].offset, &layout) || parse_layout(layout, &s->parts[i].layout) < 0)
+                return -1;
+        }
+    }
     if (s->kind == STEP_GEMM && s->nargs != 3) {
         PyErr_SetString(PyExc_ValueError, "a gemm step takes three slots");
         return -1;
@@ -452,9 +472,13 @@ static int matches(PyArrayObject *a, const Layout *l) {
     if (PyArray_NDIM(a) != l->ndim) return 0;
     if (PyArray_DESCR(a) != l->descr && !PyArray_EquivTypes(PyArray_DESCR(a), l->descr)) return 0;
     const npy_intp *shape = PyArray_DIMS(a), *strides = PyArray_STRIDES(a);
-    for (int i = 0; i < l->ndim; i++)
-        if (shape[i] != l->shape[i] || (strides[i] != l->strides[i] && shape[i] > 1)) return 0;
-    return 1;
+    int empty = 0, strided = 1;
+    for (int i = 0; i < l->ndim; i++) {
+        if (shape[i] != l->shape[i]) return 0;
+        if (!shape[i]) empty = 1;
+        if (strides[i] != l->strides[i] && shape[i] > 1) strided = 0;
+    }
+    return strided || empty;
 }
 
 /* The input's array in the layout the kernels were made for; `keep` gets a reference when it had to be made. */
@@ -480,9 +504,8 @@ static int run_call(Graph *g, const Step *s, Place *places) {
     int n = 0, status = -1;
     PyObject *result = NULL, *fast = NULL;
     for (; n < s->nargs; n++) {
-        const Slot *slot = &g->slots[s->args[n]];
         Place *p = &places[s->args[n]];
-        PyObject *array = slot->kind == SLOT_CONSTANT ? Py_NewRef(slot->constant) : array_over(&slot->layout, p->ptr, p->owner);
+        PyObject *array = array_over(&s->parts[n].layout, p->ptr + s->parts[n].offset, p->owner);
         tensors[n] = array ? api->from_array(array) : NULL;
         Py_XDECREF(array);
         if (!tensors[n]) goto done;

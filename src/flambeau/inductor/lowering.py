@@ -46,6 +46,10 @@ class IndexOps:
         return a * b
 
     @staticmethod
+    def sub(a, b):
+        return a - b
+
+    @staticmethod
     def floordiv(a, k):
         return floordiv(a, k)
 
@@ -551,16 +555,16 @@ class Lowering:
             outs.append(buffer.name)
             results.append(self.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
         effect = bool({"nondeterministic_seeded"} & set(op.tags)) or op.definition.kind in ("random", "extern")
-        plan = _EagerCall(op, full, regions, [self.buffers[n] for n in outs], isinstance(val, (tuple, list)))
+        plan = _EagerCall(op, full, [self.buffers[n] for n in outs], isinstance(val, (tuple, list)))
         self.nodes.append(ExternCall("call", op.name(), regions, outs, plan, effect))
         return results if isinstance(val, (tuple, list)) else results[0]
 
 
 class _EagerCall:
-    """Calls an operator on tensors made from buffers. The tensors it gets are whole buffers, from which it cuts its arguments."""
+    """Calls an operator on tensors over regions of buffers."""
 
-    def __init__(self, op, full, regions, outs, many):
-        self.op, self.regions, self.outs, self.many = op, regions, outs, many
+    def __init__(self, op, full, outs, many):
+        self.op, self.outs, self.many = op, outs, many
         counter = itertools.count()
         self.template = _replace(full, lambda x: _Slot(next(counter)))
 
@@ -569,18 +573,7 @@ class _EagerCall:
 
         from .. import _C
 
-        by_name = dict(zip(self.buffers(), tensors))
-        actual = []
-        for r in self.regions:
-            whole = by_name[r.buffer]._array
-            item = whole.itemsize
-            view = (
-                np.ndarray(r.shape, whole.dtype, whole, r.offset * item, tuple(s * item for s in r.strides))
-                if whole.size
-                else whole
-            )
-            actual.append(_C.from_array(view))
-        full = _replace(self.template, lambda s: actual[s.k], _Slot)
+        full = _replace(self.template, lambda s: tensors[s.k], _Slot)
         pos, kw = [], {}
         for a, v in zip(self.op._schema.arguments, full):
             if a.kwarg_only:
@@ -605,9 +598,6 @@ class _EagerCall:
                 array = made
             out.append(_C.from_array(array))
         return out
-
-    def buffers(self) -> list[str]:
-        return list(dict.fromkeys(r.buffer for r in self.regions))
 
 
 class _Slot:

@@ -59,6 +59,11 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
             slots.append(entry)
         return number[name]
 
+    def part(region):
+        """(offset in bytes, layout) of a region of a buffer."""
+        b = buffers[region.buffer]
+        return region.offset * numpy_dtype(b).itemsize, _layout(b, region.shape, region.strides)
+
     out_steps, cost = [], 0.0
     for step in steps:
         if not isinstance(step, ExternCall):
@@ -93,7 +98,13 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
             cost += g.flops() / 3e4
         else:
             out_steps.append(
-                ("call", step.data, [slot(n) for n in step.data.buffers()], [slot(n) for n in step.outputs])
+                (
+                    "call",
+                    step.data,
+                    [slot(r.buffer) for r in step.inputs],
+                    [part(r) for r in step.inputs],
+                    [slot(n) for n in step.outputs],
+                )
             )
             cost += 10
     outputs = []
