@@ -52,7 +52,14 @@ typedef struct {
     PyObject *dict, *weakrefs;
 } Callable;
 
-static PyTypeObject ContextType, CacheType, CompiledType, DisabledType, RunType;
+/* What captured code returns at a graph break: the call that gives its result. Made by the native caller, so that a chain of resume
+ * functions does not grow the stack. */
+typedef struct {
+    PyObject_VAR_HEAD
+    PyObject *items[1];              /* callable, then its arguments */
+} TailCall;
+
+static PyTypeObject ContextType, CacheType, CompiledType, DisabledType, RunType, TailCallType;
 static Py_ssize_t extra_index = -1;
 static _Thread_local Context *current;   /* strong */
 static _Thread_local PyCodeObject *plain_once;   /* the next frame of this code has just been found to run plainly */
@@ -229,6 +236,53 @@ static PyObject *eval_uncaptured(PyThreadState *ts, _PyInterpreterFrame *frame)
     return r;
 }
 
+/* ---- tail calls ---- */
+
+static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+
+static PyObject *settle(PyObject *r)   /* steals r */
+{
+    while (r && Py_IS_TYPE(r, &TailCallType)) {
+        TailCall *t = (TailCall *)r;
+        Py_ssize_t n = Py_SIZE(t) - 1;
+        PyObject *next = Py_IS_TYPE(t->items[0], &CompiledType) ? compiled_call_raw((Callable *)t->items[0], t->items + 1, n, NULL)
+                                                                : PyObject_Vectorcall(t->items[0], t->items + 1, n, NULL);
+        Py_DECREF(r);
+        r = next;
+    }
+    return r;
+}
+
+static PyObject *m_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 1) { PyErr_SetString(PyExc_TypeError, "tail_call expects a callable"); return NULL; }
+    TailCall *t = PyObject_GC_NewVar(TailCall, &TailCallType, n);
+    if (!t) return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) { Py_INCREF(args[i]); t->items[i] = args[i]; }
+    PyObject_GC_Track(t);
+    return (PyObject *)t;
+}
+
+static int tail_call_traverse(TailCall *t, visitproc visit, void *arg)
+{
+    for (Py_ssize_t i = 0; i < Py_SIZE(t); i++) Py_VISIT(t->items[i]);
+    return 0;
+}
+
+static void tail_call_dealloc(TailCall *t)
+{
+    PyObject_GC_UnTrack(t);
+    for (Py_ssize_t i = 0; i < Py_SIZE(t); i++) Py_XDECREF(t->items[i]);
+    PyObject_GC_Del(t);
+}
+
+static PyTypeObject TailCallType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "flambeau._frame.TailCall", .tp_basicsize = offsetof(TailCall, items), .tp_itemsize = sizeof(PyObject *),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, .tp_doc = "A call that captured code leaves to its caller",
+    .tp_traverse = (traverseproc)tail_call_traverse, .tp_dealloc = (destructor)tail_call_dealloc,
+};
+
 static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag)
 {
     Context *ctx = current;
@@ -252,7 +306,7 @@ static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int 
     PyObject *r = dispatch(ctx, cache, frame->f_func, frame->localsplus, flat_count(code), 0, &ran);
     Py_DECREF(cache);
     Py_DECREF(ctx);
-    if (ran) return r;
+    if (ran) return settle(r);
     e = extra_get((PyObject *)code);     /* the miss may have marked it */
     return e && e->flags & SKIP_RECURSIVE ? eval_uncaptured(ts, frame) : _PyEval_EvalFrameDefault(ts, frame, 0);
 }
@@ -320,7 +374,7 @@ static PyObject *call_plainly(Context *ctx, PyObject *fn, PyObject *const *args,
     return r;
 }
 
-static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     PyFunctionObject *f = (PyFunctionObject *)self->fn;
     PyCodeObject *code = (PyCodeObject *)f->func_code;
@@ -369,6 +423,11 @@ static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nar
     if (owned) for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(flat[i]);
     if (flat != small) PyMem_Free(flat);
     return r;
+}
+
+static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return settle(compiled_call_raw(self, args, nargsf, kwnames));
 }
 
 static PyObject *disabled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
@@ -657,6 +716,8 @@ static PyMethodDef methods[] = {
     {"cache_for", m_cache_for, METH_VARARGS, "cache_for(code, context) -> Cache, made when missing"},
     {"caches", m_caches, METH_O, "caches(code) -> {context: cache}"},
     {"forget", m_forget, METH_O, "forget(code): empty all its caches"},
+    {"tail_call", (PyCFunction)(void (*)(void))m_tail_call, METH_FASTCALL,
+     "tail_call(callable, *args): returned by captured code, whose native caller then makes the call"},
     {"set_strict_guards", m_strict, METH_O, "run each guard's Python mirror too and compare; returns the old setting"},
     {NULL},
 };
@@ -668,6 +729,7 @@ PyMODINIT_FUNC PyInit__frame(void)
     if (extra_index < 0) { PyErr_SetString(PyExc_RuntimeError, "no free slot for data on code objects"); return NULL; }
     PyObject *m = PyModule_Create(&module_def);
     if (!m) return NULL;
+    if (PyType_Ready(&TailCallType) < 0) return NULL;
     struct { const char *name; PyTypeObject *type; } types[] = {{"Context", &ContextType}, {"Cache", &CacheType},
         {"CompiledFunction", &CompiledType}, {"DisabledFunction", &DisabledType}, {"FrozenFunction", &RunType}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {

@@ -446,7 +446,7 @@ def test_resume_anywhere(fn):
         if locals_at is None or code.co_cellvars:
             continue
         names = [n for n in instructions.live_locals(code, index) if n in locals_at]
-        rc = codegen.resume_code(code, index, [], names, line)
+        rc, _ = codegen.resume_code(code, index, (), names, line)
         assert rc.co_name == f"torch_dynamo_resume_in_{fn.__name__}_at_{line}"
         f = types.FunctionType(rc, fn.__globals__)
         assert f(*[locals_at[n] for n in names]) == want, line

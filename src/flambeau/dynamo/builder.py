@@ -9,6 +9,7 @@ import enum
 import functools
 import inspect
 import types
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,9 +24,17 @@ from .source import AttrSource, ConstSource, GetAttrSource, GlobalSource, ItemSo
 from .variables.base import Lazy, Variable
 from .variables.builtin import HANDLERS, PURE, PURE_MODULES, BuiltinVariable
 from .variables.constant import ConstantVariable, is_constant_value
-from .variables.contexts import GradModeVariable, ModeWrapped, NullContextVariable
+from .variables.contexts import (
+    ContextExit,
+    GradModeVariable,
+    LeftGradModeVariable,
+    ModeWrapped,
+    NullContextVariable,
+)
 from .variables.dicts import DictVariable
+from .variables.exceptions import ExceptionVariable
 from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
 from .variables.operators import OPERATORS
@@ -100,6 +109,12 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_disabled(value):
         _guard(tx, source, "ID_MATCH", value)
         return _disabled(value, source)
+    if isinstance(value, BaseException):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return ExceptionVariable(value, source)
+    if isinstance(value, Iterator) and not isinstance(getattr(value, "__dict__", None), dict):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return ExistingIteratorVariable(value, source)
     if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value)):
         _guard(tx, source, "ID_MATCH", value)
         return _numpy_function(value, source)
@@ -343,6 +358,12 @@ def _disabled(value, source):
 
 
 def _method(tx, value, source):
+    if isinstance(value.__self__, grad_mode._Switch) and value.__name__ == "__exit__":
+        _guard(tx, source, "TYPE_MATCH", types.MethodType)
+        owner = GetAttrSource(source, "__self__")
+        _guard(tx, owner, "TYPE_MATCH", type(value.__self__))
+        before = wrap(tx, value.__self__._before, AttrSource(owner, "_before"))
+        return ContextExit(LeftGradModeVariable(before), source)
     if trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)

@@ -6,21 +6,23 @@ A value needed twice is built once and kept in a temporary, so identities betwee
 
 from __future__ import annotations
 
+import dis
 import inspect
 import types
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import bytecode
-from bytecode import BinaryOp, Bytecode, CellVar, Compare, FreeVar, Instr, Label
+from bytecode import BinaryOp, Bytecode, CellVar, Compare, FreeVar, Instr, Label, TryBegin
+from bytecode.instr import InstrLocation
 
 from .exc import SkipFrame
-from .instructions import Inst
+from .instructions import Inst, Lasti, decode
 
 __all__ = ["Codegen", "assemble", "flat_argument_names", "original_instr", "remainder_code", "resume_code"]
 
 TEMP = "___flb_"
+STACK_ARGUMENT = "___stack"
 
 
 def flat_argument_names(code: types.CodeType) -> list[str]:
@@ -38,6 +40,7 @@ class Codegen:
         self.keep: list[Any] = []  # variables whose id is a key must stay alive
         self.counting = True
         self.returning = False
+        self.depth = 0  # values of the frame's stack pushed so far
         self.outputs: dict[Any, int] = {}  # graph node -> position in the graph's output
         self.start()
 
@@ -93,7 +96,17 @@ class Codegen:
         self.n_temps += 1
         return f"{TEMP}{self.n_temps}"
 
+    @staticmethod
+    def exc_temp(depth: int) -> str:
+        """Holds the exception whose handling is shown at this place of the stack."""
+        return f"{TEMP}exc{depth}"
+
     # -- values --
+    def stack(self, vars) -> None:
+        """Push the frame's stack."""
+        for self.depth, v in enumerate(vars):
+            self(v)
+
     def __call__(self, var) -> None:
         """Push ``var``."""
         var = var.unwrap()
@@ -132,18 +145,22 @@ class Codegen:
 
 
 def original_instr(i: Inst) -> Instr:
-    """An instruction of the original code (no jump, no variable) for use in captured code."""
+    """An instruction of the original code (no jump, no cell) for use in captured code, at its place in the source."""
     if i.name == "BINARY_OP":
-        return Instr(i.name, BinaryOp(i.arg))
-    if i.name == "COMPARE_OP":
-        return Instr(i.name, Compare(i.arg))
-    if i.arg is None:
-        return Instr(i.name)
-    if i.name == "LOAD_GLOBAL":
-        return Instr(i.name, (bool(i.arg & 1), i.argval))
-    if i.name == "IMPORT_NAME" or i.opcode in bytecode.instr._opcode.hasname:
-        return Instr(i.name, i.argval)
-    return Instr(i.name, i.arg)
+        out = Instr(i.name, BinaryOp(i.arg))
+    elif i.name == "COMPARE_OP":
+        out = Instr(i.name, Compare(i.arg))
+    elif i.arg is None:
+        out = Instr(i.name)
+    elif i.name == "LOAD_GLOBAL":
+        out = Instr(i.name, (bool(i.arg & 1), i.argval))
+    elif i.opcode in dis.haslocal or i.opcode in dis.hasname:
+        out = Instr(i.name, i.argval)
+    else:
+        out = Instr(i.name, i.arg)
+    if i.positions is not None and i.positions.lineno is not None:
+        out.location = InstrLocation.from_positions(i.positions)
+    return out
 
 
 def _finish(
@@ -163,6 +180,7 @@ def _finish(
     bc.argnames = list(argnames)
     bc.freevars, bc.cellvars = list(freevars), list(cellvars)
     bc.flags = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
+    bc.flags |= like.co_flags & inspect.CO_GENERATOR
     bc.docstring = None
     # The depth is computed here: the assembler's own computation refuses code that no path reaches, which every resume function has.
     return bc.to_code(stacksize=own_depth + like.co_stacksize, compute_exception_stack_depths=False)
@@ -175,6 +193,9 @@ def stack_depth(code: list) -> int:
     for i in code:
         if isinstance(i, Label):
             depth = at_label.get(i, depth)
+        elif isinstance(i, TryBegin):
+            at_label[i.target] = i.stack_depth + 1 + i.push_lasti
+            deepest = max(deepest, at_label[i.target])
         elif isinstance(i, Instr):
             if isinstance(i.arg, Label):
                 at_label[i.arg] = depth + i.stack_effect(jump=True)
@@ -184,11 +205,13 @@ def stack_depth(code: list) -> int:
     return deepest + 2
 
 
-def _header(bc: list, freevars, cellvars) -> None:
+def _header(bc: list, freevars, cellvars, generator=0) -> None:
     if freevars:
         bc.append(Instr("COPY_FREE_VARS", len(freevars)))
     for c in cellvars:
         bc.append(Instr("MAKE_CELL", CellVar(c)))
+    if generator:
+        bc.extend([Instr("RETURN_GENERATOR"), Instr("POP_TOP")])
     bc.append(Instr("RESUME", 0))
 
 
@@ -239,23 +262,38 @@ def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str,
     return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars, stack_depth(head))
 
 
-def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: list[str], line: int) -> types.CodeType:
-    """The function that goes on at instruction ``target``. ``stack``: for each slot of the stack whether it is a NULL; the locals ``names``
-    are the first arguments, then the values. Cells of the original are free variables here."""
+def resume_code(
+    orig: types.CodeType, target: int, stack: tuple, names: list[str], line: int
+) -> tuple[types.CodeType, int]:
+    """The function that goes on at instruction ``target``, and the number of instructions in front of the original ones. ``stack``: for
+    each place of the stack what it holds (``resume._kind``); the locals ``names`` are the first arguments, then the values. Cells of
+    the original are free variables here."""
+    code, header = _resume_code(orig, target, stack, names, line, {})
+    places = {k[1] for k in stack if isinstance(k, tuple)}
+    if places:  # known only when it is assembled
+        insts = decode(code)
+        places = {k: Lasti(insts[header + k].offset // 2, k) for k in places}
+        code, header = _resume_code(orig, target, stack, names, line, places)
+    return code, header
+
+
+def _resume_code(orig, target: int, stack, names, line: int, places: dict) -> tuple[types.CodeType, int]:
     body, label = _labelled(orig, target)
     free = [*orig.co_cellvars, *orig.co_freevars]
-    base = orig.co_name
-    if base.startswith("torch_dynamo_resume_in_"):
-        base = base[len("torch_dynamo_resume_in_") : base.rindex("_at_")]
     head: list = []
-    _header(head, free, [])
+    generator = orig.co_flags & inspect.CO_GENERATOR
+    _header(head, free, [], generator)
     stack_names = []
-    for k, null in enumerate(stack):
-        if null:
+    for k, kind in enumerate(stack):
+        if kind == "n":
             head.append(Instr("PUSH_NULL"))
+        elif isinstance(kind, tuple):
+            head.append(Instr("LOAD_CONST", places.get(kind[1], 0)))
         else:
-            stack_names.append(f"___stack{k}")
+            stack_names.append(f"{STACK_ARGUMENT}{k}")
             head.append(Instr("LOAD_FAST", stack_names[-1]))
+            if kind == "e":
+                head.extend([Instr("PUSH_EXC_INFO"), Instr("POP_TOP")])
     head.append(Instr("JUMP_FORWARD", label))
     for i in head:
         if isinstance(i, Instr) and i.lineno is None:
@@ -268,6 +306,6 @@ def resume_code(orig: types.CodeType, target: int, stack: list[bool], names: lis
     bc = Bytecode()
     bc.extend(out)
     # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
-    return _finish(
-        bc, orig, f"torch_dynamo_resume_in_{base}_at_{line}", names + stack_names, free, [], stack_depth(head)
-    )
+    name = orig.co_name if generator else f"torch_dynamo_resume_in_{orig.co_name}_at_{line}"
+    code = _finish(bc, orig, name, names + stack_names, free, [], stack_depth(head))
+    return code, len(head)

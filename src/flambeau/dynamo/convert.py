@@ -139,6 +139,8 @@ class Compiler:
         self.warned: set[types.CodeType] = set()
         self.attempts: dict[types.CodeType, int] = {}
         self.resume_codes: dict[Any, types.CodeType] = {}
+        # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
+        self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
         _compilers.add(self)
 
@@ -260,8 +262,10 @@ class Compiler:
         grad = _C.tls("grad_enabled")
         break_at: int | None = None
         reason: BreakReason | None = None
+        unroll = True
         for _ in range(MAX_RESTARTS):
             output = OutputGraph(self, code, func.__globals__)
+            output.unroll = unroll
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
             try:
                 with compiling():
@@ -273,6 +277,9 @@ class Compiler:
                     if e.reason.id == "fake-tensor":
                         raise TorchRuntimeError(e.reason.describe()) from e.error.__context__
                     raise Unsupported(e.reason) from (e.error if config.verbose else None)
+                if e.visit is None:
+                    unroll = False
+                    continue
                 if break_at is not None and e.visit >= break_at:
                     raise SkipFrame(f"tracing is not deterministic: {e.reason.reason}") from e
                 break_at, reason = e.visit, e.reason

@@ -92,9 +92,10 @@ class SkipFrame(TorchDynamoException):
 
 
 class RestartAnalysis(TorchDynamoException):
-    """Trace the frame again from its start, and break in front of root instruction number ``visit``."""
+    """Trace the frame again from its start, and break in front of root instruction number ``visit``; None: without unrolling loops over
+    iterators that existed before."""
 
-    def __init__(self, visit: int, reason: BreakReason, error: Unsupported):
+    def __init__(self, visit: int | None, reason: BreakReason, error: Unsupported):
         super().__init__(reason.reason)
         self.visit, self.reason, self.error = visit, reason, error
 

@@ -13,18 +13,22 @@ import traceback
 import types
 
 from . import builder, tensors, trace_rules
+from .codegen import resume_code
 from .config import config
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode
 from .opcodes import Opcodes
 from .source import ConstSource
-from .variables.base import Lazy, Variable
+from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import sort
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, GradModeVariable
 from .variables.dicts import DictVariable
+from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, FunctionVariable, UserFunctionVariable, bind
-from .variables.lists import GeneratorVariable, ListVariable, TupleVariable
+from .variables.iterators import GeneratorVariable, must_be_closed
+from .variables.lists import ListVariable, TupleVariable
+from .variables.slots import slots_of
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
@@ -52,7 +56,7 @@ class Frame(Opcodes):
         self.kw_names: tuple[str, ...] = ()
         self.result: Variable | None = None
         self.yielded: Variable | None = None
-        self.suspended = self.finished = False
+        self.suspended = self.finished = self.started = False
         self.handling: list[Variable] = []  # exceptions being handled
 
     @property
@@ -71,14 +75,22 @@ class Frame(Opcodes):
         self.stack.append(v.real(self) if type(v) is Lazy else v)
 
     def pop(self) -> Variable:
-        return self.stack.pop()
+        v = self.stack.pop()
+        return v.real(self) if type(v) is Lazy else v
 
     def popn(self, n: int) -> list[Variable]:
         if not n:
             return []
-        out = self.stack[-n:]
+        out = [v.real(self) if type(v) is Lazy else v for v in self.stack[-n:]]
         del self.stack[-n:]
         return out
+
+    def top(self, n: int = 1) -> Variable:
+        """The n-th value from above."""
+        v = self.stack[-n]
+        if type(v) is Lazy:
+            v = self.stack[-n] = v.real(self)
+        return v
 
     # -- making variables --
     def wrap(self, value, source) -> Variable:
@@ -164,8 +176,14 @@ class Frame(Opcodes):
     def enter_handler(self, inst: Inst, e: UserRaises) -> None:
         del self.stack[inst.depth :]
         if inst.lasti:
-            self.stack.append(ConstantVariable(inst.offset))
-        self.stack.append(self.exception_variable(e))
+            self.stack.append(LastiVariable(inst.index))
+        v = self.exception_variable(e)
+        if isinstance(v, ExceptionVariable) and v.line is None:
+            v.line = inst.line
+            outer = self.handled()
+            if outer is not None and outer is not v and v.source is None:
+                v.context = outer
+        self.stack.append(v)
         self.ip = inst.handler
 
     def run(self) -> Variable:
@@ -216,17 +234,142 @@ class InlineFrame(Frame):
     def load_global(self, name: str) -> Variable:
         return builder.global_of_dict(self, self.globals, name)
 
-    def resume(self, consumer: Frame) -> Variable | None:
-        """Run a generator's frame to its next value; None when it is exhausted."""
+    # -- a generator's frame --
+    def resume(self, consumer: Frame, sent: Variable) -> Variable | None:
+        """Run to the next value; None when it is exhausted. ``sent``: the value of the yield."""
         if self.finished:
             return None
+        if self.started:
+            self.stack[-1] = sent
+        self.started = True
+        return self._go_on(consumer, self.run)
+
+    def throw(self, consumer: Frame, exc: Variable) -> Variable | None:
+        """As resume(), with the exception raised at the yield."""
+        if self.finished or not self.started:
+            self.finished = True
+            consumer._raise(exc)
+        below = self.delegate()
+        if below is not None:
+            return self._go_on(consumer, lambda: self._throw_below(below, exc))
+        return self._go_on(consumer, lambda: self._raise_here(exc))
+
+    def delegate(self) -> Variable | None:
+        """The generator that ``yield from`` is at."""
+        after = self.insts[self.ip]
+        if after.name == "RESUME" and after.arg & 3 == 2 and isinstance(self.stack[-2], GeneratorVariable):
+            return self.stack[-2]
+        return None
+
+    def _throw_below(self, below: GeneratorVariable, exc: Variable) -> None:
+        if isinstance(exc.exception, GeneratorExit):
+            below.close(self)
+            return self._raise_here(exc)
+        try:
+            v = below.frame.throw(self, exc)
+        except UserRaises as e:
+            return self._raise_here(self.exception_variable(e))
+        if v is not None:
+            self.yielded, self.suspended = v, True
+            return
+        send = next(i for i in reversed(self.insts[: self.ip]) if i.name == "SEND")
+        del self.stack[-2:]
+        self.stack.append(below.returned())
+        self.ip = send.target
+        self.run()
+
+    def _raise_here(self, exc: Variable) -> None:
+        inst = self.inst
+        self.suspended = False
+        try:
+            self._raise(exc)
+        except UserRaises as e:
+            if inst.handler is None:
+                raise
+            self.enter_handler(inst, e)
+        self.run()
+
+    def _go_on(self, consumer: Frame, run) -> Variable | None:
         self.parent = consumer
         self.suspended = False
-        self.run()
+        try:
+            run()
+        except UserRaises as e:
+            self.finished = True
+            if isinstance(e.exception, StopIteration):
+                consumer.raise_user(RuntimeError("generator raised StopIteration"))
+            raise
         if self.suspended:
             return self.yielded
         self.finished = True
         return None
+
+    def must_be_closed(self) -> bool:
+        """Whether code runs when the generator is dropped now."""
+        return self.started and not self.finished and (self.inst.handler is not None or self.delegate() is not None)
+
+    def reconstruct_generator(self, cg) -> None:
+        """Push a generator that is where this frame is."""
+        if self.finished:
+            cg.call_function(exhausted, None, 0)
+            return
+        at = self.inst.index if self.started else next(i.index for i in self.insts if i.name == "RETURN_GENERATOR") + 2
+        stack = self.stack[:-1] if self.started else []
+        values = [v.unwrap() for v in stack]
+        names = [n for n in self.locals if n not in self.cells]
+        compiler = self.output.compiler
+        kinds = (*slots_of(values), *("v" * self.started))
+        key = (self.code, at, kinds, tuple(names), "generator")
+        code = compiler.resume_codes.get(key)
+        if code is None:
+            code, _ = resume_code(self.code, at, kinds, names, self.inst.line)
+            compiler.resume_codes[key] = code
+        if self.started:  # it runs to the yield where it was, whose value has been given already
+            cg.emit("PUSH_NULL")
+            cg.load_const(begun)
+        cg.emit("PUSH_NULL")
+        cg.emit("PUSH_NULL")
+        cg.load_const(make_function)
+        cg.load_const(code)
+        cg.load_const(self.globals)
+        cells = [self.cells[n] for n in code.co_freevars]
+        for c in cells:
+            c.escapes = True
+            if c.root_name is not None:
+                cg.load_closure(c.root_name)
+            else:
+                cg(c)
+        cg.call(2 + len(cells))
+        n = 0
+        for v in [*(self.locals[n] for n in names), *values]:
+            if isinstance(v, ExcInfoVariable) and v.handled:
+                v = v.exc
+            if not isinstance(v, NullVariable | LastiVariable):
+                cg(v)
+                n += 1
+        if self.started:
+            cg.load_const(None)
+            n += 1
+        cg.call(n)
+        if self.started:
+            cg.call(1)
+
+
+def make_function(code: types.CodeType, globals: dict, *cells) -> types.FunctionType:
+    return types.FunctionType(code, globals, code.co_name, None, cells or None)
+
+
+def begun(generator):
+    """The generator, brought to its first yield."""
+    next(generator)
+    return generator
+
+
+def exhausted():
+    """A generator that has ended."""
+    g = (x for x in ())
+    next(g, None)
+    return g
 
 
 class RootFrame(Frame):
@@ -249,7 +392,7 @@ class RootFrame(Frame):
         self.executed = 0
         self.instructions: list | None = None
         self.needs_eval = False
-        self.dirty_locals: set[str] = set()
+        self.unrolled = False  # elements of an iterator that existed before were taken one by one
 
     def load_global(self, name: str) -> Variable:
         return builder.global_of_frame(self, name)
@@ -273,6 +416,9 @@ class RootFrame(Frame):
         except Unsupported as e:
             if not e.reason.user_stack:
                 e.reason.user_stack = self.user_stack()
+            if self.unrolled and self.break_at is None:
+                # The loop goes on after the break, so what is left of it has another length each time: one iteration is captured.
+                raise RestartAnalysis(None, e.reason, e) from e
             if self.break_at is not None and self.visits >= self.break_at:
                 raise SkipFrame(f"the state at the graph break cannot be rebuilt: {e.reason.reason}") from e
             raise RestartAnalysis(self.visits - 1, e.reason, e) from e
@@ -281,10 +427,11 @@ class RootFrame(Frame):
 
     def emit_return(self) -> None:
         value = self.stack[-1]
-        self.instructions = self.output.emit(self, [value], {}, lambda cg: cg.emit("RETURN_VALUE"), returning=True)
+        kept = {n: v for n, v in self.locals.items() if must_be_closed(v)}
+        self.instructions = self.output.emit(self, [value], kept, lambda cg: cg.emit("RETURN_VALUE"), returning=True)
 
     def base_grad_mode(self) -> bool:
         for v in self.stack:
-            if isinstance(v, ContextExit) and isinstance(v.manager, GradModeVariable):
+            if isinstance(v, ContextExit) and v.source is None and isinstance(v.manager, GradModeVariable):
                 return bool(v.manager.previous)
         return tensors.grad_enabled()

@@ -6,12 +6,22 @@ import dis
 import functools
 import types
 
-__all__ = ["Inst", "decode", "in_loop", "live_locals"]
+__all__ = ["Inst", "Lasti", "decode", "in_loop", "live_locals"]
 
 JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
 NO_FALLTHROUGH = frozenset(
     {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 )
+
+
+class Lasti(int):
+    """The place of an instruction as the interpreter pushes it for RERAISE, in code units; ``index`` is the instruction's number in the
+    original code."""
+
+    def __new__(cls, place: int, index: int):
+        self = super().__new__(cls, place)
+        self.index = index
+        return self
 
 
 class Inst:

@@ -10,15 +10,19 @@ import operator
 import sys
 
 from . import trace_rules
+from .codegen import STACK_ARGUMENT
 from .exc import UserRaises, unsupported
+from .instructions import Lasti
 from .variables import operators
 from .variables.base import NullVariable, Variable
+from .variables.builtin import BuiltinVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
 from .variables.dicts import DictVariable
-from .variables.exceptions import ExceptionVariable
+from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, NestedFunctionVariable
-from .variables.lists import IteratorVariable, ListVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
+from .variables.lists import ListVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ObjectVariable
 
 BINARY = {
@@ -52,7 +56,12 @@ class Opcodes:
 
     # -- stack --
     def POP_TOP(self, inst):
+        self._dropped(self.top())
         self.pop()
+
+    def _dropped(self, v):
+        if must_be_closed(v):
+            unsupported("generator-close", "a generator is dropped inside try or with", "The interpreter closes it.")
 
     def PUSH_NULL(self, inst):
         self.stack.append(NullVariable())
@@ -66,6 +75,9 @@ class Opcodes:
 
     def LOAD_CONST(self, inst):
         v = inst.argval
+        if type(v) is Lasti:
+            self.stack.append(LastiVariable(v.index + self.output.compiler.origins[self.code][1]))
+            return
         self.stack.append(self.wrap_known(v) if type(v) in (tuple, frozenset) else ConstantVariable(v))
 
     # -- locals, cells, globals --
@@ -77,12 +89,16 @@ class Opcodes:
                     f"cannot access local variable '{inst.argval}' where it is not associated with a value"
                 )
             )
-        v = self.realize(v)
-        self.locals[inst.argval] = v
+        if not inst.argval.startswith(STACK_ARGUMENT):  # those only go back to the stack
+            v = self.realize(v)
+            self.locals[inst.argval] = v
         self.stack.append(v)
 
     def STORE_FAST(self, inst):
-        self.locals[inst.argval] = self.pop()
+        old = self.locals.get(inst.argval)
+        if old is not None:
+            self._dropped(old)
+        self.locals[inst.argval] = self.stack.pop()
 
     def DELETE_FAST(self, inst):
         self.locals.pop(inst.argval, None)
@@ -229,18 +245,18 @@ class Opcodes:
 
     def LIST_EXTEND(self, inst):
         v = self.pop()
-        self.stack[-inst.arg].elements.extend(operators.iterate(self, v).items(self))
+        self.top(inst.arg).elements.extend(operators.iterate(self, v).items(self))
 
     def SET_UPDATE(self, inst):
         v = self.pop()
-        self.stack[-inst.arg].call_method(self, "update", [v], {})
+        self.top(inst.arg).call_method(self, "update", [v], {})
 
     def DICT_UPDATE(self, inst):
         v = self.pop()
-        self.stack[-inst.arg].call_method(self, "update", [v], {})
+        self.top(inst.arg).call_method(self, "update", [v], {})
 
     def DICT_MERGE(self, inst):
-        v, target = self.pop(), self.stack[-inst.arg]
+        v, target = self.pop(), self.top(inst.arg)
         if not isinstance(v, DictVariable):
             unsupported("call-kwargs", f"** of {v!r}")
         for k, x in v.pairs(self):
@@ -250,15 +266,15 @@ class Opcodes:
 
     def LIST_APPEND(self, inst):
         v = self.pop()
-        self.stack[-inst.arg].elements.append(v)
+        self.top(inst.arg).elements.append(v)
 
     def SET_ADD(self, inst):
         v = self.pop()
-        self.stack[-inst.arg].call_method(self, "add", [v], {})
+        self.top(inst.arg).call_method(self, "add", [v], {})
 
     def MAP_ADD(self, inst):
         v, k = self.pop(), self.pop()
-        self.stack[-inst.arg].setitem(self, k, v)
+        self.top(inst.arg).setitem(self, k, v)
 
     # -- unpacking and iteration --
     def UNPACK_SEQUENCE(self, inst):
@@ -287,10 +303,7 @@ class Opcodes:
         self.push(operators.iterate(self, self.pop()))
 
     def FOR_ITER(self, inst):
-        it = self.stack[-1]
-        if not isinstance(it, IteratorVariable):
-            unsupported("iterate", f"iterating over {it!r}", "Its elements are not known while tracing.")
-        v = it.next(self)
+        v = operators.advance(self, self.top())
         if v is None:
             self.pop()
             self.ip = inst.target
@@ -304,7 +317,7 @@ class Opcodes:
     JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
 
     def _jump_if(self, inst, want):
-        if self.truth(self.stack[-1]) == want:
+        if self.truth(self.top()) == want:
             self.ip = inst.target
         self.pop()
 
@@ -330,13 +343,13 @@ class Opcodes:
     POP_JUMP_BACKWARD_IF_NONE, POP_JUMP_BACKWARD_IF_NOT_NONE = POP_JUMP_FORWARD_IF_NONE, POP_JUMP_FORWARD_IF_NOT_NONE
 
     def JUMP_IF_TRUE_OR_POP(self, inst):
-        if self.truth(self.stack[-1]):
+        if self.truth(self.top()):
             self.ip = inst.target
         else:
             self.pop()
 
     def JUMP_IF_FALSE_OR_POP(self, inst):
-        if not self.truth(self.stack[-1]):
+        if not self.truth(self.top()):
             self.ip = inst.target
         else:
             self.pop()
@@ -379,6 +392,9 @@ class Opcodes:
         )
 
     def RETURN_VALUE(self, inst):
+        for v in self.locals.values():
+            if v is not self.top():
+                self._dropped(v)
         self.result = self.pop()
         return False
 
@@ -391,14 +407,14 @@ class Opcodes:
         self.push(operators.iterate(self, self.pop()))
 
     def SEND(self, inst):
-        self.pop()
-        it = self.stack[-1]
-        v = it.next(self)
+        sent = self.pop()
+        it = self.top()
+        v = it.frame.resume(self, sent) if isinstance(it, GeneratorVariable) else operators.advance(self, it)
         if v is not None:
             self.push(v)
             return
         self.pop()
-        self.stack.append(it.returned())
+        self.stack.append(it.returned() if isinstance(it, IteratorVariable) else ConstantVariable(None))
         self.ip = inst.target
 
     # -- imports --
@@ -415,7 +431,7 @@ class Opcodes:
         self.push(self.wrap_known(__import__(name, self.globals, None, names or (), level)))
 
     def IMPORT_FROM(self, inst):
-        self.push(self.stack[-1].getattr(self, inst.argval))
+        self.push(self.top().getattr(self, inst.argval))
 
     # -- with --
     def BEFORE_WITH(self, inst):
@@ -434,7 +450,7 @@ class Opcodes:
         self.push(result)
 
     def WITH_EXCEPT_START(self, inst):
-        exc, leave = self.stack[-1], self.stack[-4]
+        exc, leave = self.top(), self.top(4)
         cls = ClassVariable(type(exc.exception)) if isinstance(exc, ExceptionVariable) else ConstantVariable(None)
         self.push(leave.call(self, [cls, exc, ConstantVariable(None)], {}))
 
@@ -447,17 +463,25 @@ class Opcodes:
     def PUSH_EXC_INFO(self, inst):
         v = self.pop()
         self.handling.append(v)
-        self.stack.append(ConstantVariable(None))
+        self.stack.append(ExcInfoVariable(v))
         self.stack.append(v)
 
     def POP_EXCEPT(self, inst):
-        self.pop()
-        if self.handling:
-            self.handling.pop()
+        self.pop().handled = False
+        self.handling.pop()
+
+    def handled(self) -> Variable | None:
+        """The exception that is being handled here, in this frame or in one that called it."""
+        f = self
+        while f is not None:
+            if f.handling:
+                return f.handling[-1]
+            f = f.parent
+        return None
 
     def CHECK_EXC_MATCH(self, inst):
         want = self.pop().as_constant()
-        exc = self.stack[-1]
+        exc = self.top()
         if not isinstance(exc, ExceptionVariable):
             unsupported("exception", f"matching {exc!r}")
         self.push(ConstantVariable(isinstance(exc.exception, want)))
@@ -465,21 +489,26 @@ class Opcodes:
     def LOAD_ASSERTION_ERROR(self, inst):
         self.push(ClassVariable(AssertionError))
 
+    def RAISE_VARARGS(self, inst):
+        if inst.arg == 0:
+            current = self.handled()
+            if current is None:
+                self.raise_user(RuntimeError("No active exception to reraise"))
+            self._raise(current)
+        cause = self.pop() if inst.arg == 2 else None
+        v = self.pop()
+        if isinstance(v, ClassVariable | BuiltinVariable) and issubclass(v.as_constant(), BaseException):
+            v = v.call(self, [], {})
+        if cause is not None and isinstance(v, ExceptionVariable):
+            if isinstance(cause, ClassVariable | BuiltinVariable) and not cause.is_constant():
+                cause = cause.call(self, [], {})
+            v.setattr(self, "__cause__", cause)
+        self._raise(v)
+
     def _raise(self, v):
-        if isinstance(v, ClassVariable) and issubclass(v.value, BaseException):
-            v = ExceptionVariable(v.value())
         if not isinstance(v, ExceptionVariable):
             unsupported("raise", f"raise of {v!r}", "The exception is not made while tracing.")
         raise UserRaises(v.exception, v)
-
-    def RAISE_VARARGS(self, inst):
-        if inst.arg == 0:
-            if not self.handling:
-                unsupported("raise", "raise without an active exception")
-            self._raise(self.handling[-1])
-        if inst.arg == 2:
-            self.pop()
-        self._raise(self.pop())
 
     def RERAISE(self, inst):
         self._raise(self.pop())

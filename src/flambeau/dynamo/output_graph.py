@@ -48,6 +48,7 @@ class OutputGraph:
         self.graph = fx.Graph()
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
         self.guarded_default_dtype = False
+        self.unroll = True  # take the elements of iterators that existed before, as far as they are known
         self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
         self.examples: dict[Any, Any] = {}
@@ -306,7 +307,7 @@ class OutputGraph:
             if base_grad != self.initial_grad:
                 cg.call_function(tensors.set_grad_enabled, lambda: cg.load_const(base_grad), 1)
                 cg.emit("POP_TOP")
-            cg.all(stack)
+            cg.stack(stack)
             cg.all(local_names.values())
 
             def flush(cell: CellVariable) -> bool:

@@ -1,67 +1,113 @@
 """Graph breaks: what captured code does at the instruction that could not be captured.
 
-Three shapes. A *resume*: the instruction runs as ordinary Python, then a resume function goes on with what is left (itself
-captured when called). A *jump* on tensor data: the condition is computed, and one of two resume functions goes on. A *remainder*,
-where the stack cannot travel into another function (inside with, try or a loop): the rest of the frame runs as ordinary Python,
-and the functions it calls are captured.
+The instruction runs as ordinary Python between captured code and a *resume function*, which goes on with what is left and is itself
+captured when called. The value stack travels as arguments: iterators of loops, the bound ``__exit__`` of with blocks; a handled exception
+is made the current one again. An instruction inside a try or with block runs under a handler whose resume function goes on in the
+original's handler. A jump on tensor data, and a loop over an iterator whose elements are not known, pick one of two resume functions.
+
+Captured code *returns* the call of its resume function (``_frame.tail_call``), which the native side makes: a loop whose body breaks does
+not grow the stack. Resume functions of resume functions are made from the original code, so a loop comes back to the same ones.
+
+Where none of this works (a cell for ``self`` under ``super()``, instructions without an entry here) the rest of the frame runs as
+ordinary Python, and the functions it calls are captured.
 """
 
 from __future__ import annotations
 
+import builtins
 import types
 
-from bytecode import Instr, Label
+from bytecode import Instr, Label, TryBegin, TryEnd
 
 from flambeau import _frame
 
 from .codegen import TEMP, original_instr, remainder_code, resume_code
 from .exc import SkipFrame
-from .instructions import Inst, decode, in_loop, live_locals
-from .variables.base import Lazy, NullVariable, Variable
+from .instructions import Inst, decode, live_locals
+from .variables.base import Lazy, Variable
+from .variables.exceptions import ExceptionVariable
+from .variables.iterators import must_be_closed
+from .variables.slots import slots_of
 
 __all__ = ["emit_break"]
 
-# Instructions that may run alone between captured code: name → (values popped, values pushed), given the argument.
+# Instructions that may run alone between captured code: name -> (values popped, values pushed), given the argument.
 BREAKABLE = {
+    "BEFORE_WITH": lambda a: (1, 2),
     "BINARY_OP": lambda a: (2, 1),
+    "BINARY_SLICE": lambda a: (3, 1),
     "BINARY_SUBSCR": lambda a: (2, 1),
+    "BUILD_CONST_KEY_MAP": lambda a: (a + 1, 1),
+    "BUILD_LIST": lambda a: (a, 1),
+    "BUILD_MAP": lambda a: (2 * a, 1),
+    "BUILD_SET": lambda a: (a, 1),
     "BUILD_STRING": lambda a: (a, 1),
     "CALL": lambda a: (a + 2, 1),
     "CALL_FUNCTION_EX": lambda a: (3 + (a & 1), 1),
+    "CHECK_EXC_MATCH": lambda a: (1, 1),
     "COMPARE_OP": lambda a: (2, 1),
     "CONTAINS_OP": lambda a: (2, 1),
+    "CONVERT_VALUE": lambda a: (1, 1),
     "DELETE_ATTR": lambda a: (1, 0),
+    "DELETE_GLOBAL": lambda a: (0, 0),
     "DELETE_SUBSCR": lambda a: (2, 0),
-    "DICT_MERGE": None,
+    "DICT_MERGE": lambda a: (1, 0),
+    "DICT_UPDATE": lambda a: (1, 0),
+    "FORMAT_SIMPLE": lambda a: (1, 1),
     "FORMAT_VALUE": lambda a: (1 + ((a & 4) == 4), 1),
+    "FORMAT_WITH_SPEC": lambda a: (2, 1),
     "GET_ITER": lambda a: (1, 1),
+    "GET_LEN": lambda a: (0, 1),
+    "IMPORT_FROM": lambda a: (0, 1),
     "IMPORT_NAME": lambda a: (2, 1),
     "IS_OP": lambda a: (2, 1),
+    "LIST_EXTEND": lambda a: (1, 0),
     "LOAD_ATTR": lambda a: (1, 1),
+    "LOAD_BUILD_CLASS": lambda a: (0, 1),
     "LOAD_METHOD": lambda a: (1, 2),
+    "MAP_ADD": lambda a: (2, 0),
+    "MATCH_CLASS": lambda a: (3, 1),
+    "MATCH_KEYS": lambda a: (0, 1),
+    "MATCH_MAPPING": lambda a: (0, 1),
+    "MATCH_SEQUENCE": lambda a: (0, 1),
+    "POP_TOP": lambda a: (1, 0),
+    "RAISE_VARARGS": lambda a: (a, None),
+    "RERAISE": lambda a: (1, None),
+    "SET_ADD": lambda a: (1, 0),
+    "SET_UPDATE": lambda a: (1, 0),
     "STORE_ATTR": lambda a: (2, 0),
+    "STORE_FAST": lambda a: (1, 0),
+    "STORE_GLOBAL": lambda a: (1, 0),
+    "STORE_SLICE": lambda a: (4, 0),
     "STORE_SUBSCR": lambda a: (3, 0),
+    "TO_BOOL": lambda a: (1, 1),
     "UNARY_INVERT": lambda a: (1, 1),
     "UNARY_NEGATIVE": lambda a: (1, 1),
     "UNARY_NOT": lambda a: (1, 1),
     "UNARY_POSITIVE": lambda a: (1, 1),
+    "UNPACK_EX": lambda a: (1, (a & 0xFF) + 1 + (a >> 8)),
     "UNPACK_SEQUENCE": lambda a: (1, a),
+    "WITH_EXCEPT_START": lambda a: (0, 1),
 }
+# They look at the frame they are called from, of which a resume function shows a part.
+FRAME_READERS = ("locals", "vars", "dir", "eval", "exec")
 
 
 def emit_break(tx, inst: Inst) -> None:
     """Finish the root frame ``tx`` in front of ``inst``."""
     tx.needs_eval = True
-    if tx.handling:
-        raise SkipFrame("a graph break while an exception is handled")
-    blocked = inst.handler is not None or in_loop(tx.code, inst.index)
+    for name in FRAME_READERS:
+        if name in tx.code.co_names and tx.globals.get(name, getattr(builtins, name)) is getattr(builtins, name):
+            raise SkipFrame(f"{name}() looks at the frame itself, and the graph breaks")
     if "__class__" in tx.code.co_freevars and tx.code.co_argcount and tx.code.co_varnames[0] in tx.code.co_cellvars:
-        blocked = True
-    if not blocked and inst.name.startswith("POP_JUMP_") and inst.name.endswith(("_TRUE", "_FALSE", "_NONE")):
+        _remainder(tx, inst)  # super() looks for its object in the first argument
+    elif inst.name == "FOR_ITER" or (
+        inst.name.startswith("POP_JUMP_") and inst.name.endswith(("_TRUE", "_FALSE", "_NONE"))
+    ):
         _jump(tx, inst)
-    elif not blocked and inst.name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
+    elif inst.name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
         _jump(tx, inst)
-    elif not blocked and BREAKABLE.get(inst.name) is not None:
+    elif inst.name in BREAKABLE:
         _resume(tx, inst)
     else:
         _remainder(tx, inst)
@@ -71,7 +117,7 @@ def _locals_at(tx, index: int) -> dict[str, Variable]:
     """Live fast locals and their values, those that the frame's cells hold left out."""
     live = live_locals(tx.code, index)
     cells = set(tx.code.co_cellvars) | set(tx.code.co_freevars)
-    out = {n: v for n, v in tx.locals.items() if n in live and n not in cells}
+    out = {n: v for n, v in tx.locals.items() if (n in live or must_be_closed(v)) and n not in cells}
     if "__class__" in cells and tx.code.co_argcount:  # super() reads the first argument without naming it
         first = tx.code.co_varnames[0]
         if first in tx.locals:
@@ -95,17 +141,38 @@ def _changed(tx, names: dict[str, Variable]) -> dict[str, Variable]:
     return out
 
 
+def _guarded(tx, cg, inst: Inst, emit) -> None:
+    """``emit()`` the instruction, under the handler that the original has for it; the handler goes on in a resume function."""
+    if inst.handler is None:
+        emit()
+        return
+    failed, behind = Label(), Label()
+    begin = TryBegin(failed, inst.lasti, inst.depth)
+    cg.code.append(begin)
+    emit()
+    cg.code.append(TryEnd(begin))
+    cg.code.append(Instr("JUMP_FORWARD", behind))
+    cg.code.append(failed)
+    kinds = slots_of(tx.stack[: inst.depth])
+    if inst.lasti:
+        kinds.append(("l", inst.index))
+    _call_resume(tx, cg, inst.handler, [*kinds, "v"], list(_locals_at(tx, inst.handler)), inst.line)
+    cg.code.append(behind)
+
+
 def _resume(tx, inst: Inst) -> None:
     pops, pushes = BREAKABLE[inst.name](inst.arg)
     after = inst.index + 1
-    names = _locals_at(tx, after)
+    names = {} if pushes is None else _locals_at(tx, after)
+    if inst.handler is not None:
+        names = {**names, **_locals_at(tx, inst.handler)}
     kept = len(tx.stack) - pops
-    slots = [isinstance(v, NullVariable) for v in tx.stack[:kept]] + [False] * pushes
+    slots = slots_of(tx.stack[:kept]) + ["v"] * (pushes or 0)
     if inst.name == "LOAD_METHOD":
-        slots[-2] = True  # a NULL below the bound method, as LOAD_METHOD itself may leave it
+        slots[-2] = "n"  # a NULL below the bound method, as LOAD_METHOD itself may leave it
     kw_names = tx.kw_names
 
-    def tail(cg):
+    def run():
         if inst.name == "CALL":
             if kw_names:
                 cg.emit("KW_NAMES", tuple(kw_names))
@@ -114,67 +181,112 @@ def _resume(tx, inst: Inst) -> None:
             cg.load_attr(inst.argval)
             cg.emit("PUSH_NULL")
             cg.emit("SWAP", 2)
+        elif inst.name == "RERAISE":
+            raised = tx.stack[-1].unwrap()
+            line = raised.line if isinstance(raised, ExceptionVariable) and raised.source is None else None
+            # RERAISE takes the exception as it is (the place it would take from the stack is one in the original code).
+            cg.code.append(Instr("RAISE_VARARGS", 1, lineno=line) if line is not None else Instr("RERAISE", 0))
         else:
             cg.code.append(original_instr(inst))
-        if decode(tx.code)[after].name == "RETURN_VALUE" and pushes:
-            cg.emit("RETURN_VALUE")
-            return
-        _call_resume(tx, cg, after, slots, list(names), inst.line)
 
+    def tail(out):
+        nonlocal cg
+        cg = out
+        start = len(cg.code)
+        _guarded(tx, cg, inst, run)
+        if pushes is None:
+            pass
+        elif decode(tx.code)[after].name == "RETURN_VALUE" and pushes and inst.handler is None:
+            cg.emit("RETURN_VALUE")
+        else:
+            _call_resume(tx, cg, after, slots, list(_locals_at(tx, after)), inst.line)
+        _place(cg, start, inst.line)
+
+    cg = None
     tx.instructions = tx.output.emit(tx, tx.stack, _changed(tx, names), tail, returning=False)
 
 
-def _call_resume(tx, cg, target: int, slots: list[bool], names: list[str], line: int) -> None:
+def _place(cg, start: int, line: int) -> None:
+    """Instructions from number ``start`` on belong to ``line``."""
+    for i in cg.code[start:]:
+        if isinstance(i, Instr) and i.lineno is None:
+            i.lineno = line
+
+
+def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) -> None:
     """The stack holds ``slots``: hand it and the locals to the function that goes on at ``target``, and return what it returns."""
     temps = [f"{TEMP}stack{k}" for k in range(len(slots))]
-    for t in reversed(temps):
-        cg.emit("STORE_FAST", t)
+    values = []
+    for k, (t, kind) in reversed(list(enumerate(zip(temps, slots)))):
+        if kind == "e":
+            cg.emit("POP_EXCEPT")
+            values.append(cg.exc_temp(k))
+        else:
+            cg.emit("STORE_FAST", t)
+            if kind == "v":
+                values.append(t)
     compiler = tx.output.compiler
-    key = (tx.code, target, tuple(slots), tuple(names), line)
+    orig, shift = compiler.origins.get(tx.code, (tx.code, 0))
+    kinds = tuple((k[0], max(k[1] - shift, 0)) if isinstance(k, tuple) else k for k in slots)
+    key = (orig, target - shift, kinds, tuple(names), line)
     code = compiler.resume_codes.get(key)
     if code is None:  # one function for all variants of the frame, so that what was captured of the rest is found again
-        code = compiler.resume_codes[key] = resume_code(tx.code, target, slots, names, line)
+        code, header = resume_code(orig, target - shift, kinds, names, line)
+        compiler.resume_codes[key] = code
+        compiler.origins[code] = (orig, header)
         compiler.register_code(code)
+    cg.emit("PUSH_NULL")
+    cg.load_const(_frame.tail_call)
     if code.co_freevars:
         cg.emit("PUSH_NULL")
+        cg.load_const(_frame.CompiledFunction)
         for name in code.co_freevars:
             cg.load_closure(name)
         cg.emit("BUILD_TUPLE", len(code.co_freevars))
         cg.load_const(code)
         cg.emit("MAKE_FUNCTION", 8)
+        cg.load_const(compiler.context)
+        cg.call(2)
     else:
-        fn = types.FunctionType(code, tx.globals)
-        cg.emit("PUSH_NULL")
-        cg.load_const(_frame.CompiledFunction(fn, compiler.context))
+        cg.load_const(_frame.CompiledFunction(types.FunctionType(code, tx.globals), compiler.context))
     for name in names:
         cg.emit("LOAD_FAST", name)
-    n = 0
-    for t, null in zip(temps, slots):
-        if not null:
-            cg.emit("LOAD_FAST", t)
-            n += 1
-    cg.call(n + len(names))
+    for t in reversed(values):
+        cg.emit("LOAD_FAST", t)
+    for k, kind in enumerate(slots):
+        if kind == "e":  # or the exception and this frame would keep each other alive
+            cg.emit("DELETE_FAST", cg.exc_temp(k))
+    cg.call(1 + len(names) + len(values))
     cg.emit("RETURN_VALUE")
 
 
 def _jump(tx, inst: Inst) -> None:
-    keeps = inst.name.startswith("JUMP_IF")  # the condition stays on the stack when the jump is taken
     names = {**_locals_at(tx, inst.index + 1), **_locals_at(tx, inst.target)}
-    slots = [isinstance(v, NullVariable) for v in tx.stack[:-1]]
+    if inst.handler is not None:
+        names.update(_locals_at(tx, inst.handler))
+    below = slots_of(tx.stack[:-1])
+    through, taken_slots = below, below
+    if inst.name == "FOR_ITER":
+        through = [*below, "v", "v"]
+    elif inst.name.startswith("JUMP_IF"):
+        taken_slots = [*below, "v"]  # the condition stays on the stack when the jump is taken
 
     def tail(cg):
+        start = len(cg.code)
         taken = Label()
-        cg.code.append(Instr(inst.name.replace("BACKWARD", "FORWARD"), taken))
-        live = _locals_at(tx, inst.index + 1)
-        _call_resume(tx, cg, inst.index + 1, slots, list(live), inst.line)
+        name = inst.name.replace("BACKWARD", "FORWARD")
+        _guarded(tx, cg, inst, lambda: cg.code.append(Instr(name, taken)))
+        _call_resume(tx, cg, inst.index + 1, through, list(_locals_at(tx, inst.index + 1)), inst.line)
         cg.code.append(taken)
-        live = _locals_at(tx, inst.target)
-        _call_resume(tx, cg, inst.target, slots + ([False] if keeps else []), list(live), inst.line)
+        _call_resume(tx, cg, inst.target, taken_slots, list(_locals_at(tx, inst.target)), inst.line)
+        _place(cg, start, inst.line)
 
     tx.instructions = tx.output.emit(tx, tx.stack, _changed(tx, names), tail, returning=False)
 
 
 def _remainder(tx, inst: Inst) -> None:
+    if any(isinstance(k, tuple) for k in slots_of(tx.stack)):
+        raise SkipFrame(f"a graph break at {inst.name} while an exception is handled")
     target = inst.index
     insts = decode(tx.code)
     while (

@@ -12,6 +12,7 @@ from typing import Any
 from .variables.base import Variable
 from .variables.dicts import DictVariable
 from .variables.functions import CellVariable
+from .variables.iterators import ExistingIteratorVariable, advance_iterator
 from .variables.lists import ListVariable, SetVariable
 from .variables.objects import ModuleVariable, ObjectVariable
 
@@ -92,6 +93,10 @@ class SideEffects:
                         cg.emit("STORE_ATTR", "cell_contents"),
                     )
                 )
+        elif isinstance(v, ExistingIteratorVariable):
+            target, taken = self._keep(cg, lambda: v.source.load(cg)), v.position
+            if taken:
+                writes.append(lambda: self._call(cg, advance_iterator, [target], [taken]))
         elif isinstance(v, ObjectVariable):
             target = self._keep(cg, lambda: v.source.load(cg))
             for name, value in v.written.items():

@@ -37,6 +37,7 @@ INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim")),
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
+    os.path.join(PACKAGE, "dynamo", "variables", "polyfills.py"),
 )
 NOT_INLINED_IN_PACKAGE = (
     os.path.join(PACKAGE, "nn", "functional.py"),

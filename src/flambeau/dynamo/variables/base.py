@@ -7,7 +7,7 @@ from typing import Any
 
 from ..exc import unsupported
 
-__all__ = ["Lazy", "NullVariable", "Variable", "hashable_key"]
+__all__ = ["Lazy", "MethodOf", "NullVariable", "Variable", "hashable_key"]
 
 _serial = itertools.count()
 
@@ -132,6 +132,21 @@ class Lazy(Variable):
 
     def __repr__(self):
         return f"Lazy({self.source.name})"
+
+
+class MethodOf(Variable):
+    """A bound method of a container variable."""
+
+    def __init__(self, owner, name):
+        super().__init__()
+        self.owner, self.name = owner, name
+
+    def call(self, tx, args, kwargs):
+        return self.owner.call_method(tx, self.name, args, kwargs)
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr(self.name)
 
 
 class NullVariable(Variable):

@@ -14,21 +14,21 @@ import types
 import numpy as np
 
 from ..exc import SkipFrame, UserRaises, unsupported
+from . import polyfills
 from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable
-from .exceptions import ExceptionVariable, make_exception
-from .functions import PartialVariable
+from .exceptions import ExceptionVariable, TracebackVariable, make_exception
+from .functions import PartialVariable, UserFunctionVariable
+from .iterators import GeneratorVariable, IteratorVariable
 from .lists import (
     DequeVariable,
-    IteratorVariable,
     ListVariable,
     RangeVariable,
     SequenceVariable,
     SetVariable,
     SliceVariable,
     TupleVariable,
-    count_iterator,
 )
 from .objects import ClassVariable, ObjectVariable, SuperVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
@@ -265,8 +265,17 @@ def _(tx, args, kwargs):
 
 @handles(next)
 def _(tx, args, kwargs):
+    if isinstance(args[0], ObjectVariable):
+        try:
+            return args[0].call_special(tx, "__next__")
+        except UserRaises as e:
+            if len(args) > 1 and isinstance(e.exception, StopIteration):
+                return args[1]
+            raise
     if not isinstance(args[0], IteratorVariable):
         return None
+    if isinstance(args[0], GeneratorVariable) and len(args) == 1:
+        return args[0].send(tx, ConstantVariable(None))
     v = args[0].next(tx)
     if v is None:
         if len(args) > 1:
@@ -284,7 +293,10 @@ def _(tx, args, kwargs):
         v = it.next(tx)
         return None if v is None else TupleVariable([ConstantVariable(next(numbers)), v])
 
-    return IteratorVariable(pull=pull, drainable=it.drainable, cls=enumerate)
+    def parts():
+        return enumerate, [it, ConstantVariable(numbers.__reduce__()[1][0])]
+
+    return IteratorVariable(pull=pull, cls=enumerate, parts=parts)
 
 
 @handles(zip)
@@ -303,7 +315,7 @@ def _(tx, args, kwargs):
             row.append(v)
         return TupleVariable(row) if row else None
 
-    return IteratorVariable(pull=pull, drainable=all(i.drainable for i in its), cls=zip)
+    return IteratorVariable(pull=pull, cls=zip, parts=lambda: (strict_zip if strict else zip, its))
 
 
 @handles(map)
@@ -314,7 +326,7 @@ def _(tx, args, kwargs):
         row = [it.next(tx) for it in its]
         return None if any(v is None for v in row) else fn.call(tx, row, {})
 
-    return IteratorVariable(pull=pull, cls=map)
+    return IteratorVariable(pull=pull, cls=map, parts=lambda: (map, [fn, *its]))
 
 
 @handles(filter)
@@ -328,7 +340,7 @@ def _(tx, args, kwargs):
                 return v
         return None
 
-    return IteratorVariable(pull=pull, cls=filter)
+    return IteratorVariable(pull=pull, cls=filter, parts=lambda: (filter, [fn, it]))
 
 
 @handles(reversed)
@@ -364,18 +376,20 @@ def _extreme(fn, compare):
     def handler(tx, args, kwargs):
         items = iterate(tx, args[0]).items(tx) if len(args) == 1 else args
         key = kwargs.get("key")
-        if not items and "default" in kwargs:
-            return kwargs["default"]
+        if key is not None and key.is_constant() and key.as_constant() is None:
+            key = None
+        if not items:
+            if "default" in kwargs:
+                return kwargs["default"]
+            tx.raise_user(ValueError(f"{fn.__name__}() iterable argument is empty"))
         if all(v.can_constant() for v in items) and key is None:
             return fold(tx, fn, [tx.make_list(items)])
-        if not items:
-            tx.raise_user(ValueError(f"{fn.__name__}() arg is an empty sequence"))
-        best = items[0]
-        for v in items[1:]:
-            x, y = (v, best) if key is None else (key.call(tx, [v], {}), key.call(tx, [best], {}))
-            if tx.truth(binary(tx, compare, x, y)):
-                best = v
-        return best
+        keys = items if key is None else [key.call(tx, [v], {}) for v in items]
+        best = 0
+        for i in range(1, len(items)):
+            if tx.truth(binary(tx, compare, keys[i], keys[best])):
+                best = i
+        return items[best]
 
     return handler
 
@@ -557,6 +571,10 @@ def _(tx, args, kwargs):
     return acc
 
 
+def strict_zip(*iterables):
+    return zip(*iterables, strict=True)
+
+
 def chain(tx, iterables: IteratorVariable) -> IteratorVariable:
     inner: list[IteratorVariable] = []
 
@@ -570,7 +588,11 @@ def chain(tx, iterables: IteratorVariable) -> IteratorVariable:
                 return None
             inner[:] = [iterate(tx, nxt)]
 
-    return IteratorVariable(pull=pull, cls=itertools.chain)
+    return IteratorVariable(pull=pull, cls=itertools.chain, parts=lambda: (resumed_chain, [iterables, *inner]))
+
+
+def resumed_chain(iterables, *inner):
+    return itertools.chain(*inner, itertools.chain.from_iterable(iterables))
 
 
 @handles(itertools.chain)
@@ -611,44 +633,116 @@ def _(tx, args, kwargs):
 
 @handles(itertools.count)
 def _(tx, args, kwargs):
-    start = args[0].as_constant() if args else 0
-    return count_iterator(start, args[1].as_constant() if len(args) > 1 else 1)
+    a = bound(args, kwargs, ("start", "step"), (0, 1))
+    step = a[1].as_constant()
+    state = itertools.count(a[0].as_constant(), step)
+
+    def parts():
+        return itertools.count, [ConstantVariable(state.__reduce__()[1][0]), ConstantVariable(step)]
+
+    return IteratorVariable(pull=lambda tx: ConstantVariable(next(state)), cls=itertools.count, parts=parts)
+
+
+def bound(args, kwargs, names, defaults):
+    """Positional and keyword arguments by position, constants for those that are missing."""
+    out = list(args)
+    for name, default in list(zip(names, defaults))[len(args) :]:
+        out.append(kwargs.get(name) or ConstantVariable(default))
+    return out
 
 
 @handles(itertools.islice)
 def _(tx, args, kwargs):
-    bounds = [a.as_constant() for a in args[1:]]
+    start, stop, step = slice_bounds([a.as_constant() for a in args[1:]])
     it = iterate(tx, args[0])
-    wanted, position = itertools.islice(itertools.count(), *bounds), itertools.count()
+    wanted, position = itertools.islice(itertools.count(), start, stop, step), itertools.count()
+    taken = itertools.count()
 
     def pull(tx):
         target = next(wanted, None)
         if target is None:
+            while stop is not None and next(position) < stop:  # what comes before the end is taken
+                if it.next(tx) is None:
+                    break
             return None
+        next(taken)
         for at in position:
             v = it.next(tx)
             if v is None or at == target:
                 return v
 
-    return IteratorVariable(pull=pull, drainable=it.drainable, cls=itertools.islice)
+    def parts():
+        at, n = position.__reduce__()[1][0], taken.__reduce__()[1][0]
+        bounds = [start + n * step - at, None if stop is None else max(stop - at, 0), step]
+        return itertools.islice, [it, *map(ConstantVariable, bounds)]
+
+    return IteratorVariable(pull=pull, cls=itertools.islice, parts=parts)
+
+
+def slice_bounds(bounds):
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    return start or 0, stop, step or 1
 
 
 @handles(itertools.repeat)
 def _(tx, args, kwargs):
-    if len(args) == 2:
-        return IteratorVariable([args[0]] * args[1].as_constant())
-    return IteratorVariable(pull=lambda tx: args[0], cls=itertools.repeat)
+    times = args[1] if len(args) == 2 else kwargs.get("times")
+    value = args[0] if args else kwargs["object"]
+    if times is not None:
+        return IteratorVariable([value] * times.as_constant())
+    return IteratorVariable(pull=lambda tx: value, cls=itertools.repeat, parts=lambda: (itertools.repeat, [value]))
 
 
-@handles(itertools.accumulate)
+def _known_elements(fn):
+    """Iterators that take all of their inputs when they are made."""
+
+    def handler(tx, args, kwargs):
+        options = {k: v.as_constant() for k, v in kwargs.items()}
+        columns = [
+            a.as_constant() if a.is_constant() and isinstance(a.as_constant(), int | None) else iterate(tx, a).items(tx)
+            for a in args
+        ]
+        return IteratorVariable([TupleVariable(row) for row in fn(*columns, **options)])
+
+    HANDLERS[fn] = handler
+
+
+for _fn in (
+    itertools.product,
+    itertools.combinations,
+    itertools.permutations,
+    itertools.combinations_with_replacement,
+):
+    _known_elements(_fn)
+
+
+def _traced(fn, written):
+    """``fn`` is traced as the generator function ``written``."""
+
+    def handler(tx, args, kwargs):
+        out = tx.inline(UserFunctionVariable(written), args, kwargs)
+        if isinstance(out, GeneratorVariable):
+            out.cls = fn
+        return out
+
+    HANDLERS[fn] = handler
+
+
+for _name in polyfills.__all__:
+    _traced(getattr(itertools, _name, None) or getattr(functools, _name), getattr(polyfills, _name))
+
+
+@handles(sys.exc_info)
 def _(tx, args, kwargs):
-    out: list[Variable] = []
-    for v in iterate(tx, args[0]).items(tx):
-        if not out:
-            out.append(v)
-        else:
-            out.append(args[1].call(tx, [out[-1], v], {}) if len(args) > 1 else binary(tx, operator.add, out[-1], v))
-    return IteratorVariable(out)
+    v = tx.handled()
+    if v is None:
+        return None  # what a caller handles is not known while tracing
+    return TupleVariable([tx.wrap_known(v.python_type()), v, TracebackVariable(v)])
+
+
+@handles(sys.exception) if hasattr(sys, "exception") else lambda f: f
+def _(tx, args, kwargs):
+    return tx.handled()
 
 
 @handles(math.sqrt, math.exp, math.sin, math.cos, math.log, math.tanh, math.floor, math.ceil)

@@ -58,6 +58,18 @@ class GradModeVariable(ContextManagerVariable):
         cg.call_function(self.cls, lambda: [cg.load_const(a) for a in self.call_args], len(self.call_args))
 
 
+class LeftGradModeVariable(ContextManagerVariable):
+    """A grad mode that was entered before the call; ``before``: its list of the modes to go back to."""
+
+    def __init__(self, before: Variable):
+        super().__init__()
+        self.before = before
+
+    def exit(self, tx):
+        mode = self.before.call_method(tx, "pop", [], {})
+        tx.output.set_grad_mode(tx, bool(mode.as_constant()))
+
+
 class ModeWrapped(Variable):
     """A function under a grad mode: what no_grad makes as a decorator."""
 
@@ -157,8 +169,8 @@ class FunctionModeVariable(ContextManagerVariable):
 class ContextExit(Variable):
     """What BEFORE_WITH leaves on the stack: the bound ``__exit__``."""
 
-    def __init__(self, manager: Variable):
-        super().__init__()
+    def __init__(self, manager: Variable, source=None):
+        super().__init__(source)
         self.manager = manager
 
     def call(self, tx, args, kwargs):

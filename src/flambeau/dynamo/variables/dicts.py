@@ -7,9 +7,10 @@ import types
 
 from ..exc import unsupported
 from ..source import KeySource
-from .base import Lazy, Variable, hashable_key
+from .base import Lazy, MethodOf, Variable, hashable_key
 from .constant import ConstantVariable, is_constant_value
-from .lists import IteratorVariable, ListVariable, MethodOf, SetVariable, TupleVariable
+from .iterators import IteratorVariable
+from .lists import ListVariable, SetVariable, TupleVariable
 
 __all__ = ["DictVariable"]
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import collections
-import itertools
-import types
 
 from ..exc import unsupported
 from ..source import ItemSource
-from .base import Lazy, Variable, hashable_key
+from .base import Lazy, MethodOf, Variable, hashable_key
 from .constant import ConstantVariable
+from .iterators import IteratorVariable
 
 __all__ = [
-    "IteratorVariable",
     "ListVariable",
     "RangeVariable",
     "SequenceVariable",
@@ -157,21 +155,6 @@ def _known(e: Variable) -> bool:
 
 def _constant(e: Variable):
     return _real(e).as_constant()
-
-
-class MethodOf(Variable):
-    """A bound method of a container variable."""
-
-    def __init__(self, owner, name):
-        super().__init__()
-        self.owner, self.name = owner, name
-
-    def call(self, tx, args, kwargs):
-        return self.owner.call_method(tx, self.name, args, kwargs)
-
-    def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
 
 
 def is_size(cls: type) -> bool:
@@ -546,107 +529,3 @@ class RangeVariable(Variable):
     def reconstruct(self, cg):
         r = self.value
         cg.call_function(range, lambda: [cg.load_const(x) for x in (r.start, r.stop, r.step)], 3)
-
-
-LIST_ITERATOR = type(iter([]))
-
-
-class IteratorVariable(Variable):
-    """An iterator over known elements, or, with ``pull``, over what ``pull(tx)`` makes one at a time (None at the end).
-
-    ``drainable``: taking all elements ahead of time cannot be noticed, so the iterator may be rebuilt after a graph break."""
-
-    mutable = True
-    MOST = 100_000
-
-    def __init__(self, elements=(), pull=None, drainable=False, cls=LIST_ITERATOR):
-        super().__init__()
-        self.elements = list(elements)
-        self.position = 0
-        self.pull = pull
-        self.drainable = drainable or pull is None
-        self.cls = cls
-
-    def python_type(self):
-        return self.cls
-
-    def returned(self) -> Variable:
-        """The value of ``yield from``."""
-        return ConstantVariable(None)
-
-    def items(self, tx):
-        out = []
-        while (v := self.next(tx)) is not None:
-            out.append(v)
-            if len(out) > self.MOST:
-                unsupported("long-loop", f"an iterator with more than {self.MOST} elements", "Loops are unrolled.")
-        return out
-
-    def next(self, tx) -> Variable | None:
-        tx.side_effects.touch(self)
-        if self.pull is not None:
-            return self.pull(tx)
-        if self.position >= len(self.elements):
-            return None
-        e = self.elements[self.position]
-        self.position += 1
-        return e.real(tx) if isinstance(e, Lazy) else e
-
-    def getattr(self, tx, name):
-        return MethodOf(self, name)
-
-    def call_method(self, tx, name, args, kwargs):
-        if name == "__next__":
-            v = self.next(tx)
-            if v is None:
-                tx.raise_user(StopIteration())
-            return v
-        if name == "__iter__":
-            return self
-        return super().call_method(tx, name, args, kwargs)
-
-    def reconstruct(self, cg):
-        if cg.returning and self.cls is not LIST_ITERATOR:
-            unsupported(
-                "iterator",
-                f"a {self.cls.__name__} object leaves the function",
-                "Only its elements are known while tracing.",
-            )
-        if not self.drainable:
-            unsupported(
-                "iterator",
-                f"a {self.cls.__name__} object is alive at a graph break",
-                "Its elements are made one by one.",
-            )
-        if self.pull is not None:
-            from ..executor import current
-
-            self.elements, self.position = self.items(current()), 0
-            self.pull = None
-
-        def push():
-            cg.all(self.elements[self.position :])
-            cg.emit("BUILD_LIST", len(self.elements) - self.position)
-
-        cg.call_function(iter, push, 1)
-
-
-class GeneratorVariable(IteratorVariable):
-    """A generator of traced code: its frame, suspended between values."""
-
-    def __init__(self, frame):
-        super().__init__(pull=frame.resume, cls=types.GeneratorType)
-        self.frame = frame
-
-    def returned(self):
-        return self.frame.result if self.frame.result is not None else ConstantVariable(None)
-
-    def call_method(self, tx, name, args, kwargs):
-        if name in ("send", "throw", "close"):
-            unsupported("generator", f"{name}() of a generator", "Generators are only iterated over while tracing.")
-        return super().call_method(tx, name, args, kwargs)
-
-
-def count_iterator(start, step):
-    state = itertools.count(start, step)
-    return IteratorVariable(pull=lambda tx: ConstantVariable(next(state)), cls=itertools.count)

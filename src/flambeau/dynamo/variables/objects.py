@@ -247,10 +247,10 @@ class ObjectVariable(Variable):
         return super().contains(tx, key)
 
     def items(self, tx):
+        from .iterators import UserIteratorVariable
+
         it = self.call_special(tx, "__iter__")
-        if isinstance(it, ObjectVariable):
-            unsupported("iterate", f"iterating over {self!r}", "Its iterator is an object of a user class.")
-        return it.items(tx)
+        return (UserIteratorVariable(it) if isinstance(it, ObjectVariable) else it).items(tx)
 
     def length(self, tx):
         return self.call_special(tx, "__len__").as_constant()
@@ -444,7 +444,7 @@ class ModuleWalk(Variable):
                 yield from self.walk(tx, c, f"{prefix}.{k}" if prefix else k, seen)
 
     def call(self, tx, args, kwargs):
-        from .lists import IteratorVariable
+        from .iterators import IteratorVariable
 
         if args or kwargs:
             unsupported("module-walk", f"{self.name}() with arguments")
@@ -615,7 +615,7 @@ class SuperVariable(Variable):
             return tx.wrap_function(a.fget).call(tx, [self.obj], {})
         if isinstance(self.obj, ObjectVariable):
             return SlotMethod(self.obj, name, a)
-        from .lists import MethodOf
+        from .base import MethodOf
 
         if hasattr(self.obj, "call_method"):
             return MethodOf(self.obj, name)

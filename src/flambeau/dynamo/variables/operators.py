@@ -12,18 +12,18 @@ from ..exc import UserRaises, unsupported
 from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable, DictView
+from .iterators import IteratorVariable, UserIteratorVariable
 from .lists import (
-    IteratorVariable,
     ListVariable,
     SequenceVariable,
     SetVariable,
     TupleVariable,
     is_size,
 )
-from .objects import ClassVariable, ObjectVariable
+from .objects import ClassVariable, ModuleVariable, ObjectVariable
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
-__all__ = ["OPERATORS", "UNARY", "binary", "fold", "identical", "iterate", "unary"]
+__all__ = ["OPERATORS", "UNARY", "advance", "binary", "fold", "identical", "iterate", "unary"]
 
 REFLECTED = {
     operator.add: ("__add__", "__radd__"), operator.sub: ("__sub__", "__rsub__"), operator.mul: ("__mul__", "__rmul__"),
@@ -64,7 +64,17 @@ def iterate(tx, v: Variable) -> IteratorVariable:
         it = IteratorVariable([])
         it.elements = v.elements  # live: a list that grows while it is iterated over is seen to grow
         return it
+    if isinstance(v, ObjectVariable) and not isinstance(v, ModuleVariable):
+        it = v.call_special(tx, "__iter__")
+        return it if isinstance(it, IteratorVariable) else UserIteratorVariable(it)
     return IteratorVariable(v.items(tx))
+
+
+def advance(tx, it: Variable) -> Variable | None:
+    """The next element of what is on the stack of a for loop; None at the end."""
+    if isinstance(it, IteratorVariable):
+        return it.next(tx)
+    unsupported("iterate", f"iterating over {it!r}", "Its elements are not known while tracing.")
 
 
 def identical(tx, a: Variable, b: Variable) -> bool:

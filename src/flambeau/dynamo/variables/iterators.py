@@ -1,0 +1,281 @@
+"""Iterators: over known elements, computed one at a time, generators of traced code, and those that existed before the call."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
+from ..exc import UserRaises, unsupported
+from ..source import CallSource, ItemSource
+from .base import Lazy, MethodOf, Variable
+from .constant import ConstantVariable
+
+__all__ = [
+    "ExistingIteratorVariable",
+    "GeneratorVariable",
+    "IteratorVariable",
+    "UserIteratorVariable",
+    "advance_iterator",
+    "must_be_closed",
+    "remaining",
+]
+
+LIST_ITERATOR = type(iter([]))
+
+
+class IteratorVariable(Variable):
+    """An iterator over known elements, or, with ``pull``, over what ``pull(tx)`` makes one at a time (None at the end).
+
+    ``parts()`` tells how a computed one is made again as it is now: a callable and its arguments. ``drainable``: taking all elements
+    ahead of time cannot be noticed."""
+
+    mutable = True
+    MOST = 100_000
+
+    def __init__(
+        self,
+        elements=(),
+        pull=None,
+        drainable=False,
+        cls=LIST_ITERATOR,
+        parts: Callable[[], tuple[Callable, list[Variable]]] | None = None,
+    ):
+        super().__init__()
+        self.elements = list(elements)
+        self.position = 0
+        self.pull = pull
+        self.drainable = drainable or pull is None
+        self.cls = cls
+        self.parts = parts
+
+    def python_type(self):
+        return self.cls
+
+    def returned(self) -> Variable:
+        """The value of ``yield from``."""
+        return ConstantVariable(None)
+
+    def truth(self, tx):
+        return True
+
+    def items(self, tx):
+        out = []
+        while (v := self.next(tx)) is not None:
+            out.append(v)
+            if len(out) > self.MOST:
+                unsupported("long-loop", f"an iterator with more than {self.MOST} elements", "Loops are unrolled.")
+        return out
+
+    def next(self, tx) -> Variable | None:
+        tx.side_effects.touch(self)
+        if self.pull is not None:
+            return self.pull(tx)
+        if self.position >= len(self.elements):
+            return None
+        e = self.elements[self.position]
+        self.position += 1
+        return e.real(tx) if isinstance(e, Lazy) else e
+
+    def contains(self, tx, key):
+        out = super().contains(tx, key)
+        return out
+
+    def getattr(self, tx, name):
+        return MethodOf(self, name)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.cls, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__next__":
+            v = self.next(tx)
+            if v is None:
+                tx.raise_user(StopIteration())
+            return v
+        if name == "__iter__":
+            return self
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg):
+        if self.parts is not None:
+            fn, args = self.parts()
+            cg.call_function(fn, lambda: cg.all(args), len(args))
+            return
+        if cg.returning and self.cls is not LIST_ITERATOR:
+            unsupported(
+                "iterator",
+                f"a {self.cls.__name__} object leaves the function",
+                "Only its elements are known while tracing.",
+            )
+        if not self.drainable:
+            unsupported(
+                "iterator",
+                f"a {self.cls.__name__} object is alive at a graph break",
+                "Its elements are made one by one.",
+            )
+        if self.pull is not None:
+            from ..executor import current
+
+            self.elements, self.position = self.items(current()), 0
+            self.pull = None
+
+        def push():
+            cg.all(self.elements[self.position :])
+            cg.emit("BUILD_LIST", len(self.elements) - self.position)
+
+        cg.call_function(iter, push, 1)
+
+
+class UserIteratorVariable(IteratorVariable):
+    """An object of a user's class with ``__next__``."""
+
+    def __init__(self, owner: Variable):
+        super().__init__(pull=self._pull, cls=owner.python_type())
+        self.owner = owner
+
+    def _pull(self, tx):
+        try:
+            return self.owner.call_special(tx, "__next__")
+        except UserRaises as e:
+            if isinstance(e.exception, StopIteration):
+                return None
+            raise
+
+    def getattr(self, tx, name):
+        return self.owner.getattr(tx, name)
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+
+
+def remaining(it) -> tuple | None:
+    """What an iterator over a list, tuple, range or string still gives, found without taking it; None for other iterators."""
+    if type(it) not in PEEKABLE:
+        return None
+    _, (over,), *at = it.__reduce__()
+    return tuple(over[at[0] :]) if at else tuple(over)
+
+
+def advance_iterator(it, n: int) -> None:
+    for _ in range(n):
+        next(it)
+
+
+PEEKABLE = frozenset({type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), type(iter("é"))})
+
+
+class ExistingIteratorVariable(IteratorVariable):
+    """An iterator that existed before the call. Elements that can be found without taking them are guarded and known; taking them is
+    replayed. Otherwise each step of a loop over it is a graph break of its own."""
+
+    def __init__(self, value, source):
+        super().__init__(cls=type(value))
+        self.value, self.source = value, source
+        self.known: list | None = None
+
+    def reloadable(self):
+        return True
+
+    def next(self, tx):
+        if not tx.output.unroll or type(self.value) not in PEEKABLE:
+            unsupported("iterate", f"iterating over a {self.cls.__name__}", "Its elements are not known while tracing.")
+        if self.known is None:
+            left = CallSource(self.source, remaining, "remaining")
+            values = remaining(self.value)
+            tx.output.guard(left, "LENGTH", len(values))
+            self.known = [Lazy(v, ItemSource(left, i)) for i, v in enumerate(values)]
+        tx.root.unrolled = True
+        tx.side_effects.touch(self)
+        if self.position >= len(self.known):
+            return None
+        self.position += 1
+        return self.known[self.position - 1].real(tx)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("__next__", "__iter__"):
+            return super().call_method(tx, name, args, kwargs)
+        unsupported("iterator", f"call_method {self!r} {name}")
+
+
+class GeneratorVariable(IteratorVariable):
+    """A generator of traced code: its frame, suspended between values."""
+
+    def __init__(self, frame, cls=types.GeneratorType):
+        super().__init__(pull=self._pull, cls=cls)
+        self.frame = frame
+
+    def _pull(self, tx):
+        return self.frame.resume(tx, ConstantVariable(None))
+
+    def returned(self):
+        return self.frame.result if self.frame.result is not None else ConstantVariable(None)
+
+    def send(self, tx, value: Variable) -> Variable:
+        if not self.frame.started and not (value.is_constant() and value.as_constant() is None):
+            tx.raise_user(TypeError("can't send non-None value to a just-started generator"))
+        tx.side_effects.touch(self)
+        v = self.frame.resume(tx, value)
+        if v is None:
+            self.stop(tx)
+        return v
+
+    def stop(self, tx):
+        value = self.returned()
+        self.frame.result = None
+        e = StopIteration(*([value.as_constant()] if value.can_constant() and value.as_constant() is not None else []))
+        from .exceptions import ExceptionVariable
+
+        v = ExceptionVariable(e)
+        if not value.can_constant():
+            v.attributes["value"] = value
+        raise UserRaises(e, v)
+
+    def throw(self, tx, exc: Variable) -> Variable:
+        tx.side_effects.touch(self)
+        v = self.frame.throw(tx, exc)
+        if v is None:
+            self.stop(tx)
+        return v
+
+    def close(self, tx) -> None:
+        if self.frame.finished:
+            return
+        if not self.frame.started:
+            self.frame.finished = True
+            return
+        from .exceptions import ExceptionVariable
+
+        try:
+            v = self.throw(tx, ExceptionVariable(GeneratorExit()))
+        except UserRaises as e:
+            if isinstance(e.exception, GeneratorExit | StopIteration):
+                return
+            raise
+        if v is not None:
+            tx.raise_user(RuntimeError("generator ignored GeneratorExit"))
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "send" and len(args) == 1:
+            return self.send(tx, args[0])
+        if name == "throw" and args:
+            exc = args[0]
+            if not hasattr(exc, "exception"):
+                exc = exc.call(tx, args[1:2], {})
+            return self.throw(tx, exc)
+        if name == "close":
+            self.close(tx)
+            return ConstantVariable(None)
+        if name == "__next__":
+            return self.send(tx, ConstantVariable(None))
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg):
+        if self.cls is not types.GeneratorType and cg.returning:
+            unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "It is traced as a generator.")
+        self.frame.reconstruct_generator(cg)
+
+
+def must_be_closed(v: Variable) -> bool:
+    """Whether dropping the value runs code: a generator suspended inside try or with."""
+    v = v.unwrap()
+    return isinstance(v, GeneratorVariable) and v.frame.must_be_closed()
