@@ -40,7 +40,7 @@ class Artifact:
 # Artifact -> kind of event; "artifact NAME" is the kind for what has none of its own.
 _EVENTS = {
     "graph_code": "dynamo_output_graph",
-    "guards": "dynamo_guards",
+    "guards": "artifact dynamo_guards",
     "graph_breaks": "artifact dynamo_graph_break_reason",
     "recompiles": "artifact recompile_reasons",
     "bytecode": "artifact dynamo_bytecode",

@@ -25,7 +25,8 @@ class TraceFile:
         frame = getattr(self.compilation, "id", None)
         if frame is not None:
             event |= {"frame_id": frame[0], "frame_compile_id": frame[1], "attempt": 0}
-        event["has_payload"] = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+        lines = text.splitlines()
+        event["has_payload"] = hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
         now = datetime.datetime.now()
         head = f"V{now:%m%d %H:%M:%S.%f} {threading.get_native_id()} flambeau/base/trace_file.py:1] {json.dumps(event)}"
         with self.lock:
@@ -33,5 +34,5 @@ class TraceFile:
                 os.makedirs(self.folder, exist_ok=True)
                 path = os.path.join(self.folder, f"dedicated_log_torch_trace_{now:%Y%m%d_%H%M%S}_{os.getpid()}.log")
                 self.file, self.pid = open(path, "a", encoding="utf-8"), os.getpid()
-            self.file.write("\n\t".join([head, *text.splitlines()]) + "\n")
+            self.file.write("\n\t".join([head, *lines]) + "\n")
             self.file.flush()
