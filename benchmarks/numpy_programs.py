@@ -1,0 +1,246 @@
+"""NumPy programs beside Numba, JAX and torch.compile: ``python benchmarks/numpy_programs.py [--numba-python PATH] [--jax-python PATH]
+[--torch-python PATH] [--rows TEXT] [--rounds N] [--limit SECONDS] [--out FILE]``.
+
+The programs are those of benchmarks/programs, as plain NumPy. flambeau and torch compile them, Numba gets the same source under ``njit``
+(``parallel=True`` where that compiles), JAX the ones that write nothing in place, with ``jax.numpy`` as ``np``. Every peer is a process of its
+own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
+call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import platform
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import numpy as np  # noqa: E402
+from harness import environment, unit  # noqa: E402
+from programs import PROGRAMS  # noqa: E402
+
+SPAN = 0.2  # seconds of one measurement, about
+
+
+# ---- a peer ----------------------------------------------------------------------------------------------------------------
+
+
+def fresh(arguments):
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+
+
+def compiled(peer: str, program):
+    """The callable of this peer for a program. LookupError when the peer has none."""
+    f = program.function
+    if peer == "numpy":
+        return f
+    if peer == "flambeau":
+        import flambeau
+
+        return flambeau.compile(f)
+    if peer == "torch":
+        import torch
+
+        return torch.compile(f)
+    if peer == "numba":
+        import numba
+
+        helpers = {
+            k: numba.njit(v) for k, v in f.__globals__.items() if isinstance(v, types.FunctionType) and k[0] == "_"
+        }
+        return numba.njit(types.FunctionType(f.__code__, {**f.__globals__, **helpers}, f.__name__), parallel=True)
+    if not program.functional:
+        raise LookupError("writes in place")
+    import jax
+    import jax.numpy
+
+    jax.config.update("jax_enable_x64", True)
+    scope = {**f.__globals__, "np": jax.numpy}
+    scope |= {
+        k: types.FunctionType(v.__code__, scope, k) for k, v in scope.items() if isinstance(v, types.FunctionType)
+    }
+    static = tuple(
+        i for i, a in enumerate(program.arguments(np.random.default_rng(0), program.small)) if isinstance(a, int)
+    )
+    run = jax.jit(types.FunctionType(f.__code__, scope, f.__name__), static_argnums=static)
+    return lambda *args: jax.block_until_ready(run(*args))
+
+
+def worker(peer: str) -> None:
+    out, sys.stdout = sys.stdout, sys.stderr
+    ready: dict[str, tuple] = {}
+    for line in sys.stdin:
+        name = json.loads(line)["program"]
+        try:
+            answer = {}
+            if name not in ready:
+                program = PROGRAMS[name]
+                arguments = program.arguments(np.random.default_rng(0), program.large)
+                f = compiled(peer, program)
+                args = fresh(arguments)
+                start = perf_counter()
+                f(*args)
+                answer["first"] = perf_counter() - start
+                ready[name] = f, arguments
+            f, arguments = ready[name]
+            seconds, count = 0.0, 0
+            while seconds < SPAN and count < 1000:
+                args = fresh(arguments)
+                start = perf_counter()
+                f(*args)
+                seconds += perf_counter() - start
+                count += 1
+            answer["seconds"] = seconds / count
+        except Exception as error:  # a program that a peer can't run is a row without its number
+            answer = {"error": f"{type(error).__name__}: {error}".strip().splitlines()[0][:120]}
+        print(json.dumps(answer), file=out, flush=True)
+
+
+# ---- the comparison --------------------------------------------------------------------------------------------------------
+
+
+class Peer:
+    """A peer's process. One that exceeds the limit is ended and started anew for the next program."""
+
+    def __init__(self, name: str, python: str, cache: str, limit: float):
+        self.name, self.python, self.cache, self.limit = name, python, cache, limit
+        self.failed: dict[str, str] = {}
+        self.first: dict[str, float] = {}
+        self.process = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [self.python, __file__, "--worker", self.name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment(self.cache),
+        )  # fmt: skip
+        self.lines: queue.Queue = queue.Queue()
+        threading.Thread(
+            target=lambda p, q: [q.put(line) for line in p.stdout] + [q.put("")],
+            args=(self.process, self.lines),
+            daemon=True,
+        ).start()
+
+    def seconds(self, program: str) -> float | None:
+        if program in self.failed:
+            return None
+        if self.process is None:
+            self.start()
+        self.process.stdin.write(json.dumps({"program": program}) + "\n")
+        self.process.stdin.flush()
+        try:
+            line = self.lines.get(timeout=self.limit)
+        except queue.Empty:
+            line = None
+        if not line:
+            self.failed[program] = f"over {self.limit:.0f} s" if line is None else "the process ended"
+            self.close()
+            return None
+        answer = json.loads(line)
+        if "error" in answer:
+            self.failed[program] = answer["error"]
+            return None
+        self.first.setdefault(program, answer.get("first", math.nan))
+        return answer["seconds"]
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def geometric_mean(values) -> float:
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def table(values: dict[str, dict[str, list[float]]], peers: list[Peer]) -> str:
+    others = [p.name for p in peers if p.name not in ("flambeau",)]
+    lines = [
+        "| program | flambeau | first call | " + " | ".join(c for p in others for c in (p, f"{p} / flambeau")) + " |"
+    ]
+    lines.append("| --- " * (3 + 2 * len(others)) + "|")
+    own = next(p for p in peers if p.name == "flambeau")
+    ratios: dict[str, list[float]] = {p: [] for p in others}
+    firsts = []
+    for name, row in values.items():
+        mid = {p: median(v) for p, v in row.items() if v}
+        first = own.first.get(name)
+        cells = [name, unit(mid.get("flambeau")), unit(first)]
+        if first is not None:
+            firsts.append(first)
+        for p in others:
+            ratio = mid[p] / mid["flambeau"] if p in mid and "flambeau" in mid else None
+            if ratio is not None:
+                ratios[p].append(ratio)
+            cells += [unit(mid.get(p)), f"{ratio:.2f}" if ratio is not None else ""]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines.append("")
+    lines += [
+        f"Geometric mean of {p} / flambeau over {len(r)} programs: {geometric_mean(r):.2f}." for p, r in ratios.items()
+    ]
+    slower = sorted(
+        n for n, row in values.items() if row["flambeau"] and median(row["numpy"]) < 0.95 * median(row["flambeau"])
+    )
+    lines.append(f"Slower than 0.95 of NumPy: {', '.join(slower) or 'none'}.")
+    quick = sum(f <= 0.5 for f in firsts)
+    lines.append(
+        f"First calls: {quick} of {len(values)} within 0.5 s, the longest {max(firsts, default=math.nan):.2f} s."
+    )
+    lines += [
+        f"- {n} ({p.name}): {why}"
+        for p in peers
+        for n, why in p.failed.items()
+        if why != "LookupError: writes in place"
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    for peer in ("numba", "jax", "torch"):
+        parser.add_argument(f"--{peer}-python", metavar="PATH", help=f"interpreter that has {peer}")
+    parser.add_argument("--rows", default="", metavar="TEXT", help="only programs whose name contains this")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=40, help="seconds for one measurement, the first call included")
+    parser.add_argument("--out", type=Path, help="also write the table here")
+    options = parser.parse_args()
+    if options.worker:
+        return worker(options.worker)
+    pythons = {"flambeau": sys.executable, "numpy": sys.executable}
+    pythons |= {p: v for p in ("numba", "jax", "torch") if (v := getattr(options, f"{p}_python"))}
+    with tempfile.TemporaryDirectory() as cache:
+        peers = [Peer(name, python, cache, options.limit) for name, python in pythons.items()]
+        values: dict[str, dict[str, list[float]]] = {}
+        for name in (n for n in PROGRAMS if options.rows in n):
+            row = values[name] = {p.name: [] for p in peers}
+            for _ in range(options.rounds):
+                for peer in peers:
+                    seconds = peer.seconds(name)
+                    if seconds is not None:
+                        row[peer.name].append(seconds)
+            print(f"  {name}", file=sys.stderr)
+        for peer in peers:
+            peer.close()
+        head = f"{platform.machine()}, {multiprocessing.cpu_count()} cores, Python {platform.python_version()}"
+        text = f"{head}\n\n{table(values, peers)}\n"
+    print(text)
+    if options.out:
+        options.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
