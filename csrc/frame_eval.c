@@ -139,6 +139,7 @@ static Entry *find_entry(Cache *cache, PyFunctionObject *func, PyObject *const *
         Entry *e = cache->entries[i];
         int r = flb_guards_check(e->tree, func, args);
         if (r < 0) { *error = 1; return NULL; }
+        if (i >= cache->n || cache->entries[i] != e) return NULL;    /* the check ran Python that emptied the cache */
         if (r) return e;
     }
     return NULL;

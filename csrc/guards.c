@@ -3,6 +3,9 @@
  * A tree is a flat program. Each node takes its value from an earlier node by one access (argument, global, attribute, item ...) and
  * has leaf checks. Parents come before children, so one pass evaluates everything and each shared path once. The Python mirror of
  * the same program is dynamo/guards.py; in strict mode both run and must agree.
+ *
+ * What is read from dicts and types is checked in bulk: DICT_FACTS and TYPE_FACTS hold everything assumed about one dict or one class, and
+ * remember the version of the last success, so that an unchanged one costs one comparison. A guard owns what it reads: checks may run Python.
  */
 #include "frame.h"
 #include <structmember.h>
@@ -13,9 +16,10 @@ enum { A_ARG, A_FUNC, A_GLOBALS, A_CONST, A_CELL, A_ATTR, A_GETATTR, A_ITEM, A_K
 static const char *const access_names[A_COUNT] = {"arg", "func", "globals", "const", "cell", "attr", "getattr", "item", "key",
     "instance_dict", "type_lookup", "type", "global", "call", "closure_cell"};
 enum { C_TYPE, C_ID, C_EQUALS, C_TENSOR, C_NDARRAY, C_LENGTH, C_KEYS, C_HAS_KEY, C_NO_KEY, C_GLOBAL_STATE, C_NOT_ALIASED, C_SAME_AS, C_CALL,
-       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_COUNT };
+       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_DICT_FACTS, C_TYPE_FACTS, C_CODE, C_EMPTY, C_COUNT };
 static const char *const check_names[C_COUNT] = {"TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "TENSOR_MATCH", "NDARRAY_MATCH", "LENGTH",
-    "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP"};
+    "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP",
+    "DICT_FACTS", "TYPE_FACTS", "CODE_MATCH", "EMPTY_DICTS"};
 
 typedef struct {
     PyTypeObject *type;
@@ -25,11 +29,20 @@ typedef struct {
     Py_ssize_t dims[];               /* shape, then strides (tensor: elements, ndarray: bytes) */
 } ArrayFacts;
 
+/* One thing assumed of a dict or a class: what is found under a name, or that nothing is (value is ABSENT). */
+typedef struct {
+    PyObject *key;
+    PyObject *after;                 /* types: the lookup starts behind this class of the MRO; NULL: at the front */
+    PyObject *value;
+    int exact;                       /* this very object, rather than an equal constant */
+} Fact;
+
 typedef struct {
     int kind;
     PyObject *payload;
-    void *data;                      /* ArrayFacts, int array of node numbers, or NULL */
+    void *data;                      /* ArrayFacts, Facts, int array of node numbers, or NULL */
     Py_ssize_t n;
+    uint64_t version;                /* facts: of the dict or type when they were last found to hold */
 } Check;
 
 typedef struct {
@@ -38,6 +51,8 @@ typedef struct {
     PyObject *key;
     int n_checks;
     Check *checks;
+    uint64_t version;                /* key access: of the dict when `cached` (borrowed) was its value */
+    PyObject *cached;
 } Node;
 
 typedef struct {
@@ -45,12 +60,29 @@ typedef struct {
     Py_ssize_t n;
     Node *nodes;
     PyObject *mirror;                /* callable(func, args) -> bool, for strict mode */
-    int failed_node, failed_check;
+    int failed_node, failed_check, failed_fact;
 } Tree;
 
 static PyTypeObject TreeType;
 static FlbApi *api;
+static PyObject *absent;             /* the object that stands for "nothing is found there" */
 int flb_strict_guards = 0;
+
+/* Dict versions are unique: no two dicts, and no two states of one, share a number. CPython 3.13 has none. */
+#if PY_VERSION_HEX < 0x030D0000
+#define DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
+#else
+#define DICT_VERSION(d) ((uint64_t)0)
+#endif
+
+/* After a call into Python failed: 0 for an ordinary exception, which means that the guard doesn't hold; -1 for one that must not be lost. */
+static int failed(void)
+{
+    if (!PyErr_Occurred()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    return 0;
+}
 
 static FlbApi *get_api(void)
 {
@@ -67,9 +99,6 @@ FlbTls *flb_guards_tls(void)
     return a && a->tls ? a->tls() : NULL;
 }
 
-/* Node values are either borrowed (kept alive by what they come from) or owned; owned ones are released after the check. */
-typedef struct { PyObject *value; int owned; } Slot;
-
 static PyObject *instance_dict(PyObject *o)      /* new reference or NULL without an exception */
 {
     PyObject *d = PyObject_GenericGetDict(o, NULL);
@@ -84,10 +113,35 @@ static PyObject *closure_cell(PyFunctionObject *func, Py_ssize_t i)
     return PyTuple_GET_ITEM(closure, i);
 }
 
-/* Sets s and returns 1; 0 when the value does not exist. Never leaves an exception behind. */
-static int access_node(const Node *n, Slot *slots, Slot *s, PyFunctionObject *func, PyObject *const *args)
+static PyObject *dict_item(Node *n, PyObject *d)    /* borrowed */
 {
-    PyObject *parent = n->parent >= 0 ? slots[n->parent].value : NULL, *v = NULL;
+    if (!PyDict_Check(d)) return NULL;
+    uint64_t version = DICT_VERSION(d);
+    if (version && version == n->version) return n->cached;
+    PyObject *v = PyDict_GetItemWithError(d, n->key);
+    if (v && DICT_VERSION(d) == version) { n->version = version; n->cached = v; }
+    return v;
+}
+
+/* What a class holds under a name, descriptors left alone; behind the class `after` of the MRO, as super() looks. Borrowed. */
+static PyObject *type_item(PyTypeObject *type, PyObject *name, PyObject *after)
+{
+    if (!after) return _PyType_Lookup(type, name);
+    PyObject *mro = type->tp_mro;
+    Py_ssize_t i = 0, n = mro ? PyTuple_GET_SIZE(mro) : 0;
+    while (i < n && PyTuple_GET_ITEM(mro, i) != after) i++;
+    for (i++; i < n; i++) {
+        PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyObject *v = dict ? PyDict_GetItemWithError(dict, name) : NULL;
+        if (v || PyErr_Occurred()) return v;
+    }
+    return NULL;
+}
+
+/* Sets *out to a new reference and returns 1; 0 when the value does not exist; -1 with an exception that must not be lost. */
+static int access_node(Node *n, PyObject **slots, PyObject **out, PyFunctionObject *func, PyObject *const *args)
+{
+    PyObject *parent = n->parent >= 0 ? slots[n->parent] : NULL, *v = NULL;
     int owned = 0;
     switch (n->access) {
     case A_ARG: v = args[n->index]; break;
@@ -109,28 +163,127 @@ static int access_node(const Node *n, Slot *slots, Slot *s, PyFunctionObject *fu
         else { v = PySequence_GetItem(parent, i); owned = 1; }
         break;
     }
-    case A_KEY: v = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, n->key) : NULL; break;
+    case A_KEY: v = dict_item(n, parent); break;
     case A_INSTANCE_DICT: v = instance_dict(parent); owned = 1; break;
-    case A_TYPE_LOOKUP: v = PyType_Check(parent) ? _PyType_Lookup((PyTypeObject *)parent, n->key) : NULL; break;
+    case A_TYPE_LOOKUP: v = PyType_Check(parent) ? type_item((PyTypeObject *)parent, n->key, NULL) : NULL; break;
     case A_TYPE: v = (PyObject *)Py_TYPE(parent); break;
     case A_CALL: v = PyObject_CallOneArg(n->key, parent); owned = 1; break;
     }
-    if (!v) { PyErr_Clear(); return 0; }
-    s->value = v;
-    s->owned = owned;
+    if (!v) return failed();
+    if (!owned) Py_INCREF(v);
+    *out = v;
     return 1;
 }
 
+static int is_zero_sign_equal(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
+
+/* Constants as guards compare them: type and value, inside containers too; floats by bits (-0.0 is not 0.0, NaN is itself), sets in the order
+ * in which they are iterated over. -1: an exception that must not be lost. */
 static int equals(PyObject *a, PyObject *b)
 {
     if (a == b) return 1;
     if (Py_TYPE(a) != Py_TYPE(b)) return 0;
-    if (PyFloat_CheckExact(a))       /* by bits: -0.0 is not 0.0, NaN is itself */
-        return memcmp(&((PyFloatObject *)a)->ob_fval, &((PyFloatObject *)b)->ob_fval, sizeof(double)) == 0;
+    if (PyUnicode_CheckExact(a) || PyLong_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
+    if (PyFloat_Check(a)) return is_zero_sign_equal(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b));
     if (Py_TYPE(a) == &PyBool_Type) return 0;
+    if (PyComplex_CheckExact(a))
+        return is_zero_sign_equal(PyComplex_RealAsDouble(a), PyComplex_RealAsDouble(b)) && is_zero_sign_equal(PyComplex_ImagAsDouble(a), PyComplex_ImagAsDouble(b));
+    if (PyTuple_CheckExact(a)) {
+        Py_ssize_t n = PyTuple_GET_SIZE(a);
+        if (n != PyTuple_GET_SIZE(b)) return 0;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            int r = equals(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i));
+            if (r <= 0) return r;
+        }
+        return 1;
+    }
+    if (PyFrozenSet_CheckExact(a) || PySet_CheckExact(a)) {
+        if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return 0;
+        PyObject *x = PySequence_Tuple(a), *y = x ? PySequence_Tuple(b) : NULL;
+        int r = y ? equals(x, y) : failed();
+        Py_XDECREF(x);
+        Py_XDECREF(y);
+        return r;
+    }
+    if (PyRange_Check(a)) {          /* equal ranges may have different bounds */
+        static const char *const parts[] = {"start", "stop", "step"};
+        for (int i = 0; i < 3; i++) {
+            PyObject *x = PyObject_GetAttrString(a, parts[i]), *y = x ? PyObject_GetAttrString(b, parts[i]) : NULL;
+            int r = y ? equals(x, y) : failed();
+            Py_XDECREF(x);
+            Py_XDECREF(y);
+            if (r <= 0) return r;
+        }
+        return 1;
+    }
+    if (PyArray_IsScalar(a, Generic)) {
+        PyObject *x = PyObject_CallMethod(a, "tobytes", NULL), *y = x ? PyObject_CallMethod(b, "tobytes", NULL) : NULL;
+        int r = y ? PyObject_RichCompareBool(x, y, Py_EQ) : failed();
+        Py_XDECREF(x);
+        Py_XDECREF(y);
+        return r;
+    }
     int r = PyObject_RichCompareBool(a, b, Py_EQ);
-    if (r < 0) { PyErr_Clear(); return 0; }
+    return r < 0 ? failed() : r;
+}
+
+static int holds(const Fact *f, PyObject *item)
+{
+    if (!item) return f->value == absent;
+    if (item == f->value) return 1;
+    if (f->exact || f->value == absent) return 0;
+    Py_INCREF(item);
+    int r = equals(item, f->value);
+    Py_DECREF(item);
     return r;
+}
+
+static int check_dict_facts(Tree *t, Check *c, PyObject *v)
+{
+    if (!PyDict_Check(v)) return 0;
+    uint64_t version = DICT_VERSION(v);
+    if (version && version == c->version) return 1;
+    const Fact *facts = c->data;
+    for (Py_ssize_t i = 0; i < c->n; i++) {
+        PyObject *item = PyDict_GetItemWithError(v, facts[i].key);
+        int r = !item && PyErr_Occurred() ? failed() : holds(&facts[i], item);
+        if (r <= 0) { t->failed_fact = (int)i; return r; }
+    }
+    c->version = DICT_VERSION(v) == version ? version : 0;
+    return 1;
+}
+
+/* Each of these names in a dict (the hook tables of a module, for example) holds an empty dict. Their addresses are remembered by version. */
+static int check_empty(Check *c, PyObject *v)
+{
+    if (!PyDict_Check(v)) return 0;
+    uint64_t version = DICT_VERSION(v);
+    PyObject **found = c->data;
+    if (!version || version != c->version) {
+        for (Py_ssize_t i = 0; i < c->n; i++) {
+            found[i] = PyDict_GetItemWithError(v, PyTuple_GET_ITEM(c->payload, i));
+            if (!found[i]) { c->version = 0; return failed(); }
+            if (!PyDict_Check(found[i])) { c->version = 0; return 0; }
+        }
+        c->version = DICT_VERSION(v) == version ? version : 0;
+    }
+    for (Py_ssize_t i = 0; i < c->n; i++) if (PyDict_GET_SIZE(found[i])) return 0;
+    return 1;
+}
+
+static int check_type_facts(Tree *t, Check *c, PyObject *v)
+{
+    if (!PyType_Check(v)) return 0;
+    PyTypeObject *type = (PyTypeObject *)v;
+    if (type->tp_version_tag && type->tp_version_tag == c->version && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) return 1;
+    const Fact *facts = c->data;
+    for (Py_ssize_t i = 0; i < c->n; i++) {
+        PyObject *item = type_item(type, facts[i].key, facts[i].after);
+        int r = !item && PyErr_Occurred() ? failed() : holds(&facts[i], item);
+        if (r <= 0) { t->failed_fact = (int)i; return r; }
+    }
+    c->version = type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+    return 1;
 }
 
 static int tuple_equals(PyObject *t, const Py_ssize_t *dims, int n)
@@ -149,7 +302,7 @@ static int check_tensor(PyObject *v, const ArrayFacts *f)
     if (Py_TYPE(v) != f->type) return 0;
     FlbTensor *t = (FlbTensor *)v;
     if (t->dtype != f->dtype || t->keys != f->keys) return 0;
-    if (t->device != f->device && !equals(t->device, f->device)) return 0;
+    if (t->device != f->device && equals(t->device, f->device) <= 0) return 0;
     if (((t->flags & FLB_REQUIRES_GRAD) != 0) != f->requires_grad) return 0;
     /* A view that may have to take over a history: the slow way finds out. */
     if (!f->requires_grad && t->autograd && t->storage && t->storage->recorded) return 0;
@@ -185,16 +338,29 @@ static int check_state(const Check *c)
            (long)t->dispatch_modes == want[3] && (long)t->transforms == want[4] && t->function_disabled == want[5];
 }
 
+/* Values of builtin types whose equality is what guards mean by it; objects of other classes may define their own. */
+static int is_plain(PyObject *k)
+{
+    return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyFloat_CheckExact(k) || PyBytes_CheckExact(k) || PyTuple_CheckExact(k)
+           || PyComplex_CheckExact(k) || PyFrozenSet_CheckExact(k) || PyArray_IsScalar(k, Generic);
+}
+
 static int check_keys(PyObject *v, PyObject *keys)
 {
     if (!PyDict_Check(v) || PyDict_GET_SIZE(v) != PyTuple_GET_SIZE(keys)) return 0;
     Py_ssize_t pos = 0, i = 0;
     PyObject *k, *item;
     while (PyDict_Next(v, &pos, &k, &item)) {
-        if (i >= PyTuple_GET_SIZE(keys) || !equals(k, PyTuple_GET_ITEM(keys, i))) return 0;
-        i++;
+        if (i >= PyTuple_GET_SIZE(keys)) return 0;
+        PyObject *want = PyTuple_GET_ITEM(keys, i++);
+        if (k == want) continue;
+        if (Py_TYPE(k) != Py_TYPE(want) || !is_plain(k)) return 0;       /* other objects are themselves only */
+        Py_INCREF(k);
+        int r = equals(k, want);
+        Py_DECREF(k);
+        if (r <= 0) return r;
     }
-    return 1;
+    return i == PyTuple_GET_SIZE(keys);
 }
 
 static int extent(PyObject *v, char **lo, char **hi)
@@ -213,7 +379,8 @@ static int extent(PyObject *v, char **lo, char **hi)
     return 1;
 }
 
-static int run_check(const Check *c, PyObject *v, Slot *slots)
+/* 1 holds, 0 does not, -1 an exception that must not be lost */
+static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
 {
     switch (c->kind) {
     case C_TYPE: return (PyObject *)Py_TYPE(v) == c->payload;
@@ -224,22 +391,19 @@ static int run_check(const Check *c, PyObject *v, Slot *slots)
     case C_LENGTH: {
         Py_ssize_t n = PyTuple_Check(v) ? PyTuple_GET_SIZE(v) : PyList_Check(v) ? PyList_GET_SIZE(v)
                        : PyDict_Check(v) ? PyDict_GET_SIZE(v) : PyObject_Size(v);
-        if (n < 0) PyErr_Clear();
-        return n == c->n;
+        return n < 0 ? failed() : n == c->n;
     }
     case C_KEYS: return check_keys(v, c->payload);
     case C_HAS_KEY: case C_NO_KEY: {
         int r = PyDict_Check(v) ? PyDict_Contains(v, c->payload) : PySequence_Contains(v, c->payload);
-        if (r < 0) { PyErr_Clear(); return 0; }
-        return r == (c->kind == C_HAS_KEY);
+        return r < 0 ? failed() : r == (c->kind == C_HAS_KEY);
     }
     case C_NO_INSTANCE_KEY: {
         PyObject *d = instance_dict(v);
         if (!d) return 1;
         int r = PyDict_Contains(d, c->payload);
         Py_DECREF(d);
-        if (r < 0) { PyErr_Clear(); return 0; }
-        return r == 0;
+        return r < 0 ? failed() : r == 0;
     }
     case C_GLOBAL_STATE: return check_state(c);
     case C_NOT_ALIASED: {
@@ -248,7 +412,7 @@ static int run_check(const Check *c, PyObject *v, Slot *slots)
         if (c->n <= 16) {
             for (Py_ssize_t i = 0; i < c->n; i++)
                 for (Py_ssize_t j = 0; j < i; j++)
-                    if (slots[idx[i]].value == slots[idx[j]].value) return 0;
+                    if (slots[idx[i]] == slots[idx[j]]) return 0;
             return 1;
         }
         size_t size = 64;
@@ -257,7 +421,7 @@ static int run_check(const Check *c, PyObject *v, Slot *slots)
         if (!set) return 0;
         int ok = 1;
         for (Py_ssize_t i = 0; i < c->n && ok; i++) {
-            PyObject *p = slots[idx[i]].value;
+            PyObject *p = slots[idx[i]];
             size_t h = ((size_t)p >> 4) * 0x9E3779B97F4A7C15ull & (size - 1);
             while (set[h] && set[h] != p) h = (h + 1) & (size - 1);
             if (set[h] == p) ok = 0;
@@ -271,19 +435,25 @@ static int run_check(const Check *c, PyObject *v, Slot *slots)
         const long *idx = c->data;
         for (Py_ssize_t i = 0; i < c->n; i++) {
             char *lo, *hi, *lo2, *hi2;
-            if (!extent(slots[idx[i]].value, &lo, &hi)) continue;
+            if (!extent(slots[idx[i]], &lo, &hi)) continue;
             for (Py_ssize_t j = 0; j < i; j++)
-                if (extent(slots[idx[j]].value, &lo2, &hi2) && lo < hi2 && lo2 < hi) return 0;
+                if (extent(slots[idx[j]], &lo2, &hi2) && lo < hi2 && lo2 < hi) return 0;
         }
         return 1;
     }
-    case C_SAME_AS: return v == slots[c->n].value;
+    case C_SAME_AS: return v == slots[c->n];
     case C_CALL: {
         PyObject *r = PyObject_CallOneArg(c->payload, v);
-        int ok = r ? PyObject_IsTrue(r) : 0;
+        int ok = r ? PyObject_IsTrue(r) : -1;
         Py_XDECREF(r);
-        if (ok < 0 || !r) { PyErr_Clear(); ok = 0; }
-        return ok;
+        return ok < 0 ? failed() : ok;
+    }
+    case C_DICT_FACTS: return check_dict_facts(t, c, v);
+    case C_TYPE_FACTS: return check_type_facts(t, c, v);
+    case C_EMPTY: return check_empty(c, v);
+    case C_CODE: {
+        PyFunctionObject *f = (PyFunctionObject *)v;
+        return PyFunction_Check(v) && f->func_code == PyTuple_GET_ITEM(c->payload, 0) && f->func_globals == PyTuple_GET_ITEM(c->payload, 1);
     }
     }
     return 0;
@@ -293,29 +463,44 @@ static int run_check(const Check *c, PyObject *v, Slot *slots)
 
 static int check_native(Tree *t, PyFunctionObject *func, PyObject *const *args)
 {
-    Slot inline_slots[INLINE_SLOTS], *slots = inline_slots;
-    if (t->n > INLINE_SLOTS && !(slots = PyMem_Malloc(t->n * sizeof(Slot)))) { PyErr_NoMemory(); return -1; }
-    Py_ssize_t done = 0;
+    PyObject *inline_slots[INLINE_SLOTS], **slots = inline_slots;
+    Py_ssize_t total = t->n, done = 0;
+    if (total > INLINE_SLOTS && !(slots = PyMem_Malloc(total * sizeof(PyObject *)))) { PyErr_NoMemory(); return -1; }
     int ok = 1, check = -1;
-    for (; done < t->n && ok; done++) {
-        const Node *n = &t->nodes[done];
-        slots[done].owned = 0;
+    t->failed_fact = -1;
+    for (; done < total; done++) {
+        Node *n = &t->nodes[done];
         check = -1;
-        if (!access_node(n, slots, &slots[done], func, args)) { slots[done].value = NULL; ok = 0; break; }
+        if ((ok = access_node(n, slots, &slots[done], func, args)) <= 0) break;
         for (int j = 0; j < n->n_checks; j++)
-            if (!run_check(&n->checks[j], slots[done].value, slots)) { ok = 0; check = j; break; }
-        if (!ok) { done++; break; }
+            if ((ok = run_check(t, &n->checks[j], slots[done], slots)) <= 0) { check = j; break; }
+        if (ok <= 0) { done++; break; }
     }
-    if (!ok) { t->failed_node = check >= 0 ? (int)done - 1 : (int)done; t->failed_check = check; }
-    for (Py_ssize_t i = 0; i < done; i++)
-        if (slots[i].owned) Py_DECREF(slots[i].value);
+    if (ok <= 0) { t->failed_node = check >= 0 ? (int)done - 1 : (int)done; t->failed_check = check; }
+    if (ok >= 0)
+        for (Py_ssize_t i = 0; i < done; i++) Py_DECREF(slots[i]);
+    else {                           /* with an exception set, which what dies here must not disturb */
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        for (Py_ssize_t i = 0; i < done; i++) Py_DECREF(slots[i]);
+        PyErr_Restore(type, value, trace);
+    }
     if (slots != inline_slots) PyMem_Free(slots);
     return ok;
 }
 
+static int check_strictly(Tree *t, PyFunctionObject *func, PyObject *const *args);
+
 int flb_guards_check(PyObject *self, PyFunctionObject *func, PyObject *const *args)
 {
-    Tree *t = (Tree *)self;
+    Py_INCREF(self);                 /* a check that runs Python may empty the cache that this tree is in */
+    int ok = check_strictly((Tree *)self, func, args);
+    Py_DECREF(self);
+    return ok;
+}
+
+static int check_strictly(Tree *t, PyFunctionObject *func, PyObject *const *args)
+{
     int ok = check_native(t, func, args);
     if (ok < 0 || !flb_strict_guards || !t->mirror || t->mirror == Py_None) return ok;
     PyCodeObject *code = (PyCodeObject *)func->func_code;
@@ -413,6 +598,25 @@ static void *array_facts(PyObject *p)
     return f;
 }
 
+/* payload: a tuple of (key, value, exact), for types of (key, value, exact, after or None); all kept alive by the payload */
+static Fact *build_facts(PyObject *p, Py_ssize_t *n)
+{
+    if (!PyTuple_Check(p)) { PyErr_SetString(PyExc_TypeError, "guard: facts are a tuple"); return NULL; }
+    *n = PyTuple_GET_SIZE(p);
+    Fact *out = PyMem_Calloc(*n ? *n : 1, sizeof(Fact));
+    if (!out) { PyErr_NoMemory(); return NULL; }
+    for (Py_ssize_t i = 0; i < *n; i++) {
+        PyObject *one = PyTuple_GET_ITEM(p, i);
+        if (!PyTuple_Check(one) || !PyArg_ParseTuple(one, "OOp|O", &out[i].key, &out[i].value, &out[i].exact, &out[i].after)) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "guard: a fact is a tuple (key, value, exact[, after])");
+            PyMem_Free(out);
+            return NULL;
+        }
+        if (out[i].after == Py_None) out[i].after = NULL;
+    }
+    return out;
+}
+
 static int build_check(Check *c, PyObject *spec)
 {
     PyObject *payload;
@@ -434,6 +638,15 @@ static int build_check(Check *c, PyObject *spec)
         if (!(c->data = longs(payload, &c->n))) return -1;
         if (c->n != 6) { PyErr_SetString(PyExc_ValueError, "guard: GLOBAL_STATE takes six values"); return -1; }
         return 0;
+    case C_DICT_FACTS: case C_TYPE_FACTS: return (c->data = build_facts(payload, &c->n)) ? 0 : -1;
+    case C_EMPTY:
+        if (!PyTuple_Check(payload)) { PyErr_SetString(PyExc_TypeError, "guard: EMPTY_DICTS takes a tuple"); return -1; }
+        c->n = PyTuple_GET_SIZE(payload);
+        if (!(c->data = PyMem_Calloc(c->n ? c->n : 1, sizeof(PyObject *)))) { PyErr_NoMemory(); return -1; }
+        return 0;
+    case C_CODE:
+        if (!PyTuple_Check(payload) || PyTuple_GET_SIZE(payload) != 2) { PyErr_SetString(PyExc_TypeError, "guard: CODE_MATCH takes (code, globals)"); return -1; }
+        return 0;
     case C_NOT_ALIASED: case C_NO_OVERLAP: return (c->data = longs(payload, &c->n)) ? 0 : -1;
     case C_KEYS:
         if (!PyTuple_Check(payload)) { PyErr_SetString(PyExc_TypeError, "guard: DICT_KEYS takes a tuple"); return -1; }
@@ -451,7 +664,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     Tree *t = PyObject_GC_New(Tree, type);
     if (!t) return NULL;
     t->n = 0;
-    t->failed_node = t->failed_check = -1;
+    t->failed_node = t->failed_check = t->failed_fact = -1;
     Py_INCREF(mirror);
     t->mirror = mirror;
     Py_ssize_t total = PyList_GET_SIZE(list);
@@ -509,7 +722,7 @@ static PyObject *tree_failed(Tree *t, void *closure) { return Py_BuildValue("(ii
 static PyObject *tree_describe(Tree *t, PyObject *unused)
 {
     if (!t->mirror || t->mirror == Py_None) return PyUnicode_FromFormat("node %d, check %d", t->failed_node, t->failed_check);
-    return PyObject_CallMethod(t->mirror, "describe", "ii", t->failed_node, t->failed_check);
+    return PyObject_CallMethod(t->mirror, "describe", "iii", t->failed_node, t->failed_check, t->failed_fact);
 }
 
 static PyMethodDef tree_methods[] = {
@@ -559,6 +772,9 @@ int flb_guards_init(PyObject *module)
 {
     import_array1(-1);
     if (PyType_Ready(&TreeType) < 0) return -1;
+    if (!absent && !(absent = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type))) return -1;
+    Py_INCREF(absent);
+    if (PyModule_AddObject(module, "ABSENT", absent) < 0) return -1;
     Py_INCREF(&TreeType);
     if (PyModule_AddObject(module, "GuardTree", (PyObject *)&TreeType) < 0) return -1;
     if (add_names(module, "ACCESS", access_names, A_COUNT) < 0) return -1;

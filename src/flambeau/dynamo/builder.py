@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import collections
 import contextlib
+import copy
 import enum
 import functools
 import inspect
@@ -16,11 +16,11 @@ import numpy as np
 from flambeau import _C
 from flambeau.autograd import grad_mode
 
-from . import numpy_bridge, tensors, trace_rules
+from . import numpy_bridge, tensors, trace_rules, world
 from .config import config
 from .exc import unsupported
 from .opaque import guard_function
-from .source import AttrSource, ConstSource, GetAttrSource, GlobalSource, ItemSource, KeySource, Source
+from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .variables.base import Lazy, Variable
 from .variables.builtin import HANDLERS, PURE, PURE_MODULES, BuiltinVariable
 from .variables.constant import ConstantVariable, is_constant_value
@@ -84,8 +84,9 @@ def wrap(tx, value, source: Source) -> Variable:
 
 
 def _guard(tx, source, kind, payload) -> None:
-    if not (type(source) is ConstSource and kind in ("ID_MATCH", "TYPE_MATCH")):
-        tx.output.guard(source, kind, payload)
+    if type(source) is ConstSource and (kind == "ID_MATCH" or payload.__flags__ & world.IMMUTABLE):
+        return  # it is what it is; only objects of Python classes can be given another class
+    tx.output.guard(source, kind, payload)
 
 
 def _wrap(tx, value, source: Source) -> Variable:
@@ -179,12 +180,12 @@ class OpaqueVariable(Variable):
         cg.load_const(self.value)
 
     def getattr(self, tx, name):
-        value = getattr(self.value, name)
-        if callable(value):
+        if callable(getattr(self.value, name, None)):
+            value = getattr(self.value, name)
             return SkippedFunctionVariable(
                 value, "c-method", f"call to {type(self.value).__name__}.{name}", "It is implemented in C."
             )
-        return tx.wrap(value, GetAttrSource(self.source, name))
+        return world.library_attr(tx, self, self.value, self.source, name)
 
 
 def _user_like(cls) -> bool:
@@ -264,18 +265,22 @@ def _dict(tx, value, source):
     cls = type(value)
     _guard(tx, source, "TYPE_MATCH", cls)
     factory = None
-    if cls is collections.defaultdict and value.default_factory is not None:
+    if cls is collections.defaultdict:
         factory = wrap(tx, value.default_factory, GetAttrSource(source, "default_factory"))
+        if factory.is_constant():
+            factory = None
     return DictVariable(source=source, cls=cls, base=value, factory=factory)
 
 
 def _set(tx, value, source):
     if not all(is_constant_value(v) for v in value):
         unsupported("set", "a set that holds more than constants")
-    snapshot = type(value)(value)
+    snapshot = copy.copy(value)
+    if list(snapshot) != list(value):  # what is guarded is the order too
+        unsupported("set", "a set whose copy has another order")
     tx.output.guard(source, "TYPE_MATCH", type(value))
     tx.output.guard(source, "EQUALS_MATCH", snapshot)
-    return SetVariable([ConstantVariable(v) for v in snapshot], source, cls=type(value))
+    return SetVariable([ConstantVariable(v) for v in snapshot], source, cls=type(value), order=list(snapshot))
 
 
 def _slice(tx, value, source):
@@ -324,9 +329,7 @@ def _function(tx, value, source):
             "torch._dynamo.allow_in_graph puts it in the graph as it is.",
             source,
         )
-    _guard(tx, source, "TYPE_MATCH", types.FunctionType)
-    if type(source) is not ConstSource:
-        tx.output.guard(GetAttrSource(source, "__code__"), "ID_MATCH", value.__code__)
+    tx.output.guard(source, "CODE_MATCH", (value.__code__, value.__globals__))
     return UserFunctionVariable(value, source)
 
 
@@ -459,7 +462,7 @@ class NumpyFunctionVariable(Variable):
         cg.load_const(self.value)
 
     def getattr(self, tx, name):
-        return tx.wrap_known(getattr(self.value, name))
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def call(self, tx, args, kwargs):
         from .variables.tensor import NumpyNdarrayVariable, TensorVariable
@@ -529,29 +532,9 @@ BY_TYPE = {
 
 def global_of_frame(tx, name: str) -> Variable:
     """A global of the captured frame."""
-    pending = tx.side_effects.global_writes.get((id(tx.globals), name))
-    if pending is not None:
-        if pending[1] is None:
-            tx.raise_user(NameError(f"name {name!r} is not defined"))
-        return pending[1]
-    if name in tx.globals:
-        return wrap(tx, tx.globals[name], GlobalSource(name))
-    if hasattr(builtins, name):
-        return wrap(tx, getattr(builtins, name), GlobalSource(name))
-    tx.raise_user(NameError(f"name {name!r} is not defined"))
+    return world.global_name(tx, tx.globals, name, own=True)
 
 
 def global_of_dict(tx, globals: dict, name: str) -> Variable:
     """A global of an inlined function, which may live in another module."""
-    if globals is tx.root.globals:
-        return global_of_frame(tx, name)
-    pending = tx.side_effects.global_writes.get((id(globals), name))
-    if pending is not None and pending[1] is not None:
-        return pending[1]
-    module = ConstSource(globals, f"globals<{globals.get('__name__')}>")
-    if name in globals:
-        return wrap(tx, globals[name], KeySource(module, name))
-    if hasattr(builtins, name):
-        tx.output.guard(module, "NO_KEY", name)
-        return wrap(tx, getattr(builtins, name), ConstSource(getattr(builtins, name), name))
-    tx.raise_user(NameError(f"name {name!r} is not defined"))
+    return world.global_name(tx, globals, name, own=globals is tx.root.globals)

@@ -15,11 +15,11 @@ import numpy as np
 
 from flambeau import _frame
 
-from .source import Source
+from .source import ConstSource, InstanceDictSource, Source
 
-__all__ = ["Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
+__all__ = ["ABSENT", "Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
 
-ACCESS, CHECK = _frame.ACCESS, _frame.CHECK
+ACCESS, CHECK, ABSENT = _frame.ACCESS, _frame.CHECK, _frame.ABSENT
 ACCESS_NAME = {v: k for k, v in ACCESS.items()}
 CHECK_NAME = {v: k for k, v in CHECK.items()}
 
@@ -38,16 +38,55 @@ class Guard:
             return f"{self.kind}: {self.source}, dtype={p[1]}, device={p[2]}, size={list(p[3])}, stride={list(p[4])}, requires_grad={p[5]}"
         if self.kind == "NDARRAY_MATCH":
             return f"{self.kind}: {self.source}, dtype={p[1]}, shape={list(p[3])}, strides={list(p[4])}"
+        if self.kind == "CODE_MATCH":
+            p = p[0]
         text = getattr(p, "__qualname__", None) or repr(p)
         return f"{self.kind}: {self.source} {text[:120]}"
 
 
+SAME = ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH", "CODE_MATCH", "EMPTY_DICTS")
+FACT_KIND = {True: "ID_MATCH", False: "EQUALS_MATCH"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing assumed of a dict or a class: what is found under ``key`` (behind the class ``after`` in the MRO), or ABSENT. ``exact``: that
+    very object, not an equal constant."""
+
+    key: str
+    value: Any
+    exact: bool
+    after: type | None = None
+
+    def payload(self, of_type: bool) -> tuple:
+        return (self.key, self.value, self.exact, self.after) if of_type else (self.key, self.value, self.exact)
+
+    def guard(self, owner: str, of_type: bool) -> Guard:
+        if of_type:
+            name = (
+                f"{owner}.{self.key}" if self.after is None else f"super({self.after.__qualname__}, {owner}).{self.key}"
+            )
+        else:
+            name = (
+                f"{owner.removesuffix('.__dict__')}.{self.key}"
+                if owner.endswith(".__dict__")
+                else f"{owner}[{self.key!r}]"
+            )
+        if self.value is ABSENT:
+            return Guard(name, "ABSENT", self.key)
+        return Guard(name, FACT_KIND[self.exact], self.value)
+
+
 class GuardBuilder:
+    """Collects what one variant assumes. ``add`` takes any check of a source; what is found under a name in a dict (``fact``) or on a class
+    (``class_fact``) is kept together, so that one comparison of versions answers for all of it."""
+
     def __init__(self):
-        self.nodes: list[list] = []  # [parent, access, key, {check: None}]
+        self.nodes: list[list] = []  # [parent, access, key, [(check, payload)]]
         self.sources: list[str] = []
         self.index: dict[Any, int] = {}
-        self.final: list[tuple[int, int, Any]] = []
+        self.facts: dict[int, dict[Any, Fact]] = {}  # by node
+        self.of_type: set[int] = set()  # nodes whose facts are of a class
 
     def node(self, source: Source) -> int:
         key = source.identity()
@@ -60,18 +99,34 @@ class GuardBuilder:
             self.sources.append(source.name)
         return i
 
+    def fact(self, table: Source, key: str, value: Any, exact: bool = True) -> None:
+        """The dict at ``table`` holds ``value`` under ``key``, or nothing (ABSENT)."""
+        facts = self.facts.setdefault(self.node(table), {})
+        known = facts.get(key)
+        if known is None or (exact and not known.exact):
+            facts[key] = Fact(key, value, exact)
+
+    def class_fact(self, cls: type, key: str, value: Any, after: type | None = None) -> None:
+        """The MRO of ``cls`` holds ``value`` under ``key``, or nothing (ABSENT)."""
+        i = self.node(ConstSource(cls, cls.__qualname__))
+        self.of_type.add(i)
+        self.facts.setdefault(i, {}).setdefault((key, after), Fact(key, value, True, after))
+
     def add(self, source: Source, kind: str, payload: Any = None) -> None:
+        base, access, key = source.node()
+        if access == "key" and type(key) is str and kind in ("ID_MATCH", "EQUALS_MATCH"):
+            self.fact(base, key, payload, kind == "ID_MATCH")
+            return
+        if kind == "NO_KEY" and type(payload) is str:
+            self.fact(source, payload, ABSENT)
+            return
+        if kind == "NO_INSTANCE_KEY":
+            self.fact(InstanceDictSource(source), payload, ABSENT)
+            return
         checks = self.nodes[self.node(source)][3]
         c = (CHECK[kind], payload)
         for k, p in checks:
-            if k == c[0] and (
-                p is payload
-                or (
-                    type(p) is type(payload)
-                    and kind in ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH")
-                    and p == payload
-                )
-            ):
+            if k == c[0] and (p is payload or (type(p) is type(payload) and kind in SAME and p == payload)):
                 return
         checks.append(c)
 
@@ -95,10 +150,22 @@ class GuardBuilder:
         self.nodes[a][3].append((CHECK["DUPLICATE_INPUT"], b))
 
     def spec(self) -> list[tuple]:
-        return [(p, a, k, tuple(c)) for p, a, k, c in self.nodes]
+        out = []
+        for i, (parent, access, key, checks) in enumerate(self.nodes):
+            facts = self.facts.get(i)
+            if facts:
+                of_type = i in self.of_type
+                payload = tuple(f.payload(of_type) for f in facts.values())
+                checks = [*checks, (CHECK["TYPE_FACTS" if of_type else "DICT_FACTS"], payload)]
+            out.append((parent, access, key, tuple(checks)))
+        return out
 
     def guards(self) -> list[Guard]:
-        return [Guard(s, CHECK_NAME[k], p) for s, n in zip(self.sources, self.nodes) for k, p in n[3]]
+        out = []
+        for i, (name, node) in enumerate(zip(self.sources, self.nodes)):
+            out += [Guard(name, CHECK_NAME[k], p) for k, p in node[3]]
+            out += [f.guard(name, i in self.of_type) for f in self.facts.get(i, {}).values()]
+        return out
 
     def build(self):
         spec = self.spec()
@@ -114,11 +181,14 @@ class Mirror:
     def __call__(self, func, args) -> bool:
         return mirror_check(self.spec, func, args)
 
-    def describe(self, node: int, check: int) -> str:
-        """The failure of this check as text; check -1: the value doesn't exist."""
+    def describe(self, node: int, check: int, fact: int = -1) -> str:
+        """The failure of this check as text; check -1: the value doesn't exist. ``fact``: which of the facts it checks."""
         if check < 0:
             return f"{self.sources[node]} does not exist"
         kind, payload = self.spec[node][3][check]
+        if fact >= 0:
+            g = Fact(*payload[fact]).guard(self.sources[node], CHECK_NAME[kind] == "TYPE_FACTS")
+            return f"{g.source}: {g}"
         return f"{self.sources[node]}: {Guard(self.sources[node], CHECK_NAME[kind], payload)}"
 
 
@@ -166,13 +236,25 @@ def _value(access: str, parent, key, func, args):
     if access == "instance_dict":
         return object.__getattribute__(parent, "__dict__")
     if access == "type_lookup":
-        for c in parent.__mro__:
-            if key in c.__dict__:
-                return c.__dict__[key]
-        raise _Missing
+        found = type_item(parent, key)
+        if found is ABSENT:
+            raise _Missing
+        return found
     if access == "type":
         return type(parent)
     return key(parent)
+
+
+def type_item(cls: type, name: str, after: type | None = None) -> Any:
+    """What the MRO of ``cls`` holds under ``name``, behind the class ``after``; ABSENT when nothing does. Descriptors are left alone."""
+    mro = type.__dict__["__mro__"].__get__(cls)
+    if after is not None:
+        mro = mro[mro.index(after) + 1 :] if after in mro else ()
+    for c in mro:
+        found = type.__dict__["__dict__"].__get__(c).get(name, ABSENT)
+        if found is not ABSENT:
+            return found
+    return ABSENT
 
 
 def overlapping(arrays: list[np.ndarray]) -> bool:
@@ -181,14 +263,32 @@ def overlapping(arrays: list[np.ndarray]) -> bool:
 
 
 def same_constant(a, b) -> bool:
-    """Equality of constants as guards see it: same type, same value, floats by bits."""
+    """Equality of constants as guards see it: type and value, in containers too; floats by bits, sets in the order of iteration."""
     if a is b:
         return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, float):
-        return np.float64(a).tobytes() == np.float64(b).tobytes()
+    if isinstance(a, (float, complex)) and not isinstance(a, np.generic):
+        return np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    if isinstance(a, np.generic):
+        return a.tobytes() == b.tobytes()
+    if type(a) in (tuple, frozenset, set):
+        return len(a) == len(b) and all(map(same_constant, a, b))
+    if type(a) is range:
+        return (a.start, a.stop, a.step) == (b.start, b.stop, b.step)
     return not isinstance(a, bool) and bool(a == b)
+
+
+PLAIN = (str, int, float, bytes, tuple, complex, frozenset)
+
+
+def same_key(a, b) -> bool:
+    """Keys of a dict: constants by value, other objects by identity."""
+    return a is b or ((type(a) in PLAIN or isinstance(a, np.generic)) and same_constant(a, b))
+
+
+def fact_holds(found, value, exact=True) -> bool:
+    return found is value or (not exact and found is not ABSENT and value is not ABSENT and same_constant(found, value))
 
 
 def _holds(kind: str, p, v, values) -> bool:
@@ -208,7 +308,7 @@ def _holds(kind: str, p, v, values) -> bool:
     if kind == "LENGTH":
         return len(v) == p
     if kind == "DICT_KEYS":
-        return isinstance(v, dict) and len(v) == len(p) and all(same_constant(a, b) for a, b in zip(dict.keys(v), p))
+        return isinstance(v, dict) and len(v) == len(p) and all(same_key(a, b) for a, b in zip(dict.keys(v), p))
     if kind in ("HAS_KEY", "NO_KEY"):
         return (p in v) == (kind == "HAS_KEY")
     if kind == "NO_INSTANCE_KEY":
@@ -220,6 +320,14 @@ def _holds(kind: str, p, v, values) -> bool:
     if kind == "NO_MEMORY_OVERLAP":
         arrays = [a for a in (getattr(values[i], "_array", values[i]) for i in p) if isinstance(a, np.ndarray)]
         return not overlapping(arrays)
+    if kind == "DICT_FACTS":
+        return isinstance(v, dict) and all(fact_holds(dict.get(v, k, ABSENT), want, exact) for k, want, exact in p)
+    if kind == "EMPTY_DICTS":
+        return isinstance(v, dict) and all(isinstance(dict.get(v, k), dict) and not dict.__len__(v[k]) for k in p)
+    if kind == "TYPE_FACTS":
+        return isinstance(v, type) and all(fact_holds(type_item(v, k, after), want) for k, want, _, after in p)
+    if kind == "CODE_MATCH":
+        return isinstance(v, types.FunctionType) and v.__code__ is p[0] and v.__globals__ is p[1]
     if kind == "DUPLICATE_INPUT":
         return v is values[p]
     return bool(p(v))

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _C, _frame, fx
-from flambeau.base.dtypes import get_default_dtype
 from flambeau.core.modes import TorchDispatchMode
 
-from . import numpy_bridge, tensors, trace_rules
+from . import numpy_bridge, tensors, trace_rules, world
 from .codegen import TEMP, Codegen
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
@@ -47,7 +46,6 @@ class OutputGraph:
         self.code, self.globals = code, globals
         self.graph = fx.Graph()
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
-        self.guarded_default_dtype = False
         self.unroll = True  # take the elements of iterators that existed before, as far as they are known
         self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
@@ -183,6 +181,9 @@ class OutputGraph:
         if value is None and not none_ok:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if value is not None and is_constant_value(value):
+            if not has_nodes(pargs, pkwargs):
+                world.library_state(tx, target, fargs, fkwargs, value)
+            world.default_dtype(tx)
             return ConstantVariable(value)
         if (
             isinstance(value, types.FunctionType)
@@ -192,8 +193,7 @@ class OutputGraph:
             return TorchFunctionVariable(value)  # a transformed function: calling it is the operation
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
-        if not any(isinstance(a, TensorVariable) for a in args):
-            self.guard_default_dtype()
+        world.default_dtype(tx)
         node = self.create_node(tx, op, target, pargs, pkwargs)
         node.meta["val"] = node.meta["example_value"] = value
         if value is None:
@@ -257,13 +257,6 @@ class OutputGraph:
         f.node = self.create_node(tx, "call_function", template, tuple(contents), {})
         f.node.meta["val"] = value
         return f.node
-
-    def guard_default_dtype(self) -> None:
-        """Factories make tensors of the default dtype."""
-        if not self.guarded_default_dtype:
-            self.guarded_default_dtype = True
-            now = get_default_dtype()
-            self.guard(ConstSource(get_default_dtype, "torch.get_default_dtype"), "CALL", lambda get: get() is now)
 
     def _check_proxies(self, args, kwargs):
         """Objects in the graph must be values that mean the same at every call."""
@@ -339,7 +332,6 @@ class OutputGraph:
                 if n.op.startswith("call") and not n.users:
                     self.graph.erase_node(n)
             self.function_modes: list[Variable] = []  # entered while tracing, innermost last
-        self.guarded_default_dtype = False
         self.first_call = None
 
     def _push_inputs(self, cg) -> None:

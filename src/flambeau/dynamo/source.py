@@ -6,6 +6,7 @@ pushes the value, ``name`` is the path as text (``L['x']``, ``G['f']``, ``L['sel
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "FuncSource",
     "GetAttrSource",
     "GlobalSource",
+    "GlobalsSource",
     "InstanceDictSource",
     "ItemSource",
     "KeySource",
@@ -78,22 +80,6 @@ class FuncSource(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalSource(Source):
-    global_name: str
-    access = "global"
-
-    @property
-    def name(self):
-        return f"G['{self.global_name}']"
-
-    def key_value(self):
-        return self.global_name
-
-    def load(self, cg):
-        cg.load_global(self.global_name)
-
-
-@dataclass(frozen=True, eq=False)
 class ConstSource(Source):
     """An object that the captured code holds on to."""
 
@@ -113,6 +99,37 @@ class ConstSource(Source):
 
     def load(self, cg):
         cg.load_const(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalsSource(Source):
+    """The frame's own globals."""
+
+    access = "globals"
+    name = "G"
+
+    def load(self, cg):
+        cg.call_function(globals, None, 0)
+
+
+class GlobalSource(Source):
+    """A name that the frame looks up in its globals (and then in ``builtins``, when that is where it was found)."""
+
+    access = "key"
+
+    def __init__(self, global_name: str, builtin: bool = False):
+        self.global_name = global_name
+        self.base = ConstSource(builtins.__dict__, "builtins") if builtin else GlobalsSource()
+
+    @property
+    def name(self):
+        return f"G['{self.global_name}']"
+
+    def key_value(self):
+        return self.global_name
+
+    def load(self, cg):
+        cg.load_global(self.global_name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,14 +90,9 @@ class Variable:
 
     def contains(self, tx, key: Variable) -> Variable:
         from .constant import ConstantVariable
+        from .operators import same_or_equal
 
-        want = key
-        for v in self.items(tx):
-            if v is want or (v.can_constant() and want.can_constant() and v.as_constant() == want.as_constant()):
-                return ConstantVariable(True)
-            if not (v.can_constant() and want.can_constant()) and not (v.distinct_from(want)):
-                unsupported("contains", f"membership test of {want!r} in {self!r}")
-        return ConstantVariable(False)
+        return ConstantVariable(any(same_or_equal(tx, v, key) for v in self.items(tx)))
 
     def distinct_from(self, other: Variable) -> bool:
         """Whether equality with ``other`` is certainly False."""

@@ -13,7 +13,9 @@ import types
 
 import numpy as np
 
+from .. import world
 from ..exc import SkipFrame, UserRaises, unsupported
+from ..source import GlobalsSource
 from . import polyfills
 from .base import Variable
 from .constant import ConstantVariable
@@ -83,20 +85,17 @@ class BuiltinVariable(Variable):
         cg.load_const(self.value)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def getattr(self, tx, name):
-        try:
-            value = getattr(self.value, name)
-        except AttributeError as e:
-            tx.raise_user(e)
+        value = getattr(self.value, name, None)
         if isinstance(self.value, type) and isinstance(
             value, (types.MethodDescriptorType, types.WrapperDescriptorType)
         ):
             return UnboundMethod(self.value, name, value)
         if self.value is dict and name == "fromkeys":
             return BuiltinVariable(dict.fromkeys)
-        return tx.wrap_known(value)
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def call(self, tx, args, kwargs):
         fn = self.value
@@ -200,10 +199,31 @@ def _(tx, args, kwargs):
     return ConstantVariable(None)
 
 
+def flat_classes(classes):
+    if isinstance(classes, tuple):
+        for c in classes:
+            yield from flat_classes(c)
+    else:
+        yield classes
+
+
+def is_stdlib(f) -> bool:
+    return (f.__module__ or "").split(".")[0] in ("abc", "_abc", "typing", "enum", "types") or (
+        f.__module__ or ""
+    ).startswith("flambeau.")
+
+
 @handles(isinstance)
 def _(tx, args, kwargs):
     classes = args[1].as_constant()
     v = args[0]
+    for c in flat_classes(classes):
+        check = world.class_attr(tx, type(c), "__instancecheck__")
+        if isinstance(check, types.FunctionType) and not is_stdlib(check):
+            if isinstance(args[1], ClassVariable):
+                r = tx.wrap_function(check).call(tx, [args[1], v], {})
+                return ConstantVariable(bool(tx.truth(r)))
+            unsupported("isinstance", f"isinstance of {c!r}", "Its metaclass has an __instancecheck__ of its own.")
     if isinstance(v, TensorVariable) and v.source is not None and not isinstance(v, NumpyNdarrayVariable):
         return ConstantVariable(isinstance(tx.output.example_of(v), classes))
     real = getattr(v, "value", None)
@@ -223,21 +243,21 @@ def _(tx, args, kwargs):
         unsupported("type", "making a class while tracing")
     v = args[0]
     if isinstance(v, ObjectVariable):
-        return ClassVariable(v.cls, v.type_source())
+        return v.class_variable()
     return tx.wrap_known(v.python_type())
 
 
 @handles(callable)
 def _(tx, args, kwargs):
-    return ConstantVariable(callable_variable(args[0]))
+    return ConstantVariable(callable_variable(tx, args[0]))
 
 
-def callable_variable(v) -> bool:
+def callable_variable(tx, v) -> bool:
     if isinstance(v, TensorVariable):
         return False
     if v.is_constant() or isinstance(v, (SequenceVariable, DictVariable, SetVariable)):
         return False
-    return v.python_type() is type or any("__call__" in c.__dict__ for c in v.python_type().__mro__)
+    return v.python_type() is type or world.class_attr(tx, v.python_type(), "__call__") is not world.ABSENT
 
 
 @handles(range)
@@ -358,9 +378,14 @@ def sort(tx, items, kwargs):
     return [items[i] for i in order]
 
 
+def any_order(tx, v: Variable) -> list[Variable]:
+    """The elements, for what doesn't depend on their order: of a set whose order isn't known too."""
+    return v.items(tx) if isinstance(v, SetVariable) else iterate(tx, v).items(tx)
+
+
 @handles(sorted)
 def _(tx, args, kwargs):
-    return ListVariable(sort(tx, iterate(tx, args[0]).items(tx), kwargs))
+    return ListVariable(sort(tx, any_order(tx, args[0]), kwargs))
 
 
 @handles(sum)
@@ -374,7 +399,7 @@ def _(tx, args, kwargs):
 
 def _extreme(fn, compare):
     def handler(tx, args, kwargs):
-        items = iterate(tx, args[0]).items(tx) if len(args) == 1 else args
+        items = any_order(tx, args[0]) if len(args) == 1 else args
         key = kwargs.get("key")
         if key is not None and key.is_constant() and key.as_constant() is None:
             key = None
@@ -399,12 +424,12 @@ HANDLERS[min], HANDLERS[max] = _extreme(min, operator.lt), _extreme(max, operato
 
 @handles(any)
 def _(tx, args, kwargs):
-    return ConstantVariable(any(tx.truth(v) for v in iterate(tx, args[0]).items(tx)))
+    return ConstantVariable(any(tx.truth(v) for v in any_order(tx, args[0])))
 
 
 @handles(all)
 def _(tx, args, kwargs):
-    return ConstantVariable(all(tx.truth(v) for v in iterate(tx, args[0]).items(tx)))
+    return ConstantVariable(all(tx.truth(v) for v in any_order(tx, args[0])))
 
 
 @handles(abs)
@@ -443,12 +468,18 @@ def _(tx, args, kwargs):
 
 @handles(set)
 def _(tx, args, kwargs):
-    return SetVariable(iterate(tx, args[0]).items(tx) if args else [])
+    out = SetVariable(any_order(tx, args[0]) if args else [])
+    if args and isinstance(args[0], (SetVariable, DictVariable)):
+        out.grown = False  # taken over as a whole, in an order of its own
+    return out
 
 
 @handles(frozenset)
 def _(tx, args, kwargs):
-    return SetVariable(iterate(tx, args[0]).items(tx) if args else [], cls=frozenset)
+    out = SetVariable(any_order(tx, args[0]) if args else [], cls=frozenset)
+    if args and isinstance(args[0], (SetVariable, DictVariable)):
+        out.grown = False  # taken over as a whole, in an order of its own
+    return out
 
 
 def _dict(cls):
@@ -521,6 +552,13 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     args[0].delattr(tx, args[1].as_constant())
     return ConstantVariable(None)
+
+
+@handles(globals)
+def _(tx, args, kwargs):
+    if tx.globals is tx.root.globals:
+        return tx.wrap(tx.globals, GlobalsSource())
+    return tx.wrap_known(tx.globals)
 
 
 @handles(super)

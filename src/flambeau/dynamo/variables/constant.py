@@ -8,6 +8,7 @@ import types
 import numpy as np
 
 from ..exc import unsupported
+from ..source import ConstSource
 from .base import Variable
 
 __all__ = ["ConstantVariable", "is_constant_value"]
@@ -72,6 +73,11 @@ class ConstantVariable(Variable):
         return self.value is None or isinstance(self.value, str)
 
     def getattr(self, tx, name):
+        if isinstance(self.value, enum.Enum) and name not in ("name", "value", "_name_", "_value_"):
+            from .. import world  # an enumeration's methods and properties are the user's code
+
+            cls = type(self.value)
+            return world.attribute(tx, self, self.value, cls, ConstSource(self.value, str(self.value)), name)
         try:
             value = getattr(self.value, name)
         except AttributeError:
@@ -83,9 +89,15 @@ class ConstantVariable(Variable):
         return tx.wrap_known(value)
 
     def hasattr(self, tx, name):
+        if isinstance(self.value, enum.Enum):
+            from .. import world
+
+            return world.has(tx, lambda: self.getattr(tx, name))
         return hasattr(self.value, name)
 
     def call_method(self, tx, name, args, kwargs):
+        if isinstance(self.value, enum.Enum):
+            return self.getattr(tx, name).call(tx, args, kwargs)
         return ConstantMethodVariable(self.value, name).call(tx, args, kwargs)
 
     def items(self, tx):

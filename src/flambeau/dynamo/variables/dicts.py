@@ -6,15 +6,29 @@ import collections
 import types
 
 from ..exc import unsupported
+from ..guards import same_key
 from ..source import KeySource
 from .base import Lazy, MethodOf, Variable, hashable_key
-from .constant import ConstantVariable, is_constant_value
+from .constant import ConstantVariable
 from .iterators import IteratorVariable
 from .lists import ListVariable, SetVariable, TupleVariable
 
 __all__ = ["DictVariable"]
 
 _DELETED = object()
+
+
+class KeysInOrder:
+    """Guard: these are the keys of an OrderedDict."""
+
+    def __init__(self, keys: tuple):
+        self.keys = keys
+
+    def __call__(self, d) -> bool:
+        return len(d) == len(self.keys) and all(map(same_key, d, self.keys))
+
+    def __repr__(self):
+        return f"keys {self.keys!r} in this order"
 
 
 class DictVariable(Variable):
@@ -54,7 +68,6 @@ class DictVariable(Variable):
         if self.base is None:
             return None
         if k in self.base:
-            tx.output.guard(self.source, "HAS_KEY", k)
             v = tx.wrap(dict.__getitem__(self.base, k), KeySource(self.source, k))
             self.entries[k] = (tx.wrap_key(k), v)
             return v
@@ -67,12 +80,10 @@ class DictVariable(Variable):
             return
         base, self.base = self.base, None
         keys = tuple(base)
-        if all(is_constant_value(k) for k in keys):
-            tx.output.guard(self.source, "DICT_KEYS", keys)
+        if isinstance(base, collections.OrderedDict):  # its order is its own
+            tx.output.guard(self.source, "CALL", KeysInOrder(keys))
         else:
-            tx.output.guard(self.source, "LENGTH", len(keys))
-            for k in keys:
-                tx.output.guard(self.source, "HAS_KEY", k)
+            tx.output.guard(self.source, "DICT_KEYS", keys)
         old, self.entries = self.entries, {}
         for k in keys:
             self.entries[k] = old.pop(k, None) or (
@@ -120,8 +131,16 @@ class DictVariable(Variable):
 
         return {k.as_constant(): v.as_proxy() for k, v in self.pairs(current())}
 
+    def get_key(self, tx, k):
+        """The value under the key ``k`` itself (not a variable), or None."""
+        return self._lookup(tx, k)
+
     def contains(self, tx, key):
-        return ConstantVariable(self._lookup(tx, self._key(key)) is not None)
+        k = self._key(key)
+        if self.base is not None and k not in self.entries and k in self.base:
+            tx.output.guard(self.source, "HAS_KEY", k)
+            return ConstantVariable(True)
+        return ConstantVariable(self._lookup(tx, k) is not None)
 
     def getitem(self, tx, key):
         k = self._key(key)

@@ -7,9 +7,9 @@ import functools
 import inspect
 import types
 
-from .. import trace_rules
+from .. import trace_rules, world
 from ..exc import unsupported
-from ..source import GetAttrSource, ItemSource, KeySource
+from ..source import ConstSource, GetAttrSource, ItemSource, KeySource
 from .base import Lazy, Variable
 from .constant import ConstantVariable
 from .contexts import GeneratorContextVariable
@@ -88,7 +88,7 @@ class UserFunctionVariable(FunctionVariable):
             value = self.fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
             return tx.wrap_known(value)
         if self.fn.__code__ is CONTEXT_HELPER and isinstance(getattr(self.fn, "__wrapped__", None), types.FunctionType):
-            inner = tx.wrap_function(self.fn.__wrapped__, GetAttrSource(self.source, "__wrapped__"))
+            inner = self.getattr(tx, "__wrapped__")
             return GeneratorContextVariable(inner.call(tx, args, kwargs))
         return super().call(tx, args, kwargs)
 
@@ -102,38 +102,41 @@ class UserFunctionVariable(FunctionVariable):
     def reconstruct(self, cg):
         cg.load_const(self.fn)
 
+    def place(self):
+        return self.source if self.source is not None else ConstSource(self.fn, self.fn.__qualname__)
+
     def defaults(self, tx) -> list[Variable]:
-        d = self.fn.__defaults__ or ()
-        if self.source is None:
-            return [tx.wrap_known(v) for v in d]
-        base = GetAttrSource(self.source, "__defaults__")
+        d = self.fn.__defaults__
+        base = GetAttrSource(self.place(), "__defaults__")
+        if d is None:
+            tx.output.guard(base, "ID_MATCH", None)
+            return []
+        tx.output.guard(base, "LENGTH", len(d))
         return [Lazy(v, ItemSource(base, i)) for i, v in enumerate(d)]
 
     def kwdefaults(self, tx) -> dict[str, Variable]:
-        d = self.fn.__kwdefaults__ or {}
-        if self.source is None:
-            return {k: tx.wrap_known(v) for k, v in d.items()}
-        base = GetAttrSource(self.source, "__kwdefaults__")
+        d = self.fn.__kwdefaults__
+        base = GetAttrSource(self.place(), "__kwdefaults__")
+        if d is None:
+            tx.output.guard(base, "ID_MATCH", None)
+            return {}
+        tx.output.guard(base, "DICT_KEYS", tuple(d))
         return {k: Lazy(v, KeySource(base, k)) for k, v in d.items()}
 
     def closure(self, tx) -> list[CellVariable]:
         out = []
         for i, cell in enumerate(self.fn.__closure__ or ()):
-            source = ItemSource(GetAttrSource(self.source, "__closure__"), i) if self.source is not None else None
+            source = (
+                None if type(self.place()) is ConstSource else ItemSource(GetAttrSource(self.source, "__closure__"), i)
+            )
             out.append(tx.output.cell(cell, source))
         return out
 
     def getattr(self, tx, name):
-        try:
-            value = getattr(self.fn, name)
-        except AttributeError as e:
-            tx.raise_user(e)
-        if self.source is not None:
-            return tx.wrap(value, GetAttrSource(self.source, name))
-        return tx.wrap_known(value)
+        return world.attribute(tx, self, self.fn, types.FunctionType, self.place(), name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.fn, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
 
 def fixed(v: Variable | None) -> bool:
@@ -337,11 +340,10 @@ class SkippedFunctionVariable(Variable):
         unsupported(*self.break_info)
 
     def getattr(self, tx, name):
-        value = getattr(self.value, name)
-        return tx.wrap(value, GetAttrSource(self.source, name)) if self.source is not None else tx.wrap_known(value)
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def reconstruct(self, cg):
         cg.load_const(self.value)
@@ -368,10 +370,11 @@ def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variab
             if name in out:
                 wrong(f"got multiple values for argument '{name}'")
             out[name] = kwargs.pop(name)
-    defaults = f.defaults(tx)
-    for name, d in zip(names[n - len(defaults) : n], defaults):
-        out.setdefault(name, d)
-    if k:
+    if any(name not in out for name in names[:n]):
+        defaults = f.defaults(tx)
+        for name, d in zip(names[n - len(defaults) : n], defaults):
+            out.setdefault(name, d)
+    if any(name not in out for name in names[n : n + k]):
         for name, d in f.kwdefaults(tx).items():
             out.setdefault(name, d)
     missing = [repr(x) for x in names[: n + k] if x not in out]

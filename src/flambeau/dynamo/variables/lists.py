@@ -366,11 +366,31 @@ class SetVariable(Variable):
 
     mutable = True
 
-    def __init__(self, elements, source=None, cls=set):
+    def __init__(self, elements, source=None, cls=set, order=None):
         super().__init__(source)
         self.entries = {hashable_key(e): e for e in elements}
         self.cls = cls
         self.dirty = False
+        self.order = order  # of a set that existed before: it is guarded
+        self.grown = source is None  # made while tracing, by adding one element after the other
+
+    def ordered(self) -> list[Variable]:
+        """The elements in the order in which the real set has them."""
+        if len(self.entries) < 2:
+            return list(self.entries.values())
+        if self.order is not None and not self.dirty:
+            return [self.entries[k] for k in self.order]
+        if not self.grown or not self.can_constant():
+            unsupported(
+                "set-order",
+                f"iterating over {self!r}",
+                "The order of its elements is not known while tracing.",
+                "Sort it.",
+            )
+        real: set = set()
+        for k in self.entries:
+            real.add(k)
+        return [self.entries[k] for k in real]
 
     def python_type(self):
         return self.cls
@@ -408,6 +428,11 @@ class SetVariable(Variable):
         self.dirty = True
         tx.side_effects.touch(self)
 
+    def unordered(self, elements) -> SetVariable:
+        out = SetVariable(elements, cls=self.cls)
+        out.grown = False
+        return out
+
     def call_method(self, tx, name, args, kwargs):
         if name == "add":
             self.changed(tx)
@@ -417,6 +442,7 @@ class SetVariable(Variable):
             if name == "remove" and k not in self.entries:
                 tx.raise_user(KeyError(k))
             self.changed(tx)
+            self.grown = self.grown and k not in self.entries
             self.entries.pop(k, None)
         elif name == "update":
             self.changed(tx)
@@ -427,13 +453,13 @@ class SetVariable(Variable):
             self.changed(tx)
             self.entries.clear()
         elif name == "copy":
-            return SetVariable(self.items(tx), cls=self.cls)
+            return self.unordered(self.items(tx))
         elif name == "__contains__":
             return self.contains(tx, *args)
         elif name == "__len__":
             return ConstantVariable(len(self.entries))
         elif name in ("union", "__or__"):
-            out = SetVariable(self.items(tx), cls=self.cls)
+            out = self.unordered(self.items(tx))
             for a in args:
                 for e in a.items(tx):
                     out.entries.setdefault(hashable_key(e), e)
@@ -441,7 +467,7 @@ class SetVariable(Variable):
         elif name in ("intersection", "__and__", "difference", "__sub__") and len(args) == 1:
             other = {hashable_key(e) for e in args[0].items(tx)}
             keep = name in ("intersection", "__and__")
-            return SetVariable([e for k, e in self.entries.items() if (k in other) == keep], cls=self.cls)
+            return self.unordered([e for k, e in self.entries.items() if (k in other) == keep])
         elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
             other = {hashable_key(e) for e in args[0].items(tx)}
             return ConstantVariable(getattr(set(self.entries), name)(other))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 import types
-from typing import Any
 
-from .. import trace_rules
+from .. import tensors, trace_rules, world
 from ..exc import unsupported
-from ..source import AttrSource, GetAttrSource, InstanceDictSource, KeySource, TypeLookupSource, TypeSource
+from ..guards import type_item
+from ..source import ConstSource, InstanceDictSource, KeySource
+from ..world import ABSENT
 from .base import Variable
 from .constant import ConstantVariable
+from .dicts import DictVariable
 from .functions import UserFunctionVariable, UserMethodVariable
 
 __all__ = [
@@ -22,26 +24,20 @@ __all__ = [
     "TorchObjectVariable",
 ]
 
-_MISSING = object()
-
-
-def type_lookup(cls: type, name: str) -> Any:
-    for c in cls.__mro__:
-        if name in c.__dict__:
-            return c.__dict__[name]
-    return _MISSING
-
 
 class ObjectVariable(Variable):
-    """An instance of a Python class. Reads go to pending writes, then to the instance and its class through guarded sources.
+    """An instance of a Python class. Reads go to pending writes, then to the instance and its class, through :mod:`..world`.
 
-    ``value`` is the real object, or None for one made while tracing (then ``cls`` and the pending writes are all there is)."""
+    ``value`` is the real object, or None for one made while tracing (then ``cls`` and the pending writes are all there is). ``written`` is the
+    one record of what the traced code changed: attributes, slots, ``__dict__`` and the registries of a module are views of it."""
 
     mutable = True
 
     def __init__(self, value, cls: type, source=None):
         super().__init__(source)
         self.value, self.cls = value, cls
+        if value is not None and source is None:
+            self.source = ConstSource(value, f"const<{cls.__name__}>")
         self.written: dict[str, Variable | None] = {}  # None: deleted
 
     def __repr__(self):
@@ -50,175 +46,114 @@ class ObjectVariable(Variable):
     def python_type(self):
         return self.cls
 
-    def distinct_from(self, other):
-        return self.cls.__eq__ is object.__eq__
-
-    def type_source(self):
-        return TypeSource(self.source) if self.source is not None else None
-
     def class_attr(self, tx, name):
-        """What the class says, guarded."""
-        a = type_lookup(self.cls, name)
-        return a
+        return world.class_attr(tx, self.cls, name)
 
-    def guard_class_attr(self, tx, name, a):
-        if self.source is not None and not self.cls.__module__.startswith("flambeau."):
-            tx.output.guard(TypeLookupSource(TypeSource(self.source), name), "ID_MATCH", a)
+    def class_variable(self):
+        return ClassVariable(self.cls, ConstSource(self.cls, self.cls.__qualname__))
 
-    def instance_attr(self, tx, name) -> Variable | None:
-        if self.value is None:
-            return None
-        d = getattr(self.value, "__dict__", None)
-        if isinstance(d, dict) and name in d:
-            return tx.wrap(d[name], AttrSource(self.source, name) if self.source is not None else None)
-        return None
+    def pending(self, name):
+        return world.DELETED if name in self.written and self.written[name] is None else self.written.get(name)
 
     def getattr(self, tx, name):
-        if name in self.written:
-            v = self.written[name]
-            if v is None:
-                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
-            return v
-        if name == "__class__":
-            return ClassVariable(self.cls, self.type_source())
+        if name == "__class__" and type_item(self.cls, name) is object.__dict__["__class__"]:
+            return self.class_variable()
         if name == "__dict__":
             return self.instance_dict(tx)
-        if type_lookup(self.cls, "__getattribute__") is not object.__getattribute__:
-            unsupported("getattribute", f"getattr {self!r} {name}", f"{self.cls.__name__} defines __getattribute__.")
         return self.generic_getattr(tx, name)
 
     def generic_getattr(self, tx, name):
-        a = self.class_attr(tx, name)
-        if a is not _MISSING:
-            if isinstance(a, property):
-                self.guard_class_attr(tx, name, a)
-                return tx.wrap_function(a.fget).call(tx, [self], {})
-            if hasattr(type(a), "__set__") and hasattr(type(a), "__get__"):
-                if isinstance(a, (types.MemberDescriptorType, types.GetSetDescriptorType)) and self.value is not None:
-                    try:
-                        value = getattr(self.value, name)
-                    except AttributeError as e:
-                        tx.raise_user(e)
-                    return tx.wrap(value, GetAttrSource(self.source, name) if self.source is not None else None)
-                unsupported(
-                    "descriptor", f"getattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
-                )
-        v = self.instance_attr(tx, name)
-        if v is not None:
-            return v
-        if a is not _MISSING:
-            if self.source is not None and getattr(self.value, "__dict__", None) is not None:
-                tx.output.guard(self.source, "NO_INSTANCE_KEY", name)
-            self.guard_class_attr(tx, name, a)
-            return self.bind_class_attr(tx, name, a)
-        return self.missing_attr(tx, name)
-
-    def bind_class_attr(self, tx, name, a):
-        if isinstance(a, types.FunctionType):
-            source = TypeLookupSource(TypeSource(self.source), name) if self.source is not None else None
-            f = tx.wrap_function(a, source)
-            return UserMethodVariable(
-                f, self, GetAttrSource(self.source, name) if self.source is not None and not self.written else None
-            )
-        if isinstance(a, staticmethod):
-            return tx.wrap_function(a.__func__)
-        if isinstance(a, classmethod):
-            return UserMethodVariable(tx.wrap_function(a.__func__), ClassVariable(self.cls, self.type_source()))
-        if isinstance(
-            a,
-            (
-                types.WrapperDescriptorType,
-                types.MethodDescriptorType,
-                types.ClassMethodDescriptorType,
-                types.BuiltinFunctionType,
-            ),
-        ):
-            return SlotMethod(self, name, a)
-        if hasattr(type(a), "__get__"):
-            if trace_rules.is_compiled(a):
-                return UserMethodVariable(tx.wrap_function(trace_rules.unwrap_compiled(a)), self)
-            if trace_rules.is_disabled(a):
-                return UserMethodVariable(tx.wrap_known(a), self)
-            unsupported("descriptor", f"getattr {self!r} {name}", f"{name} is a descriptor of type {type(a).__name__}.")
-        if self.source is not None:
-            return tx.wrap(a, TypeLookupSource(TypeSource(self.source), name))
-        return tx.wrap_known(a)
-
-    def missing_attr(self, tx, name):
-        hook = type_lookup(self.cls, "__getattr__")
-        if hook is not _MISSING and isinstance(hook, types.FunctionType):
-            if self.source is not None:
-                tx.output.guard(self.source, "NO_INSTANCE_KEY", name)
-            return tx.wrap_function(hook).call(tx, [self, ConstantVariable(name)], {})
-        tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+        return world.attribute(tx, self, self.value, self.cls, self.source, name, self.pending)
 
     def hasattr(self, tx, name):
-        if name in self.written:
-            return self.written[name] is not None
-        if type_lookup(self.cls, name) is not _MISSING:
-            return True
-        d = getattr(self.value, "__dict__", None)
-        if isinstance(d, dict) and name in d:
-            self.instance_attr(tx, name)
-            return True
-        if self.source is not None:
-            tx.output.guard(self.source, "NO_INSTANCE_KEY", name)
-        hook = type_lookup(self.cls, "__getattr__")
-        if hook is _MISSING:
-            return False
-        if self.value is not None and not self.written:
-            return hasattr(self.value, name)
-        unsupported("hasattr", f"hasattr {self!r} {name}")
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def instance_dict(self, tx):
-        if self.value is None:
-            return tx.make_dict({k: v for k, v in self.written.items() if v is not None})
-        if self.written:
-            unsupported("instance-dict", f"getattr {self!r} __dict__ after writes to the object")
-        return tx.wrap(self.value.__dict__, InstanceDictSource(self.source))
+        if self.value is not None and world.instance_dict(self.value) is None:
+            tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute '__dict__'"))
+        return InstanceDict(self)
 
     def setattr(self, tx, name, value):
-        hook = type_lookup(self.cls, "__setattr__")
+        hook = self.class_attr(tx, "__setattr__")
         if isinstance(hook, types.FunctionType):
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name), value], {})
             return
         self.plain_setattr(tx, name, value)
 
     def plain_setattr(self, tx, name, value):
-        a = type_lookup(self.cls, name)
+        """object.__setattr__"""
+        if name in ("__class__", "__dict__"):
+            unsupported("setattr", f"setattr {self!r} {name}")
+        a = self.class_attr(tx, name)
         if isinstance(a, property):
             if a.fset is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {self.cls.__name__!r} object has no setter"))
             tx.wrap_function(a.fset).call(tx, [self, value], {})
             return
-        if a is not _MISSING and hasattr(type(a), "__set__") and not isinstance(a, types.MemberDescriptorType):
-            unsupported(
-                "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
-            )
-        if self.source is not None:
-            tx.side_effects.remember(self)
-        tx.side_effects.touch(self)
-        self.written[name] = value
+        if a is not ABSENT and not isinstance(a, types.FunctionType):
+            put = world.class_attr(tx, type(a), "__set__")
+            if isinstance(put, types.FunctionType):
+                tx.wrap_function(put).call(tx, [tx.wrap_known(a), self, value], {})
+                return
+            if put is not ABSENT and not isinstance(a, types.MemberDescriptorType):
+                unsupported(
+                    "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
+                )
+        self.store(tx, name, value)
 
-    def delattr(self, tx, name):
-        self.getattr(tx, name)
+    def store(self, tx, name, value: Variable | None) -> None:
+        """The attribute in the instance itself, past every hook. None deletes it."""
         tx.side_effects.remember(self)
         tx.side_effects.touch(self)
-        before = self.value is not None and name in getattr(self.value, "__dict__", {})
-        if self.value is not None and self.source is not None:
+        before = None
+        if self.value is not None and not isinstance(type_item(self.cls, name), types.MemberDescriptorType):
+            d = world.instance_dict(self.value)
+            if d is None:
+                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+            before = name in d
             tx.output.guard(InstanceDictSource(self.source), "HAS_KEY" if before else "NO_KEY", name)
-        if before:
-            self.written[name] = None
-        else:
+        if value is None and before is False:
             self.written.pop(name, None)
+        else:
+            if name in self.written and self.written[name] is None:
+                del self.written[name]  # written again after it was deleted: at the end of the dict
+                self.reinserted = {*getattr(self, "reinserted", ()), name}
+            self.written[name] = value
+
+    def delattr(self, tx, name):
+        hook = self.class_attr(tx, "__delattr__")
+        if isinstance(hook, types.FunctionType):
+            tx.wrap_function(hook).call(tx, [self, ConstantVariable(name)], {})
+            return
+        self.plain_delattr(tx, name)
+
+    def plain_delattr(self, tx, name):
+        a = self.class_attr(tx, name)
+        if a is not ABSENT and isinstance(a, property):
+            if a.fdel is None:
+                tx.raise_user(AttributeError(f"property {name!r} of {self.cls.__name__!r} object has no deleter"))
+            tx.wrap_function(a.fdel).call(tx, [self], {})
+            return
+        if name not in self.written or self.written[name] is None:
+            found = None
+            if self.value is not None and name not in self.written:
+                found = (
+                    self.getattr(tx, name)
+                    if isinstance(a, types.MemberDescriptorType)
+                    else world.instance_attr(tx, self.value, self.source, name)
+                )
+            if found is None:
+                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+        if self.value is None:
+            del self.written[name]
+            tx.side_effects.touch(self)
+        else:
+            self.store(tx, name, None)
 
     def special(self, tx, name):
         """A special method found on the class only, as the interpreter does; None when absent."""
-        a = type_lookup(self.cls, name)
-        if a is _MISSING:
-            return None
-        self.guard_class_attr(tx, name, a)
-        return self.bind_class_attr(tx, name, a)
+        a = self.class_attr(tx, name)
+        return None if a is ABSENT or a is None else world.bind(tx, self, self.cls, name, a)
 
     def call_special(self, tx, name, *args):
         f = self.special(tx, name)
@@ -242,7 +177,7 @@ class ObjectVariable(Variable):
         self.call_special(tx, "__delitem__", key)
 
     def contains(self, tx, key):
-        if type_lookup(self.cls, "__contains__") is not _MISSING:
+        if self.class_attr(tx, "__contains__") is not ABSENT:
             return ConstantVariable(tx.truth(self.call_special(tx, "__contains__", key)))
         return super().contains(tx, key)
 
@@ -256,9 +191,9 @@ class ObjectVariable(Variable):
         return self.call_special(tx, "__len__").as_constant()
 
     def truth(self, tx):
-        if type_lookup(self.cls, "__bool__") is not _MISSING:
+        if self.class_attr(tx, "__bool__") is not ABSENT:
             return self.call_special(tx, "__bool__").as_constant()
-        if type_lookup(self.cls, "__len__") is not _MISSING:
+        if self.class_attr(tx, "__len__") is not ABSENT:
             return bool(self.length(tx))
         return True
 
@@ -305,14 +240,21 @@ class SlotMethod(Variable):
             o.plain_setattr(tx, args[0].as_constant(), args[1])
             return ConstantVariable(None)
         if self.value is object.__delattr__ and args[0].can_constant():
-            o.delattr(tx, args[0].as_constant())
+            o.plain_delattr(tx, args[0].as_constant())
             return ConstantVariable(None)
         if self.value is object.__init__:
             return ConstantVariable(None)
         if self.value is object.__getattribute__ and args[0].can_constant():
             return o.generic_getattr(tx, args[0].as_constant())
         if self.value is object.__eq__ or self.value is object.__ne__:
-            return ConstantVariable((o is args[0]) == (self.value is object.__eq__))
+            from .operators import identical
+
+            same = identical(tx, o, args[0])
+            if not same:
+                return ConstantVariable(NotImplemented)
+            return ConstantVariable(self.value is object.__eq__)
+        if self.value is object.__init_subclass__:
+            return ConstantVariable(None)
         unsupported("slot-method", f"call_method {o!r} {name}", f"{self.value!r} is implemented in C.")
 
 
@@ -322,58 +264,92 @@ class ModuleVariable(ObjectVariable):
     def __repr__(self):
         return f"NNModuleVariable({self.cls.__name__})"
 
+    REGISTRIES = ("_parameters", "_buffers", "_modules")
+
     def table(self, name) -> dict | None:
         d = self.value.__dict__.get(name)
         return d if isinstance(d, dict) else None
 
-    def missing_attr(self, tx, name):
-        if self.value is None:
-            return super().missing_attr(tx, name)
-        for where in ("_parameters", "_buffers", "_modules"):
-            d = self.table(where)
-            if d is not None and name in d:
-                source = KeySource(AttrSource(self.source, where), name)
-                return tx.wrap(d[name], source)
-        return super().missing_attr(tx, name)
+    def registry(self, tx, name) -> Variable | None:
+        """The variable of one of the module's own dicts: the same one however it is reached, so writes to it are seen."""
+        if name in self.written or self.table(name) is None:
+            return self.written.get(name)
+        return tx.wrap(self.table(name), KeySource(InstanceDictSource(self.source), name))
 
-    def hasattr(self, tx, name):
-        for where in ("_parameters", "_buffers", "_modules"):
-            d = self.table(where)
-            if d is not None and name in d and name not in self.written:
-                tx.output.guard(AttrSource(self.source, where), "HAS_KEY", name)
-                return True
-        return super().hasattr(tx, name)
+    def generic_getattr(self, tx, name):
+        # The library's __getattr__ is not traced: it looks into three dicts.
+        hook = self.class_attr(tx, "__getattr__")
+        if not is_library(hook):
+            return super().generic_getattr(tx, name)
+        if self.class_attr(tx, name) is ABSENT and name not in self.written and not name.startswith("_"):
+            if world.instance_attr(tx, self.value, self.source, name) is None:
+                for where in ("_parameters", "_modules", "_buffers"):
+                    d = self.registry(tx, where)
+                    found = d.get_key(tx, name) if isinstance(d, DictVariable) else None
+                    if found is not None:
+                        return found
+                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+        return super().generic_getattr(tx, name)
 
     def setattr(self, tx, name, value):
+        if is_library(self.class_attr(tx, "__setattr__")):
+            self.module_setattr(tx, name, value)
+        else:
+            super().setattr(tx, name, value)
+
+    def module_setattr(self, tx, name, value):
+        """What the library's Module.__setattr__ does."""
         from .tensor import TensorVariable
 
         if isinstance(value, ObjectVariable) and trace_rules.is_nn_module_class(value.cls):
             unsupported("module-setattr", f"setattr {self!r} {name}", "A submodule is assigned while tracing.")
-        if isinstance(value, TensorVariable) and trace_rules.is_parameter_class(value.cls):
+        if isinstance(value, TensorVariable) and value.cls is not tensors.Tensor:
             unsupported("module-setattr", f"setattr {self!r} {name}", "A parameter is assigned while tracing.")
-        # What Module.__setattr__ does with plain values and buffers is done when the write is replayed, through setattr().
-        tx.side_effects.remember(self)
-        tx.side_effects.touch(self)
-        self.written[name] = value
+        empty = value.is_constant() and value.as_constant() is None
+        for where in ("_parameters", "_modules", "_buffers"):
+            d = self.registry(tx, where)
+            if isinstance(d, DictVariable) and d.contains(tx, ConstantVariable(name)).value:
+                if not empty and not (where == "_buffers" and isinstance(value, TensorVariable)):
+                    unsupported(
+                        "module-setattr",
+                        f"setattr {self!r} {name}",
+                        "What is assigned has the wrong type for this name.",
+                    )
+                d.setitem(tx, ConstantVariable(name), value)
+                return
+        self.plain_setattr(tx, name, value)
 
     HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
     def call(self, tx, args, kwargs):
-        call = type_lookup(self.cls, "__call__")
-        if trace_rules.is_library_module_call(call):
+        call = self.class_attr(tx, "__call__")
+        if not is_library(call) or not is_library(self.class_attr(tx, "_call_impl")):
+            return super().call(tx, args, kwargs)
+        compiled = self.getattr(tx, "_compiled_call_impl")
+        if not (compiled.is_constant() and compiled.as_constant() is None):
+            return compiled.call(tx, args, kwargs)
+        hooks = self.class_attr(tx, "_call_impl").__globals__["_hooks"]
+        if world.module_attr(tx, hooks, "any_global").as_constant() or self.hooks(tx):
             from . import module_hooks
 
-            for name in self.HOOKS:
-                d = self.table(name)
-                if d:
-                    return module_hooks.call_with_hooks(tx, self, call, args, kwargs)
-                if d is not None:
-                    tx.output.guard(AttrSource(self.source, name), "LENGTH", 0)
-            return self.getattr(tx, "forward").call(tx, args, kwargs)
-        return super().call(tx, args, kwargs)
+            return module_hooks.call_with_hooks(tx, self, hooks, args, kwargs)
+        return self.getattr(tx, "forward").call(tx, args, kwargs)
+
+    def hooks(self, tx) -> list[str]:
+        """The tables of hooks that are not empty. That the others are is guarded."""
+        full = [n for n in self.HOOKS if n in self.written or self.table(n) is None or len(self.table(n))]
+        empty = tuple(n for n in self.HOOKS if n not in full)
+        if empty:
+            tx.output.guard(InstanceDictSource(self.source), "EMPTY_DICTS", empty)
+        return full
+
+    def shortcut(self, tx, *names) -> str | None:
+        """The library's container that this is, as long as these methods are the library's."""
+        kind = container_kind(self.cls)
+        return None if kind is None or world.is_overridden(tx, self.cls, *names) else kind
 
     def items(self, tx):
-        name = container_kind(self.cls)
+        name = self.shortcut(tx, "__iter__")
         if name in ("ModuleList", "Sequential"):
             return [v for _, v in self.children(tx)]
         if name == "ModuleDict":
@@ -381,21 +357,15 @@ class ModuleVariable(ObjectVariable):
         return super().items(tx)
 
     def children(self, tx):
-        return [
-            (k.as_constant(), v)
-            for k, v in tx.wrap(self.value.__dict__["_modules"], AttrSource(self.source, "_modules")).pairs(tx)
-        ]
+        return [(k.as_constant(), v) for k, v in self.registry(tx, "_modules").pairs(tx)]
 
     def length(self, tx):
-        if container_kind(self.cls):
+        if self.shortcut(tx, "__len__"):
             return len(self.children(tx))
         return super().length(tx)
 
-    def truth(self, tx):
-        return super().truth(tx)
-
     def getitem(self, tx, key):
-        name = container_kind(self.cls)
+        name = self.shortcut(tx, "__getitem__", "__len__")
         if name in ("ModuleList", "Sequential") and key.can_constant() and isinstance(key.as_constant(), int):
             c = self.children(tx)
             try:
@@ -403,24 +373,43 @@ class ModuleVariable(ObjectVariable):
             except IndexError:
                 tx.raise_user(IndexError(f"index {key.as_constant()} is out of range"))
         if name == "ModuleDict" and key.can_constant():
-            return dict(self.children(tx))[key.as_constant()]
+            found = dict(self.children(tx)).get(key.as_constant())
+            if found is None:
+                tx.raise_user(KeyError(key.as_constant()))
+            return found
         return super().getitem(tx, key)
 
+    WALKS = (
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+    )
+
     def getattr(self, tx, name):
-        if name in (
-            "parameters",
-            "named_parameters",
-            "buffers",
-            "named_buffers",
-            "children",
-            "named_children",
-            "modules",
-            "named_modules",
+        if (
+            name in self.WALKS
+            and self.value is not None
+            and name not in self.written
+            and name not in self.value.__dict__
         ):
-            return ModuleWalk(self, name)
-        if container_kind(self.cls) == "ModuleDict" and name in ("items", "keys", "values"):
-            return tx.wrap(self.value.__dict__["_modules"], AttrSource(self.source, "_modules")).getattr(tx, name)
+            if not self.walk_overridden(tx):
+                tx.output.guard(self.source, "NO_INSTANCE_KEY", name)
+                return ModuleWalk(self, name)
+        if name in ("items", "keys", "values") and self.shortcut(tx, name) == "ModuleDict":
+            return self.registry(tx, "_modules").getattr(tx, name)
         return super().getattr(tx, name)
+
+    def walk_overridden(self, tx) -> bool:
+        return world.is_overridden(tx, self.cls, *self.WALKS, "_named_members")
+
+
+def is_library(f) -> bool:
+    return f is not ABSENT and isinstance(f, types.FunctionType) and (f.__module__ or "").startswith("flambeau.")
 
 
 class ModuleWalk(Variable):
@@ -438,6 +427,10 @@ class ModuleWalk(Variable):
         if id(m) in seen:
             return
         seen.add(id(m))
+        if m.walk_overridden(tx):
+            unsupported(
+                "module-walk", f"{self.name}() over {m!r}", f"{m.cls.__name__} has its own way to list its parts."
+            )
         yield prefix, m
         for k, c in m.children(tx):
             if isinstance(c, ModuleVariable):
@@ -457,7 +450,7 @@ class ModuleWalk(Variable):
         else:
             seen = set()
             for prefix, m in self.walk(tx, self.owner, "", set()):
-                table = tx.wrap(m.value.__dict__[f"_{what}"], AttrSource(m.source, f"_{what}"))
+                table = m.registry(tx, f"_{what}")
                 for k, v in table.pairs(tx):
                     if id(v) not in seen and not v.is_constant():
                         seen.add(id(v))
@@ -470,9 +463,82 @@ class ModuleWalk(Variable):
 def container_kind(cls: type) -> str | None:
     for c in cls.__mro__:
         if c.__module__.startswith("flambeau.") and c.__name__ in ("ModuleList", "Sequential", "ModuleDict"):
-            user_iter = type_lookup(cls, "__iter__")
-            return c.__name__ if user_iter is type_lookup(c, "__iter__") else None
+            return c.__name__
     return None
+
+
+class InstanceDict(DictVariable):
+    """``obj.__dict__``: a view of the object's attributes. Reading and writing through it is reading and writing the object."""
+
+    def __init__(self, owner: ObjectVariable):
+        super().__init__(source=InstanceDictSource(owner.source) if owner.source is not None else None)
+        self.owner = owner
+
+    def reloadable(self):
+        return False
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr("__dict__")
+
+    def _slots(self, name) -> bool:
+        return isinstance(type_item(self.owner.cls, name), types.MemberDescriptorType)
+
+    def _lookup(self, tx, k):
+        if not isinstance(k, str):
+            unsupported("instance-dict", f"the key {k!r} in the __dict__ of an object")
+        o = self.owner
+        if k in o.written and not self._slots(k):
+            return o.written[k]
+        return world.instance_attr(tx, o.value, o.source, k) if o.value is not None else None
+
+    get_key = _lookup
+
+    def _names(self, tx) -> list[str]:
+        o = self.owner
+        base = world.instance_dict(o.value) if o.value is not None else {}
+        if o.value is not None:
+            tx.output.guard(self.source, "DICT_KEYS", tuple(base))
+        moved = getattr(o, "reinserted", ())
+        out = [k for k in base if k not in moved and not (k in o.written and o.written[k] is None)]
+        return out + [k for k, v in o.written.items() if v is not None and k not in out and not self._slots(k)]
+
+    def items(self, tx):
+        return [ConstantVariable(k) for k in self._names(tx)]
+
+    def pairs(self, tx):
+        return [(ConstantVariable(k), self._lookup(tx, k)) for k in self._names(tx)]
+
+    def length(self, tx):
+        return len(self._names(tx))
+
+    def can_constant(self):
+        return False
+
+    def contains(self, tx, key):
+        return ConstantVariable(self._lookup(tx, self._key(key)) is not None)
+
+    def setitem(self, tx, key, value):
+        self.owner.store(tx, self._key(key), value)
+
+    def delitem(self, tx, key):
+        k = self._key(key)
+        if self._lookup(tx, k) is None:
+            tx.raise_user(KeyError(k))
+        if self.owner.value is None:
+            del self.owner.written[k]
+            tx.side_effects.touch(self.owner)
+        else:
+            self.owner.store(tx, k, None)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "clear":
+            for k in self._names(tx):
+                self.delitem(tx, ConstantVariable(k))
+            return ConstantVariable(None)
+        if name == "copy":
+            return DictVariable({k.as_constant(): (k, v) for k, v in self.pairs(tx)})
+        return super().call_method(tx, name, args, kwargs)
 
 
 class ClassVariable(Variable):
@@ -502,21 +568,35 @@ class ClassVariable(Variable):
         return True
 
     def getattr(self, tx, name):
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return ConstantVariable(getattr(self.value, name))
-        if name == "__mro__":
-            return tx.wrap_known(self.value.__mro__)
+        cls, meta = self.value, type(self.value)
+        if name == "__class__":
+            return ClassVariable(meta, ConstSource(meta, meta.__qualname__))
         if name == "__dict__":
             unsupported("class-dict", f"getattr {self!r} __dict__")
-        a = type_lookup(self.value, name)
-        if a is _MISSING:
-            try:
-                return tx.wrap_known(getattr(self.value, name))
-            except AttributeError as e:
-                tx.raise_user(e)
-        if self.source is not None and not self.value.__module__.startswith("flambeau."):
-            tx.output.guard(TypeLookupSource(self.source, name), "ID_MATCH", a)
-        source = TypeLookupSource(self.source, name) if self.source is not None else None
+        if issubclass(cls, enum.Enum) and name in cls._member_map_:
+            return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
+        source = self.source or ConstSource(cls, cls.__qualname__)
+        if world.class_attr(tx, meta, "__getattribute__") not in world.LOOKUP:
+            unsupported("getattribute", f"getattr {self!r} {name}", f"{meta.__name__} defines __getattribute__.")
+        above = world.class_attr(tx, meta, name)
+        if above is not ABSENT and not isinstance(above, types.FunctionType) and world.is_data_descriptor(tx, above):
+            if type(above) is property:
+                return tx.wrap_function(above.fget).call(tx, [self], {})
+            get = world.class_attr(tx, type(above), "__get__")
+            if isinstance(get, types.FunctionType):
+                return world.call_get(tx, get, above, self, meta)
+            return world.dynamic(tx, self, cls, source, name)
+        a = world.class_attr(tx, cls, name)
+        if a is not ABSENT:
+            return self.found(tx, name, a, source)
+        if above is not ABSENT:
+            return (
+                world.dynamic(tx, self, cls, source, name) if meta is type else world.bind(tx, self, meta, name, above)
+            )
+        return world.missing(tx, self, meta, name)
+
+    def found(self, tx, name, a, source):
+        """What an attribute of the class becomes when it is read from the class."""
         if isinstance(a, staticmethod):
             return tx.wrap_function(a.__func__)
         if isinstance(a, classmethod):
@@ -524,15 +604,25 @@ class ClassVariable(Variable):
                 return MakeTuple(self.value)
             if trace_rules.is_torch_callable(a.__func__):
                 return tx.wrap_known(getattr(self.value, name))
-            return UserMethodVariable(tx.wrap_function(a.__func__), self)
+            return UserMethodVariable(tx.wrap_known(a.__func__), self)
         if isinstance(a, types.FunctionType):
-            return tx.wrap_function(a, source)
-        if hasattr(type(a), "__get__"):
-            return tx.wrap_known(getattr(self.value, name))
-        return tx.wrap(a, source) if source is not None else tx.wrap_known(a)
+            return tx.wrap_function(a)
+        if isinstance(a, (property, *world.C_DESCRIPTORS)):
+            return tx.wrap_known(a)
+        get = world.class_attr(tx, type(a), "__get__")
+        if isinstance(get, types.FunctionType):
+            return tx.wrap_function(get).call(tx, [tx.wrap_known(a), ConstantVariable(None), self], {})
+        if (
+            get is not ABSENT
+            and not isinstance(a, type)
+            and not trace_rules.is_compiled(a)
+            and not trace_rules.is_disabled(a)
+        ):
+            return world.dynamic(tx, self, self.value, source, name)
+        return tx.wrap_known(a)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def setattr(self, tx, name, value):
         unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
@@ -580,8 +670,13 @@ def construct(tx, var: ClassVariable, args, kwargs):
             f"constructing {cls.__module__}.{cls.__qualname__}",
             "Its construction is not plain Python (metaclass, __new__ or C base).",
         )
+    if world.class_attr(tx, cls, "__del__") is not ABSENT:
+        unsupported(
+            "finalizer", f"constructing {cls.__qualname__}, which has __del__", "When it runs is part of the program."
+        )
+    world.class_attr(tx, cls, "__new__")
     obj = ObjectVariable(None, cls)
-    init = type_lookup(cls, "__init__")
+    init = world.class_attr(tx, cls, "__init__")
     if isinstance(init, types.FunctionType):
         tx.wrap_function(init).call(tx, [obj, *args], kwargs)
     elif args or kwargs:
@@ -595,31 +690,48 @@ class SuperVariable(Variable):
         self.cls, self.obj = cls, obj
 
     def getattr(self, tx, name):
-        owner = self.obj.value if isinstance(self.obj, ClassVariable) else self.obj.python_type()
-        mro = owner.__mro__
-        for c in mro[mro.index(self.cls) + 1 :]:
-            if name in c.__dict__:
-                a = c.__dict__[name]
-                break
-        else:
+        of_class = isinstance(self.obj, ClassVariable)
+        owner = self.obj.value if of_class else self.obj.python_type()
+        if self.cls not in owner.__mro__:
+            tx.raise_user(TypeError("super(type, obj): obj must be an instance or subtype of type"))
+        a = world.class_attr(tx, owner, name, after=self.cls)
+        if a is ABSENT:
             tx.raise_user(AttributeError(f"'super' object has no attribute {name!r}"))
+        if of_class:
+            if isinstance(a, classmethod):
+                return UserMethodVariable(tx.wrap_known(a.__func__), self.obj)
+            return self.obj.found(tx, name, a, ConstSource(owner, owner.__qualname__))
         if isinstance(a, types.FunctionType):
-            if isinstance(self.obj, ClassVariable):
-                return tx.wrap_function(a)
+            if name == "__setattr__" and isinstance(self.obj, ModuleVariable) and is_library(a):
+                return ModuleSetattr(self.obj)
             return UserMethodVariable(tx.wrap_function(a), self.obj)
-        if isinstance(a, staticmethod):
-            return tx.wrap_function(a.__func__)
-        if isinstance(a, classmethod):
-            return UserMethodVariable(tx.wrap_function(a.__func__), ClassVariable(owner))
-        if isinstance(a, property):
+        if type(a) is property:
             return tx.wrap_function(a.fget).call(tx, [self.obj], {})
         if isinstance(self.obj, ObjectVariable):
-            return SlotMethod(self.obj, name, a)
+            get = world.class_attr(tx, type(a), "__get__")
+            if isinstance(get, types.FunctionType):
+                return world.call_get(tx, get, a, self.obj, owner)
+            return world.bind(tx, self.obj, owner, name, a)
         from .base import MethodOf
 
-        if hasattr(self.obj, "call_method"):
+        if isinstance(a, world.C_METHODS) and hasattr(self.obj, "call_method"):
             return MethodOf(self.obj, name)
         unsupported("super", f"super().{name} of {self.obj!r}")
+
+    def hasattr(self, tx, name):
+        return world.has(tx, lambda: self.getattr(tx, name))
+
+
+class ModuleSetattr(Variable):
+    """``super().__setattr__`` in a module, when it is the library's."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def call(self, tx, args, kwargs):
+        self.module.module_setattr(tx, args[0].as_constant(), args[1])
+        return ConstantVariable(None)
 
 
 class PythonModuleVariable(Variable):
@@ -640,22 +752,10 @@ class PythonModuleVariable(Variable):
         return True
 
     def getattr(self, tx, name):
-        pending = tx.side_effects.global_writes.get((id(self.value.__dict__), name))
-        if pending is not None:
-            return pending[1]
-        try:
-            value = getattr(self.value, name)
-        except Exception as e:  # a lazy module may fail to import
-            tx.raise_user(e)
-        m = self.value
-        if m.__name__ == "flambeau" or m.__name__.startswith("flambeau."):
-            return tx.wrap_known(value)
-        if self.source is not None and name in m.__dict__:
-            return tx.wrap(value, KeySource(InstanceDictSource(self.source), name))
-        return tx.wrap_known(value)
+        return world.module_attr(tx, self.value, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def setattr(self, tx, name, value):
         tx.side_effects.store_global(self.value.__dict__, name, value)
@@ -684,13 +784,10 @@ class TorchObjectVariable(Variable):
         return bool(self.value)
 
     def getattr(self, tx, name):
-        try:
-            return tx.wrap_known(getattr(self.value, name))
-        except AttributeError as e:
-            tx.raise_user(e)
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def call(self, tx, args, kwargs):
         from .torch_functions import TorchFunctionVariable

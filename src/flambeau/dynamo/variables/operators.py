@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import types
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .. import numpy_bridge
 from ..exc import UserRaises, unsupported
+from ..source import ConstSource
 from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable, DictView
@@ -59,6 +61,8 @@ NUMPY_UNARY = {
 def iterate(tx, v: Variable) -> IteratorVariable:
     if isinstance(v, IteratorVariable):
         return v
+    if isinstance(v, SetVariable):
+        return IteratorVariable(v.ordered())
     if isinstance(v, ListVariable):
         v.realized(tx)
         it = IteratorVariable([])
@@ -77,25 +81,72 @@ def advance(tx, it: Variable) -> Variable | None:
     unsupported("iterate", f"iterating over {it!r}", "Its elements are not known while tracing.")
 
 
+SINGLETONS = (bool, type(None), type(Ellipsis), type(NotImplemented), enum.Enum)
+
+
 def identical(tx, a: Variable, b: Variable) -> bool:
+    """``a is b``. When that is a matter of which objects the arguments are, it is guarded."""
     a, b = a.unwrap(), b.unwrap()
     if a is b:
         return True
+    if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
+        return a.node is b.node and type(a) is type(b)  # inputs are guarded to be different objects
+    if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
+        return False
     if a.is_constant() and b.is_constant():
         x, y = a.as_constant(), b.as_constant()
-        return x is y or (type(x) is type(y) and x == y and not isinstance(x, float))
+        if type(x) is not type(y) or isinstance(x, SINGLETONS):
+            return x is y
+        return same_objects(tx, a, b, x, y)
     if a.is_constant() or b.is_constant():
         return False
-    x, y = getattr(a, "value", None), getattr(b, "value", None)
-    if x is not None and y is not None and not isinstance(a, (SequenceVariable, DictVariable, SetVariable)):
-        return x is y
-    if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
-        return a.node is b.node and type(a) is type(b)
+    x, y = known_object(a), known_object(b)
+    if x is not None and y is not None:
+        return same_objects(tx, a, b, x, y)
     if a.mutable or b.mutable:
-        if a.source is not None and b.source is not None:
-            tx.output.guards.not_aliased([a.source, b.source])
+        return False  # at least one of them is made while tracing
+    if x is not None or y is not None:
         return False
     unsupported("identity", f"{a!r} is {b!r}", "Whether they are one object is not known while tracing.")
+
+
+def known_object(v: Variable):
+    for name in ("value", "base", "open_value"):
+        found = getattr(v, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def same_objects(tx, a, b, x, y) -> bool:
+    p = a.source or ConstSource(x, "const")
+    q = b.source or ConstSource(y, "const")
+    if a.source is None and b.source is None and a.is_constant():
+        unsupported(
+            "identity", f"{a!r} is {b!r}", "Whether equal constants are one object is the interpreter's choice."
+        )
+    if type(p) is ConstSource and type(q) is ConstSource:
+        return x is y
+    if x is y:
+        tx.output.guards.same_as(p, q)
+    else:
+        tx.output.guards.not_aliased([p, q])
+    return x is y
+
+
+def same_or_equal(tx, a: Variable, b: Variable) -> bool:
+    """``a is b or a == b``, as containers compare."""
+    a, b = tx.realize(a), tx.realize(b)
+    if a is b:
+        return True
+    if a.can_constant() and b.can_constant():
+        return bool(a.as_constant() == b.as_constant())
+    if isinstance(a, (ObjectVariable, ClassVariable)) or isinstance(b, (ObjectVariable, ClassVariable)):
+        if identical(tx, a, b):
+            return True
+        if not isinstance(a, ObjectVariable) and not isinstance(b, ObjectVariable):
+            return False
+    return tx.truth(binary(tx, operator.eq, a, b))
 
 
 def fold(tx, fn, args, kwargs=None):

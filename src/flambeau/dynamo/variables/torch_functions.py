@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 
-from .. import tensors, trace_rules
+from .. import tensors, trace_rules, world
 from ..exc import unsupported
 from ..opaque import guard_function
 from ..source import ConstSource, GetAttrSource
@@ -53,13 +53,10 @@ class TorchFunctionVariable(Variable):
         cg.load_const(self.value)
 
     def getattr(self, tx, name):
-        try:
-            return tx.wrap_known(getattr(self.value, name))
-        except AttributeError as e:
-            tx.raise_user(e)
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def call(self, tx, args, kwargs):
         fn = self.value
@@ -121,15 +118,13 @@ class TorchClassVariable(Variable):
                 if isinstance(f, types.FunctionType) and not trace_rules.is_torch_callable(f):
                     guard_function(tx, f, GetAttrSource(source, part))
             return TorchFunctionVariable(getattr(self.value, name))
-        value = getattr(self.value, name, None)
-        if value is None:
-            tx.raise_user(AttributeError(f"type object {self.value.__name__!r} has no attribute {name!r}"))
-        if issubclass(self.value, tensors.Tensor) and callable(value):
-            return UnboundTensorMethod(self.value, name)
-        return tx.wrap_known(value)
+        if issubclass(self.value, tensors.Tensor) and callable(getattr(self.value, name, None)):
+            if not tensors.is_user_code(world.class_attr(tx, self.value, name)):
+                return UnboundTensorMethod(self.value, name)
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.value, name)
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def call(self, tx, args, kwargs):
         cls, name = self.value, self.value.__name__
@@ -175,7 +170,7 @@ class UnboundTensorMethod(Variable):
         return type(self.value)
 
     def getattr(self, tx, name):
-        return tx.wrap_known(getattr(self.value, name))
+        return world.library_attr(tx, self, self.value, self.source, name)
 
     def call(self, tx, args, kwargs):
         return args[0].call_method(tx, self.name, args[1:], kwargs)

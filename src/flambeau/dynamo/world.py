@@ -1,0 +1,364 @@
+"""Reads of the outside world. A read returns a variable and leaves the guard that makes it valid, or refuses; there is no other way to a value.
+
+What is looked up, found or absent, is a *fact* about a dict (globals, a module, an instance) or about a class (a place in its MRO, behind another
+class for ``super()``). Facts about a class hang on the class itself, so temporaries have them as well as arguments. What has to be asked by
+running code of the library (its state, properties of its objects) is asked again by the guard.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from typing import Any
+
+from . import trace_rules
+from .exc import UserRaises, unsupported
+from .guards import ABSENT, type_item
+from .source import ConstSource, GetAttrSource, GlobalSource, InstanceDictSource, KeySource, Source
+from .variables.constant import is_constant_value
+
+__all__ = [
+    "ABSENT",
+    "attribute",
+    "class_attr",
+    "dict_name",
+    "has",
+    "instance_attr",
+    "instance_dict",
+    "is_overridden",
+    "library_state",
+    "module_attr",
+]
+
+DELETED = object()  # what pending() says of an attribute that the traced code deleted
+IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
+LOOKUP = {object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__}
+C_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+C_METHODS = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+)
+
+
+class Lacks:
+    """Guard: reading the attribute raises AttributeError."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __call__(self, o) -> bool:
+        return not hasattr(o, self.name)
+
+    def __repr__(self):
+        return f"no attribute {self.name!r}"
+
+
+class Ask:
+    """Access: call a function of the library with these arguments."""
+
+    def __init__(self, args: tuple, kwargs: dict):
+        self.args, self.kwargs = args, kwargs
+
+    def __call__(self, fn):
+        return fn(*self.args, **self.kwargs)
+
+
+class AskSource(Source):
+    access = "call"
+
+    def __init__(self, base: Source, ask: Ask):
+        self.base, self.ask = base, ask
+
+    @property
+    def name(self):
+        return f"{self.base.name}({', '.join(map(repr, self.ask.args))})"
+
+    def key_value(self):
+        return self.ask
+
+
+# -- classes --
+
+
+def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
+    """What the MRO of ``cls`` holds under ``name`` (behind the class ``after``, as super() looks), or ABSENT. Descriptors are left alone."""
+    found = type_item(cls, name, after)
+    if not cls.__flags__ & IMMUTABLE:
+        tx.output.guards.class_fact(cls, name, found, after)
+    return found
+
+
+def is_overridden(tx, cls: type, *names: str) -> bool:
+    """Whether one of these methods is not the library's own: shortcuts for it are off then."""
+    return any(
+        not (getattr(f, "__module__", None) or "").startswith("flambeau.")
+        for f in (class_attr(tx, cls, n) for n in names)
+        if f is not ABSENT
+    )
+
+
+def is_data_descriptor(tx, a) -> bool:
+    return class_attr(tx, type(a), "__set__") is not ABSENT or class_attr(tx, type(a), "__delete__") is not ABSENT
+
+
+def known(tx, value):
+    """The variable for what a fact has pinned down."""
+    return tx.wrap_known(value)
+
+
+# -- instances --
+
+
+def instance_dict(value) -> dict | None:
+    """The dict of an instance's own attributes, whatever its class says ``__dict__`` is; None when it has none."""
+    try:
+        d = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return d if isinstance(d, dict) else None
+
+
+def instance_attr(tx, value, source: Source, name: str):
+    """The variable of an attribute in the instance's own dict, or None when it isn't there."""
+    d = instance_dict(value)
+    if d is None:
+        return None
+    table = InstanceDictSource(source)
+    if name in d:
+        return tx.wrap(d[name], KeySource(table, name))
+    tx.output.guards.fact(table, name, ABSENT)
+    return None
+
+
+def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pending=None):
+    """``owner.name`` by the whole protocol. ``owner`` is the variable, ``value`` the real object (None for one made while tracing).
+
+    ``pending(name)``: a variable written while tracing, DELETED, or None for nothing written."""
+    hook = class_attr(tx, cls, "__getattribute__")
+    if hook not in LOOKUP:
+        if isinstance(hook, types.FunctionType):
+            unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} defines __getattribute__.")
+        return dynamic(tx, owner, value, source, name)
+    a = class_attr(tx, cls, name)
+    if a is not ABSENT and not isinstance(a, types.FunctionType) and is_data_descriptor(tx, a):
+        if type(a) is property:
+            if a.fget is None:
+                tx.raise_user(AttributeError(f"property {name!r} of {cls.__name__!r} object has no getter"))
+            return fallback(tx, owner, cls, name, lambda: tx.wrap_function(a.fget).call(tx, [owner], {}))
+        if isinstance(a, C_DESCRIPTORS):
+            written = pending(name) if pending is not None else None
+            if written is not None and written is not DELETED:
+                return written
+            if value is None or written is DELETED:
+                tx.raise_user(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
+            return dynamic(tx, owner, value, source, name)
+        get = class_attr(tx, type(a), "__get__")
+        if isinstance(get, types.FunctionType):
+            return fallback(tx, owner, cls, name, lambda: call_get(tx, get, a, owner, cls))
+        if get is not ABSENT:
+            unsupported(
+                "descriptor", f"getattr {owner!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
+            )
+    written = pending(name) if pending is not None else None
+    if written is not None and written is not DELETED:
+        return written
+    if value is not None and written is not DELETED:
+        found = instance_attr(tx, value, source, name)
+        if found is not None:
+            return found
+    if a is not ABSENT:
+        return bind(tx, owner, cls, name, a)
+    return missing(tx, owner, cls, name)
+
+
+def fallback(tx, owner, cls, name, read):
+    """A descriptor that raises AttributeError hands over to ``__getattr__``."""
+    try:
+        return read()
+    except UserRaises as e:
+        if not isinstance(e.exception, AttributeError) or class_attr(tx, cls, "__getattr__") is ABSENT:
+            raise
+        return missing(tx, owner, cls, name)
+
+
+def call_get(tx, get, descriptor, owner, cls):
+    from .variables.objects import ClassVariable
+
+    return tx.wrap_function(get).call(
+        tx, [known(tx, descriptor), owner, ClassVariable(cls, ConstSource(cls, cls.__qualname__))], {}
+    )
+
+
+def missing(tx, owner, cls: type, name: str):
+    from .variables.constant import ConstantVariable
+
+    hook = class_attr(tx, cls, "__getattr__")
+    if isinstance(hook, types.FunctionType):
+        return tx.wrap_function(hook).call(tx, [owner, ConstantVariable(name)], {})
+    if hook is not ABSENT:
+        unsupported("getattr", f"getattr {owner!r} {name}", f"{cls.__name__}.__getattr__ is no Python function.")
+    tx.raise_user(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
+
+
+def bind(tx, owner, cls: type, name: str, a):
+    """What an attribute found on the class becomes when it is read from an instance."""
+    from .variables.functions import UserMethodVariable
+    from .variables.objects import ClassVariable, SlotMethod
+
+    if isinstance(a, types.FunctionType):
+        return UserMethodVariable(tx.wrap_function(a), owner)
+    if isinstance(a, staticmethod):
+        return known(tx, a.__func__)
+    if isinstance(a, classmethod):
+        return UserMethodVariable(known(tx, a.__func__), ClassVariable(cls, ConstSource(cls, cls.__qualname__)))
+    if isinstance(a, C_METHODS):
+        return SlotMethod(owner, name, a)
+    if trace_rules.is_compiled(a):
+        return UserMethodVariable(tx.wrap_function(trace_rules.unwrap_compiled(a)), owner)
+    if trace_rules.is_disabled(a):
+        return UserMethodVariable(known(tx, a), owner)
+    get = class_attr(tx, type(a), "__get__")
+    if isinstance(get, types.FunctionType):
+        return call_get(tx, get, a, owner, cls)
+    if get is not ABSENT and not isinstance(a, type):
+        unsupported("descriptor", f"getattr {owner!r} {name}", f"{name} is a descriptor of type {type(a).__name__}.")
+    return known(tx, a)
+
+
+def dynamic(tx, owner, value, source: Source | None, name: str):
+    """An attribute that only running code tells: read for real now, and again by the guard."""
+    if value is None:
+        unsupported("getattr", f"getattr {owner!r} {name}")
+    source = source or ConstSource(value, f"const<{type(value).__name__}>")
+    try:
+        found = getattr(value, name)
+    except AttributeError as e:
+        tx.output.guard(source, "CALL", Lacks(name))
+        tx.raise_user(e)
+    return tx.wrap(found, GetAttrSource(source, name))
+
+
+# -- objects of the library, and C objects: read for real --
+
+
+def library_attr(tx, owner, value, source: Source | None, name: str):
+    """An attribute of an object that isn't traced: found statically when that is possible, asked for by the guard otherwise."""
+    if isinstance(value, types.ModuleType):
+        return module_attr(tx, value, name)
+    source = source or ConstSource(value, f"const<{type(value).__name__}>")
+    try:
+        found = getattr(value, name)
+    except AttributeError as e:
+        tx.output.guard(source, "CALL", Lacks(name))
+        tx.raise_user(e)
+    if isinstance(value, type):
+        static = class_attr(tx, value, name)
+        if static is found or isinstance(static, (staticmethod, classmethod, *C_METHODS)):
+            return known(tx, found)
+        return tx.wrap(found, GetAttrSource(source, name))
+    d = instance_dict(value)
+    if d is not None and d.get(name, ABSENT) is found:
+        return tx.wrap(found, KeySource(InstanceDictSource(source), name))
+    static = class_attr(tx, type(value), name)
+    if static is found or isinstance(static, C_METHODS) or (type(value).__flags__ & IMMUTABLE and callable(found)):
+        return known(tx, found)
+    if isinstance(found, types.MethodType) and found.__func__ is static:
+        return known(tx, found)
+    return tx.wrap(found, GetAttrSource(source, name))
+
+
+def has(tx, read) -> bool:
+    """hasattr: the read succeeds, or raises AttributeError."""
+    try:
+        read()
+    except UserRaises as e:
+        if isinstance(e.exception, AttributeError):
+            return False
+        raise
+    return True
+
+
+# -- modules and globals --
+
+
+def module_attr(tx, module: types.ModuleType, name: str):
+    """``module.name``, PEP 562 included."""
+    from .variables.constant import ConstantVariable
+
+    pending = tx.side_effects.global_writes.get((id(module.__dict__), name))
+    if pending is not None:
+        if pending[1] is not None:
+            return pending[1]
+        tx.raise_user(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
+    ours = module.__name__ == "flambeau" or module.__name__.startswith("flambeau.")
+    if ours and name not in module.__dict__:
+        try:
+            getattr(module, name)  # lazy: it is imported now, and mostly found in the dict from then on
+        except Exception as e:
+            tx.raise_user(e)
+    cls = type(module)
+    source = ConstSource(module, module.__name__)
+    if cls is not types.ModuleType:
+        tx.output.guard(source, "TYPE_MATCH", cls)
+        if class_attr(tx, cls, name) is not ABSENT and name not in ("__dict__", "__class__"):
+            return dynamic(tx, module, module, source, name)
+    table = module.__dict__
+    if name in table:
+        return dict_name(tx, table, name, module.__name__)
+    if name == "__dict__":
+        return tx.wrap(table, ConstSource(table, f"{module.__name__}.__dict__"))
+    if cls is types.ModuleType and hasattr(types.ModuleType, name):
+        return dynamic(tx, module, module, source, name)
+    tx.output.guards.fact(ConstSource(table, module.__name__), name, ABSENT)
+    hook = table.get("__getattr__", ABSENT)
+    if hook is ABSENT:
+        tx.output.guards.fact(ConstSource(table, module.__name__), "__getattr__", ABSENT)
+        tx.raise_user(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
+    if ours:
+        return dynamic(tx, module, module, source, name)
+    return dict_name(tx, table, "__getattr__", module.__name__).call(tx, [ConstantVariable(name)], {})
+
+
+def dict_name(tx, table: dict, name: str, label: str):
+    """A name that is in a namespace."""
+    return tx.wrap(table[name], KeySource(ConstSource(table, label), name))
+
+
+def global_name(tx, globals: dict, name: str, own: bool):
+    """A name as LOAD_GLOBAL finds it. ``own``: the globals of the captured frame itself, which captured code has under the same names."""
+    from .source import GlobalsSource
+
+    pending = tx.side_effects.global_writes.get((id(globals), name))
+    if pending is not None and pending[1] is not None:
+        return pending[1]
+    label = f"globals<{globals.get('__name__')}>"
+    if name in globals and pending is None:
+        return tx.wrap(globals[name], GlobalSource(name)) if own else dict_name(tx, globals, name, label)
+    tx.output.guards.fact(GlobalsSource() if own else ConstSource(globals, label), name, ABSENT)
+    table = builtins.__dict__
+    if name not in table:
+        tx.output.guards.fact(ConstSource(table, "builtins"), name, ABSENT)
+        tx.raise_user(NameError(f"name {name!r} is not defined"))
+    if own and pending is None:
+        return tx.wrap(table[name], GlobalSource(name, builtin=True))
+    return dict_name(tx, table, name, "builtins")
+
+
+# -- the library's own state --
+
+
+def library_state(tx, fn, args: tuple, kwargs: dict, value):
+    """``value``: what ``fn(*args)`` of the library returned while tracing, from arguments that are no tensors. The guard asks again."""
+    if not is_constant_value(value):
+        return
+    source = AskSource(ConstSource(fn, getattr(fn, "__name__", str(fn))), Ask(args, kwargs))
+    tx.output.guard(source, "EQUALS_MATCH", value)
+
+
+def default_dtype(tx) -> None:
+    """The graph may make tensors of the default dtype, or promote to it."""
+    from flambeau.base import dtypes
+
+    tx.output.guards.fact(ConstSource(vars(dtypes), "flambeau.base.dtypes"), "_default", dtypes.get_default_dtype())
