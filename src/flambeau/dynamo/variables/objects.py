@@ -203,7 +203,7 @@ class ObjectVariable(Variable):
             cg.load_const(self.value)
             return
         cg.call_function(
-            self.cls.__new__ if self.cls.__new__ is object.__new__ else object.__new__,
+            self.cls.__new__ if is_plain_mode(self.cls) else object.__new__,
             lambda: cg.load_const(self.cls),
             1,
         )
@@ -644,6 +644,11 @@ class MakeTuple(Variable):
         return TupleVariable(args[0].items(tx), cls=self.cls)
 
 
+def is_plain_mode(cls: type) -> bool:
+    """A function mode made by the native base's own ``__new__``, which takes nothing."""
+    return trace_rules.is_function_mode_class(cls) and isinstance(cls.__new__, types.BuiltinFunctionType)
+
+
 def construct(tx, var: ClassVariable, args, kwargs):
     """An instance of a user class, made while tracing."""
     cls = var.value
@@ -661,7 +666,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
         return TupleVariable([tx.realize(bound[n]) for n in cls._fields], cls=cls)
     if (
         type(cls) is not type
-        or cls.__new__ is not object.__new__
+        or not (cls.__new__ is object.__new__ or is_plain_mode(cls))
         or trace_rules.is_nn_module_class(cls)
         or issubclass(cls, BaseException)
     ):
