@@ -84,7 +84,7 @@ def test_unknown_scalar_operation_names_the_table():
     [
         ("maximum", np.nan, 1.0, np.nan),
         ("minimum", 1.0, np.nan, np.nan),
-        ("sign", np.nan, None, np.nan),
+        ("sign", np.nan, None, 0.0),
         ("abs", -0.0, None, 0.0),
         ("remainder", -3.0, 2.0, 1.0),
         ("fmod", -3.0, 2.0, -1.0),

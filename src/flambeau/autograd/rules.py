@@ -162,6 +162,19 @@ class AtenHandler:
             return a if c else b
         return _where(c, a, b)
 
+    def floordiv(self, a, b):
+        return self._rounded_quotient(a, b, "floor")
+
+    def truncdiv(self, a, b):
+        return self._rounded_quotient(a, b, "trunc")
+
+    @staticmethod
+    def _rounded_quotient(a, b, mode):
+        """Not floor_divide, which can't be differentiated again."""
+        if not isinstance(a, _C.TensorBase):
+            a = aten.full_like.default(b, a)
+        return aten.div.Tensor_mode(a, b, rounding_mode=mode)
+
     def cast(self, x, dtype):
         return aten._to_copy.default(x, dtype=dtype)
 

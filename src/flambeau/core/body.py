@@ -159,19 +159,107 @@ def vjp(root, wrt: list[Expr], ct: Expr) -> list:
 
     Returns an expression (or None where nothing flows) each. NotImplementedError for an
     operation without a derivative. Reference: Griewank & Walther, Evaluating Derivatives, ch. 3.
+
+    A cotangent that a selection excludes doesn't become 0 and go on, because further down it would meet an infinite slope of the branch not
+    taken (0 * inf). It keeps the conditions it was selected under (:class:`_Flow`); they are applied last.
     """
     s = Trace()
-    cts: dict[int, Any] = {id(root): ct}
+    flows: dict[int, list[_Flow]] = {id(root): [_Flow(ct, ())]}
     for node in reversed(topological(root)):
-        if node.op == "input" or id(node) not in cts:
+        if node.op == "input" or id(node) not in flows:
             continue
         row = TABLE[node.op]
         if row.vjp is None:
             raise NotImplementedError(f"the derivative of the scalar operation '{node.op}' is not implemented")
-        for arg, part in zip(node.args, row.vjp(s, cts[id(node)], *node.args, node), strict=True):
+        flow = _joined(s, flows[id(node)])
+        for arg, part in zip(node.args, row.vjp(s, flow.ct, *node.args, node), strict=True):
             if isinstance(arg, Expr) and part is not None:
-                cts[id(arg)] = s.add(cts[id(arg)], part) if id(arg) in cts else part
-    return [cts.get(id(w)) for w in wrt]
+                part, when = _peeled(part)
+                flows.setdefault(id(arg), []).append(_Flow(part, flow.when + when))
+    return [_selected(s, _joined(s, flows[id(w)])) if w is not None and id(w) in flows else None for w in wrt]
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """A cotangent that counts only where all of ``when`` hold: pairs of a condition and the truth value it must have."""
+
+    ct: Any
+    when: tuple[tuple[Expr, bool], ...]
+
+
+def _is_zero(x) -> bool:
+    return type(x) in (int, float) and x == 0
+
+
+def _peeled(part):
+    """``where(c, x, 0)`` as (x, conditions)."""
+    when = ()
+    while isinstance(part, Expr) and part.op == "where" and isinstance(part.args[0], Expr):
+        c, a, b = part.args
+        if _is_zero(b) and not _is_zero(a):
+            part, when = a, (*when, (c, True))
+        elif _is_zero(a) and not _is_zero(b):
+            part, when = b, (*when, (c, False))
+        else:
+            break
+    return part, when
+
+
+def _selected(s, flow: _Flow, above: int = 0):
+    """The cotangent with its conditions from position ``above`` on applied."""
+    out = flow.ct
+    for c, truth in reversed(flow.when[above:]):
+        out = s.where(c, out, 0.0) if truth else s.where(c, 0.0, out)
+    return out
+
+
+def _joined(s, flows: list[_Flow]) -> _Flow:
+    """The sum of cotangents. Two under opposite conditions are one selection."""
+    flows = list(flows)
+    i = 0
+    while i < len(flows):
+        for j in range(i + 1, len(flows)):
+            a, b = flows[i], flows[j]
+            if a.when == b.when:
+                merged = _Flow(s.add(a.ct, b.ct), a.when)
+            elif (
+                len(a.when) == len(b.when)
+                and a.when[:-1] == b.when[:-1]
+                and a.when[-1][0] is b.when[-1][0]
+                and a.when[-1][1] is not b.when[-1][1]
+            ):
+                yes, no = (a, b) if a.when[-1][1] else (b, a)
+                merged = _Flow(s.where(a.when[-1][0], yes.ct, no.ct), a.when[:-1])
+            else:
+                continue
+            flows[i] = merged
+            del flows[j]
+            i = -1  # look at all pairs again
+            break
+        i += 1
+    if len(flows) == 1:
+        return flows[0]
+    shared = 0
+    while all(len(f.when) > shared and f.when[shared] == flows[0].when[shared] for f in flows):
+        shared += 1
+    total = _selected(s, flows[0], shared)
+    for f in flows[1:]:
+        total = s.add(total, _selected(s, f, shared))
+    when = flows[0].when[:shared]
+    if all(len(f.when) > shared for f in flows):
+        either = _all_of(s, flows[0].when[shared:])
+        for f in flows[1:]:
+            either = s.logical_or(either, _all_of(s, f.when[shared:]))
+        when = (*when, (either, True))
+    return _Flow(total, when)
+
+
+def _all_of(s, when):
+    out = None
+    for c, truth in when:
+        c = c if truth else s.logical_not(c)
+        out = c if out is None else s.logical_and(out, c)
+    return out
 
 
 def evaluate(root, env: dict[str, Any], handler) -> Any:

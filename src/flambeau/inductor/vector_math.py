@@ -103,14 +103,12 @@ def _clamp(b, t, x, lo, hi):
     return b.select(t, b.cmp("olt", t, x, b.const(t, lo)), b.const(t, lo), x)
 
 
-@expansion
-def exp(b, t, x):
+def _scaled(b, t, x, top, low, reduce):
+    """2^n e^r with (n, r) = ``reduce(x)``; infinity above ``top``, 0 below ``low``."""
     fmt = _FORMAT[t]
     # Above `top` the result overflows; below it n = 2^emax only comes with a mantissa under 1, so the exponent field can't overflow.
-    top, low, tiny, lift = (
-        (88.72283172607422, -104.0, -125, 64) if t == "f32" else (709.782712893384, -745.2, -1021, 128)
-    )
-    n, r = _exp_reduce(b, t, _clamp(b, t, x, low, top))
+    tiny, lift = (-125, 64) if t == "f32" else (-1021, 128)
+    n, r = reduce(b, t, _clamp(b, t, x, low, top))
     p = b.add(t, _exp_m1_reduced(b, t, r), b.const(t, 1.0))
     denormal = b.cmp("slt", fmt.ints, n, b.const(fmt.ints, tiny))
     n = b.select(fmt.ints, denormal, b.add(fmt.ints, n, b.const(fmt.ints, lift)), n)
@@ -120,6 +118,29 @@ def exp(b, t, x):
     p = b.mul(t, p, b.select(t, denormal, b.const(t, 2.0**-lift), b.const(t, 1.0)))
     beyond = b.cmp("ugt", t, x, b.const(t, top))
     return b.select(t, beyond, b.mul(t, x, b.const(t, math.inf)), p)
+
+
+@expansion
+def exp(b, t, x):
+    top, low = (88.72283172607422, -104.0) if t == "f32" else (709.782712893384, -745.2)
+    return _scaled(b, t, x, top, low, _exp_reduce)
+
+
+def _exp2_reduce(b, t, x):
+    """(n, r): x = n + r / ln 2; the difference is exact."""
+    nf, n = _round_shift(b, t, x, 1.0)
+    return n, b.mul(t, b.sub(t, x, nf), b.const(t, math.log(2)))
+
+
+@expansion
+def exp2(b, t, x):
+    top, low = (127.99999237060547, -150.0) if t == "f32" else (1023.9999999999999, -1075.0)
+    return _scaled(b, t, x, top, low, _exp2_reduce)
+
+
+@expansion
+def sigmoid(b, t, x):
+    return b.div(t, b.const(t, 1.0), b.add(t, exp(b, t, b.emit(f"fneg {b.ty(t)} {x}")), b.const(t, 1.0)))
 
 
 @expansion
@@ -509,8 +530,7 @@ def minimum_int(b, t, x, y):
 
 @expansion
 def sign(b, t, x):
-    zero = b.select(t, b.cmp("oeq", t, x, b.const(t, 0.0)), b.const(t, 0.0), x)
-    neg = b.select(t, b.cmp("olt", t, x, b.const(t, 0.0)), b.const(t, -1.0), zero)
+    neg = b.select(t, b.cmp("olt", t, x, b.const(t, 0.0)), b.const(t, -1.0), b.const(t, 0.0))
     return b.select(t, b.cmp("ogt", t, x, b.const(t, 0.0)), b.const(t, 1.0), neg)
 
 

@@ -49,15 +49,36 @@ def gelu(s, self, approximate):
     "silu(Tensor self) -> Tensor",
     variants="nn",
     promote="float",
-    backward="silu_backward(Tensor grad_output, Tensor self) -> Tensor",
 )
 def silu(s, self):
     return s.div(self, s.add(1.0, s.exp(s.neg(self))))
 
 
+@pointwise("silu_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", promote="float", inplace=False)
+def silu_backward(s, grad_output, self):
+    sigma = s.sigmoid(self)
+    return s.mul(s.mul(grad_output, sigma), s.add(1.0, s.mul(self, s.sub(1.0, sigma))))
+
+
+silu.derivative(self=lambda ct, self: silu_backward(ct, self))
+
+
 @pointwise("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", variants="nn", operands=("self",))
 def leaky_relu(s, self, negative_slope):
     return s.where(s.gt(self, 0), self, s.mul(self, negative_slope))
+
+
+@pointwise(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    variants="",
+    operands=("grad_output", "self"),
+    inplace=False,
+)
+def leaky_relu_backward(s, grad_output, self, negative_slope, self_is_result):
+    return s.where(s.gt(self, 0), grad_output, s.mul(grad_output, negative_slope))
+
+
+leaky_relu.derivative(self=lambda ct, self, negative_slope: leaky_relu_backward(ct, self, negative_slope, False))
 
 
 @pointwise(
@@ -71,10 +92,26 @@ def softplus(s, self, beta, threshold):
     return s.where(s.gt(scaled, threshold), self, s.div(s.log1p(s.exp(scaled)), float(beta)))
 
 
+@pointwise(
+    "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    variants="",
+    promote="float",
+    operands=("grad_output", "self"),
+    inplace=False,
+)
+def softplus_backward(s, grad_output, self, beta, threshold):
+    scaled = s.mul(self, float(beta))
+    e = s.exp(scaled)
+    return s.where(s.gt(scaled, threshold), grad_output, s.div(s.mul(grad_output, e), s.add(e, 1.0)))
+
+
+softplus.derivative(self=lambda ct, self, beta, threshold: softplus_backward(ct, self, beta, threshold))
+
+
 @explicit("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
 def _softmax(self, dim, half_to_float):
     if self.ndim == 0:
-        return aten.ones_like.default(self)
+        return aten.exp.default(aten.sub.Tensor(self, self))
     e = aten.exp.default(aten.sub.Tensor(self, aten.amax.default(self, [dim], True)))
     return aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True))
 
@@ -90,7 +127,7 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
 @explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
 def _log_softmax(self, dim, half_to_float):
     if self.ndim == 0:
-        return aten.zeros_like.default(self)
+        return aten.sub.Tensor(self, self)
     shifted = aten.sub.Tensor(self, aten.amax.default(self, [dim], True))
     return aten.sub.Tensor(shifted, aten.log.default(aten.sum.dim_IntList(aten.exp.default(shifted), [dim], True)))
 
@@ -252,7 +289,9 @@ def native_dropout(input, p, train):
 
 
 native_dropout.derivative(
-    input=lambda ct0, result1, p: aten.mul.Tensor(aten.mul.Tensor(ct0, result1), 1 / (1 - p) if p < 1 else 0.0)
+    input=lambda ct0, result1, p, train: aten.mul.Tensor(
+        aten.mul.Tensor(ct0, result1), 1 if train is False else 1 / (1 - p) if p < 1 else 0.0
+    )
 )
 
 
@@ -296,7 +335,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
             scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(attn_mask), -math.inf)
         else:
             scores = aten.add.Tensor(scores, attn_mask)
-    weights = aten._softmax.default(scores, -1, False)
+    # A row whose keys are all masked weighs them 0, not nan.
+    weights = aten._softmax.default(scores, -1, False) if attn_mask is None else aten._safe_softmax.default(scores, -1)
     if dropout_p > 0:
         weights = aten.dropout.default(weights, dropout_p, True)
     return aten.matmul.default(weights, value)

@@ -70,6 +70,21 @@ def div_mode(s, self, other, rounding_mode):
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
+def _div_mode_self(ct, other, rounding_mode):
+    """A rounded quotient has the derivative 0 by convention; floor_divide itself has none."""
+    return aten.zeros_like.default(ct) if rounding_mode is not None else aten.div.Tensor(ct, other)
+
+
+def _div_mode_other(ct, self, other, rounding_mode):
+    if rounding_mode is not None:
+        return aten.zeros_like.default(ct)
+    slope = aten.div.Tensor(aten.div.Tensor(self, other), other)
+    return aten.neg.default(aten.mul.Tensor(ct, slope))
+
+
+div_mode.derivative(self=_div_mode_self, other=_div_mode_other)
+
+
 @pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
 def floor_divide(s, self, other):
     return s.floordiv(self, other)
@@ -85,14 +100,19 @@ def fmod(s, self, other):
     return s.fmod(self, other)
 
 
+_ROOTS = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+
+
 def _power(s, self, exponent):
     """Whole powers that are cheaper as products keep PyTorch's rounding: x**2 is x*x there too."""
     if exponent == 2:
         return s.mul(self, self)
     if exponent == 3:
         return s.mul(s.mul(self, self), self)
-    if exponent == 0.5:
-        return s.sqrt(self)
+    if exponent == -2:
+        return s.reciprocal(s.mul(self, self))
+    if exponent in _ROOTS:
+        return getattr(s, _ROOTS[exponent])(self)
     if exponent == 1:
         return self
     return s.pow(self, exponent)
@@ -105,7 +125,7 @@ def pow_scalar(s, self, exponent):
 
 pow_scalar.derivative(
     self=lambda ct, self, exponent: (
-        ct * 0 if exponent == 0 else ct * (exponent * aten.pow.Tensor_Scalar(self, exponent - 1))
+        aten.zeros_like.default(ct) if exponent == 0 else ct * (exponent * aten.pow.Tensor_Scalar(self, exponent - 1))
     )
 )
 

@@ -21,7 +21,9 @@ def _unary(name: str, promote: str = "float", refuse=()):
     return pointwise(f"{name}(Tensor self) -> Tensor", promote=promote, refuse=refuse)(body)
 
 
-exp, expm1, log, log1p, log2, sqrt, rsqrt = map(_unary, ["exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt"])
+exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt = map(
+    _unary, ["exp", "exp2", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt"]
+)
 sin, cos, tan, erf, reciprocal = map(_unary, ["sin", "cos", "tan", "erf", "reciprocal"])
 floor, ceil, trunc = (_unary(n, "default", ("bool",)) for n in ["floor", "ceil", "trunc"])
 
@@ -42,7 +44,7 @@ def tanh(s, self):
 
 @pointwise("sigmoid(Tensor self) -> Tensor", promote="float")
 def sigmoid(s, self):
-    return s.reciprocal(s.add(s.exp(s.neg(self)), 1.0))
+    return s.sigmoid(self)
 
 
 @pointwise("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", variants="", inplace=False)
@@ -53,14 +55,12 @@ def sigmoid_backward(s, grad_output, output):
 sigmoid.derivative(self=lambda ct, result: sigmoid_backward(ct, result))
 
 
-@pointwise("exp2(Tensor self) -> Tensor", promote="float")
-def exp2(s, self):
-    return s.exp(s.mul(self, math.log(2)))
-
-
 @pointwise("log10(Tensor self) -> Tensor", promote="float")
 def log10(s, self):
     return s.mul(s.log(self), 1 / math.log(10))
+
+
+log10.derivative(self=lambda ct, self: aten.div.Tensor(ct, aten.mul.Tensor(self, math.log(10))))
 
 
 @pointwise("isnan(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, has_out=False)

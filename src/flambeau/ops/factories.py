@@ -318,7 +318,9 @@ _filled(
 _filled(
     f"bernoulli.Tensor(Tensor self, Tensor p, {_G}",
     f"bernoulli_.Tensor(Tensor self, Tensor p, {_G}",
-    lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, np.broadcast_to(p.numpy(), shape)).astype(dtype.np),
+    lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, np.broadcast_to(p.numpy(force=True), shape)).astype(
+        dtype.np
+    ),
     variants="method",
 )
 _filled(

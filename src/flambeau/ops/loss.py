@@ -27,14 +27,21 @@ def _weights(self, target, weight, ignore_index):
     return safe, each
 
 
+def _picked(x, safe, each, target, weight, ignore_index):
+    """The element of ``x`` at each target, weighted; an ignored one is 0 whatever stands there."""
+    at = x.ndim - 1
+    picked = aten.squeeze.dim(aten.gather.default(x, at, aten.unsqueeze.default(safe, at)), at)
+    if weight is not None:
+        picked = aten.mul.Tensor(picked, each)
+    return aten.masked_fill.Scalar(picked, aten.eq.Scalar(target, ignore_index), 0)
+
+
 @explicit(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 )
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     safe, each = _weights(self, target, weight, ignore_index)
-    at = self.ndim - 1
-    picked = aten.squeeze.dim(aten.gather.default(self, at, aten.unsqueeze.default(safe, at)), at)
-    loss = aten.neg.default(aten.mul.Tensor(picked, each))
+    loss = aten.neg.default(_picked(self, safe, each, target, weight, ignore_index))
     total = aten.sum.default(each)
     if reduction == 0:
         return loss, aten.zeros_like.default(total)
@@ -52,7 +59,8 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
     g = aten.div.Tensor(grad_output, total_weight) if reduction == 1 else grad_output
     classes = aten.arange.default(self.shape[at], device=self.device)
     hit = aten.eq.Tensor(aten.unsqueeze.default(safe, at), classes)
-    value = aten.unsqueeze.default(aten.neg.default(aten.mul.Tensor(each, g)), at)
+    value = aten.masked_fill.Scalar(aten.neg.default(aten.mul.Tensor(each, g)), aten.eq.Scalar(target, ignore_index), 0)
+    value = aten.unsqueeze.default(value, at)
     return aten.where.ScalarOther(hit, aten.expand.default(value, list(self.shape)), 0)
 
 
@@ -67,16 +75,15 @@ nll_loss_forward.derivative(
 def _nll_double(ct, self, target, weight, reduction, ignore_index, total_weight):
     """nll_loss_backward is linear in grad_output: its transpose is the loss of ``ct`` itself."""
     safe, each = _weights(self, target, weight, ignore_index)
-    at = self.ndim - 1
-    picked = aten.squeeze.dim(aten.gather.default(ct, at, aten.unsqueeze.default(safe, at)), at)
-    out = aten.neg.default(aten.mul.Tensor(picked, each))
+    out = aten.neg.default(_picked(ct, safe, each, target, weight, ignore_index))
     if reduction == 0:
         return out
     total = aten.sum.default(out)
     return aten.div.Tensor(total, total_weight) if reduction == 1 else total
 
 
-nll_loss_backward.derivative(grad_output=_nll_double)
+# It doesn't depend on ``self``, of which only the shape is read.
+nll_loss_backward.derivative(grad_output=_nll_double, self=lambda ct, self_like: None)
 
 
 @composite(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base.dtypes import finfo
-from ..core.declare import composite, pointwise
+from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -28,9 +28,55 @@ def log_sigmoid(s, self):
     return s.sub(s.minimum(self, 0.0), s.log1p(s.exp(s.neg(s.abs(self)))))
 
 
-@pointwise("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", variants="nn", operands=("self",))
+@pointwise(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
+    variants="",
+    operands=("grad_output", "self_or_result"),
+    inplace=False,
+)
+def elu_backward(s, grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    x = self_or_result
+    if is_result:
+        slope = s.mul(s.add(x, alpha * scale), input_scale)
+    else:
+        slope = s.mul(s.exp(s.mul(x, input_scale)), input_scale * alpha * scale)
+    return s.where(s.le(x, 0), s.mul(grad_output, slope), s.mul(grad_output, scale))
+
+
+elu.derivative(
+    self=lambda ct, self, alpha, scale, input_scale: elu_backward(ct, alpha, scale, input_scale, False, self)
+)
+
+
+def _limits(args):
+    if args[0].dtype.name == "uint8" and (args[1] < 0 or args[2] < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return "keep"
+
+
+@pointwise(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    variants="nn",
+    promote=_limits,
+    operands=("self", "min_val", "max_val"),
+    refuse=("bool",),
+)
 def hardtanh(s, self, min_val, max_val):
     return s.where(s.lt(self, min_val), min_val, s.where(s.gt(self, max_val), max_val, self))
+
+
+@pointwise(
+    "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    variants="",
+    operands=("grad_output", "self"),
+    inplace=False,
+)
+def hardtanh_backward(s, grad_output, self, min_val, max_val):
+    """Nothing at the ends themselves."""
+    return s.where(s.logical_or(s.le(self, min_val), s.ge(self, max_val)), 0, grad_output)
+
+
+hardtanh.derivative(self=lambda ct, self, min_val, max_val: hardtanh_backward(ct, self, min_val, max_val))
 
 
 @pointwise("hardsigmoid(Tensor self) -> Tensor", variants="nn", promote="float")
@@ -38,16 +84,46 @@ def hardsigmoid(s, self):
     return s.where(s.le(self, -3.0), 0.0, s.where(s.ge(self, 3.0), 1.0, s.div(s.add(self, 3.0), 6.0)))
 
 
+@pointwise("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False)
+def hardsigmoid_backward(s, grad_output, self):
+    inside = s.logical_and(s.gt(self, -3.0), s.lt(self, 3.0))
+    return s.where(inside, s.mul(grad_output, 1 / 6), 0)
+
+
+hardsigmoid.derivative(self=lambda ct, self: hardsigmoid_backward(ct, self))
+
+
 @pointwise("hardswish(Tensor self) -> Tensor", variants="nn", promote="float")
 def hardswish(s, self):
     return s.where(s.le(self, -3.0), 0.0, s.where(s.ge(self, 3.0), self, s.div(s.mul(self, s.add(self, 3.0)), 6.0)))
 
 
+@pointwise("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False, has_out=False)
+def hardswish_backward(s, grad_output, self):
+    middle = s.mul(grad_output, s.add(s.div(self, 3.0), 0.5))
+    return s.where(s.le(self, -3.0), 0, s.where(s.lt(self, 3.0), middle, grad_output))
+
+
+hardswish.derivative(self=lambda ct, self: hardswish_backward(ct, self))
+
+
+def _softplus(s, x):
+    return s.where(s.gt(x, 20.0), x, s.log1p(s.exp(x)))
+
+
 @pointwise("mish(Tensor self) -> Tensor", variants="nn", promote="float")
 def mish(s, self):
     """x tanh(softplus(x)). Misra, arXiv:1908.08681."""
-    softplus = s.where(s.gt(self, 20.0), self, s.log1p(s.exp(self)))
-    return s.mul(self, s.tanh(softplus))
+    return s.mul(self, s.tanh(_softplus(s, self)))
+
+
+@pointwise("mish_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False, has_out=False)
+def mish_backward(s, grad_output, self):
+    t = s.tanh(_softplus(s, self))
+    return s.mul(grad_output, s.add(t, s.mul(s.mul(self, s.sigmoid(self)), s.sub(1.0, s.mul(t, t)))))
+
+
+mish.derivative(self=lambda ct, self: mish_backward(ct, self))
 
 
 # ---- normalisation ---------------------------------------------------------------------------------------------------------
@@ -139,7 +215,13 @@ def _reduced(loss, reduction):
     return loss if reduction == 0 else aten.mean.default(loss) if reduction == 1 else aten.sum.default(loss)
 
 
-@composite("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", variants="")
+def _each(grad_output, slope, weight, reduction):
+    """Cotangent of each element of a loss from that of its reduction."""
+    out = aten.mul.Tensor(slope if weight is None else aten.mul.Tensor(slope, weight), grad_output)
+    return aten.div.Tensor(out, float(max(slope.numel(), 1))) if reduction == 1 else out
+
+
+@explicit("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", variants="")
 def smooth_l1_loss(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -150,7 +232,22 @@ def smooth_l1_loss(self, target, reduction, beta):
     return _reduced(aten.where.self(aten.lt.Scalar(z, beta), small, aten.sub.Tensor(z, 0.5 * beta)), reduction)
 
 
-@composite("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor", variants="")
+@explicit(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor"
+)
+def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
+    d = aten.sub.Tensor(self, target)
+    slope = aten.sign.default(d) if beta == 0 else aten.clamp.default(aten.div.Tensor(d, beta), -1, 1)
+    return _each(grad_output, slope, None, reduction)
+
+
+smooth_l1_loss.derivative(
+    self=lambda ct, self, target, reduction, beta: smooth_l1_loss_backward(ct, self, target, reduction, beta),
+    target=lambda ct, self, target, reduction, beta: smooth_l1_loss_backward(ct, target, self, reduction, beta),
+)
+
+
+@explicit("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor", variants="")
 def huber_loss(self, target, reduction, delta):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -162,7 +259,21 @@ def huber_loss(self, target, reduction, delta):
     )
 
 
-@composite(
+@explicit(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    has_out=False,
+)
+def huber_loss_backward(grad_output, self, target, reduction, delta):
+    return _each(grad_output, aten.clamp.default(aten.sub.Tensor(self, target), -delta, delta), None, reduction)
+
+
+huber_loss.derivative(
+    self=lambda ct, self, target, reduction, delta: huber_loss_backward(ct, self, target, reduction, delta),
+    target=lambda ct, self, target, reduction, delta: huber_loss_backward(ct, target, self, reduction, delta),
+)
+
+
+@explicit(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", variants=""
 )
 def binary_cross_entropy(self, target, weight, reduction):
@@ -173,6 +284,30 @@ def binary_cross_entropy(self, target, weight, reduction):
         aten.add.Tensor(aten.mul.Tensor(target, log_p), aten.mul.Tensor(aten.rsub.Scalar(target, 1), log_q))
     )
     return _reduced(loss if weight is None else aten.mul.Tensor(loss, weight), reduction)
+
+
+@explicit(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor"
+)
+def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
+    """(p - t) / (p (1 - p)), whose denominator is kept from 0 as the logarithms are kept from -infinity."""
+    spread = aten.clamp_min.default(aten.mul.Tensor(aten.rsub.Scalar(self, 1), self), 1e-12)
+    return _each(grad_output, aten.div.Tensor(aten.sub.Tensor(self, target), spread), weight, reduction)
+
+
+binary_cross_entropy_backward.override("autograd", binary_cross_entropy_backward.definition.fn)
+
+
+def _of_target(ct, self, weight, reduction):
+    return _each(
+        ct, aten.sub.Tensor(aten.log1p.default(aten.neg.default(self)), aten.log.default(self)), weight, reduction
+    )
+
+
+binary_cross_entropy.derivative(
+    self=lambda ct, self, target, weight, reduction: binary_cross_entropy_backward(ct, self, target, weight, reduction),
+    target=_of_target,
+)
 
 
 @composite(
@@ -191,12 +326,15 @@ def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction
 
 @composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", variants="function")
 def cosine_similarity(x1, x2, dim, eps):
-    def length(x):
-        return aten.clamp_min.default(aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(x, x), [dim], True)), eps)
+    """The lengths are kept above ``eps``; their derivative is not cut there, and 0 at a length of 0."""
+    x1, x2 = aten.broadcast_tensors.default([x1, x2])
 
-    return aten.sum.dim_IntList(
-        aten.mul.Tensor(aten.div.Tensor(x1, length(x1)), aten.div.Tensor(x2, length(x2))), [dim]
-    )
+    def unit(x):
+        length = aten.linalg_vector_norm.default(x, 2, [dim], True)
+        missing = aten.clamp_min.default(aten.rsub.Scalar(aten.detach.default(length), eps), 0)
+        return aten.div.Tensor(x, aten.add.Tensor(length, missing))
+
+    return aten.sum.dim_IntList(aten.mul.Tensor(unit(x1), unit(x2)), [dim])
 
 
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", variants="function")
@@ -265,20 +403,27 @@ def avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
     return aten.div.Tensor(total, divisor_override or kernel[0] * kernel[1])
 
 
-def _means(size, parts, like):
-    """(parts, size): row i averages the positions floor(i * size / parts) to ceil((i + 1) * size / parts)."""
-    i = aten.unsqueeze.default(aten.arange.default(parts, device=like.device), 1)
-    start = aten.floor_divide.default(aten.mul.Tensor(i, size), parts)
-    end = aten.floor_divide.default(aten.add.Tensor(aten.mul.Tensor(aten.add.Tensor(i, 1), size), parts - 1), parts)
-    j = aten.arange.default(size, device=like.device)
-    inside = aten.logical_and.default(aten.ge.Tensor(j, start), aten.lt.Tensor(j, end))
-    return aten.div.Tensor(aten._to_copy.default(inside, dtype=like.dtype), aten.sub.Tensor(end, start))
+def _adaptive_mean(x, dim, parts):
+    """``parts`` means along ``dim``: part i of positions floor(i * size / parts) to ceil((i + 1) * size / parts)."""
+    size = x.shape[dim]
+    d = dim % x.ndim
+    if size and size % parts == 0:
+        split = aten.reshape.default(x, [*x.shape[:d], parts, size // parts, *x.shape[d + 1 :]])
+        return aten.mean.dim(split, [d + 1])
+    ends = [(i * size // parts, -(-(i + 1) * size // parts)) for i in range(parts)]
+    return aten.cat.default([aten.mean.dim(aten.narrow.default(x, d, a, b - a), [d], True) for a, b in ends], d)
 
 
 @composite("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", variants="nn")
 def adaptive_avg_pool2d(self, output_size):
-    """A product with an averaging matrix on either side: windows may overlap and differ in size."""
-    h, w = self.shape[-2:]
     rows, columns = _pair(output_size)
-    out = aten.matmul.default(_means(h, rows, self), self)
-    return aten.matmul.default(out, aten.transpose.int(_means(w, columns, self), 0, 1))
+    if self.ndim not in (3, 4):
+        raise RuntimeError(f"adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {list(self.shape)}")
+    if 0 in self.shape[1:]:
+        raise RuntimeError(
+            "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(self.shape)}"
+        )
+    if not rows or not columns:
+        return aten.new_zeros.default(self, [*self.shape[:-2], rows, columns])
+    return _adaptive_mean(_adaptive_mean(self, -2, rows), -1, columns)

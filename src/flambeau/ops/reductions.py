@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..base import dtypes
 from ..base.shapes import normalize_dims
 from ..core.declare import composite, explicit, reduction
 from ..core.operator import namespace
@@ -75,15 +76,26 @@ def _share(ct, self, result, dim, keepdim):
     result, ct = _spread(result, self, dim, keepdim), _spread(ct, self, dim, keepdim)
     mask = aten.eq.Tensor(self, result)
     count = aten.sum.dim_IntList(mask, dim, True)
-    return aten.div.Tensor(aten.mul.Tensor(ct, mask), count)
+    return aten.div.Tensor(aten.where.ScalarOther(mask, ct, 0), count)
 
 
 amax.derivative(self=_share)
 amin.derivative(self=_share)
 max_all = reduction("max(Tensor self) -> Tensor", "maximum", None, dims=None, keepdim=None)
 min_all = reduction("min(Tensor self) -> Tensor", "minimum", None, dims=None, keepdim=None)
-max_all.derivative(self=lambda ct, self, result: _share(ct, self, result, None, False))
-min_all.derivative(self=lambda ct, self, result: _share(ct, self, result, None, False))
+
+
+def _share_all(ct, self, result):
+    """Elements that equal the extreme share its cotangent; a nan equals a nan."""
+    mask = aten.logical_or.default(
+        aten.eq.Tensor(self, result),
+        aten.logical_and.default(aten.isnan.default(self), aten.isnan.default(result)),
+    )
+    return aten.where.ScalarOther(mask, aten.div.Tensor(ct, aten.sum.default(mask)), 0)
+
+
+max_all.derivative(self=_share_all)
+min_all.derivative(self=_share_all)
 
 argmax = reduction("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "argmax", None)
 argmin = reduction("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "argmin", None)
@@ -191,20 +203,24 @@ def min_other(self, other):
     variants="",
 )
 def var(self, dim, correction, keepdim):
-    """Two passes: mean, then the mean of squared deviations."""
+    """Two passes: mean, then the mean of squared deviations; in double precision, in which no deviation of float32 overflows."""
+    dtype = self.dtype
     n = _count(self, dim) - (1 if correction is None else correction)
+    if dtype is dtypes.float32:
+        self = aten._to_copy.default(self, dtype=dtypes.float64)
     mean = aten.mean.dim(self, dim, True)
     deviation = aten.sub.Tensor(self, mean)
-    return aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), float(max(n, 0)))
+    out = aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), float(max(n, 0)))
+    return aten._to_copy.default(out, dtype=dtype) if dtype is dtypes.float32 else out
 
 
-def _var_vjp(ct, self, dim, correction, keepdim):
+def var_vjp(ct, self, dim, correction, keepdim):
     n = _count(self, dim) - (1 if correction is None else correction)
     centred = aten.sub.Tensor(self, aten.mean.dim(self, dim, True))
     return aten.mul.Tensor(aten.mul.Tensor(_spread(ct, self, dim, keepdim), 2.0 / n if n else math.nan), centred)
 
 
-var.derivative(self=_var_vjp)
+var.derivative(self=var_vjp)
 
 
 @composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")

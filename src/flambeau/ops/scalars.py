@@ -2,7 +2,9 @@
 
 Columns: name, arity, kind, NumPy function, LLVM text by type letter, vector-Jacobian product, ATen name where it differs.
 Conventions that must not change silently: NaN propagates through maximum and minimum; at a tie their gradient is halved, as in
-PyTorch; abs has derivative 0 at 0; where and comparisons are not differentiated in their condition.
+PyTorch, and whole on both sides at a nan; abs has derivative 0 at 0; where and comparisons are not differentiated in their condition. A cotangent
+that is 0 by selection is written ``where(c, 0.0, ...)`` outermost: :func:`..core.body.vjp` keeps it from meeting an infinity further down.
+A row uses its result ``r`` only where PyTorch saves the result for the backward: what is saved is what may not be written afterwards.
 
 LLVM text: ``{t}`` is the LLVM type (a vector of it in vector code), ``{b}`` the type of a truth value, ``{0}``, ``{1}`` .. the operands, ``{s}`` the intrinsic suffix (f32, f64). A text that starts
 with ``@`` names an expansion in inductor/vector_math.py: transcendental functions are polynomials there, so that LLVM can vectorise them.
@@ -35,8 +37,17 @@ def _rsqrt(x):
     return 1 / np.sqrt(x)
 
 
+def _sigmoid(x):
+    return np.reciprocal(np.exp(np.negative(x)) + 1.0)
+
+
 def _sign(x):
-    return np.array(x) if getattr(x, "dtype", None) == np.bool_ else np.sign(x)
+    """0 at nan, as in PyTorch."""
+    kind = getattr(x, "dtype", np.dtype(float)).kind
+    if kind == "b":
+        return np.array(x)
+    out = np.sign(x)
+    return out if kind in "iuc" else np.where(np.isnan(out), np.zeros((), out.dtype), out)
 
 
 def _pow(x, y):
@@ -47,7 +58,13 @@ def _pow(x, y):
         if negative.any():
             odd = np.where(x == -1, 1 - 2 * (y & 1), 0)
             return np.where(negative, np.where(x == 1, 1, odd), np.power(x, np.where(negative, 0, y))).astype(np.result_type(x, y), copy=False)
-    return np.power(x, y)
+    out = np.power(x, y)
+    if getattr(out, "dtype", np.dtype(int)).kind == "f":
+        # NOTE: NumPy's vectorised float32 power gives nan for -inf to a fraction, depending on the position.
+        wrong = np.isnan(out) & (np.asarray(x) == -np.inf) & ~np.isnan(y)
+        if wrong.any():
+            out = np.where(wrong, np.where(np.asarray(y) > 0, np.inf, 0), out).astype(out.dtype)
+    return out
 
 
 def _checked(fn):
@@ -69,6 +86,19 @@ def _truncdiv(x, y):
     return np.trunc(np.true_divide(x, y))
 
 
+def _unless(s, loses, ct, x, y):
+    """Cotangent of one side of maximum or minimum: nothing where it ``loses``, half at a tie, all of it where either is nan."""
+    return s.where(loses, 0.0, s.where(s.eq(x, y), s.mul(ct, 0.5), ct))
+
+
+def _pow_exponent(s, ct, x, y, r):
+    """ct x**y log(x), but 0 for 0 to a power that isn't negative."""
+    slope = s.mul(ct, s.mul(r, s.log(x)))
+    if isinstance(x, (int, float)):
+        return slope if x else s.where(s.ge(y, 0.0), 0.0, slope)
+    return s.where(s.logical_and(s.eq(x, 0.0), s.ge(y, 0.0)), 0.0, slope)
+
+
 def _cast(x, dtype):
     return np.asarray(x).astype(dtype)
 
@@ -83,32 +113,30 @@ scalar("sub", 2, "arith", np.subtract, {"f": "fsub {t} {0}, {1}", "i": "sub {t} 
 scalar("mul", 2, "arith", np.multiply, {"f": "fmul {t} {0}, {1}", "i": "mul {t} {0}, {1}", "b": "and {b} {0}, {1}"},
        lambda s, ct, x, y, r: (s.mul(ct, y), s.mul(ct, x)))
 scalar("div", 2, "float", np.true_divide, {"f": "fdiv {t} {0}, {1}"},
-       lambda s, ct, x, y, r: (s.div(ct, y), s.mul(s.neg(ct), s.div(r, y))))
+       lambda s, ct, x, y, r: (s.div(ct, y), s.mul(s.neg(ct), s.div(s.div(x, y), y))))
 scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} zeroinitializer, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
 scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int"},
        lambda s, ct, x, r: (s.mul(ct, s.sign(x)),))
 scalar("sign", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
 scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or {b} {0}, {1}"},
-       lambda s, ct, x, y, r: (s.where(s.gt(x, y), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0)),
-                               s.where(s.gt(y, x), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0))))
+       lambda s, ct, x, y, r: (_unless(s, s.lt(x, y), ct, x, y), _unless(s, s.gt(x, y), ct, x, y)))
 scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and {b} {0}, {1}"},
-       lambda s, ct, x, y, r: (s.where(s.lt(x, y), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0)),
-                               s.where(s.lt(y, x), ct, s.where(s.eq(x, y), s.mul(ct, 0.5), 0.0))))
-scalar("floordiv", 2, "arith", _checked(np.floor_divide), {"f": "@floordiv", "i": "@floordiv_int"}, lambda s, ct, x, y, r: (None, None),
+       lambda s, ct, x, y, r: (_unless(s, s.gt(x, y), ct, x, y), _unless(s, s.lt(x, y), ct, x, y)))
+scalar("floordiv", 2, "arith", _checked(np.floor_divide), {"f": "@floordiv", "i": "@floordiv_int"},
        aten="floor_divide")
-scalar("truncdiv", 2, "arith", _truncdiv, {"f": "@truncdiv", "i": "@truncdiv_int"}, lambda s, ct, x, y, r: (None, None), aten="floor_divide",
+scalar("truncdiv", 2, "arith", _truncdiv, {"f": "@truncdiv", "i": "@truncdiv_int"}, aten="floor_divide",
        doc="quotient rounded towards zero")
 scalar("remainder", 2, "arith", _checked(np.remainder), {"f": "@remainder", "i": "@remainder_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
 scalar("fmod", 2, "arith", _checked(np.fmod), {"f": "frem {t} {0}, {1}", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
 scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},
-       lambda s, ct, x, y, r: (s.mul(ct, s.where(s.eq(y, 0.0), 0.0, s.mul(y, s.pow(x, s.sub(y, 1.0))))),
-                               s.mul(ct, s.where(s.eq(r, 0.0), 0.0, s.mul(r, s.log(x))))))
+       lambda s, ct, x, y, r: (s.where(s.eq(y, 0.0), 0.0, s.mul(ct, s.mul(y, s.pow(x, s.sub(y, 1.0))))), _pow_exponent(s, ct, x, y, r)))
 
 # --- floating point ---------------------------------------------------------------------------------------------------
 scalar("reciprocal", 1, "float", np.reciprocal, {"f": "@reciprocal"}, lambda s, ct, x, r: (s.neg(s.mul(ct, s.mul(r, r))),))
 scalar("exp", 1, "float", np.exp, {"f": "@exp"}, lambda s, ct, x, r: (s.mul(ct, r),))
+scalar("exp2", 1, "float", np.exp2, {"f": "@exp2"}, lambda s, ct, x, r: (s.mul(s.mul(ct, r), math.log(2)),))
 scalar("expm1", 1, "float", np.expm1, {"f": "@expm1"}, lambda s, ct, x, r: (s.mul(ct, s.add(r, 1.0)),))
 scalar("log", 1, "float", np.log, {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, x),))
 scalar("log1p", 1, "float", np.log1p, {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
@@ -119,6 +147,7 @@ scalar("sin", 1, "float", np.sin, {"f": "@sin"}, lambda s, ct, x, r: (s.mul(ct, 
 scalar("cos", 1, "float", np.cos, {"f": "@cos"}, lambda s, ct, x, r: (s.mul(ct, s.neg(s.sin(x))),))
 scalar("tan", 1, "float", np.tan, {"f": "@tan"}, lambda s, ct, x, r: (s.mul(ct, s.add(1.0, s.mul(r, r))),))
 scalar("tanh", 1, "float", np.tanh, {"f": "@tanh"}, lambda s, ct, x, r: (s.mul(ct, s.sub(1.0, s.mul(r, r))),))
+scalar("sigmoid", 1, "float", _sigmoid, {"f": "@sigmoid"}, lambda s, ct, x, r: (s.mul(ct, s.mul(s.sub(1.0, r), r)),))
 scalar("erf", 1, "float", _special("erf"), {"f": "@erf"},
        lambda s, ct, x, r: (s.mul(ct, s.mul(_TWO_OVER_SQRT_PI, s.exp(s.neg(s.mul(x, x))))),))
 scalar("floor", 1, "arith", np.floor, {"f": "call {t} @llvm.floor.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))

@@ -14,6 +14,9 @@ _NONE = lambda s, ct, *args: (None,) * (len(args) - 1)  # noqa: E731
 _SQRT_PI = math.sqrt(math.pi)
 
 
+_gammaln = _special("gammaln")  # -inf at -inf, where the limit from either side and PyTorch have inf
+
+
 def _unary(name, numpy, vjp, aten=None):
     scalar(name, 1, "float", numpy, {}, vjp, aten=aten)
 
@@ -31,14 +34,14 @@ _unary("asinh", np.arcsinh, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.add(_square
 _unary("acosh", np.arccosh, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(_square(s, x), 1.0))),))
 _unary("atanh", np.arctanh, lambda s, ct, x, r: (s.div(ct, s.sub(1.0, _square(s, x))),))
 _unary("erfc", _special("erfc"), lambda s, ct, x, r: (s.mul(ct, s.mul(-2 / _SQRT_PI, s.exp(s.neg(_square(s, x))))),))
-_unary("erfinv", _special("erfinv"), lambda s, ct, x, r: (s.mul(ct, s.mul(_SQRT_PI / 2, s.exp(_square(s, r)))),))
+_unary("erfinv", _special("erfinv"), lambda s, ct, x, r: (s.mul(ct, s.mul(_SQRT_PI / 2, s.exp(_square(s, s.erfinv(x))))),))
 _unary("erfcx", _special("erfcx"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.mul(2.0, s.mul(x, r)), 2 / _SQRT_PI)),), "special_erfcx")
-_unary("lgamma", _special("gammaln"), lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
+_unary("lgamma", lambda x: _gammaln(np.where(x == -np.inf, np.abs(x), x)), lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
 _unary("digamma", _special("digamma"), lambda s, ct, x, r: (s.mul(ct, s.trigamma(x)),))
 _unary("trigamma", lambda x: _zeta2(x), None, "_trigamma")
 _unary("i0", _special("i0"), lambda s, ct, x, r: (s.mul(ct, s.i1(x)),), "special_i0")
 _unary("i0e", _special("i0e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i1e(x), s.mul(s.sign(x), r))),), "special_i0e")
-_unary("i1", _special("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.eq(x, 0.0), 0.5, s.div(r, x)))),), "special_i1")
+_unary("i1", _special("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.div(r, x)))),), "special_i1")
 _unary("i1e", _special("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0e(x), s.where(s.eq(x, 0.0), 0.5, s.mul(r, s.add(s.sign(x), s.reciprocal(x)))))),),
        "special_i1e")
 _unary("ndtri", _special("ndtri"), lambda s, ct, x, r: (s.mul(ct, s.mul(math.sqrt(2 * math.pi), s.exp(s.mul(0.5, _square(s, r))))),), "special_ndtri")
@@ -52,8 +55,13 @@ def _zeta2(x):
     return np.asarray(scipy.special.zeta(2.0, x)).astype(getattr(x, "dtype", np.float64), copy=False)
 
 
-scalar("atan2", 2, "float", np.arctan2, {}, lambda s, ct, y, x, r: (s.mul(ct, s.div(x, s.add(_square(s, x), _square(s, y)))),
-                                                                    s.neg(s.mul(ct, s.div(y, s.add(_square(s, x), _square(s, y)))))))
+def _atan2(s, ct, y, x, r):
+    square = s.add(_square(s, x), _square(s, y))
+    origin = s.eq(square, 0.0)
+    return s.where(origin, 0.0, s.mul(ct, s.div(x, square))), s.where(origin, 0.0, s.neg(s.mul(ct, s.div(y, square))))
+
+
+scalar("atan2", 2, "float", np.arctan2, {}, _atan2)
 scalar("hypot", 2, "float", np.hypot, {}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
 scalar("copysign", 2, "float", np.copysign, {},
        lambda s, ct, x, y, r: (s.where(s.eq(x, 0.0), 0.0, s.mul(ct, s.div(r, x))), None))
@@ -68,6 +76,7 @@ scalar("gcd", 2, "bit", np.gcd, {}, _NONE)
 scalar("lcm", 2, "bit", np.lcm, {}, _NONE)
 scalar("lshift", 2, "bit", np.left_shift, {}, _NONE, aten="bitwise_left_shift")
 scalar("rshift", 2, "bit", np.right_shift, {}, _NONE, aten="bitwise_right_shift")
-scalar("logaddexp", 2, "float", np.logaddexp, {}, lambda s, ct, x, y, r: (s.mul(ct, s.exp(s.sub(x, r))), s.mul(ct, s.exp(s.sub(y, r)))))
-scalar("logaddexp2", 2, "float", np.logaddexp2, {}, lambda s, ct, x, y, r: (s.mul(ct, s.exp(s.mul(math.log(2), s.sub(x, r)))),
-                                                                           s.mul(ct, s.exp(s.mul(math.log(2), s.sub(y, r))))))
+scalar("logaddexp", 2, "float", np.logaddexp, {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
+                                                                         s.div(ct, s.add(s.exp(s.sub(x, y)), 1.0))))
+scalar("logaddexp2", 2, "float", np.logaddexp2, {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
+                                                                           s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))

@@ -118,10 +118,10 @@ def _pair_meta(self, shape):
     return TensorMeta(shape, strides, self.dtype, self.device), TensorMeta(shape, strides, int64, self.device)
 
 
-def _scatter_back(ct0, self, result1, dim):
-    if not self.ndim:
+def _scatter_back(ct0, self_like, result1, dim):
+    if not self_like.ndim:
         return ct0
-    return aten.scatter.src(aten.new_zeros.default(ct0, list(self.shape)), dim, result1, ct0)
+    return aten.scatter.src(aten.new_zeros.default(ct0, list(self_like.shape)), dim, result1, ct0)
 
 
 sort = extern(
@@ -193,10 +193,10 @@ def kthvalue(self, k, dim, keepdim):
     return aten.select.int(values, dim, k - 1), aten.select.int(indices, dim, k - 1)
 
 
-def _kth_vjp(ct0, self, result1, dim, keepdim):
-    if self.ndim and not keepdim:
+def _kth_vjp(ct0, self_like, result1, dim, keepdim):
+    if self_like.ndim and not keepdim:
         ct0, result1 = aten.unsqueeze.default(ct0, dim), aten.unsqueeze.default(result1, dim)
-    return _scatter_back(ct0, self, result1, dim)
+    return _scatter_back(ct0, self_like, result1, dim)
 
 
 kthvalue.derivative(self=_kth_vjp)

@@ -68,12 +68,10 @@ def sinc(s, self):
 
 
 def _sinc_vjp(ct, self):
-    zero = aten.eq.Scalar(self, 0)
     t = aten.mul.Tensor(self, math.pi)
-    slope = aten.div.Tensor(
-        aten.sub.Tensor(aten.mul.Tensor(t, aten.cos.default(t)), aten.sin.default(t)), aten.mul.Tensor(t, self)
-    )
-    return aten.mul.Tensor(ct, aten.masked_fill.Scalar(slope, zero, 0))
+    square = aten.mul.Tensor(t, self)
+    slope = aten.div.Tensor(aten.sub.Tensor(aten.mul.Tensor(t, aten.cos.default(t)), aten.sin.default(t)), square)
+    return aten.masked_fill.Scalar(aten.mul.Tensor(ct, slope), aten.eq.Scalar(square, 0), 0)
 
 
 sinc.derivative(self=_sinc_vjp)
@@ -106,10 +104,28 @@ def special_entr(s, self):
     )
 
 
+special_entr.derivative(self=lambda ct, self: aten.mul.Tensor(ct, aten.rsub.Scalar(aten.log.default(self), -1)))
+
+
 @pointwise("logit(Tensor self, float? eps=None) -> Tensor", promote="float", operands=("self",))
 def logit(s, self, eps):
     x = self if eps is None else s.minimum(s.maximum(self, eps), 1 - eps)
     return s.log(s.div(x, s.sub(1.0, x)))
+
+
+@pointwise(
+    "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+    variants="",
+    operands=("grad_output", "self"),
+    inplace=False,
+)
+def logit_backward(s, grad_output, self, eps):
+    low, high, beyond = (0.0, 1.0, math.nan) if eps is None else (eps, 1 - eps, 0.0)
+    outside = s.logical_or(s.lt(self, low), s.gt(self, high))
+    return s.where(outside, beyond, s.div(grad_output, s.mul(self, s.sub(1.0, self))))
+
+
+logit.derivative(self=lambda ct, self, eps: logit_backward(ct, self, eps))
 
 
 @pointwise("round.decimals(Tensor self, *, int decimals) -> Tensor", refuse=("bool", *_INTEGERS))
@@ -250,6 +266,23 @@ special_xlog1py = pointwise(
 )(_x_times("log1p"))
 
 
+def _x_log_vjps(log, derived, lowest):
+    """Nothing where x is 0 and the logarithm isn't finite or isn't there."""
+
+    def of_self(ct, self, other):
+        undefined = aten.logical_and.default(aten.eq.Scalar(self, 0), aten.le.Scalar(other, lowest))
+        return aten.masked_fill.Scalar(aten.mul.Tensor(ct, log(other)), undefined, 0)
+
+    return {
+        "self": of_self,
+        "other": lambda ct, self, other: aten.div.Tensor(aten.mul.Tensor(ct, self), derived(other)),
+    }
+
+
+xlogy.derivative(**_x_log_vjps(lambda y: aten.log.default(y), lambda y: y, 0))
+special_xlog1py.derivative(**_x_log_vjps(lambda y: aten.log1p.default(y), lambda y: aten.add.Tensor(y, 1), -1))
+
+
 @pointwise("signbit(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
 def signbit(s, self):
     return s.signbit(self)
@@ -290,6 +323,27 @@ def clamp_tensor(s, self, min, max):
     return out if max is None else s.minimum(out, max)
 
 
+def _clamp_to(self, min, max):
+    """(where the input is between the bounds, where the result is ``min``, where it is ``max``): ``max`` wins where they cross."""
+    if max is None:
+        return aten.ge.Tensor(self, min), aten.lt.Tensor(self, min), None
+    if min is None:
+        return aten.le.Tensor(self, max), None, aten.gt.Tensor(self, max)
+    inside = aten.logical_and.default(aten.ge.Tensor(self, min), aten.le.Tensor(self, max))
+    low = aten.logical_and.default(aten.lt.Tensor(self, min), aten.lt.Tensor(min, max))
+    return inside, low, aten.logical_or.default(aten.gt.Tensor(self, max), aten.lt.Tensor(max, min))
+
+
+def _clamp_tensor_vjp(ct, self, min, max, mask):
+    return tuple(
+        aten.where.ScalarOther(where, ct, 0) if wanted and where is not None else None
+        for wanted, where in zip(mask, _clamp_to(self, min, max))
+    )
+
+
+clamp_tensor.derivative(self__min__max=_clamp_tensor_vjp)
+
+
 @pointwise("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
 def clamp_min_tensor(s, self, min):
     return s.maximum(self, min)
@@ -298,6 +352,16 @@ def clamp_min_tensor(s, self, min):
 @pointwise("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
 def clamp_max_tensor(s, self, max):
     return s.minimum(self, max)
+
+
+clamp_min_tensor.derivative(
+    self=lambda ct, self, min: aten.where.ScalarOther(aten.ge.Tensor(self, min), ct, 0),
+    min=lambda ct, self, min: aten.where.ScalarOther(aten.lt.Tensor(self, min), ct, 0),
+)
+clamp_max_tensor.derivative(
+    self=lambda ct, self, max: aten.where.ScalarOther(aten.le.Tensor(self, max), ct, 0),
+    max=lambda ct, self, max: aten.where.ScalarOther(aten.gt.Tensor(self, max), ct, 0),
+)
 
 
 @composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")

@@ -8,16 +8,36 @@ from ..base import dtypes
 from ..base.shapes import normalize_dims
 from ..core.declare import composite, explicit, reduction
 from ..core.operator import namespace
+from .reductions import var_vjp
 
 aten = namespace("aten")
+
+
+def _wide(self):
+    """float32 as float64: the variance overflows long before its root does."""
+    return aten._to_copy.default(self, dtype=dtypes.float64) if self.dtype is dtypes.float32 else self
+
+
+def _as(dtype, x):
+    return x if x.dtype is dtype else aten._to_copy.default(x, dtype=dtype)
+
 
 std = explicit(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"
 )(
-    lambda self, dim, correction, keepdim: aten.sqrt.default(
-        aten.var.correction(self, dim, correction=correction, keepdim=keepdim)
+    lambda self, dim, correction, keepdim: _as(
+        self.dtype, aten.sqrt.default(aten.var.correction(_wide(self), dim, correction=correction, keepdim=keepdim))
     )
 )
+
+
+def _std_vjp(ct, self, dim, correction, keepdim, result):
+    """That of the variance, but 0 at a deviation of 0, where the slope is infinite."""
+    of_var = aten.masked_fill.Scalar(aten.div.Tensor(ct, aten.mul.Tensor(result, 2)), aten.eq.Scalar(result, 0), 0)
+    return var_vjp(of_var, self, dim, correction, keepdim)
+
+
+std.derivative(self=_std_vjp)
 
 
 def _correction(unbiased):
@@ -108,7 +128,7 @@ def _norm_vjp(ct, self, ord, dim, keepdim, result):
     if ord in (math.inf, -math.inf):
         hit = aten.eq.Tensor(aten.abs.default(self), result)
         count = aten.sum.dim_IntList(hit, dim, True)
-        return aten.mul.Tensor(aten.mul.Tensor(aten.sign.default(self), hit), aten.div.Tensor(ct, count))
+        return aten.div.Tensor(aten.where.ScalarOther(hit, aten.mul.Tensor(ct, aten.sign.default(self)), 0), count)
     if ord == 2:
         return aten.mul.Tensor(self, aten.masked_fill.Scalar(aten.div.Tensor(ct, result), zero, 0))
     scale = aten.masked_fill.Scalar(aten.mul.Tensor(ct, aten.pow.Tensor_Scalar(result, 1 - ord)), zero, 0)
@@ -229,10 +249,12 @@ def trace(self):
 def cov(self, correction, fweights, aweights):
     if fweights is not None or aweights is not None:
         raise NotImplementedError("cov: fweights and aweights are not built yet")
+    if self.dtype.category < 2:
+        self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     x = aten.unsqueeze.default(self, 0) if self.ndim < 2 else self
     centred = aten.sub.Tensor(x, aten.mean.dim(x, [1], True))
     out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(centred)), float(max(x.shape[1] - correction, 0)))
-    return aten.squeeze.default(out) if self.ndim < 2 else out
+    return aten.squeeze.default(out)
 
 
 @composite("corrcoef(Tensor self) -> Tensor")
@@ -250,6 +272,11 @@ def _safe_softmax(self, dim, dtype):
     x = self if dtype is None else aten._to_copy.default(self, dtype=dtype)
     masked = aten.all.dim(aten.eq.Scalar(x, -math.inf), dim, True)
     return aten.masked_fill.Scalar(aten._softmax.default(x, dim, False), masked, 0)
+
+
+_safe_softmax.derivative(
+    self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype)
+)
 
 
 @composite(

@@ -169,3 +169,17 @@ row("float_power.Tensor_Tensor", [call(pos(3), f(3))], np.float_power)
 row("clip", [call(apart(3), -0.5, 0.5)], np.clip)
 row("clip.Tensor", [call(apart(3), unit(3) - 1, unit(3) + 1)], np.clip)
 row("subtract.Tensor multiply.Tensor divide.Tensor", [call(f(3), pos(3))], [np.subtract, np.multiply, np.divide])
+
+# ---- derivatives of activations with branches ------------------------------------------------------------------------------
+row("leaky_relu_backward", [call(*s.args, 0.2, False) for s in two(f, apart)[:4]], lambda g, x, slope, _: np.where(x > 0, g, g * slope))
+row("softplus_backward", [call(*s.args, 2.0, 1.0) for s in two(f)[:4]], lambda g, x, beta, t: np.where(x * beta > t, g, g * special.expit(x * beta)))
+row("elu_backward", [call(f(3), 0.5, 1.5, 2.0, False, apart(3)), call(f(2, 3), 1.0, 1.0, 1.0, True, apart(2, 3))],
+    lambda g, alpha, scale, inner, is_result, x: g * np.where(x > 0, scale, inner * (x + alpha * scale) if is_result else inner * alpha * scale * np.exp(x * inner)))
+row("hardtanh_backward", [call(*s.args, -0.5, 0.7) for s in two(f, apart)[:4]] + [fixed(np.ones(2), np.array([-0.5, 0.7]), -0.5, 0.7)],
+    lambda g, x, lo, hi: np.where((x > lo) & (x < hi), g, 0))
+row("hardsigmoid_backward", two(f, apart)[:4] + [fixed(np.ones(2), np.array([-3.0, 3.0]))], lambda g, x: np.where(np.abs(x) < 3, g / 6, 0), rtol=1e-7)
+row("hardswish_backward", two(f, apart)[:4] + [fixed(np.ones(2), np.array([-3.0, 3.0]))], lambda g, x: g * np.where(x <= -3, 0, np.where(x < 3, x / 3 + 0.5, 1)))
+row("mish_backward", two(f)[:4] + [fixed(np.ones(2), np.array([1e4, -1e4]))],
+    lambda g, x: g * (np.tanh(np.logaddexp(0, x)) + x * special.expit(x) * (1 - np.tanh(np.logaddexp(0, x)) ** 2)))
+row("logit_backward", [call(f(3), pos(3) / 3), call(f(3), pos(3) / 3, 0.1), fixed(np.ones(4), np.array([-1.0, 0.05, 0.95, 2.0]), 0.1)],
+    lambda g, x, eps=None: np.where((x < (eps or 0)) | (x > 1 - (eps or 0)), np.nan if eps is None else 0.0, g / (x * (1 - x))))

@@ -116,3 +116,19 @@ row("upsample_bilinear2d", [call(f(1, 2, 2, 3), [4, 6], False), call(f(1, 2, 2, 
 row("im2col", [call(f(1, 2, 4, 4), [2, 2], [1, 1], [0, 0], [1, 1])], None)
 row("channel_shuffle", [call(f(1, 4, 2), 2)], None)
 row("alpha_dropout", [call(f(2, 3), 0.5, False)], lambda x, *a: x)
+
+_pair = (f(2, 3), f(2, 3))
+
+
+def _loss_backward(slope):
+    def reference(g, x, target, reduction, width):
+        return g * slope(x - target, width) / (x.size if reduction == 1 else 1)
+
+    return reference
+
+
+row("smooth_l1_loss_backward", [call(f(), *_pair, 1, 0.5), call(f(2, 3), *_pair, 0, 1.0), call(f(), *_pair, 2, 0.0)],
+    _loss_backward(lambda d, beta: np.clip(d / beta, -1, 1) if beta else np.sign(d)))
+row("huber_loss_backward", [call(f(), *_pair, 1, 0.5), call(f(2, 3), *_pair, 0, 1.0)], _loss_backward(lambda d, delta: np.clip(d, -delta, delta)))
+row("binary_cross_entropy_backward", [call(f(), pos(2, 3) / 3, pos(2, 3) / 3, None, 1), call(f(2, 3), pos(2, 3) / 3, pos(2, 3) / 3, pos(3), 0)],
+    lambda g, p, t, w=None, reduction=1: g * (p - t) / (p * (1 - p)) * (1 if w is None else w) / (p.size if reduction == 1 else 1))
