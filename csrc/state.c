@@ -286,11 +286,22 @@ static void guard_dealloc(FlbGuard *g) {
     type->tp_free(g); /* NOTE: a subclass made in Python is released by subtype_dealloc */
 }
 static PyObject *guard_entered(FlbGuard *g, void *c) { return PyBool_FromLong(g->entered > 0); }
+static PyObject *guard_sets_grad(FlbGuard *g, void *c) {
+    if (!(g->sets & GRAD)) Py_RETURN_NONE;
+    return PyBool_FromLong(g->grad_enabled);
+}
+static PyObject *guard_restores_grad(FlbGuard *g, void *c) {
+    if (!g->entered || !(g->fields & GRAD)) Py_RETURN_NONE;
+    return PyBool_FromLong(g->saved[g->entered - 1].grad_enabled);
+}
 static PyMethodDef guard_methods[] = {
     {"__enter__", (PyCFunction)guard_enter, METH_NOARGS, "Make the changes."},
     {"__exit__", (PyCFunction)(void (*)(void))guard_exit, METH_FASTCALL, "Restore what was changed."},
     {NULL}};
-static PyGetSetDef guard_getset[] = {{"entered", (getter)guard_entered, NULL, "Whether a block under this guard is running."}, {NULL}};
+static PyGetSetDef guard_getset[] = {{"entered", (getter)guard_entered, NULL, "Whether a block under this guard is running."},
+                                     {"sets_grad", (getter)guard_sets_grad, NULL, "The grad mode that entering sets, or None."},
+                                     {"restores_grad", (getter)guard_restores_grad, NULL, "The grad mode that leaving sets, or None."},
+                                     {NULL}};
 PyTypeObject FlbGuard_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Guard",
     .tp_basicsize = sizeof(FlbGuard),

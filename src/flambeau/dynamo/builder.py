@@ -27,7 +27,7 @@ from .variables.constant import ConstantVariable, is_constant_value
 from .variables.contexts import (
     ContextExit,
     GradModeVariable,
-    LeftGradModeVariable,
+    EnteredGradModeVariable,
     ModeWrapped,
     NullContextVariable,
 )
@@ -338,7 +338,7 @@ def _library_wrapper(tx, value, inner, source):
     cells = dict(zip(value.__code__.co_freevars, value.__closure__ or ()))
     switch = cells["self"].cell_contents if "self" in cells else None
     if value.__code__.co_filename == inspect.getfile(grad_mode) and isinstance(switch, grad_mode._Switch):
-        mode = bool(switch._value())
+        mode = bool(switch.sets_grad)
         args = (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ()
         fn = wrap(tx, inner, GetAttrSource(source, "__wrapped__"))
         return ModeWrapped(GradModeVariable(type(switch), mode, args), fn, source)
@@ -361,12 +361,6 @@ def _disabled(value, source):
 
 
 def _method(tx, value, source):
-    if isinstance(value.__self__, grad_mode._Switch) and value.__name__ == "__exit__":
-        _guard(tx, source, "TYPE_MATCH", types.MethodType)
-        owner = GetAttrSource(source, "__self__")
-        _guard(tx, owner, "TYPE_MATCH", type(value.__self__))
-        before = wrap(tx, value.__self__._before, AttrSource(owner, "_before"))
-        return ContextExit(LeftGradModeVariable(before), source)
     if trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)
@@ -377,6 +371,10 @@ def _method(tx, value, source):
 
 def _builtin_method(tx, value, source):
     owner = getattr(value, "__self__", None)
+    if isinstance(owner, grad_mode._Switch) and value.__name__ == "__exit__":
+        left = _entered_grad_mode(tx, value, source)
+        if left is not None:
+            return left
     if owner is not None and not isinstance(owner, (types.ModuleType, type)):
         if isinstance(owner, _C.TensorBase):
             return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
@@ -386,6 +384,15 @@ def _builtin_method(tx, value, source):
             return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
     _guard(tx, source, "ID_MATCH", value)
     return _c_callable(tx, value, source)
+
+
+def _entered_grad_mode(tx, value, source):
+    """The bound ``__exit__`` of a grad mode that is on."""
+    owner = GetAttrSource(source, "__self__")
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, owner, "TYPE_MATCH", type(value.__self__))
+    mode = wrap(tx, value.__self__.restores_grad, GetAttrSource(owner, "restores_grad")).as_constant()
+    return None if mode is None else ContextExit(EnteredGradModeVariable(mode), source)
 
 
 def _partial(tx, value, source):
@@ -482,6 +489,7 @@ class NumpyFunctionVariable(Variable):
             and all(a.can_constant() for a in args)
         ):
             unsupported("numpy", f"np.{self.value.__name__} of numbers", "It returns a NumPy scalar.", "Use math.")
+        tx.output.guard_numpy_errors()
         return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
 
 

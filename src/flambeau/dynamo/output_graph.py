@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from flambeau import _C, _frame, fx
 from flambeau.core.modes import TorchDispatchMode
 
@@ -28,6 +30,8 @@ from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod
 
 __all__ = ["GraphInput", "OutputGraph"]
+
+NUMPY_DEFAULT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 @dataclass
@@ -95,6 +99,7 @@ class OutputGraph:
 
     def add_input(self, value, source: Source, ndarray: bool) -> TensorVariable:
         if ndarray:
+            self.guard_numpy_errors()
             self.guard(source, "NDARRAY_MATCH", ndarray_facts(value))
             tensor = numpy_bridge.from_ndarray(value)
         else:
@@ -257,6 +262,12 @@ class OutputGraph:
         f.node = self.create_node(tx, "call_function", template, tuple(contents), {})
         f.node.meta["val"] = value
         return f.node
+
+    def guard_numpy_errors(self) -> None:
+        """Captured operations neither raise nor warn about overflow and its kin."""
+        if np.geterr() != NUMPY_DEFAULT_ERRORS:
+            unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
+        self.guard(ConstSource(np.geterr, "np.geterr"), "CALL", lambda get: get() == NUMPY_DEFAULT_ERRORS)
 
     def _check_proxies(self, args, kwargs):
         """Objects in the graph must be values that mean the same at every call."""

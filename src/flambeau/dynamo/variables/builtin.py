@@ -365,7 +365,13 @@ def _(tx, args, kwargs):
 
 @handles(reversed)
 def _(tx, args, kwargs):
-    return IteratorVariable(args[0].items(tx)[::-1])
+    elements = args[0].items(tx)[::-1]
+    kind = type(args[0])
+    if kind not in (ListVariable, TupleVariable):
+        return IteratorVariable(elements)
+    it = IteratorVariable(elements, cls=type(reversed(args[0].plain_class()())))
+    it.parts = lambda: (reversed, [kind(elements[it.position :][::-1])])
+    return it
 
 
 def sort(tx, items, kwargs):

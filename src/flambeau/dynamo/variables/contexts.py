@@ -58,16 +58,15 @@ class GradModeVariable(ContextManagerVariable):
         cg.call_function(self.cls, lambda: [cg.load_const(a) for a in self.call_args], len(self.call_args))
 
 
-class LeftGradModeVariable(ContextManagerVariable):
-    """A grad mode that was entered before the call; ``before``: its list of the modes to go back to."""
+class EnteredGradModeVariable(ContextManagerVariable):
+    """A grad mode that was entered before the call; ``previous``: the mode to go back to."""
 
-    def __init__(self, before: Variable):
+    def __init__(self, previous: bool):
         super().__init__()
-        self.before = before
+        self.previous = previous
 
     def exit(self, tx):
-        mode = self.before.call_method(tx, "pop", [], {})
-        tx.output.set_grad_mode(tx, bool(mode.as_constant()))
+        tx.output.set_grad_mode(tx, self.previous)
 
 
 class ModeWrapped(Variable):
@@ -172,12 +171,17 @@ class ContextExit(Variable):
     def __init__(self, manager: Variable, source=None):
         super().__init__(source)
         self.manager = manager
+        self.left = False
 
     def call(self, tx, args, kwargs):
+        self.left = True
         return self.manager.call_method(tx, "__exit__", args, kwargs)
 
     def reconstruct(self, cg):
         """Enter the manager again, for the plain code that goes on inside its block."""
+        if self.left:
+            cg.load_const(None)
+            return
         if not isinstance(self.manager, (GradModeVariable, NullContextVariable, FunctionModeVariable)):
             if isinstance(self.manager, ContextManagerVariable):
                 self.manager.reconstruct(cg)
