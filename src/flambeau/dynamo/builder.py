@@ -26,8 +26,8 @@ from .variables.builtin import HANDLERS, PURE, PURE_MODULES, BuiltinVariable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.contexts import (
     ContextExit,
-    GradModeVariable,
     EnteredGradModeVariable,
+    GradModeVariable,
     ModeWrapped,
     NullContextVariable,
 )

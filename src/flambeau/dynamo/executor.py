@@ -432,6 +432,11 @@ class RootFrame(Frame):
 
     def base_grad_mode(self) -> bool:
         for v in self.stack:
-            if isinstance(v, ContextExit) and not v.left and v.source is None and isinstance(v.manager, GradModeVariable):
+            if (
+                isinstance(v, ContextExit)
+                and not v.left
+                and v.source is None
+                and isinstance(v.manager, GradModeVariable)
+            ):
                 return bool(v.manager.previous)
         return tensors.grad_enabled()
