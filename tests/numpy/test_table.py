@@ -173,8 +173,12 @@ def test_against_numpy(f, args):
     same(IMPLEMENTATIONS[id(f)](*map(tensors, args)), want)
 
 
+def is_opaque(impl):
+    return impl.__module__ == "flambeau.numpy.opaque" and not hasattr(impl, "__wrapped__")
+
+
 def test_all_are_covered():
-    missing = {getattr(c, "__name__", c) for c, _ in table.FUNCTIONS if c not in CASES} - {
+    missing = {getattr(c, "__name__", c) for c, impl in table.FUNCTIONS if c not in CASES and not is_opaque(impl)} - {
         "empty",
         "empty_like",
         "around",
@@ -307,7 +311,7 @@ def test_methods(name, args, kwargs):
 
 
 def test_methods_and_attributes_are_all_tested():
-    assert set(table.METHODS) == {name for name, _, _ in METHOD_CASES}
+    assert {n for n, impl in table.METHODS.items() if not is_opaque(impl)} == {name for name, _, _ in METHOD_CASES}
     for name, fn in table.ATTRIBUTES.items():
         same(fn(tensors(X)), getattr(X, name))
 
@@ -326,8 +330,7 @@ def test_views_are_views():
 
 
 DECLINED = [
-    (np.sin, (np.float16(X),)), (np.sin, (U8,)), (np.floor_divide, (I, I)), (np.remainder, (I, 0)), (np.power, (I, I)), (np.power, (I, -1)),
-    (np.matmul, (I[0], I[0].T)), (np.sum, (U8,)), (np.where, (B,)), (np.sum, (np.float16(X),)), (np.round, (B,)), (np.add, (U8, 300)),
+    (np.power, (I, -1)), (np.sum, (U8,)), (np.where, (B,)), (np.sum, (np.float16(X),)), (np.round, (B,)), (np.add, (U8, 300)),
     (np.take, (X, 0, None, None, "wrap")), (np.reshape, (X, -1, "F")), (np.sort, (X + 1j,)),
 ]  # fmt: skip
 
@@ -337,6 +340,74 @@ def test_declines_what_it_does_not_cover(f, args):
     """TypeError (or what NumPy raises): then the piece runs in NumPy."""
     with pytest.raises((TypeError, OverflowError, ValueError)):
         IMPLEMENTATIONS[id(f)](*map(tensors, args))
+
+
+BY_NUMPY = [
+    (np.sin, (np.float16(X),)), (np.sin, (U8,)), (np.floor_divide, (I, np.abs(I) + 1)), (np.remainder, (I, 3)), (np.power, (I, np.abs(I))),
+    (np.matmul, (I[0], I[0].T)), (np.absolute, (X + 1j * X,)), (np.bitwise_count, (I,)), (np.hypot, (X, F)), (np.divmod, (X, 0.3)),
+    (np.frexp, (X,)), (np.gcd, (I, 6)), (np.interp, (V, np.sort(W), W)), (np.median, (X, 1)), (np.diff, (X,)), (np.fft.rfft, (X,)),
+    (np.fft.fft2, (M,)), (np.fft.fftfreq, (7,)), (np.histogram, (V, 4)), (np.gradient, (M,)), (np.pad, (M, 1)), (np.tril_indices, (3,)),
+    (np.hamming, (5,)), (np.argsort, (X,)), (np.cov, (M,)), (np.corrcoef, (M,)), (np.quantile, (X, [0.1, 0.9])), (np.isclose, (X, F)),
+    (np.linalg.solve, (SQ, SQ)), (np.linalg.eigh, (SQ + SQ.T,)), (np.linalg.slogdet, (SQ,)), (np.linalg.inv, (SQ,)), (np.nanmean, (NAN, 1)),
+    (np.convolve, (V, W)), (np.searchsorted, (np.sort(V), W)), (np.trapezoid, (M,)), (np.polyval, (V, M)), (np.percentile, (X, 30, 1)),
+    (np.take_along_axis, (X, np.argsort(X, -1), -1)), (np.cross, (SQ, SQ)), (np.unwrap, (V,)), (np.logaddexp, (X, F)), (np.isin, (I, [1, 2])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f, args", BY_NUMPY, ids=lambda v: getattr(v, "__name__", None))
+def test_what_tensors_have_no_operator_for_is_numpys_in_the_graph(f, args):
+    """One node of the graph, with the results of NumPy to the bit, also where nothing is known of the values."""
+    torch._dynamo.reset()  # all of them are one lambda
+    captured = torch.compile(lambda *a: f(*a), backend="aot_eager", fullgraph=True)
+    got, want = captured(*args), f(*args)
+    assert type(got) is type(want)
+    for g, w in zip(got, want) if isinstance(want, tuple) else [(got, want)]:
+        assert type(g) is type(w) and g.dtype == w.dtype and np.shape(g) == np.shape(w)
+        np.testing.assert_array_equal(g, w)
+
+
+METHODS_OF_UFUNCS = {
+    "reduce": lambda x: (
+        np.add.reduce(x),
+        np.multiply.reduce(x, axis=1),
+        np.maximum.reduce(x, axis=-1, keepdims=True),
+        np.logaddexp.reduce(x),
+    ),
+    "accumulate": lambda x: (np.add.accumulate(x), np.minimum.accumulate(x, axis=1)),
+    "outer": lambda x: (np.subtract.outer(x[0], x[1]),),
+    "reduceat": lambda x: (np.add.reduceat(x, [0, 1], axis=1),),
+}
+
+
+@pytest.mark.parametrize("name", METHODS_OF_UFUNCS)
+def test_methods_of_ufuncs(name):
+    f = METHODS_OF_UFUNCS[name]
+    for got, want in zip(torch.compile(f, fullgraph=True)(M), f(M)):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert got.dtype == want.dtype
+
+
+def test_descriptions_of_arrays_are_constants():
+    def f(x):
+        n = np.size(x) + np.ndim(x) + np.shape(x)[1]
+        y = x.astype(np.result_type(x, np.float32)) if not np.iscomplexobj(x) else x
+        return y * n * np.sqrt(2.0)
+
+    same_array(torch.compile(f, fullgraph=True)(X), f(X))
+
+
+def same_array(got, want):
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want)
+
+
+def test_shapes_that_follow_from_values_are_left_to_numpy():
+    def f(x, n):
+        return np.histogram(x, np.int64(n))[0] + 0
+
+    same_array(torch.compile(f)(V, 3), f(V, 3))
+    with pytest.raises(np.linalg.LinAlgError):
+        torch.compile(lambda a: np.linalg.inv(a))(np.zeros((2, 2)))
 
 
 def test_gradients():

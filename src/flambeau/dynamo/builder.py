@@ -435,6 +435,8 @@ def _torch_function(value, source):
 
 
 def _numpy_function(value, source):
+    if config.trace_numpy and value in numpy_bridge.DESCRIPTIONS:
+        return NumpyDescriptionVariable(value, source)
     impl = numpy_bridge.lookup(value)
     if impl is None or not config.trace_numpy:
         name = f"{getattr(value, '__module__', 'numpy')}.{getattr(value, '__name__', value)}"
@@ -486,15 +488,78 @@ class NumpyFunctionVariable(Variable):
         if (
             isinstance(self.value, np.ufunc)
             and not any(isinstance(a, TensorVariable) for a in args)
-            and all(a.can_constant() for a in args)
+            and all(a.can_constant() for a in [*args, *kwargs.values()])
         ):
-            unsupported("numpy", f"np.{self.value.__name__} of numbers", "It returns a NumPy scalar.", "Use math.")
+            return self.of_numbers([a.as_constant() for a in args], {k: a.as_constant() for k, a in kwargs.items()})
         tx.output.guard_numpy_errors()
         return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
 
+    def of_numbers(self, args, kwargs):
+        """A ufunc of known numbers: computed now, unless NumPy would warn, which it does at each call."""
+        try:
+            with np.errstate(all="raise"):
+                value = self.value(*args, **kwargs)
+        except (FloatingPointError, TypeError, ValueError, OverflowError) as e:
+            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"NumPy raises or warns: {e}.")
+        if not is_constant_value(value):
+            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"It returns {type(value).__name__}.")
+        return ConstantVariable(value)
+
+
+class NumpyDescriptionVariable(Variable):
+    """A NumPy function of what an array is like, not of its values: its result is a constant."""
+
+    def __init__(self, value, source):
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self):
+        return type(self.value)
+
+    def truth(self, tx):
+        return True
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def call(self, tx, args, kwargs):
+        from .variables.tensor import NumpyNdarrayVariable
+
+        attribute = numpy_bridge.ATTRIBUTE_OF.get(self.value)
+        if attribute is not None and len(args) == 1 and not kwargs and isinstance(args[0], NumpyNdarrayVariable):
+            return args[0].getattr(tx, attribute)
+
+        def stand_in(v):
+            if isinstance(v, NumpyNdarrayVariable):
+                dtype = numpy_bridge.np_dtype(v.val)
+                if v.scalar:
+                    return dtype.type(1)
+                if any(type(n) is not int for n in v.val.shape):
+                    unsupported("numpy", f"np.{self.value.__name__}", "The array's size is not known.")
+                return np.broadcast_to(np.ones((), dtype), tuple(v.val.shape))
+            return (
+                v.as_constant()
+                if v.can_constant()
+                else unsupported(
+                    "numpy",
+                    f"np.{self.value.__name__} of {type(v).__name__}",
+                    "Its arguments are not arrays and constants.",
+                )
+            )
+
+        try:
+            value = self.value(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
+        except (TypeError, ValueError, IndexError) as e:
+            return tx.raise_user(e)
+        return tx.wrap_known(value)
+
 
 def _c_callable(tx, value, source):
-    if isinstance(value, np.ufunc) or (getattr(value, "__module__", None) or "").split(".")[0] == "numpy":
+    if (
+        isinstance(value, np.ufunc)
+        or isinstance(getattr(value, "__self__", None), np.ufunc)
+        or (getattr(value, "__module__", None) or "").split(".")[0] == "numpy"
+    ):
         return _numpy_function(value, source)
     try:
         handled = value in HANDLERS or value in PURE or value in OPERATORS

@@ -33,6 +33,15 @@ attributes: dict[str, Callable] = {}
 binary: dict[str, Callable] = {}
 
 
+ATTRIBUTE_OF = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
+"""Functions that give an attribute of their only argument."""
+DESCRIPTIONS = {
+    *ATTRIBUTE_OF, np.result_type, np.can_cast, np.promote_types, np.broadcast_shapes, np.issubdtype, np.isscalar, np.iscomplexobj,
+    np.isrealobj, np.min_scalar_type, np.common_type, np.iterable,
+}  # fmt: skip
+"""Functions whose results follow from shapes, dtypes and constants alone."""
+
+
 def register(np_callable, impl: Callable) -> None:
     functions[id(np_callable)] = (np_callable, impl)
 
@@ -50,6 +59,12 @@ def register_operator(name: str, impl: Callable) -> None:
     binary[name] = impl
 
 
+def ufunc_method(np_callable) -> Callable | None:
+    """The function for a bound method of a ufunc. Filled in by flambeau.numpy."""
+    return ufunc_methods.get((np_callable.__self__.__name__, np_callable.__name__))
+
+
+ufunc_methods: dict[tuple[str, str], Callable] = {}
 loaders: list[Callable[[], Any]] = []
 
 
@@ -61,6 +76,8 @@ def load() -> None:
 
 def lookup(np_callable) -> Callable | None:
     load()
+    if isinstance(getattr(np_callable, "__self__", None), np.ufunc):  # np.add.reduce: a new object at each access
+        return ufunc_method(np_callable)
     hit = functions.get(id(np_callable))
     return hit[1] if hit is not None and hit[0] is np_callable else None
 
