@@ -1,5 +1,7 @@
 """The native core: three extension modules, one for each place where microseconds are counted."""
 
+import glob
+
 import numpy
 from setuptools import Extension, setup
 
@@ -7,17 +9,15 @@ COMMON = dict(
     include_dirs=["csrc", numpy.get_include()],
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
     extra_compile_args=["-O2", "-std=c11", "-fvisibility=hidden", "-Wall", "-Wno-unused-function"],
-    depends=["csrc/flambeau.h", "csrc/runtime.h", "csrc/state.h", "csrc/tensor_internal.h"],
+    depends=glob.glob("csrc/*.h"),
 )
+
+CORE = ("state", "tensor", "binder", "loops", "recipe", "interpose", "dispatch", "function", "allocator", "module")
 
 setup(
     ext_modules=[
         # Tensor object, storage, thread-local dispatch state, operator and function call path.
-        Extension(
-            "flambeau._C",
-            ["csrc/state.c", "csrc/tensor.c", "csrc/dispatch.c", "csrc/allocator.c", "csrc/module.c"],
-            **COMMON,
-        ),
+        Extension("flambeau._C", [f"csrc/{name}.c" for name in CORE], **COMMON),
         # PEP 523 frame evaluator, guard tree, the callable that compile() returns.
         Extension("flambeau._frame", ["csrc/frame_eval.c", "csrc/guards.c"], **COMMON),
         # Thread pool and the launch of a compiled graph.

@@ -1,7 +1,6 @@
 /* flambeau._C: puts the parts together and exports FlbApi to the sibling extensions. */
 #define FLB_IMPORT_ARRAY
-#include "state.h"
-#include "tensor_internal.h"
+#include "calls.h"
 
 int flb_init_dispatch(PyObject *module);
 int flb_init_allocator(PyObject *module);
@@ -19,7 +18,8 @@ PyMODINIT_FUNC PyInit__C(void) {
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
     if (PyModule_AddFunctions(m, flb_tensor_functions) < 0 || PyModule_AddFunctions(m, flb_dispatch_functions) < 0 ||
-        flb_init_state(m) < 0 || flb_init_dispatch(m) < 0 || flb_init_allocator(m) < 0 ||
+        flb_init_state(m) < 0 || flb_init_binder() < 0 || flb_init_recipe(m) < 0 || flb_init_dispatch(m) < 0 ||
+        flb_init_interpose(m) < 0 || flb_init_function(m) < 0 || flb_init_allocator(m) < 0 ||
         PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&FlbTensor_Type) < 0 ||
         PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&FlbStorage_Type) < 0) {
         Py_DECREF(m);

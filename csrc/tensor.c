@@ -122,7 +122,10 @@ static PyObject *dtype_of_array(PyArrayObject *a) {
 FlbTensor *flb_alloc(PyTypeObject *type) {
     FlbTensor *t = (FlbTensor *)type->tp_alloc(type, 0); /* zeroed */
     if (!t) return NULL;
-    t->keys = flb_class_keys(type);
+    if (type != flb_tensor_class && flb_class_keys(type, &t->keys) < 0) {
+        Py_DECREF(t);
+        return NULL;
+    }
     if (t->keys & (1u << 30)) {
         t->keys &= ~(1u << 30);
         t->flags |= FLB_FUNCTION;
@@ -307,11 +310,14 @@ int flb_requires_grad(FlbTensor *t) {
     if (t->flags & FLB_REQUIRES_GRAD) return 1;
     if (!t->storage || !t->storage->recorded || !t->autograd || !history_refresher) return 0;
     PyObject *r = PyObject_CallOneArg(history_refresher, (PyObject *)t);
-    if (!r) PyErr_WriteUnraisable((PyObject *)t);
-    Py_XDECREF(r);
+    if (!r) return -1;
+    Py_DECREF(r);
     return (t->flags & FLB_REQUIRES_GRAD) != 0;
 }
-static PyObject *get_requires_grad(FlbTensor *t, void *c) { return PyBool_FromLong(flb_requires_grad(t)); }
+static PyObject *get_requires_grad(FlbTensor *t, void *c) {
+    int r = flb_requires_grad(t);
+    return r < 0 ? NULL : PyBool_FromLong(r);
+}
 static PyObject *get_is_leaf(FlbTensor *t, void *c) { return PyBool_FromLong(t->grad_fn == NULL); }
 static PyObject *get_flags(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->flags); }
 static int set_flags(FlbTensor *t, PyObject *v, void *c) {

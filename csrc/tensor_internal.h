@@ -20,7 +20,7 @@ PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array);
 FlbTensor *flb_alloc(PyTypeObject *type);
 FlbStorage *flb_storage(FlbTensor *t);
 PyObject *flb_shape(FlbTensor *t);
-/* Whether a gradient is asked for; a view whose base got a history after it was made takes that history over first. */
+/* Whether a gradient is asked for; a view whose base got a history after it was made takes that history over first. -1: exception. */
 int flb_requires_grad(FlbTensor *t);
 PyObject *flb_strides(FlbTensor *t);
 FlbTls *flb_tls(void);
@@ -31,5 +31,5 @@ int flb_use_allocator(void);
 /* Calls the __torch_function__ machinery for func with n (1 or 2) arguments. */
 PyObject *flb_override(PyObject *func, int n, PyObject *a, PyObject *b);
 /* Keys that every instance of a class has: FLB_PYTHON if it defines __torch_dispatch__, bit 30 if it overrides __torch_function__. */
-uint32_t flb_class_keys(PyTypeObject *type);
+int flb_class_keys(PyTypeObject *type, uint32_t *keys);
 #endif

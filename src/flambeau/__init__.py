@@ -57,9 +57,10 @@ cfloat, cdouble = complex64, complex128
 contiguous_format, preserve_format, channels_last = "contiguous_format", "preserve_format", "channels_last"
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
-_quiet = _contextvars.copy_context()
+# NumPy keeps its error state in one context variable: kernels run with that one set to "ignore everything".
+_quiet = _contextvars.Context()
 _quiet.run(_np.seterr, all="ignore")
-_C.set_handlers(quiet_context=_quiet)
+_C.set_handlers(quiet=next(iter(_quiet.items())))
 globals().update({name: fn for name, fn in _attach().items() if name not in globals()})
 
 tensor, as_tensor, from_numpy = map(_wrap, (_conversion.tensor, _conversion.as_tensor, _conversion.from_numpy))

@@ -11,6 +11,8 @@ import functools
 import ml_dtypes
 import numpy as np
 
+from .. import _C
+
 __all__ = [
     "DType",
     "category",
@@ -112,6 +114,7 @@ def set_default_dtype(dtype: DType) -> None:
     if not isinstance(dtype, DType) or not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _default = dtype
+    _C.forget_recipes()  # they were worked out for the dtype before
 
 
 def from_numpy(np_dtype) -> DType:

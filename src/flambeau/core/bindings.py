@@ -18,7 +18,7 @@ from ..base import dtypes
 from ..base.device import CPU, Device, as_device
 from ..base.dtypes import DType
 from .declare import EXPOSED
-from .operator import OpOverload, _safe, namespace
+from .operator import OpOverload, _safe, namespace, opened
 
 __all__ = ["Binder", "current_device", "function", "method"]
 
@@ -249,12 +249,18 @@ class Signature:
         return f"({', '.join(parts)})"
 
 
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
 def _type_key(x):
+    """What of an argument selects the overload. KeyError for a class of the user's: the table would keep it alive."""
     cls = type(x)
     if cls is list or cls is tuple:
-        return (cls, type(x[0])) if x else (cls, None)
+        return (cls, _type_key(x[0])) if x else (cls, None)
     if isinstance(x, _TensorBase):
-        return (cls, x._ndim == 0)
+        return (_TensorBase, x._ndim == 0)
+    if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("flambeau."):
+        raise KeyError(cls)
     return cls
 
 
@@ -283,29 +289,21 @@ class Binder:
             kwargs["self"] = kwargs.pop("input")
         if kwargs.get("out") is not None:
             return self._with_out(args, kwargs)
-        key = (
-            (*map(_type_key, args), *kwargs, *map(_type_key, kwargs.values()))
-            if kwargs
-            else tuple(map(_type_key, args))
-        )
-        sig = self._chosen.get(key)
-        if sig is None:
+        try:
+            key = (*map(_type_key, args), *kwargs, *map(_type_key, kwargs.values()))
+        except KeyError:
             sig = self._choose(args, kwargs)
-            self._chosen[key] = sig
+        else:
+            sig = self._chosen.get(key)
+            if sig is None:
+                sig = self._chosen[key] = self._choose(args, kwargs)
         kwargs.pop("out", None)
         args, kwargs = sig.arrange(args, kwargs)
         return sig.call(*args, **kwargs)
 
-    def choose(self, args, kwargs):
-        """What native code calls next time for arguments of these types: the overload's callable. None when values decide too."""
-        if "input" in kwargs or "out" in kwargs:
-            return None
-        sig = self._choose(args, kwargs)
-        at = sig.varargs
-        if at is None or len(args) <= at or isinstance(args[at], (list, tuple)):
-            return sig.call
-        call = sig.call
-        return lambda *args, **kwargs: call(*args[:at], list(args[at:]), **kwargs)
+    def overloads(self) -> tuple[tuple, tuple]:
+        """The operators in order of declaration, and those that take most tensors first: a 0-d tensor is a tensor before it is a number."""
+        return tuple(s.op for s in self.signatures), tuple(s.op for s in _by_tensors(self.signatures))
 
     def resolve(self, args, kwargs) -> OpOverload:
         """The overload that these arguments select."""
@@ -315,7 +313,7 @@ class Binder:
         candidates = signatures or self.signatures
         if any(isinstance(a, _TensorBase) and a._ndim == 0 for a in args):
             # A 0-d tensor is a tensor before it is a number: reading it would break graphs being traced.
-            candidates = sorted(candidates, key=lambda s: -sum(a.is_tensor for a in s.args))
+            candidates = _by_tensors(candidates)
         for sig in candidates:
             if sig.match(args, kwargs):
                 return sig
@@ -376,6 +374,10 @@ def _takes_numbers(op: OpOverload) -> bool:
     return op.kind in ("pointwise", "inplace") and sum(a.is_tensor for a in op._schema.arguments) > 1
 
 
+def _by_tensors(signatures):
+    return sorted(signatures, key=lambda s: -sum(a.is_tensor for a in s.args))
+
+
 def _shown(a):
     return "input" if a.name == "self" else a.name
 
@@ -394,68 +396,97 @@ def _wanted(a):
     return f"tuple of {base}s" if a.is_list else base
 
 
-def _plain_overload(opname: str) -> OpOverload | None:
-    """The overload that takes tensors."""
-    packet = namespace("aten")._packet(opname)
-    if packet is None:
-        return None
-    return packet._overloads.get("Tensor") or next(iter(packet._overloads.values()))
-
-
-def _ufunc_of(opname: str):
-    """(ufunc, arity, typemask) when the body of the first overload is a single NumPy ufunc on its tensor arguments."""
-    from .body import Expr, Input, trace
-
-    op = _plain_overload(opname)
-    if op is None or op.kind != "pointwise" or op.overrides or op.definition.operands is not None:
-        return None, 0, 0
-    args, names = [], []
-    for a in op._schema.arguments:
-        if a.is_tensor and not a.is_list:
-            names.append(a.name)
-            args.append(Input(a.name))
-        else:
-            args.append(a.default_value)
-    root, _ = trace(op.definition.body, args)
-    if not isinstance(root, Expr) or root.op == "input" or len(root.args) != len(names):
-        return None, 0, 0
-    if [getattr(a, "args", [None])[0] if isinstance(a, Expr) and a.op == "input" else None for a in root.args] != names:
-        return None, 0, 0
-    from .body import TABLE
-
-    row = TABLE[root.op]
-    if not isinstance(row.numpy, np.ufunc) or len(names) > 3:
-        return None, 0, 0
-    floats = [np.dtype(np.float32), np.dtype(np.float64)]
-    ints = (
-        [np.dtype(np.int64), np.dtype(np.int32)]
-        if row.kind != "float"
-        and root.op in ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
-        else []
-    )
-    return row.numpy, len(names), sum(1 << d.num for d in floats + ints)
-
-
 def function(opname: str, public: str | None = None) -> _C.Function:
     """A public function (or method) over the overloads of ``aten::opname``."""
-    ufunc, arity, mask = _ufunc_of(opname)
     binder = Binder(opname, "aten", public)
-    made = _C.Function(public or opname, binder, ufunc, arity, mask, binder._chosen, binder.choose)
-    if ufunc is not None:
-        _made[opname].append(made)
-        _plain_overload(opname).set_ufunc(ufunc, arity, mask)
+    made = _C.Function(public or opname, binder, binder.overloads)
+    _made[opname].append(made)
+    return made
+
+
+def packet_call(ns: str, name: str) -> _C.Function:
+    """What calling a packet (``torch.ops.aten.add``) does: the overload, without ``__torch_function__``."""
+    binder = Binder(name, ns)
+    made = _C.Function(name, binder, binder.overloads, True)
+    _made[name].append(made)
     return made
 
 
 def forget(op: OpOverload) -> None:
-    """``op`` was redefined: choose overloads of its name anew, and call its kernel rather than the NumPy function."""
-    op.set_ufunc(None, 0, 0)
+    """``op`` was redefined: choose overloads of its name anew."""
     for made in _made.get(op._opname, ()):
         if isinstance(made, Binder):
             made._signatures = None
             made._chosen.clear()
         else:
-            made.arity = -1
+            made.forget()
+
+
+# ---- what native code knows of an operator -------------------------------------------------------------------------------
+
+_CODES = {
+    "Tensor": 1,
+    "Scalar": 2,
+    "number": 2,
+    "int": 3,
+    "SymInt": 3,
+    "float": 4,
+    "bool": 5,
+    "str": 6,
+    "ScalarType": 7,
+    "Device": 8,
+}
+RECIPE_KINDS: set[str] = set()  # kinds for which eager/recipes.py works out native recipes
+
+
+def prepare(op: OpOverload) -> None:
+    """Tell native code the parameters of ``op``. Called by it before the first call."""
+    sig = Signature(op, _takes_numbers(op))
+    parameters = []
+    for a in op._schema.arguments:
+        facts = (
+            a.name,
+            _CODES.get(a.type, 0),
+            a.is_list,
+            a.optional,
+            a.kwarg_only,
+            a.elements_optional,
+            a.size is not None,
+            a.name == "pin_memory",
+        )
+        parameters.append((*facts, a.default_value if a.has_default else None) if a.has_default or a.is_out else facts)
+    base = op.definition.functional if op.kind in ("inplace", "out") else op
+    cooked = (
+        op.kind in RECIPE_KINDS
+        and base.kind in RECIPE_KINDS
+        and not {"eager"} & (op.overrides.keys() | base.overrides.keys())
+    )
+    op.set_signature(
+        tuple(parameters),
+        varargs=-1 if sig.varargs is None else sig.varargs,
+        numbers=sig.tensors_take_numbers,
+        factory=sig.is_factory,
+        body=op.definition.fn if opened(op) else None,
+        recipes=cooked,
+        view=op.kind == "view",
+        one_tensor=_returns_one_tensor(op),
+        loud=op.namespace != "aten",
+        by_type=sum(1 << i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list)
+        if base.kind == "pointwise"
+        else 0,
+        named=return_type(op),
+    )
+
+
+def _returns_one_tensor(op) -> bool:
+    returns = op._schema.returns
+    return (
+        op.kind != "inplace"
+        and not op._schema.is_mutable
+        and len(returns) == 1
+        and returns[0].is_tensor
+        and not returns[0].is_list
+    )
 
 
 method = function
@@ -468,3 +499,6 @@ def functions(place: str) -> dict[str, _C.Function]:
         for name, opname in EXPOSED[place].items()
         if namespace("aten")._packet(opname) is not None
     }
+
+
+_C.set_handlers(prepare=prepare, device=as_device, dtype=DType)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from .. import _C
 from . import keys as K
 from . import modes
-from .operator import OpOverload
+from .operator import OpOverload, opened
 
 __all__ = ["HANDLERS", "excluding", "install", "python_key", "redispatch"]
 
 HANDLERS: dict[int | str, object] = {}  # "function": what runs autograd.Function while vmap does
-_KERNELS = ("eager", "autograd")  # overrides with which an implicit composite is an operator of its own
 
 
 def install(key: int | str, handler) -> None:
@@ -25,11 +24,7 @@ def install(key: int | str, handler) -> None:
 
 def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
-    if op.kind == "composite" and op.definition.implicit and op.overrides.keys().isdisjoint(_KERNELS):
-        if keys == K.BACKEND:
-            op.kernel = op.behind_signature(
-                op.definition.fn
-            )  # from now on native code opens it when nothing interposes
+    if opened(op):
         return op.definition.fn(*op.full(*args, **kwargs))
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
@@ -121,25 +116,9 @@ def _declined(op, tried) -> TypeError:
     )
 
 
-def _returns_one_tensor(op) -> bool:
-    returns = op._schema.returns
-    return (
-        op.kind != "inplace"
-        and not op._schema.is_mutable
-        and len(returns) == 1
-        and returns[0].is_tensor
-        and not returns[0].is_list
-    )
-
-
 def _checked(op: OpOverload, result, who, args, kwargs):
     """Results of user handlers are checked against the schema: count, and tensors where tensors are promised. An in-place operator
     returns the very argument it wrote, whatever the handler made of it."""
-    one = op._one_tensor
-    if one is None:
-        one = op._one_tensor = _returns_one_tensor(op)
-    if one and isinstance(result, _C.TensorBase):
-        return result
     returns = op._schema.returns
     if op.kind == "inplace":
         return args[0] if args else kwargs["self"]
@@ -175,4 +154,4 @@ def dispatch_keys(t) -> str:
 
 
 _C._dispatch_keys = dispatch_keys
-_C.set_handlers(dispatch=dispatch)
+_C.set_handlers(dispatch=dispatch, python=python_key, checked=_checked)

@@ -44,7 +44,6 @@ class OpOverload(_C.Operator):
         self.refuses: frozenset | None = None  # names of dtypes it doesn't take
         self.tags: frozenset = frozenset()
         self.version = 0  # counts redefinitions
-        self._one_tensor = None  # whether it returns one tensor; see dispatch
 
     # -- identity ------------------------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -180,7 +179,7 @@ class OpOverload(_C.Operator):
             return lambda fn: self.override(facet, fn)
         self.overrides[facet] = fn
         self.__dict__.pop("_facets", None)
-        self.kernel = None
+        self.forget()
         return fn
 
     def derivative(self, only=None, /, **formulas) -> OpOverload:
@@ -236,6 +235,14 @@ def _same(v, default) -> bool:
     return isinstance(v, (int, float, str)) and v == default
 
 
+_KERNELS = ("eager", "autograd")  # overrides with which an implicit composite is an operator of its own
+
+
+def opened(op: OpOverload) -> bool:
+    """Whether calls of ``op`` are calls of what it is made of: an implicit composite vanishes above every layer."""
+    return op.kind == "composite" and op.definition.implicit and op.overrides.keys().isdisjoint(_KERNELS)
+
+
 class Packet:
     """All overloads of one name. Calling it picks the overload by the arguments."""
 
@@ -276,9 +283,9 @@ class Packet:
 
     def __call__(self, *args, **kwargs):
         if self._resolve is None:
-            from .bindings import Binder
+            from .bindings import packet_call
 
-            self._resolve = Binder(self.__name__, self._ns)
+            self._resolve = packet_call(self._ns, self.__name__)
         return self._resolve(*args, **kwargs)
 
     def __str__(self):

@@ -7,7 +7,7 @@ from ..base.errors import MissingFacet
 from ..core import keys as K
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
-from ..core.operator import FACETS, OpOverload, _safe
+from ..core.operator import FACETS, OpOverload
 from ..core.tensor import meta_tensor
 
 RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
@@ -69,23 +69,23 @@ FACETS["eager"] = _build
 
 
 def kernel_of(op: OpOverload):
-    """The eager facet behind the operator's own signature, so that native code can call it with the arguments it got."""
+    """The eager facet behind the operator's own signature, and as a function of all arguments in schema order."""
     impl = op.facet("eager")
     if "eager" not in op.overrides and (
         op.kind in ("pointwise", "reduction")
         or (op.kind == "composite" and not op.definition.implicit and op.definition.eager is None)
     ):
         impl = accelerated(impl, op)
-    device = next((_safe(a.name) for a in op._schema.arguments if a.type == "Device"), None)
-    if device is None:
-        return op.behind_signature(impl)
-    # NOTE: native code calls a kernel without looking at its arguments, so a device asked for must be looked at here.
-    names = ", ".join(_safe(a.name) for a in op._schema.arguments)
-    return op.behind_signature(
-        impl,
-        f"if {device} is not None and {device}.type != 'cpu': return _elsewhere({device}, {names})\n    ",
-        _elsewhere=lambda device, *values: _elsewhere(op, device, values),
-    )
+    at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "Device"), None)
+    if at is not None:
+        # NOTE: native code calls a kernel without looking at its arguments, so a device asked for must be looked at here.
+        here = impl
+
+        def impl(*values):
+            device = values[at]
+            return here(*values) if device is None or device.type == "cpu" else _elsewhere(op, device, values)
+
+    return op.behind_signature(impl), impl
 
 
 def _elsewhere(op: OpOverload, device, values):
@@ -102,7 +102,7 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     if keys & K.NO_DATA:
         return _on_meta(op, args, kwargs)
     if op.kernel is None:
-        op.kernel = kernel_of(op)
+        op.set_kernel(*kernel_of(op))
     return op.run(*args, **kwargs)
 
 

@@ -239,12 +239,12 @@ def _snapshot(op: OpOverload):
 def _changed(op: OpOverload) -> None:
     """Forget what was derived from the old definition, also for the in-place and out= operators made from it."""
     op.version += 1
-    op.kernel = None
+    op.forget()
     op.__dict__.pop("_facets", None)
     for packet in (*namespaces[op.namespace]._packets.values(),):
         for other in packet._overloads.values():
             if getattr(other.definition, "functional", None) is op:
-                other.kernel = None
+                other.forget()
                 other.__dict__.pop("_facets", None)
     bindings.forget(op)
 

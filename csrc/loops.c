@@ -1,0 +1,83 @@
+/* Inner loops that NumPy has no ufunc for, with a ufunc's signature: copies, casts, where. */
+#include "recipe.h"
+
+#define LOOP(NAME) static void NAME(char **args, const npy_intp *dims, const npy_intp *steps, void *data)
+
+#define COPY(T, NAME)                                                                                                          \
+    LOOP(copy_##NAME) {                                                                                                        \
+        npy_intp n = dims[0], s = steps[0], d = steps[1];                                                                      \
+        char *a = args[0], *b = args[1];                                                                                       \
+        if (s == (npy_intp)sizeof(T) && d == (npy_intp)sizeof(T)) {                                                            \
+            memmove(b, a, n * sizeof(T));                                                                                      \
+            return;                                                                                                            \
+        }                                                                                                                      \
+        for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = *(T *)a;                                                    \
+    }                                                                                                                          \
+    LOOP(select_##NAME) {                                                                                                      \
+        npy_intp n = dims[0];                                                                                                  \
+        char *c = args[0], *a = args[1], *b = args[2], *o = args[3];                                                           \
+        for (npy_intp i = 0; i < n; i++, c += steps[0], a += steps[1], b += steps[2], o += steps[3])                           \
+            *(T *)o = *(npy_bool *)c ? *(T *)a : *(T *)b;                                                                      \
+    }
+typedef struct { uint64_t a, b; } bytes16;
+COPY(uint8_t, 1)
+COPY(uint16_t, 2)
+COPY(uint32_t, 4)
+COPY(uint64_t, 8)
+COPY(bytes16, 16)
+PyUFuncGenericFunction flb_copy_loop(int itemsize) {
+    return itemsize == 1 ? copy_1 : itemsize == 2 ? copy_2 : itemsize == 4 ? copy_4 : itemsize == 8 ? copy_8 : itemsize == 16 ? copy_16 : NULL;
+}
+PyUFuncGenericFunction flb_select_loop(int itemsize) {
+    return itemsize == 1 ? select_1 : itemsize == 2 ? select_2 : itemsize == 4 ? select_4 : itemsize == 8 ? select_8
+           : itemsize == 16 ? select_16 : NULL;
+}
+
+/* Casts as C does them; floating values out of an integer's range go through int64 (what NumPy and PyTorch do on x86), to bool: != 0. */
+#define TO_SAME(v, T) (T)(v)
+#define TO_INT(v, T) (T)(int64_t)(v)
+#define TO_BOOL(v, T) (v) != 0
+#define CAST(F, FROM, T, TO, CONVERT)                                                                                          \
+    LOOP(cast_##FROM##_##TO) {                                                                                                 \
+        npy_intp n = dims[0], s = steps[0], d = steps[1];                                                                      \
+        char *a = args[0], *b = args[1];                                                                                       \
+        if (s == (npy_intp)sizeof(F) && d == (npy_intp)sizeof(T)) {                                                            \
+            const F *x = (const F *)a;                                                                                         \
+            T *y = (T *)b;                                                                                                     \
+            for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i], T);                                                          \
+            return;                                                                                                            \
+        }                                                                                                                      \
+        for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a, T);                                        \
+    }
+#define CASTS(F, FROM, NARROW)                                                                                                 \
+    CAST(F, FROM, npy_bool, b, TO_BOOL)                                                                                        \
+    CAST(F, FROM, int8_t, i1, NARROW) CAST(F, FROM, uint8_t, u1, NARROW) CAST(F, FROM, int16_t, i2, NARROW)                    \
+    CAST(F, FROM, int32_t, i4, NARROW) CAST(F, FROM, int64_t, i8, TO_SAME)                                                     \
+    CAST(F, FROM, float, f4, TO_SAME) CAST(F, FROM, double, f8, TO_SAME)
+CASTS(npy_bool, b, TO_SAME)
+CASTS(int8_t, i1, TO_SAME)
+CASTS(uint8_t, u1, TO_SAME)
+CASTS(int16_t, i2, TO_SAME)
+CASTS(int32_t, i4, TO_SAME)
+CASTS(int64_t, i8, TO_SAME)
+CASTS(float, f4, TO_INT)
+CASTS(double, f8, TO_INT)
+#define ROW(FROM) {cast_##FROM##_b, cast_##FROM##_i1, cast_##FROM##_u1, cast_##FROM##_i2, cast_##FROM##_i4, cast_##FROM##_i8, cast_##FROM##_f4, cast_##FROM##_f8}
+static const PyUFuncGenericFunction casts[8][8] = {ROW(b), ROW(i1), ROW(u1), ROW(i2), ROW(i4), ROW(i8), ROW(f4), ROW(f8)};
+static int cast_index(int num) {
+    switch (num) {
+    case NPY_BOOL: return 0;
+    case NPY_INT8: return 1;
+    case NPY_UINT8: return 2;
+    case NPY_INT16: return 3;
+    case NPY_INT32: return 4;
+    case NPY_INT64: return 5;
+    case NPY_FLOAT: return 6;
+    case NPY_DOUBLE: return 7;
+    }
+    return -1;
+}
+PyUFuncGenericFunction flb_cast_loop(int from, int to) {
+    int f = cast_index(from), t = cast_index(to);
+    return f < 0 || t < 0 ? NULL : casts[f][t];
+}

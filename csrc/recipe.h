@@ -1,0 +1,74 @@
+/* Recipes: what a call of an operator on plain tensors does, worked out once for a description of its arguments and then run in C. */
+#ifndef FLB_RECIPE_H
+#define FLB_RECIPE_H
+#include "tensor_internal.h"
+#include <numpy/ufuncobject.h>
+
+enum { R_DIMS = 8, R_OPERANDS = 4, R_LOADS = 3, R_SLOTS = 48, R_KEY = 160 };
+
+/* Where a value lies while a recipe runs: the tensors of the call in order, then its numbers, results, temporaries, constants. */
+typedef struct {
+    int slot;
+    npy_intp offset, strides[R_DIMS]; /* bytes */
+} Operand;
+
+/* An index that is loaded: its value times `stride` is added to the place that is read. */
+typedef struct {
+    Operand at;
+    npy_intp size, stride;
+    int item, wrap;
+} Load;
+
+/* Loops around one inner loop of NumPy's signature, or (fn NULL) around a gather of blocks. */
+typedef struct {
+    PyUFuncGenericFunction fn;
+    void *data;
+    int n_operands, n_dims, n_inner, n_loads;
+    npy_intp dims[R_DIMS], inner[4], steps[12];
+    npy_intp block; /* gather: bytes moved at a time */
+    Operand operand[R_OPERANDS];
+    Load load[R_LOADS];
+} Step;
+
+typedef struct {
+    PyArray_Descr *descr;
+    int n_dims, dense; /* dense: row-major, strides needn't be given */
+    npy_intp dims[R_DIMS], strides[R_DIMS];
+    npy_intp offset; /* views: bytes from the first element of the base */
+} Result;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *keep;   /* what the rest borrows: ufuncs, constants */
+    Result *results;
+    Step *steps;
+    npy_intp *temporaries; /* sizes in bytes */
+    char **constants;
+    int *numbers;     /* type number of each number of the call */
+    npy_intp *extents; /* with a target: first and last byte of each tensor relative to its data, and whether it may be the target itself */
+    int n_results, n_steps, n_temporaries, n_constants, n_numbers, n_tensors;
+    int target;       /* slot of the tensor that is written and returned, or -1 */
+    uint8_t view, many, tracked; /* results are views of tensor 0; they come as a list; autograd wants to know their origin */
+} FlbRecipe;
+
+extern PyTypeObject FlbRecipe_Type;
+
+/* The recipes of one operator, by the description of their arguments. */
+typedef struct {
+    struct RecipeEntry *entries; /* R_TABLE of them, or NULL */
+    int used;
+    uint32_t generation;
+} FlbRecipes;
+void flb_recipes_clear(FlbRecipes *r);
+int flb_recipes_traverse(FlbRecipes *r, visitproc visit, void *arg);
+
+/* Runs the recipe for `values` (all arguments of op, in schema order; bit i of by_type: of a number only its type selects the recipe). Where
+ * there is none yet, cook(op, values) is asked for it at the second such call (views: at the first). 1: *result is set; 0: go another
+ * way; -1: an exception. */
+int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
+                    PyObject **result);
+PyUFuncGenericFunction flb_cast_loop(int from, int to);
+PyUFuncGenericFunction flb_select_loop(int itemsize);
+PyUFuncGenericFunction flb_copy_loop(int itemsize);
+int flb_init_recipe(PyObject *module);
+#endif

@@ -1,0 +1,258 @@
+"""Native programs: loops over NumPy's inner loops, worked out for fixed shapes (see csrc/recipe.h).
+
+A :class:`Value` is where an array lies while the program runs. A :class:`Program` collects steps on values and makes the Recipe. What
+can't be said in steps raises :class:`NoRecipe`; the call then stays with the Python kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import _C
+from ..base.shapes import broadcast_shapes, contiguous_strides
+
+LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
+
+
+class NoRecipe(Exception):
+    """This call can't be put into native steps."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """``slot``: ("tensor" | "number" | "result" | "temporary" | "constant", which); ``strides`` and ``offset`` in bytes."""
+
+    slot: tuple[str, int]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+    offset: int = 0
+
+    def broadcast(self, shape) -> tuple[int, ...]:
+        """Strides over the loops of ``shape``."""
+        pad = len(shape) - len(self.shape)
+        own = (0 if n == 1 else s for n, s in zip(self.shape, self.strides))
+        return (0,) * pad + tuple(own)
+
+
+def bytes_of(strides, dtype) -> tuple[int, ...]:
+    return tuple(s * dtype.itemsize for s in strides)
+
+
+def merged(shape, rows, order=None):
+    """The loops over ``shape`` with fewer dimensions: (sizes, strides of each operand), dimensions of size 1 dropped, neighbours joined where
+    every operand runs through them in one go. The last is the inner loop, by the strides in ``order`` (default: of the last operand)."""
+    order = rows[-1] if order is None else order
+    dims = sorted((d for d, n in enumerate(shape) if n != 1), key=lambda d: -abs(order[d]))
+    sizes: list[int] = []
+    out: list[list[int]] = [[] for _ in rows]
+    for d in dims:
+        n = shape[d]
+        if sizes and all(s[-1] == r[d] * n for s, r in zip(out, rows)):
+            sizes[-1] *= n
+            for s, r in zip(out, rows):
+                s[-1] = r[d]
+        else:
+            sizes.append(n)
+            for s, r in zip(out, rows):
+                s.append(r[d])
+    return sizes, out
+
+
+class Program:
+    """Steps on values."""
+
+    def __init__(self):
+        self.steps: list[tuple] = []
+        self.counts = {"tensor": 0, "number": 0, "result": 0, "temporary": 0, "constant": 0}
+        self.numbers: list[int] = []
+        self.results: list[tuple] = []
+        self.temporaries: list[int] = []
+        self.constants: list[np.ndarray] = []
+        self.extents: list[tuple[int, int]] = []
+        self.inputs: list[Value] = []
+
+    # -- values ----------------------------------------------------------------------------------------------------------
+    def tensor(self, a: np.ndarray) -> Value:
+        """The next tensor argument."""
+        if a.size == 0 or a.size >= LARGE:
+            raise NoRecipe
+        v = Value(("tensor", self._next("tensor")), a.shape, a.strides, a.dtype)
+        self.inputs.append(v)
+        return v
+
+    def number(self, dtype: np.dtype) -> Value:
+        """The next Python number, as a value of ``dtype``."""
+        v = Value(("number", self._next("number")), (), (), dtype)
+        self.numbers.append(dtype.num)
+        return v
+
+    def constant(self, value, dtype=None) -> Value:
+        a = np.array(value, dtype)  # OverflowError when it doesn't fit
+        if isinstance(value, float) and dtype is not None and a.dtype.kind in "iub":
+            raise NoRecipe
+        v = Value(("constant", self._next("constant")), a.shape, a.strides, a.dtype)
+        self.constants.append(a)
+        return v
+
+    def empty(self, shape, dtype: np.dtype, strides=None, *, result=False) -> Value:
+        """New memory: a temporary, or a result of the program. ``strides`` in elements; it is dense."""
+        shape = tuple(shape)
+        if math.prod(shape) == 0 or math.prod(shape) >= LARGE:
+            raise NoRecipe
+        strides = bytes_of(contiguous_strides(shape) if strides is None else strides, dtype)
+        kind = "result" if result else "temporary"
+        v = Value((kind, self._next(kind)), shape, strides, dtype)
+        if result:
+            self.results.append((dtype, shape, strides, 0))
+        else:
+            self.temporaries.append(math.prod(shape) * dtype.itemsize)
+        return v
+
+    def _next(self, kind: str) -> int:
+        self.counts[kind] += 1
+        return self.counts[kind] - 1
+
+    # -- steps -----------------------------------------------------------------------------------------------------------
+    def loops(self, loop: tuple, shape, operands, strides=None, order=None) -> None:
+        """One inner loop over all of ``shape``; ``strides``: of each operand over it (broadcast when not given)."""
+        rows = strides or [v.broadcast(shape) for v in operands]
+        sizes, rows = merged(shape, rows, order)
+        inner = sizes.pop() if sizes else 1
+        steps = tuple(r.pop() if r else 0 for r in rows)
+        self.steps.append((loop, tuple(sizes), (inner,), steps, [(v, tuple(r)) for v, r in zip(operands, rows)], [], 0))
+
+    def ufunc(self, ufunc: np.ufunc, operands: list, out: Value | None, shape, like=None) -> Value:
+        """``ufunc`` of values and Python numbers, with NumPy's own choice of dtypes."""
+        kinds = tuple(
+            v.dtype if isinstance(v, Value) else np.dtype(bool) if v is True or v is False else type(v)
+            for v in operands
+        )
+        if not any(isinstance(k, np.dtype) for k in kinds) or complex in kinds:
+            raise NoRecipe
+        dtypes = ufunc.resolve_dtypes((*kinds, None))
+        values = [
+            self.cast(v, d, shape) if isinstance(v, Value) else self.constant(v, d) for v, d in zip(operands, dtypes)
+        ]
+        if out is None or out.dtype != dtypes[-1]:
+            out = self.empty(shape, dtypes[-1], like)
+        self.loops(("ufunc", ufunc, tuple(d.num for d in dtypes)), shape, [*values, out])
+        return out
+
+    def copy(self, v: Value, out: Value) -> Value:
+        """``v`` broadcast and cast into ``out``."""
+        loop = ("copy", v.dtype.itemsize) if v.dtype == out.dtype else ("cast", v.dtype.num, out.dtype.num)
+        self.loops(loop, out.shape, [v, out])
+        return out
+
+    def cast(self, v: Value, dtype: np.dtype, shape=None) -> Value:
+        """``v`` with another dtype: itself, or a dense copy."""
+        if v.dtype == dtype:
+            return v
+        return self.copy(v, self.empty(v.shape, dtype))
+
+    def select(self, condition, a, b, out: Value | None, shape, like=None) -> Value:
+        """where(condition, a, b), with NumPy's promotion."""
+        if not isinstance(condition, Value):
+            condition = self.constant(bool(condition))
+        kinds = [v.dtype if isinstance(v, Value) else v for v in (a, b)]
+        dtype = np.result_type(*kinds)
+        condition = self.cast(condition, np.dtype(bool))
+        a, b = (self.cast(v, dtype) if isinstance(v, Value) else self.constant(v, dtype) for v in (a, b))
+        if out is None or out.dtype != dtype:
+            out = self.empty(shape, dtype, like)
+        self.loops(("select", dtype.itemsize), shape, [condition, a, b, out])
+        return out
+
+    def matmul(self, shape, operands, strides, sizes, core) -> None:
+        """Matrix products over the loops of ``shape``. ``sizes``: (m, k, n); ``core``: the strides of (m, k), (k, n), (m, n)."""
+        num = operands[0].dtype.num
+        order = strides[-1]
+        loops, rows = merged(shape, strides, order)
+        self.steps.append(
+            (
+                ("ufunc", np.matmul, (num, num, num)),
+                tuple(loops),
+                (1, *sizes),
+                (0, 0, 0, *core),
+                [(v, tuple(r)) for v, r in zip(operands, rows)],
+                [],
+                0,
+            )
+        )
+
+    def gather(self, shape, source: Value, source_strides, out: Value, loads) -> None:
+        """``out[i] = source[... i ... load(i) ...]``. ``loads``: (index value, its strides over the loops, size, stride, wrap)."""
+        block, dims = out.dtype.itemsize, len(shape)
+        rows = [list(source_strides), list(out.strides), *(list(s) for _, s, *_ in loads)]
+        sizes = list(shape)
+        while sizes and (sizes[-1] == 1 or (rows[0][-1] == rows[1][-1] == block and not any(r[-1] for r in rows[2:]))):
+            block *= sizes.pop()
+            for r in rows:
+                r.pop()
+        if dims > 8:
+            raise NoRecipe
+        self.steps.append(
+            (
+                None,
+                tuple(sizes),
+                (),
+                (),
+                [(source, tuple(rows[0])), (out, tuple(rows[1]))],
+                [
+                    ((v, tuple(r)), n, stride, v.dtype.itemsize, wrap)
+                    for (v, _, n, stride, wrap), r in zip(loads, rows[2:])
+                ],
+                block,
+            )
+        )
+
+    # -- the recipe ------------------------------------------------------------------------------------------------------
+    def recipe(self, *, target: Value | None = None, many=False) -> _C.Recipe:
+        """``target``: the tensor argument that is written and returned."""
+        bases, at = {}, 0
+        for kind in ("tensor", "number", "result", "temporary", "constant"):
+            bases[kind], at = at, at + self.counts[kind]
+
+        def place(pair):
+            v, strides = pair
+            return bases[v.slot[0]] + v.slot[1], v.offset, strides
+
+        steps = tuple(
+            (
+                loop,
+                dims,
+                inner,
+                strides,
+                tuple(map(place, operands)),
+                tuple((place(at), n, stride, item, int(wrap)) for at, n, stride, item, wrap in loads),
+                block,
+            )
+            for loop, dims, inner, strides, operands, loads, block in self.steps
+        )
+        extents = None
+        if target is not None:
+            extents = []
+            for v in self.inputs:
+                lo = sum(min(0, s * (n - 1)) for n, s in zip(v.shape, v.strides))
+                hi = sum(max(0, s * (n - 1)) for n, s in zip(v.shape, v.strides)) + v.dtype.itemsize - 1
+                same = v.shape == target.shape and v.strides == target.strides and v.dtype == target.dtype
+                extents += [lo, hi, int(same)]
+        more = {} if target is None else {"target": target.slot[1], "extents": tuple(extents)}
+        return _C.Recipe(
+            self.counts["tensor"],
+            tuple(self.results),
+            steps=steps,
+            temporaries=tuple(self.temporaries),
+            constants=tuple(self.constants),
+            numbers=tuple(self.numbers),
+            many=many,
+            **more,
+        )
+
+
+def common_shape(values) -> tuple[int, ...]:
+    return broadcast_shapes(*[v.shape for v in values])
