@@ -320,6 +320,9 @@ def _dense(shape):
 # ---- contractions --------------------------------------------------------------------------------------------------------
 
 
+_SMALL_PRODUCT = 1 << 18  # multiplications up to which a product isn't worth splitting over threads
+
+
 @rule("contraction")
 def _contraction(p: Program, op: OpOverload, values, out):
     a, b = values
@@ -339,6 +342,8 @@ def _contraction(p: Program, op: OpOverload, values, out):
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or set(ta + tb) != {*batch, *rows, *columns, *summed}:
         raise NoRecipe
     m, n, k = (x[0] if x else None for x in (rows, columns, summed))
+    if math.prod(size.values()) > _SMALL_PRODUCT:
+        raise NoRecipe
     to = _memory(p, out, [size[c] for c in result], a.dtype)
     to_at, item = dict(zip(result, to.strides)), a.dtype.itemsize
     # A missing dimension counts as one of size 1; its stride is what BLAS expects of a dense matrix.
