@@ -15,6 +15,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "flambe
 PyMODINIT_FUNC PyInit__C(void) {
     import_array();
     if (PyType_Ready(&FlbStorage_Type) < 0 || PyType_Ready(&FlbTensor_Type) < 0) return NULL;
+    FlbStorage_Type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE; /* core/storage.py adds the methods that are Python */
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
     if (PyModule_AddFunctions(m, flb_tensor_functions) < 0 || PyModule_AddFunctions(m, flb_dispatch_functions) < 0 ||

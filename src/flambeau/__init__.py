@@ -48,8 +48,8 @@ from .core.overrides import wrap_function as _wrap
 from . import autograd, eager, fake  # noqa: E402, F401
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
 from .autograd import methods as _methods  # noqa: F401
+from .version import __version__  # noqa: F401
 
-__version__ = "0.1.0"
 
 bool = _bool = __import__("flambeau.base.dtypes", fromlist=["bool_"]).bool_
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
@@ -114,10 +114,8 @@ LAZY: dict[str, object] = {
     "library": "flambeau.library",
     "testing": "flambeau.testing",
     "compiler": "flambeau.compiler",
-    "cpu": "flambeau.compat.cpu",
-    "cuda": "flambeau.compat.cuda",
-    "random": "flambeau.compat.random",
     "_dynamo": "flambeau._dynamo",
+    "numpy": "flambeau.numpy",
     "_inductor": "flambeau._inductor",
     "_functorch": "flambeau._functorch",
     "_subclasses": "flambeau._subclasses",
@@ -133,10 +131,22 @@ LAZY: dict[str, object] = {
 }
 
 
+def _absent(name):
+    difflib = _importlib.import_module("difflib")
+    near = difflib.get_close_matches(name, __dir__(), 1)
+    return f"module 'torch' has no attribute '{name}' (flambeau)" + (f"; the nearest is '{near[0]}'" if near else "")
+
+
 def __getattr__(name):
     target = LAZY.get(name)
     if target is None:
-        raise AttributeError(f"module 'flambeau' has no attribute '{name}'")
+        if name.startswith("__") and name.endswith("__") and name != "__config__":
+            raise AttributeError(name)  # what the import system asks
+        value = _importlib.import_module("flambeau.compat.root").find(name)
+        if value is None:
+            raise AttributeError(_absent(name))
+        globals()[name] = value[0]
+        return value[0]
     value = (
         _importlib.import_module(target)
         if isinstance(target, str)
@@ -147,7 +157,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *LAZY})
+    return sorted({*globals(), *LAZY, *_importlib.import_module("flambeau.compat.root").names()})
 
 
 __import__("flambeau.compat.aliases", fromlist=["install"]).install()

@@ -64,7 +64,48 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-compile", action="store_true", help="train eagerly only")
     demo.add_argument("--out", metavar="DIR", default=".", help="folder for the loss curve (PNG)")
     demo.set_defaults(run=_demo)
+
+    run = commands.add_parser(
+        "run",
+        help="run a program that says `import torch` on flambeau",
+        usage="flambeau run [--missing] (script.py | -m module) [args ...]",
+        description="Run a script or module as python would, with `import torch` meaning flambeau, in it and in its child processes.",
+    )
+    run.add_argument("--missing", action="store_true", help="list what the program asked torch for and did not find")
+    run.add_argument("-m", dest="module", action="store_true", help="the target is a module, as with python -m")
+    run.add_argument("target", help="script or module")
+    run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
+    run.set_defaults(run=_run)
+
+    shim = commands.add_parser(
+        "shim",
+        help="make `import torch` mean flambeau in a virtual environment",
+        description="Install, remove or look for a small distribution `torch` whose import is flambeau, so that pip finds requirements met.",
+    )
+    shim.add_argument("action", choices=["install", "remove", "status"])
+    shim.set_defaults(run=_shim)
     return parser
+
+
+def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from flambeau.compat.run import run
+
+    return run(args.target, args.args, module=args.module, missing=args.missing)
+
+
+def _shim(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from flambeau.compat import shim
+
+    if args.action == "status":
+        print(shim.status())
+        return 0
+    try:
+        folder = shim.install() if args.action == "install" else shim.remove()
+    except shim.ShimError as error:
+        print(f"flambeau shim: error: {error}", file=sys.stderr)
+        return 2
+    print(f"{'installed into' if args.action == 'install' else 'removed from'} {folder}")
+    return 0
 
 
 def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -103,9 +144,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.version:
-        from flambeau import __version__
+        from flambeau.version import flambeau
 
-        print(f"flambeau {__version__}")
+        print(f"flambeau {flambeau}")
         return 0
     if args.command is None:
         parser.print_help()

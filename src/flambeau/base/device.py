@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+
+from .. import _C
+
 _KINDS = ("cpu", "meta", "cuda", "mps", "xpu")
 
 
@@ -47,9 +52,50 @@ class Device:
     def __reduce__(self):
         return (Device, (self.type, self.index))
 
+    def __enter__(self):
+        """Factories in the block that name no device use this one."""
+        guard = _C.Guard(push="devices", value=self)
+        guard.__enter__()
+        _entered.guards.append(guard)
+        return self
+
+    def __exit__(self, *exc):
+        return _entered.guards.pop().__exit__(*exc)
+
+    def __call__(self, fn):
+        """As a decorator: ``fn`` with this device as the default."""
+
+        @functools.wraps(fn)
+        def wrapped(*args, **kwargs):
+            with self:
+                return fn(*args, **kwargs)
+
+        return wrapped
+
 
 CPU = Device("cpu")
 META = Device("meta")
+
+
+class _Entered(threading.local):
+    """Guards of the ``with`` blocks of devices that this thread is in."""
+
+    def __init__(self):
+        self.guards = []
+
+
+_entered = _Entered()
+_default = [CPU]
+
+
+def current_device() -> Device:
+    """Device of factories that name none."""
+    return _C.innermost("devices") or _default[0]
+
+
+def set_default(device: Device) -> None:
+    """Change what factories use outside of every block, in all threads."""
+    _default[0] = device
 
 
 def as_device(value) -> Device:

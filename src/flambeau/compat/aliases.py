@@ -1,7 +1,7 @@
 """PyTorch's private and moved module paths, as aliases of the modules that implement them: one table.
 
 ``import flambeau._dynamo.config`` gives the very module of the right column. Nothing is imported until somebody asks: a finder on
-``sys.meta_path`` knows the names.
+``sys.meta_path`` knows the names. It builds the namespaces of ``namespaces.py`` too; a module with code of its own comes before both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,22 @@ ALIASES: dict[str, str] = {
     "_subclasses.schema_check_mode": "testing.schema_check",
     "fx.experimental": "proxy",
     "fx.experimental.proxy_tensor": "proxy",
+    "random": "compat.random",
+    "cpu": "compat.cpu",
+    "hub": "compat.hub",
+    "jit": "compat.jit",
+    "_utils": "compat.utils",
+    "special": "compat.operators:special",
+    "linalg": "compat.operators:linalg",
+    "fft": "compat.operators:fft",
+    "signal": "compat.operators:signal",
+    "signal.windows": "compat.windows",
     "utils._pytree": "base.pytree",
+    "utils.dlpack": "compat.dlpack",
+    "utils.hooks": "compat.hooks",
+    "utils.weak": "compat.weak",
+    "utils.model_zoo": "compat.hub",
+    "nn.modules.utils": "nn.modules._tuples",
 }
 
 
@@ -61,17 +76,33 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module):
         found, _ = module.__spec__.loader_state
         name = module.__spec__.name
-        if (
-            isinstance(found, types.ModuleType)
-            and not hasattr(found, "__path__")
-            and any(a.startswith(name[9:] + ".") for a in ALIASES)
-        ):
-            found.__path__ = []  # other aliases are below it: the import system wants a package
+        if isinstance(found, types.ModuleType) and not hasattr(found, "__path__"):
+            found.__path__ = []  # other aliases may be below it: the import system wants a package
         sys.modules[name] = found
 
 
+class _NamespaceFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes the namespaces that are only rows of tables. It is asked last, so the tables are read when nothing else has the name."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if not fullname.startswith("flambeau."):
+            return None
+        from .namespaces import SECTIONS
+
+        return importlib.machinery.ModuleSpec(fullname, self) if fullname[9:] in SECTIONS else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        from .namespaces import build
+
+        build(module.__spec__.name[9:], module)
+
+
 def install() -> None:
-    """Put the finder before the ordinary ones (once)."""
+    """Put the finders before and behind the ordinary ones (once)."""
     if not any(isinstance(f, _AliasFinder) for f in sys.meta_path):
         # In front: an alias whose parent is a package would otherwise be found on its path and loaded a second time.
         sys.meta_path.insert(0, _AliasFinder())
+        sys.meta_path.append(_NamespaceFinder())

@@ -70,3 +70,9 @@ def empty_cache() -> None:
 def set_memory_cache_limit(nbytes: int) -> int:
     """Keep at most ``nbytes`` of free memory for later (0: none); the limit before. It starts at a quarter of the memory the process may have."""
     return _C.memory_limit(nbytes)
+
+
+def __getattr__(name):
+    from .namespaces import lookup
+
+    return lookup("cpu", name)

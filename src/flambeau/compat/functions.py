@@ -155,3 +155,18 @@ def _from_lists(*parts):
 
 
 where, einsum = wrap_function(where), wrap_function(einsum)
+_meshgrid, _broadcast_tensors = Binder("meshgrid"), Binder("broadcast_tensors")
+
+
+def meshgrid(*tensors, indexing="ij"):
+    """Coordinates of a grid, a tensor for each vector: of shape (len(a), len(b), ...), or transposed in its first two with "xy"."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    return tuple(_meshgrid(list(tensors), indexing=indexing))
+
+
+def broadcast_tensors(*tensors):
+    """All of them expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    return tuple(_broadcast_tensors(list(tensors)))

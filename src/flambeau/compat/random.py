@@ -6,7 +6,16 @@ import contextlib
 
 from ..core.generator import default_generator, manual_seed, seed
 
-__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "thread_safe_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 def get_rng_state():
@@ -20,6 +29,10 @@ def set_rng_state(state) -> None:
 
 def initial_seed() -> int:
     return default_generator.initial_seed()
+
+
+def thread_safe_generator():
+    """None: outside of PyTorch's worker threads there is none."""
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
-from ..base.device import CPU, Device, as_device
+from ..base.device import Device, as_device, current_device
 from ..base.dtypes import DType
 from .declare import EXPOSED
 from .operator import OpOverload, _safe, namespace, opened
@@ -27,11 +27,6 @@ _NUMBER = (int, float, complex, np.generic)
 _PY_DTYPES = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
 _made: dict[str, list] = {}  # operator name -> the binders and functions made for it
-
-
-def current_device() -> Device:
-    """Device of factories that name none."""
-    return _C.innermost("devices") or CPU
 
 
 def as_dtype(x):

@@ -256,11 +256,18 @@ _integer_draw(
 )
 def randperm(gen, shape, dtype, n, *_):
     """Fisher and Yates from the front: element i changes place with one of those from i on."""
-    out = np.arange(n, dtype=dtype.np)
-    for i, word in enumerate(gen.words(n - 1) if n > 1 else ()):
-        j = i + int(word) % (n - i)
+    out = list(range(n))
+    for i, word in enumerate(gen.words(n - 1).tolist() if n > 1 else ()):
+        j = i + word % (n - i)
         out[i], out[j] = out[j], out[i]
-    return out
+    return np.array(out, dtype=dtype.np)
+
+
+random(
+    f"randperm.generator(SymInt n, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
+    shape=lambda n, *o: (n,),
+    dtype=lambda n, generator, dtype, *o: dtype or dtypes.int64,
+)(randperm.definition.draw)
 
 
 def _filled(functional, inplace, draw, *, variants="method"):

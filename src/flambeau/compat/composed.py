@@ -1,0 +1,186 @@
+"""Functions of the root namespace over other operators, without an operator of their own."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes, shapes
+from ..core.bindings import function
+from ..core.conversion import as_tensor
+from ..core.operator import namespace
+from ..core.overrides import wrap_function
+from .dlpack import from_dlpack, to_dlpack
+
+__all__ = [
+    "block_diag",
+    "broadcast_shapes",
+    "cartesian_prod",
+    "chain_matmul",
+    "combinations",
+    "from_dlpack",
+    "from_file",
+    "frombuffer",
+]
+__all__ += ["range_", "tensordot", "to_dlpack", "vander"]
+
+aten = namespace("aten")
+arange = function("arange")
+
+
+def broadcast_shapes(*shapes_):
+    """The shape that all of these broadcast to. RuntimeError when they don't."""
+    out: tuple = ()
+    for s in shapes_:
+        out = shapes.broadcast_shapes(out, (s,) if isinstance(s, int) else tuple(s))
+    return shapes.Size(out)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Sum of products over the last ``dims`` dimensions of ``a`` and the first of ``b``, or over two lists of dimensions."""
+    if isinstance(dims, _C.TensorBase):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0 or dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims >= 0 and at most the dimensions of both, but got dims={dims}")
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(left) != len(right):
+        raise RuntimeError("both dimension lists should have same length")
+    left, right = [d % a.dim() for d in left], [d % b.dim() for d in right]
+    for i, j in zip(left, right):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size {b.shape[j]} in dim {j}"
+            )
+    keep_a = [d for d in range(a.dim()) if d not in left]
+    keep_b = [d for d in range(b.dim()) if d not in right]
+    inner = math.prod(a.shape[d] for d in left)
+    x = a.permute(keep_a + left).reshape(math.prod(a.shape[d] for d in keep_a), inner)
+    y = b.permute(right + keep_b).reshape(inner, math.prod(b.shape[d] for d in keep_b))
+    result = aten.mm.default(x, y).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+    return result if out is None else out.copy_(result)
+
+
+def block_diag(*tensors):
+    """A matrix with the given ones on its diagonal."""
+    parts = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
+    if any(t.dim() > 2 for t in parts):
+        raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions")
+    width = sum(t.shape[1] for t in parts)
+    rows, before = [], 0
+    for t in parts:
+        rows.append(aten.constant_pad_nd.default(t, [before, width - before - t.shape[1]], 0))
+        before += t.shape[1]
+    return aten.cat.default(rows, 0) if rows else aten.empty.memory_format([1, 0])
+
+
+def cartesian_prod(*tensors):
+    """All combinations of one element of each: (product of lengths, number of tensors)."""
+    if len(tensors) == 1:
+        return tensors[0]
+    grid = aten.meshgrid.indexing(list(tensors), indexing="ij")
+    return aten.stack.default([g.reshape(-1) for g in grid], 1)
+
+
+def combinations(input, r: int = 2, with_replacement: bool = False):
+    """All combinations of ``r`` elements of a vector, in order."""
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    index = np.array(list(pick(range(input.numel()), r)), np.int64).reshape(-1, r)
+    return input[_C.from_array(index)] if r else input.new_empty(0)
+
+
+def chain_matmul(*matrices, out=None):
+    """Product of several matrices in the order that needs the fewest operations."""
+    result = _chain(list(matrices))
+    return result if out is None else out.copy_(result)
+
+
+def _chain(ms):
+    n = len(ms)
+    sizes = [m.shape[0] for m in ms] + [ms[-1].shape[1]]
+    cost, cut = {(i, i): 0 for i in range(n)}, {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], cut[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i, j):
+        return ms[i] if i == j else aten.mm.default(product(i, cut[i, j]), product(cut[i, j] + 1, j))
+
+    return product(0, n - 1)
+
+
+def range_(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False, out=None, layout=None):
+    """As ``arange``, but with ``end`` in it (deprecated in PyTorch)."""
+    if end is None:
+        start, end = 0, start
+    count = math.floor((end - start) / step) + 1
+    steps = arange(0, count, dtype=dtypes.float64) * step + start
+    result = steps.to(device=device, dtype=dtype or dtypes.get_default_dtype())
+    return result.requires_grad_(requires_grad)
+
+
+def vander(x, N=None, increasing: bool = False):  # noqa: N803
+    """Powers of ``x``, one column each: from N - 1 down to 0, or up with ``increasing``."""
+    n = x.shape[-1] if N is None else N
+    powers = arange(n, device=x.device) if increasing else arange(n - 1, -1, -1, device=x.device)
+    return x.unsqueeze(-1) ** powers
+
+
+def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False):
+    """A one-dimensional tensor on the memory of an object with the buffer protocol. ValueError when it doesn't hold ``count`` elements."""
+    view = memoryview(buffer)
+    nbytes, item = view.nbytes, dtype.itemsize
+    if nbytes == 0 or count == 0:
+        raise ValueError(f"both buffer length ({nbytes}) and count ({count}) must not be 0")
+    if offset < 0 or offset >= nbytes:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({nbytes} bytes) minus 1"
+        )
+    if count < 0:
+        if (nbytes - offset) % item:
+            raise ValueError(
+                f"buffer length ({nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})"
+            )
+        count = (nbytes - offset) // item
+    if offset + count * item > nbytes:
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual buffer length "
+            f"({nbytes} bytes)"
+        )
+    out = as_tensor(np.frombuffer(view, np.uint8, count * item, offset).view(dtype.np))
+    return out.requires_grad_(requires_grad)
+
+
+def from_file(
+    filename,
+    shared: bool = False,
+    size: int = 0,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory: bool = False,
+    requires_grad=False,
+):
+    """A tensor on a file's memory; with ``shared`` writes go into the file, which is made if it isn't there."""
+    dtype = dtype or dtypes.get_default_dtype()
+    if shared:
+        with open(filename, "ab") as file:
+            file.truncate(max(file.tell(), size * dtype.itemsize))
+    mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", 0, (size * dtype.itemsize,))
+    return _C.from_array(mapped.view(np.ndarray).view(dtype.np)).requires_grad_(requires_grad)
+
+
+tensordot, block_diag, cartesian_prod, combinations, chain_matmul, vander = map(
+    wrap_function, (tensordot, block_diag, cartesian_prod, combinations, chain_matmul, vander)
+)

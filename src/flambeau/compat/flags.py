@@ -1,0 +1,23 @@
+"""Switches of libraries that aren't used here: programs set and read them, and nothing depends on them."""
+
+from __future__ import annotations
+
+__all__ = ["cudnn", "cufft_plan_cache", "matmul"]
+
+
+class _Switches:
+    """Attributes that remember what they were set to."""
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+matmul = _Switches(
+    allow_tf32=False,
+    allow_fp16_reduced_precision_reduction=True,
+    allow_bf16_reduced_precision_reduction=True,
+    allow_fp16_accumulation=False,
+    fp32_precision="none",
+)
+cufft_plan_cache = _Switches(size=0, max_size=0)
+cudnn = _Switches(enabled=True, benchmark=False, deterministic=False, allow_tf32=True)

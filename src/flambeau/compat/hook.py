@@ -1,0 +1,85 @@
+"""``import torch`` means flambeau: the import hook behind ``flambeau run``, :func:`install` and the shim.
+
+Invariant: ``torch.x.y`` is the very module ``flambeau.x.y``, so that there is one class of each name, whichever way it was imported. The finder
+also answers ``importlib.metadata`` for the distribution ``torch``, whose version libraries compare.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import sys
+import types
+
+from ..version import __version__
+
+__all__ = ["METADATA", "install", "installed", "uninstall"]
+
+METADATA = f"""Metadata-Version: 2.1
+Name: torch
+Version: {__version__}
+Summary: flambeau under PyTorch's name
+"""
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What ``importlib.metadata`` reads of the distribution ``torch``."""
+
+    _TEXT = {"METADATA": METADATA, "top_level.txt": "torch\n", "INSTALLER": "flambeau\n"}
+
+    def read_text(self, filename):
+        return self._TEXT.get(filename)
+
+    def locate_file(self, path):
+        raise FileNotFoundError(f"the distribution torch is flambeau's import hook: it has no file {path}")
+
+
+class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``torch`` and all below it in flambeau."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "torch" and not fullname.startswith("torch."):
+            return None
+        real = "flambeau" + fullname[5:]
+        if real in sys.modules or importlib.util.find_spec(real) is not None:
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        raise ModuleNotFoundError(f"No module named {fullname!r} (flambeau has none of that name)", name=fullname)
+
+    def create_module(self, spec):
+        # The import system puts a spec on what it gets from here, so it gets a stand-in, which exec_module replaces.
+        return types.ModuleType(spec.name)
+
+    def exec_module(self, module):
+        name = module.__spec__.name
+        sys.modules[name] = importlib.import_module("flambeau" + name[5:])
+
+    def find_distributions(self, context=None):
+        name = getattr(context, "name", None)
+        return [_Distribution()] if name in (None, "torch") else []
+
+
+def installed() -> bool:
+    """Whether ``import torch`` means flambeau in this process."""
+    return any(isinstance(finder, TorchFinder) for finder in sys.meta_path)
+
+
+def install() -> None:
+    """From now on ``import torch`` and its submodules mean flambeau in this process (also where PyTorch is installed).
+
+    RuntimeError when the real PyTorch has been imported already.
+    """
+    if installed():
+        return
+    present = sys.modules.get("torch")
+    if present is not None and present is not sys.modules["flambeau"] and hasattr(present, "Tensor"):
+        raise RuntimeError("flambeau.compat.install(): the real torch has been imported already; call install() before")
+    sys.meta_path.insert(0, TorchFinder())
+
+
+def uninstall() -> None:
+    """Take the hook away again, and the names it gave."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TorchFinder)]
+    for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
+        del sys.modules[name]

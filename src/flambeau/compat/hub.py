@@ -1,0 +1,132 @@
+"""``torch.hub`` from local folders, and checkpoints by URL with a cache and a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+_dir: str | None = None
+
+
+def get_dir() -> str:
+    """Folder of repositories and checkpoints: ``set_dir``'s, else $TORCH_HOME/hub, else ~/.cache/torch/hub."""
+    if _dir is not None:
+        return _dir
+    home = os.environ.get("TORCH_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch"
+    )
+    return os.path.join(os.path.expanduser(home), "hub")
+
+
+def set_dir(d) -> None:
+    global _dir
+    _dir = os.path.expanduser(str(d))
+
+
+def _module(folder, source: str):
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        owner = str(folder).replace("/", "_").replace(":", "_")
+        found = next((p for p in sorted(Path(get_dir()).glob(f"{owner}*")) if (p / "hubconf.py").exists()), None)
+        if found is None:
+            raise RuntimeError(
+                f"torch.hub: {folder} is not in {get_dir()}; flambeau loads repositories from local folders only: clone it and use "
+                f"torch.hub.load(folder, ..., source='local')"
+            )
+        folder = found
+    path = Path(folder).expanduser() / "hubconf.py"
+    if not path.exists():
+        raise FileNotFoundError(f"No such file or directory: {str(path)!r}")
+    spec = importlib.util.spec_from_file_location("hubconf", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    missing = [name for name in getattr(module, "dependencies", []) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    return module
+
+
+def _entry(module, name: str):
+    fn = getattr(module, name, None)
+    if not isinstance(name, str) or not callable(fn):
+        raise RuntimeError(f"Cannot find callable {name} in hubconf")
+    return fn
+
+
+def list(github, force_reload=False, skip_validation=False, trust_repo=None, verbose=True, *, source="github"):  # noqa: A001
+    """Names of the entry points."""
+    return [n for n, v in vars(_module(github, source)).items() if callable(v) and not n.startswith("_")]
+
+
+def help(github, model, force_reload=False, skip_validation=False, trust_repo=None, *, source="github"):  # noqa: A001
+    """Docstring of an entry point."""
+    return _entry(_module(github, source), model).__doc__
+
+
+def load(
+    repo_or_dir,
+    model,
+    *args,
+    source="github",
+    trust_repo=None,
+    force_reload=False,
+    verbose=True,
+    skip_validation=False,
+    **kwargs,
+):
+    """Call the entry point ``model`` of the ``hubconf.py`` in a folder (``source="local"``)."""
+    return _entry(_module(repo_or_dir, source), model)(*args, **kwargs)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Download to ``dst`` by way of a temporary file beside it. RuntimeError when the SHA-256 doesn't begin with ``hash_prefix``."""
+    dst = os.path.expanduser(dst)
+    digest = hashlib.sha256()
+    handle = tempfile.NamedTemporaryFile(delete=False, dir=os.path.dirname(os.path.abspath(dst)))  # noqa: SIM115
+    try:
+        with (
+            handle,
+            urllib.request.urlopen(urllib.request.Request(url, headers={"User-Agent": "flambeau.hub"})) as source,
+        ):
+            while block := source.read(1 << 17):
+                handle.write(block)
+                digest.update(block)
+        if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+        os.replace(handle.name, dst)
+    finally:
+        Path(handle.name).unlink(missing_ok=True)
+
+
+def load_state_dict_from_url(
+    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True
+):
+    """The checkpoint at ``url``, from the cache when it has been loaded before."""
+    from ..serialization import load as load_file
+
+    model_dir = model_dir or os.path.join(get_dir(), "checkpoints")
+    os.makedirs(model_dir, exist_ok=True)
+    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
+    cached = os.path.join(model_dir, name)
+    if not os.path.exists(cached):
+        found = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, cached, found[1] if found else None, progress)
+    return load_file(cached, map_location=map_location, weights_only=weights_only)
+
+
+load_url = load_state_dict_from_url

@@ -1,0 +1,233 @@
+"""Old names of the root namespace: tensor types by element type, typed storages, dtypes and layouts that nothing here computes in.
+
+``torch.LongTensor`` is a class for ``isinstance`` and a constructor, as old programs use it; there is one Tensor class.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes
+from ..base.dtypes import DType
+from ..core import conversion
+from ..core.tensor import Tensor
+
+_NAMES = {
+    "Bool": "bool_",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Int": "int32",
+    "Long": "int64",
+    "Short": "int16",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+BY_DTYPE = {getattr(dtypes, name): f"{kind}Tensor" for kind, name in _NAMES.items()}
+
+
+class _TypedMeta(type):
+    """``isinstance(t, LongTensor)`` asks for a CPU tensor of that dtype; the class itself makes plain tensors."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == "cpu"
+
+    def __call__(cls, *args, device=None):
+        if not args:
+            return conversion.tensor([], dtype=cls.dtype)
+        first = args[0]
+        if isinstance(first, _C.TensorBase):
+            return first if first.dtype is cls.dtype else first.to(cls.dtype)
+        sizes = first if isinstance(first, tuple) and isinstance(first, _SIZE) else args
+        if all(isinstance(n, int) for n in sizes):
+            return _C.from_array(np.empty(tuple(sizes), cls.dtype.np))
+        return conversion.tensor(first, dtype=cls.dtype)
+
+    def __repr__(cls):
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+_SIZE = type(Tensor(0).shape)
+
+
+def _tensor_type(kind: str, dtype: DType):
+    return _TypedMeta(f"{kind}Tensor", (), {"dtype": dtype, "is_cuda": False, "__module__": "torch"})
+
+
+UntypedStorage = type(Tensor(0).untyped_storage())
+
+
+class TypedStorage:
+    """The elements of a storage, with a dtype: what ``tensor.storage()`` gives. Indexing reads and writes elements."""
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        own = getattr(type(self), "dtype", None)
+        self.dtype = own if isinstance(own, DType) else dtype or dtypes.get_default_dtype()
+        if wrap_storage is None:
+            if args and not isinstance(args[0], int):
+                array = np.array(args[0], dtype=self.dtype.np)
+            else:
+                array = np.empty(args[0] if args else 0, dtype=self.dtype.np)
+            wrap_storage = _C.from_array(array).untyped_storage()
+        self._untyped_storage = wrap_storage
+
+    @property
+    def _elements(self) -> np.ndarray:
+        return self._untyped_storage.owner.reshape(-1).view(np.uint8).view(self.dtype.np)
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def _numpy(self):
+        return self._elements
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    is_cuda = False
+    is_sparse = False
+
+    def size(self) -> int:
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+    _size = size
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    def tolist(self) -> list:
+        return self._elements.tolist()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __getitem__(self, index):
+        found = self._elements[index]
+        return found.item() if found.ndim == 0 else type(self)(found, dtype=self.dtype)
+
+    def __setitem__(self, index, value):
+        self._elements[index] = value
+
+    def clone(self):
+        return type(self)(self._elements.copy(), dtype=self.dtype)
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self):
+        return self
+
+    def __repr__(self):
+        return (
+            "\n".join(f" {x}" for x in self.tolist())
+            + f"\n[torch.storage.TypedStorage(dtype={self.dtype}) of size {self.size()}]"
+        )
+
+
+def _storage_type(kind: str, dtype: DType):
+    return type(f"{kind}Storage", (TypedStorage,), {"dtype": dtype, "__module__": "torch"})
+
+
+for _kind, _name in _NAMES.items():
+    globals()[f"{_kind}Storage"] = _storage_type(_kind, getattr(dtypes, _name))
+    if not _kind.startswith("Complex"):
+        globals()[f"{_kind}Tensor"] = _tensor_type(_kind, getattr(dtypes, _name))
+
+
+class _Named:
+    """A dtype, layout or format that can be named and compared; no tensor has it."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    is_floating_point = is_complex = is_signed = False
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+
+complex32, float4_e2m1fn_x2, float8_e8m0fnu = map(_Named, ("complex32", "float4_e2m1fn_x2", "float8_e8m0fnu"))
+bit, bits16, bits1x8, bits2x4, bits4x2, bits8 = map(_Named, ("bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8"))
+int1, int2, int3, int4, int5, int6, int7 = (_Named(f"int{n}") for n in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_Named(f"uint{n}") for n in range(1, 8))
+qint32, qint8, quint2x4, quint4x2, quint8 = map(_Named, ("qint32", "qint8", "quint2x4", "quint4x2", "quint8"))
+float8_e4m3fnuz, float8_e5m2fnuz = map(_Named, ("float8_e4m3fnuz", "float8_e5m2fnuz"))
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged, _mkldnn = map(
+    _Named, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "_mkldnn")
+)
+per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
+    _Named, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
+)
+channels_last_3d = "channels_last_3d"
+layout, qscheme = _Named, _Named
+memory_format = str
+
+
+class Tag(enum.Enum):
+    """What ``torch.Tag`` names; an operator's ``tags`` are these words."""
+
+    core = "core"
+    pointwise = "pointwise"
+    reduction = "reduction"
+    inplace_view = "inplace_view"
+    nondeterministic_seeded = "nondeterministic_seeded"
+    data_dependent_output = "data_dependent_output"
+    dynamic_output_shape = "dynamic_output_shape"
+    generated = "generated"
+    view_copy = "view_copy"
+    needs_fixed_stride_order = "needs_fixed_stride_order"
+    flexible_layout = "flexible_layout"
+    pt2_compliant_tag = "pt2_compliant_tag"
+
+
+class DispatchKey(enum.Enum):
+    """PyTorch's dispatch keys by name, for code that mentions them."""
+
+    Undefined = "Undefined"
+    CPU = "CPU"
+    CUDA = "CUDA"
+    Meta = "Meta"
+    Autograd = "Autograd"
+    AutogradCPU = "AutogradCPU"
+    AutogradCUDA = "AutogradCUDA"
+    CompositeImplicitAutograd = "CompositeImplicitAutograd"
+    CompositeExplicitAutograd = "CompositeExplicitAutograd"
+    Functionalize = "Functionalize"
+    Python = "Python"
+
+
+class FatalError(RuntimeError):
+    """``torch.FatalError``."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """``torch.OutOfMemoryError``: raised by accelerators; never here."""
+
+
+class AcceleratorError(RuntimeError):
+    """``torch.AcceleratorError``: raised by accelerators; never here."""
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    out = func(*args)
+    if type(out) is not new_type:
+        out = out.as_subclass(new_type)
+    if isinstance(state, tuple):
+        state = state[0]
+    if state:
+        out.__dict__.update(state)
+    return out

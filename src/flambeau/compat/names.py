@@ -1,0 +1,262 @@
+"""Namespaces that only rename, and names without meaning here (TorchScript, quantised and vendor operators). See namespaces.py for the rules."""
+
+_SCRIPT = """
+AggregationType AliasDb AnyType Argument ArgumentSpec AwaitType BenchmarkConfig BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule
+ClassType Code CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable
+DeserializationStorageContext DeviceObjType DictType DispatchKeySet EnumType ErrorReport ExcludeDispatchKeyGuard ExecutionPlan FileCheck
+FloatType FunctionSchema FutureType Gradient Graph GraphExecutorState IODescriptor InferredType IntType InterfaceType ListType LiteScriptModule
+LockingLogger ModuleDict Node NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict PyObjectType PyTorchFileReader
+PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptFunction ScriptList
+ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty SerializationStorageContext StaticModule
+StreamObjType StringType SymBoolType SymIntType TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use Value
+""".replace("\n", " ")
+
+_VENDOR = """
+cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose
+cudnn_grid_sampler miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
+miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights
+mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
+fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
+fbgemm_pack_quantized_matrix batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
+batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats
+""".replace("\n", " ")
+
+_QUANTISED = """
+choose_qparams_optimized dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
+fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
+quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru_cell quantized_lstm_cell
+quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell
+""".replace("\n", " ")
+
+_SPARSE = """
+ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy indices_copy values_copy dsmm hsmm hspmm saddmm smm spmm sspaddmm
+resize_as_sparse_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor sparse_csr_tensor sparse_coo_tensor
+""".replace("\n", " ")
+
+_POOL = (
+    "Array AuthenticationError Barrier BoundedSemaphore BufferTooShort Condition Event JoinableQueue Lock Manager Pipe"
+)
+
+NAMES: dict[str, str] = {
+    # The rest of the root namespace: names without code in flambeau/__init__.py.
+    "": f"""
+why: TorchScript, quantised, sparse and vendor-library names exist so that programs can be imported
+class: {_SCRIPT} Event Stream
+refuses: {_VENDOR}
+refuses: {_QUANTISED}
+refuses: {_SPARSE}
+refuses: parse_ir parse_schema parse_type_comment merge_type_from_type_comment unify_type_list import_ir_module import_ir_module_from_buffer
+returns False: cudnn_is_acceptable is_vulkan_available is_distributed
+value 0: SUM
+value 1: AVG
+value True: has_lapack has_openmp has_spectral
+value False: has_mkl
+returns None: init_num_threads sym_constrain_range sym_constrain_range_for_size
+from jit: export fork wait JITException=Error
+from futures: Future
+from amp: autocast GradScaler
+from core.overrides: DisableTorchFunction DisableTorchFunctionSubclass
+from serialization: save load
+from random: get_rng_state set_rng_state initial_seed thread_safe_generator
+from compat.defaults: get_default_device set_default_device get_device_module set_default_tensor_type set_flush_denormal
+from compat.defaults: get_float32_matmul_precision set_float32_matmul_precision get_num_interop_threads set_num_interop_threads
+from compat.defaults: are_deterministic_algorithms_enabled use_deterministic_algorithms is_deterministic_algorithms_warn_only_enabled
+from compat.defaults: get_deterministic_debug_mode set_deterministic_debug_mode is_warn_always_enabled set_warn_always
+from compat.defaults: is_anomaly_enabled set_anomaly_enabled is_anomaly_check_nan_enabled
+from amp.state: autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache is_autocast_enabled set_autocast_enabled
+from amp.state: is_autocast_cache_enabled set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype
+from amp.state: get_autocast_cpu_dtype set_autocast_cpu_dtype is_autocast_cpu_enabled set_autocast_cpu_enabled
+from amp.state: get_autocast_gpu_dtype set_autocast_gpu_dtype
+from compat.legacy: OutOfMemoryError AcceleratorError
+returns False: is_autocast_ipu_enabled is_autocast_xla_enabled
+refuses: get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
+from compat.queries: is_complex is_conj is_inference is_neg is_nonzero is_same_size is_signed is_storage typename can_cast result_type
+from compat.queries: get_device is_inference_mode_enabled unravel_index
+from compat.composed: cartesian_prod block_diag combinations tensordot chain_matmul broadcast_shapes vander range=range_ frombuffer
+from compat.composed: from_dlpack to_dlpack from_file
+from compat.functions: broadcast_tensors meshgrid
+from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor HalfTensor BFloat16Tensor
+from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage
+from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
+from compat.legacy: layout memory_format qscheme Tag DispatchKey FatalError
+from base.dtypes: float8_e4m3fn float8_e5m2
+from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn channels_last_3d
+from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
+from compat.legacy: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5
+from compat.legacy: uint6 uint7 float4_e2m1fn_x2 float8_e8m0fnu qint32 qint8 quint2x4 quint4x2 quint8
+value None: newaxis
+""",
+    "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
+    "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
+    "jit.annotations": "why: TorchScript's type comments\nrefuses: get_signature",
+    "jit.frontend": "why: TorchScript's parser\nclass: NotSupportedError",
+    "jit.mobile": "why: the mobile interpreter of TorchScript\nrefuses: _load_for_lite_interpreter",
+    "_C._nn": "from nn.functional: gelu pad scaled_dot_product_attention linear",
+    "_C._functorch": "why: functorch's native levels\nreturns False: is_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
+    "returns None: peek_interpreter_stack maybe_get_level",
+    "_C._distributed_c10d": "class: Store ProcessGroup",
+    "_functorch.apis": "from func: vmap grad grad_and_value",
+    "_functorch.vmap": "from func: vmap",
+    "_functorch.eager_transforms": "from func: grad grad_and_value hessian jacfwd jacrev jvp vjp functionalize linearize",
+    "_functorch.deprecated": "from func: vmap grad vjp jvp",
+    "_logging": """
+from compat.logging: set_logs getArtifactLogger warning_once hide_warnings LazyString trace_structured dtrace_structured DEFAULT_LOGGING
+returns 0.0: get_structured_logging_overhead
+module: _internal
+""",
+    "_logging._internal": "from compat.logging: getArtifactLogger set_logs warning_once trace_structured LazyString",
+    "_utils_internal": "returns None: get_file_path log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",
+    "__config__": "returns 'flambeau on NumPy and LLVM': show\nreturns '': parallel_info\nreturns '': _cxx_flags",
+    "__future__": "returns None: set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion\n"
+    "returns False: get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion",
+    "compiler.config": "value '': job_id\nvalue False: dynamic_sources",
+    "futures": "from compat.futures: Future collect_all wait_all",
+    "monitor": """
+why: monitoring needs a service of PyTorch's own
+class: Event EventHandlerHandle Stat TensorboardEventHandler data_value_t
+value 0: VALUE
+value 1: MEAN
+value 2: COUNT
+value 3: SUM
+value 4: MAX
+value 5: MIN
+value False: TYPE_CHECKING
+value '': STAT_EVENT
+class: Aggregation
+refuses: log_event register_event_handler unregister_event_handler
+""",
+    "nested": "why: nested tensors are not built\n"
+    "refuses: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
+    "nested._internal": "module: nested_tensor",
+    "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor",
+    "package": "why: torch.package is deprecated and not built\nclass: PackageExporter PackageImporter",
+    "quantization": "why: quantised tensors are not built\n"
+    "class: QuantStub DeQuantStub QConfig FakeQuantize MinMaxObserver HistogramObserver PerChannelMinMaxObserver QuantWrapper ObserverBase\n"
+    "refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig",
+    "ao": "module: quantization nn",
+    "ao.quantization": "from quantization: QuantStub DeQuantStub QConfig prepare convert quantize quantize_dynamic prepare_qat fuse_modules",
+    "ao.nn": "module: quantized\nwhy: quantised tensors are not built",
+    "ao.nn.quantized": "why: quantised tensors are not built\nclass: Linear Conv2d",
+    "sparse": """
+why: sparse tensors are not built
+class: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS
+refuses: addmm as_sparse_gradcheck log_softmax mm softmax solve sum to_sparse_semi_structured
+context: check_sparse_tensor_invariants
+""",
+    "distributed": """
+why: distributed training is not part of this build
+returns False: is_available is_initialized is_torchelastic_launched is_nccl_available is_gloo_available is_mpi_available is_ucc_available
+returns 0: get_rank
+returns 1: get_world_size
+refuses: init_process_group destroy_process_group all_reduce all_gather broadcast barrier reduce scatter gather send recv new_group
+refuses: all_gather_object broadcast_object_list gather_object all_gather_into_tensor reduce_scatter_tensor all_to_all_single get_backend
+refuses: isend irecv reduce_scatter all_to_all get_process_group_ranks get_global_rank monitored_barrier scatter_object_list init_device_mesh
+class: ProcessGroup Backend Store TCPStore FileStore HashStore ReduceOp Work DeviceMesh
+module: fsdp nn algorithms tensor optim checkpoint device_mesh distributed_c10d elastic utils _functional_collectives rpc _tensor
+module: _composable _shard pipelining _tools argparse_util c10d_logger _state_dict_utils
+value None: group
+""",
+    "distributed.fsdp": "module: fully_sharded_data_parallel wrap _fully_shard api sharded_grad_scaler\n"
+    "class: FullyShardedDataParallel FSDPModule ShardingStrategy MixedPrecision CPUOffload BackwardPrefetch StateDictType FullStateDictConfig "
+    "FullOptimStateDictConfig ShardedStateDictConfig ShardedOptimStateDictConfig LocalStateDictConfig MixedPrecisionPolicy CPUOffloadPolicy OffloadPolicy "
+    "OptimStateDictConfig StateDictConfig\nrefuses: fully_shard register_fsdp_forward_method",
+    "distributed.fsdp.fully_sharded_data_parallel": "from distributed.fsdp: FullyShardedDataParallel ShardingStrategy MixedPrecision CPUOffload "
+    "BackwardPrefetch StateDictType FullStateDictConfig FullOptimStateDictConfig ShardedStateDictConfig ShardedOptimStateDictConfig StateDictConfig OptimStateDictConfig",
+    "distributed.fsdp._fully_shard": "from distributed.fsdp: fully_shard FSDPModule\nmodule: _fsdp_api _fsdp_init",
+    "distributed.fsdp._fully_shard._fsdp_api": "from distributed.fsdp: MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy",
+    "distributed.fsdp._fully_shard._fsdp_init": "refuses: _get_device_from_mesh",
+    "distributed.fsdp.api": "from distributed.fsdp: ShardingStrategy MixedPrecision CPUOffload BackwardPrefetch StateDictType FullStateDictConfig",
+    "distributed.fsdp.sharded_grad_scaler": "class: ShardedGradScaler",
+    "distributed.fsdp.wrap": "refuses: size_based_auto_wrap_policy transformer_auto_wrap_policy "
+    "lambda_auto_wrap_policy enable_wrap wrap always_wrap_policy\nclass: ModuleWrapPolicy CustomPolicy _Policy",
+    "distributed.nn": "refuses: all_reduce all_gather\nmodule: functional",
+    "distributed.nn.functional": "refuses: all_reduce all_gather broadcast",
+    "distributed.algorithms": "module: join model_averaging ddp_comm_hooks _checkpoint",
+    "distributed.algorithms._checkpoint": "module: checkpoint_wrapper",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": "class: CheckpointWrapper CheckpointImpl\n"
+    "refuses: apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
+    "distributed.algorithms.join": "class: Join Joinable JoinHook",
+    "distributed.algorithms.model_averaging": "module: averagers",
+    "distributed.algorithms.model_averaging.averagers": "class: ModelAverager PeriodicModelAverager",
+    "distributed.algorithms.ddp_comm_hooks": "module: default_hooks powerSGD_hook debugging_hooks\nclass: DDPCommHookType",
+    "distributed.algorithms.ddp_comm_hooks.default_hooks": "refuses: allreduce_hook fp16_compress_hook bf16_compress_hook fp16_compress_wrapper bf16_compress_wrapper",
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "class: PowerSGDState\nrefuses: powerSGD_hook batched_powerSGD_hook",
+    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "refuses: noop_hook",
+    "distributed.tensor": "class: DTensor DeviceMesh Shard Replicate Partial Placement\nrefuses: distribute_tensor "
+    "distribute_module init_device_mesh\nmodule: parallel placement_types device_mesh experimental",
+    "distributed.tensor.experimental": "refuses: context_parallel local_map implicit_replication",
+    "distributed.tensor.placement_types": "from distributed.tensor: Placement Shard Replicate Partial",
+    "distributed.tensor.device_mesh": "from distributed: DeviceMesh init_device_mesh",
+    "distributed.tensor.parallel": "class: ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput "
+    "PrepareModuleOutput ParallelStyle\nrefuses: parallelize_module loss_parallel",
+    "distributed._tensor": "from distributed.tensor: DTensor Shard Replicate DeviceMesh Placement distribute_tensor",
+    "distributed.optim": "class: ZeroRedundancyOptimizer DistributedOptimizer PostLocalSGDOptimizer",
+    "distributed.checkpoint": "refuses: save load async_save save_state_dict load_state_dict\nmodule: state_dict "
+    "filesystem default_planner optimizer format_utils planner metadata stateful\nclass: FileSystemReader FileSystemWriter DefaultLoadPlanner DefaultSavePlanner",
+    "distributed.checkpoint.state_dict": "refuses: get_model_state_dict get_optimizer_state_dict get_state_dict "
+    "set_model_state_dict set_optimizer_state_dict set_state_dict\nclass: StateDictOptions",
+    "distributed.checkpoint.stateful": "class: Stateful",
+    "distributed.checkpoint.planner": "class: LoadPlanner SavePlanner",
+    "distributed.checkpoint.metadata": "class: Metadata TensorStorageMetadata",
+    "distributed.checkpoint.filesystem": "from distributed.checkpoint: FileSystemReader FileSystemWriter",
+    "distributed.checkpoint.default_planner": "from distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner",
+    "distributed.checkpoint.optimizer": "refuses: load_sharded_optimizer_state_dict",
+    "distributed.checkpoint.format_utils": "class: _EmptyStateDictLoadPlanner\nrefuses: dcp_to_torch_save torch_save_to_dcp",
+    "distributed.device_mesh": "from distributed: DeviceMesh init_device_mesh",
+    "distributed.distributed_c10d": "from distributed: ProcessGroup ReduceOp Store is_initialized get_rank get_world_size is_nccl_available\n"
+    "refuses: _get_default_group _get_pg_default_device _get_default_store\nclass: PrefixStore",
+    "distributed.elastic": "module: multiprocessing",
+    "distributed.elastic.multiprocessing": "module: errors",
+    "distributed.elastic.multiprocessing.errors": "decorator: record\nclass: ChildFailedError",
+    "distributed.utils": "refuses: _sync_module_states",
+    "distributed._functional_collectives": "refuses: all_reduce all_gather_tensor reduce_scatter_tensor wait_tensor\nclass: AsyncCollectiveTensor",
+    "distributed.rpc": "returns False: is_available\nrefuses: init_rpc rpc_sync rpc_async remote shutdown\nclass: RRef",
+    "distributed._composable": "module: fsdp replicate",
+    "distributed._composable.fsdp": "from distributed.fsdp: fully_shard FSDPModule MixedPrecisionPolicy CPUOffloadPolicy",
+    "distributed._composable.replicate": "refuses: replicate",
+    "distributed._shard": "module: sharded_tensor",
+    "distributed._shard.sharded_tensor": "class: ShardedTensor",
+    "distributed.pipelining": "class: SplitPoint PipelineStage ScheduleGPipe Schedule1F1B\nrefuses: pipeline pipe_split",
+    "utils.backend_registration": "why: devices other than the CPU are not built\nrefuses: rename_privateuse1_backend generate_methods_for_privateuse1_backend",
+    "utils.cpp_extension": """
+why: flambeau loads no C++ extensions; operators are defined in Python (torch.library, flambeau.core.declare)
+class: BuildExtension
+refuses: CUDAExtension CppExtension SyclExtension check_compiler_ok_for_platform get_compiler_abi_compatibility_and_version get_cxx_compiler
+refuses: get_default_build_root include_paths library_paths load load_inline remove_extension_h_precompiler_headers verify_ninja_availability
+returns False: is_ninja_available check_compiler_is_gcc
+value None: CUDA_HOME ROCM_HOME CUDNN_HOME
+""",
+    "utils._triton": "returns False: has_triton has_triton_package has_triton_tma",
+    "utils.collect_env": "returns '': get_pretty_env_info\nreturns None: get_env_info main",
+    "utils.mkldnn": "why: oneDNN tensors are not built\nrefuses: to_mkldnn",
+    "utils.mobile_optimizer": "why: TorchScript for mobile devices is not built\nrefuses: optimize_for_mobile",
+    "utils.tensorboard": "from compat.tensorboard: SummaryWriter FileWriter\nmodule: summary writer",
+    "utils.tensorboard.summary": "from compat.tensorboard: hparams",
+    "utils.tensorboard.writer": "from compat.tensorboard: SummaryWriter FileWriter",
+    "utils.viz": "why: memory visualisation is not built",
+    "storage": "from compat.legacy: TypedStorage UntypedStorage\nfrom compat.queries: is_storage\nfrom compat.legacy: _LegacyStorage=TypedStorage _StorageBase=UntypedStorage",
+    "multiprocessing": f"""
+from compat.multiprocessing: {_POOL} Pool Process ProcessError Queue RLock RawArray RawValue Semaphore SimpleQueue TimeoutError Value
+from compat.multiprocessing: active_children allow_connection_pickling cpu_count current_process freeze_support get_all_sharing_strategies
+from compat.multiprocessing: get_all_start_methods get_context get_logger get_sharing_strategy get_start_method log_to_stderr parent_process reducer
+from compat.multiprocessing: set_executable set_forkserver_preload set_sharing_strategy set_start_method spawn start_processes SpawnContext
+from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExitedException queues connection
+""",
+    "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.multiprocessing: StorageWeakRef",
+    "multiprocessing.spawn": "from compat.multiprocessing: spawn start_processes SpawnContext ProcessContext ProcessRaisedException ProcessExitedException",
+    "types": "from compat.types: Number Device FileLike Storage Tensor Size BoolLikeType FloatLikeType IntLikeType PySymType py_sym_types Any SymInt SymFloat SymBool",
+    "_tensor": "from core.tensor: Tensor\nfrom compat.legacy: _rebuild_from_type_v2=_rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
+    "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str",
+    "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method\nreturns False: is_scripting\n"
+    "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3\nreturns True: _isinstance",
+    "_six": "value None: inf",
+    "_guards": "class: Guard Source\nwhy: PyTorch's guard objects; flambeau's are in flambeau.dynamo\nreturns None: detect_fake_mode",
+    "_ops": "from core.operator: OpOverload OpOverloadPacket=Packet",
+    "_higher_order_ops": "module: flex_attention cond while_loop\nwhy: PyTorch's own modules of higher-order operators",
+    "_higher_order_ops.flex_attention": "from nn.attention.flex_attention: flex_attention",
+    "_decomp": "returns {}: get_decompositions core_aten_decompositions\nvalue {}: decomposition_table\ndecorator: register_decomposition\nmodule: decompositions",
+    "_prims_common": "module: wrappers",
+    "_prims_common.wrappers": "decorator: out_wrapper",
+    "_linalg_utils": "why: PyTorch's helpers of linear algebra",
+    "_weights_only_unpickler": "from serialization.unpickler: Unpickler load",
+}

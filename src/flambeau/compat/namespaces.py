@@ -1,0 +1,157 @@
+"""Builds the namespaces that have no code of their own from the tables ``devices.py`` and ``names.py``.
+
+A table maps a module path (below ``flambeau.``) to lines ``rule: names``:
+
+| rule | each name is |
+| --- | --- |
+| ``from module`` | that module's object, looked up when first asked for; ``new=old`` renames |
+| ``value literal`` | the literal |
+| ``returns literal`` | a function that takes anything and returns the literal |
+| ``refuses`` | a function that raises NotImplementedError (of the module's ``why``) when it is called |
+| ``class`` | a class that can be named, subclassed and used with isinstance, and refuses to be made |
+| ``decorator`` | returns the function it is put on, with or without arguments of its own |
+| ``context`` | a context manager (and decorator) that does nothing |
+| ``module`` | a submodule of the table |
+
+``why`` is the reason in the errors of the section (else its parent's); names of a section can be added to a module that exists (see :func:`lookup`).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import types
+
+from .devices import DEVICES
+from .names import NAMES
+
+__all__ = ["SECTIONS", "build", "lookup"]
+
+SECTIONS: dict[str, str] = {**NAMES, **DEVICES}
+
+
+class Unavailable(NotImplementedError):
+    """A name that exists so that programs can be imported, and has no meaning here."""
+
+
+@functools.cache
+def parse(section: str) -> dict[str, tuple[str, str]]:
+    """{name: (rule, argument)}; ``why`` under the empty name."""
+    parent = section.rpartition(".")[0]
+    out = {"": parse(parent)[""] if parent in SECTIONS and section else ("why", "nothing here stands behind it")}
+    for line in SECTIONS[section].strip().splitlines():
+        head, _, names = line.strip().partition(": ")
+        rule, _, argument = head.partition(" ")
+        if rule == "why":
+            out[""] = ("why", names)
+            continue
+        for name in names.split():
+            new, _, old = name.partition("=")
+            out[new] = (rule, f"{argument}:{old or new}" if rule == "from" else argument)
+    return out
+
+
+def _refuse(path: str, why: str):
+    def refuse(*args, **kwargs):
+        raise Unavailable(f"{path} has no meaning in flambeau: {why}")
+
+    refuse.__name__ = refuse.__qualname__ = path.rpartition(".")[2]
+    refuse.__doc__ = f"Refuses: {why}."
+    return refuse
+
+
+def _class(path: str, why: str):
+    name = path.rpartition(".")[2]
+
+    def __init__(self, *args, **kwargs):
+        raise Unavailable(f"{path} has no meaning in flambeau: {why}")
+
+    return type(
+        name, (), {"__init__": __init__, "__module__": path.rpartition(".")[0], "__doc__": f"Can't be made: {why}."}
+    )
+
+
+class _Nothing(contextlib.ContextDecorator):
+    """A context that changes nothing; whatever it is given."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return False
+
+
+def _decorator(*args, **kwargs):
+    if len(args) == 1 and not kwargs and callable(args[0]):
+        return args[0]
+    return lambda fn: fn
+
+
+def _constant(literal: str, name: str):
+    value = ast.literal_eval(literal)
+
+    def constant(*args, **kwargs):
+        return value.copy() if isinstance(value, dict | list) else value
+
+    constant.__name__ = name
+    return constant
+
+
+def make(section: str, name: str):
+    """The object that ``name`` is in ``section``. KeyError when the table doesn't have it."""
+    rule, argument = parse(section)[name]
+    path = f"torch.{section}.{name}" if section else f"torch.{name}"
+    why = parse(section)[""][1]
+    if rule == "from":
+        module, _, attribute = argument.partition(":")
+        value = importlib.import_module(f"flambeau.{module}" if module else "flambeau")
+        for part in attribute.split("."):
+            value = getattr(value, part)
+        return value
+    if rule == "module":
+        return importlib.import_module(f"flambeau.{section}.{name}" if section else f"flambeau.{name}")
+    if rule == "value":
+        return ast.literal_eval(argument)
+    if rule == "returns":
+        return _constant(argument, name)
+    if rule == "refuses":
+        return _refuse(path, why)
+    if rule == "class":
+        return _class(path, why)
+    if rule == "decorator":
+        return _decorator
+    if rule == "context":
+        return type(name, (_Nothing,), {"__module__": path.rpartition(".")[0]})
+    raise ValueError(f"rule {rule!r} of {path}")
+
+
+def lookup(section: str, name: str):
+    """``make``, for the ``__getattr__`` of a module that has code of its own. AttributeError when the table doesn't have the name either."""
+    if name and section in SECTIONS and name in parse(section):
+        return make(section, name)
+    raise AttributeError(f"module 'torch.{section}' has no attribute {name!r}", name=name)
+
+
+def build(section: str, module: types.ModuleType) -> None:
+    """Make ``module`` the namespace of ``section``: its names are made when they are asked for."""
+    table = parse(section)
+
+    def __getattr__(name):
+        if not name or name not in table:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+        value = module.__dict__[name] = make(section, name)
+        return value
+
+    names = [name for name in table if name]
+    module.__dict__.update(
+        __getattr__=__getattr__,
+        __dir__=lambda: sorted({*module.__dict__, *names}),
+        __all__=[name for name in names if not name.startswith("_")],
+        __path__=[],
+        __doc__=f"torch.{section}: {table[''][1]}",
+    )

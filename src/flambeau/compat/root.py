@@ -1,0 +1,29 @@
+"""Names of the root namespace that ``flambeau/__init__.py`` doesn't hold: the section "" of the tables, and every module there is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+from .aliases import ALIASES
+from .namespaces import SECTIONS, make, parse
+
+__all__ = ["find", "names"]
+
+_MODULES = {
+    *(n for n in (*ALIASES, *SECTIONS) if n and "." not in n),
+    *("amp", "distributions", "serialization", "masked", "export", "profiler"),
+}
+
+
+def names() -> set[str]:
+    return {n for n in parse("") if n} | _MODULES
+
+
+def find(name: str):
+    """(the object,), or None when there is none of that name."""
+    if name and name in parse(""):
+        return (make("", name),)
+    if name in _MODULES and importlib.util.find_spec(f"flambeau.{name}") is not None:
+        return (importlib.import_module(f"flambeau.{name}"),)
+    return None

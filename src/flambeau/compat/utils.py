@@ -1,0 +1,124 @@
+"""``torch._utils``: helpers that libraries take from there, and how PyTorch's checkpoints name the rebuilding of tensors."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+from ..serialization.rebuild import (
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+)
+from ..utils.data.errors import ExceptionWrapper, KeyErrorMessage
+
+__all__ = [
+    "ExceptionWrapper",
+    "KeyErrorMessage",
+    "_flatten_dense_tensors",
+    "_get_device_index",
+    "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
+    "_unflatten_dense_tensors",
+    "classproperty",
+    "is_compiling",
+    "render_call",
+    "try_import",
+]
+
+logger = logging.getLogger("flambeau")
+
+
+def is_compiling() -> bool:
+    from ..base.compiling import is_compiling
+
+    return is_compiling()
+
+
+def try_import(name: str):
+    """The module, or None where it isn't installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+class classproperty:  # noqa: N801
+    """A read-only property of a class."""
+
+    def __init__(self, func):
+        self.func = func
+
+    def __get__(self, instance, owner):
+        return self.func(owner)
+
+
+def cpu_count() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def get_current_device_index() -> int:
+    return -1
+
+
+def _get_device_index(device, optional: bool = False, allow_cpu: bool = False) -> int:
+    from ..base.device import as_device
+
+    device = as_device(device)
+    if device.type == "cpu" and not (optional or allow_cpu):
+        raise ValueError(f"Expected a non cpu device, but got: {device}")
+    return -1 if device.type == "cpu" else device.index or 0
+
+
+def _flatten_dense_tensors(tensors):
+    """One vector of all elements, in order."""
+    flatten = importlib.import_module("flambeau").cat
+    return flatten([t.contiguous().view(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of ``flat`` with the shapes of ``tensors``."""
+    out, at = [], 0
+    for t in tensors:
+        out.append(flat.narrow(0, at, t.numel()).view_as(t))
+        at += t.numel()
+    return tuple(out)
+
+
+def get_tensor_metadata(tensor) -> dict:
+    return {}
+
+
+def set_tensor_metadata(tensor, metadata) -> None:
+    if metadata:
+        raise RuntimeError(f"tensor metadata {sorted(metadata)} can't be set")
+
+
+def render_call(fn, args, kwargs) -> str:
+    """ "name(args)" for messages."""
+    parts = [repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()]
+    return f"{getattr(fn, '__name__', fn)}({', '.join(parts)})"
+
+
+class CallbackRegistry:
+    """Functions to be called with the same arguments."""
+
+    def __init__(self, name: str):
+        self.name, self.callback_list = name, []
+
+    def add_callback(self, cb) -> None:
+        self.callback_list.append(cb)
+
+    def fire_callbacks(self, *args, **kwargs) -> None:
+        for cb in self.callback_list:
+            try:
+                cb(*args, **kwargs)
+            except Exception:
+                logger.exception("Exception in callback for %s registered with gpu trace", self.name)

@@ -1,0 +1,139 @@
+"""PyTorch's zip archive: records under one top folder, stored without compression, their data aligned to 64 bytes."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+
+__all__ = ["Archive", "ArchiveWriter"]
+
+ALIGNMENT = 64
+_LIMIT = 1 << 40  # bytes of a record: beyond, the header is a lie
+
+
+def _broken(why: str) -> RuntimeError:
+    return RuntimeError(f"PytorchStreamReader failed reading zip archive: {why}")
+
+
+class Archive:
+    """Records of an archive, by name below its top folder. RuntimeError for what isn't a sound archive."""
+
+    def __init__(self, file, path: str | None, owned: bool):
+        self.file, self.path, self._owned = file, path, owned
+        try:
+            self.zip = zipfile.ZipFile(file)
+            names = self.zip.namelist()
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
+            raise _broken(f"failed finding central directory ({error})") from None
+        if not names:
+            raise _broken("it has no records")
+        self.prefix = names[0].split("/")[0]
+        for name in names:
+            parts = name.split("/")
+            if name.startswith(("/", "\\")) or ".." in parts or "\\" in name or parts[0] != self.prefix:
+                raise _broken(f"record name {name!r} leaves the archive's folder {self.prefix!r}")
+        if len(set(names)) != len(names):
+            raise _broken("two records have one name")
+
+    @classmethod
+    def open(cls, f, *, mmap: bool = False):
+        """From a path or a seekable binary file."""
+        if isinstance(f, (str, os.PathLike)):
+            return cls(open(f, "rb"), os.fspath(f), True)  # noqa: SIM115
+        return cls(f, None, False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.zip.close()
+        if self._owned:
+            self.file.close()
+
+    def has(self, name: str) -> bool:
+        return f"{self.prefix}/{name}" in self.zip.NameToInfo
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        info = self.zip.NameToInfo.get(f"{self.prefix}/{name}")
+        if info is None:
+            raise _broken(f"file not found: {self.prefix}/{name}")
+        return info
+
+    def size(self, name: str) -> int:
+        """Bytes of a record. RuntimeError when its header can't be true."""
+        info = self._info(name)
+        if info.compress_type != zipfile.ZIP_STORED and info.file_size > 1032 * max(info.compress_size, 1):
+            raise _broken(f"record {name} claims {info.file_size} bytes in {info.compress_size}")
+        if info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size or info.file_size > _LIMIT:
+            raise _broken(f"record {name} claims {info.file_size} bytes and has {info.compress_size}")
+        return info.file_size
+
+    def record(self, name: str) -> bytes:
+        """The bytes of a record, its checksum verified."""
+        self.size(name)
+        try:
+            return self.zip.read(self._info(name))
+        except (zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
+            raise _broken(f"record {name}: {error}") from None
+
+    def array(self, name: str) -> np.ndarray:
+        """A record as a writable array of bytes."""
+        size = self.size(name)
+        out = np.empty(size, np.uint8)
+        try:
+            with self.zip.open(self._info(name)) as source:
+                at = 0
+                while at < size and (n := source.readinto(memoryview(out)[at:])):
+                    at += n
+                if at == size:
+                    source.read(1)  # the end of the record: the checksum is compared there
+        except (zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
+            raise _broken(f"record {name}: {error}") from None
+        if at != size:
+            raise _broken(f"record {name} has {at} bytes of {size}")
+        return out
+
+    def mapped(self, name: str) -> np.ndarray:
+        """A record as bytes mapped from the file, private: writes stay in memory."""
+        info, size = self._info(name), self.size(name)
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise _broken(f"record {name} is compressed and can't be mapped")
+        if not size:
+            return np.empty(0, np.uint8)
+        self.file.seek(info.header_offset)
+        header = self.file.read(30)
+        if len(header) != 30 or header[:4] != b"PK\x03\x04":
+            raise _broken(f"record {name} has no header")
+        start = info.header_offset + 30 + sum(struct.unpack("<HH", header[26:30]))
+        if start + size > os.fstat(self.file.fileno()).st_size:
+            raise _broken(f"record {name} ends beyond the file")
+        return np.memmap(self.path, np.uint8, "c", start, (size,)).view(np.ndarray)
+
+
+class ArchiveWriter:
+    """Writes records in PyTorch's layout to a path or a binary file."""
+
+    def __init__(self, f):
+        named = isinstance(f, (str, os.PathLike))
+        self.prefix = os.path.splitext(os.path.basename(os.fspath(f)))[0] if named else "archive"
+        self.zip = zipfile.ZipFile(f, "w", zipfile.ZIP_STORED)
+        self._digest = 0
+
+    def record(self, name: str, data) -> None:
+        info = zipfile.ZipInfo(f"{self.prefix}/{name}")
+        start = self.zip.fp.tell() + 30 + len(info.filename.encode()) + 4
+        pad = -start % ALIGNMENT
+        info.extra = b"FB" + struct.pack("<H", pad) + b"Z" * pad
+        data = memoryview(data).cast("B")
+        self._digest = zlib.crc32(data, self._digest)
+        with self.zip.open(info, "w", force_zip64=data.nbytes >= 1 << 31) as out:
+            out.write(data)
+
+    def close(self) -> None:
+        self.record("version", b"3\n")
+        self.record(".data/serialization_id", f"{self._digest:040d}".encode())
+        self.zip.close()

@@ -1,0 +1,54 @@
+"""DistributedSampler: the part of the indices that one of several processes takes."""
+
+from __future__ import annotations
+
+import math
+
+from ...core.bindings import function
+from ...core.generator import Generator
+from .sampler import Sampler
+
+__all__ = ["DistributedSampler"]
+
+randperm = function("randperm")
+
+
+class DistributedSampler(Sampler):
+    """Every ``num_replicas``-th index from ``rank`` on, of an order shuffled by ``seed + epoch`` that all processes agree on."""
+
+    def __init__(
+        self, dataset, num_replicas=None, rank=None, shuffle: bool = True, seed: int = 0, drop_last: bool = False
+    ):
+        if num_replicas is None or rank is None:
+            raise RuntimeError("Requires distributed package to be available: give num_replicas and rank")
+        if rank >= num_replicas or rank < 0:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.epoch, self.shuffle, self.seed, self.drop_last = 0, shuffle, seed, drop_last
+        n = len(dataset)
+        self.num_samples = (
+            math.ceil((n - num_replicas) / num_replicas)
+            if drop_last and n % num_replicas
+            else math.ceil(n / num_replicas)
+        )
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self):
+        if self.shuffle:
+            generator = Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = randperm(len(self.dataset), generator=generator).tolist()
+        else:
+            indices = list(range(len(self.dataset)))
+        if self.drop_last:
+            indices = indices[: self.total_size]
+        else:
+            more = self.total_size - len(indices)
+            indices += (indices * math.ceil(more / len(indices)))[:more] if indices else []
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch

@@ -1,0 +1,172 @@
+"""DataLoader: order, seeds, workers, errors; beside PyTorch where it is installed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flambeau as torch
+from flambeau.utils import data
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+class Rows(data.Dataset):
+    def __init__(self, n=10):
+        self.x = torch.arange(n * 3.0).reshape(n, 3)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return {"x": self.x[i], "i": i, "name": f"row {i}"}
+
+
+class Stream(data.IterableDataset):
+    def __iter__(self):
+        info = data.get_worker_info()
+        return iter(range(info.id if info else 0, 11, info.num_workers if info else 1))
+
+
+class Bad(Rows):
+    def __getitem__(self, i):
+        if i == 3:
+            raise KeyError("three")
+        return i
+
+
+class Dies(Rows):
+    def __getitem__(self, i):
+        if i == 3:
+            os._exit(5)
+        return i
+
+
+class Slow(Rows):
+    def __getitem__(self, i):
+        import time
+
+        time.sleep(30)
+
+
+def _init_fails(worker):
+    raise ValueError("init")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_keep_their_order(workers):
+    loader = data.DataLoader(Rows(), batch_size=4, num_workers=workers)
+    batches = list(loader)
+    assert len(loader) == 3 and [b["i"].tolist() for b in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert batches[1]["x"].tolist() == Rows().x[4:8].tolist() and batches[2]["name"] == ["row 8", "row 9"]
+    assert [b["i"].tolist() for b in data.DataLoader(Rows(), 4, drop_last=True, num_workers=workers)][-1] == [
+        4,
+        5,
+        6,
+        7,
+    ]
+
+
+def test_order_does_not_depend_on_the_workers():
+    def order(workers, **kw):
+        torch.manual_seed(3)
+        return [b["i"].tolist() for b in data.DataLoader(Rows(50), 8, shuffle=True, num_workers=workers, **kw)]
+
+    assert order(0) == order(1) == order(2, prefetch_factor=5) == order(2, persistent_workers=True)
+
+
+def test_streams_are_split_by_worker_info():
+    assert [b.tolist() for b in data.DataLoader(Stream(), 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
+    assert sorted(sum((b.tolist() for b in data.DataLoader(Stream(), 4, num_workers=2)), [])) == list(range(11))
+    assert data.get_worker_info() is None
+
+
+def test_persistent_workers_serve_several_epochs():
+    loader = data.DataLoader(Rows(), 5, num_workers=2, persistent_workers=True)
+    pids = []
+    for _ in range(3):
+        assert [b["i"].tolist() for b in loader] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+        pids.append([w[0].pid for w in loader._iterator._workers])
+    assert pids[0] == pids[1] == pids[2]
+    loader._iterator.close()
+
+
+def test_an_error_in_a_worker_is_raised_with_its_traceback():
+    with pytest.raises(KeyError, match="(?s)Caught KeyError in DataLoader worker process 1.*in __getitem__"):
+        list(data.DataLoader(Bad(), 2, num_workers=2))
+    with pytest.raises(ValueError, match="init"):
+        list(data.DataLoader(Rows(), 2, num_workers=1, worker_init_fn=_init_fails))
+
+
+def test_a_dead_worker_is_reported():
+    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid \d+\) exited unexpectedly with exit code 5"):
+        list(data.DataLoader(Dies(), 2, num_workers=2))
+
+
+def test_timeout():
+    with pytest.raises(RuntimeError, match="timed out after 0.2 seconds"):
+        list(data.DataLoader(Slow(), 2, num_workers=1, timeout=0.2))
+
+
+def test_nothing_stays_in_shared_memory():
+    before = set(os.listdir("/dev/shm"))
+    iterator = iter(data.DataLoader(Rows(400), 4, num_workers=2))
+    next(iterator)
+    del iterator
+    assert not {n for n in set(os.listdir("/dev/shm")) - before if n.startswith(f"flambeau-{os.getpid()}-")}
+
+
+def test_refused_arguments():
+    for kw, text in [
+        (dict(num_workers=-1), "num_workers option should be non-negative"),
+        (dict(prefetch_factor=2), "prefetch_factor option could only"),
+        (dict(sampler=[1], shuffle=True), "sampler option is mutually exclusive with shuffle"),
+        (dict(batch_sampler=[[1]], shuffle=True), "batch_sampler option is mutually exclusive"),
+        (dict(persistent_workers=True), "persistent_workers option needs num_workers > 0"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            data.DataLoader(Rows(), **kw)
+    loader = data.DataLoader(Rows())
+    with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
+        loader.batch_size = 3
+    with pytest.raises(TypeError, match="batch must contain tensors"):
+        data.default_collate([object()])
+
+
+BESIDE = """
+import importlib, random, sys
+import numpy as np
+torch, data = importlib.import_module(sys.argv[1]), importlib.import_module(sys.argv[1] + ".utils.data")
+
+class Draws(data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, i): return torch.rand(()).item(), random.random(), float(np.random.rand())
+
+class Pairs(data.Dataset):
+    def __len__(self): return 300
+    def __getitem__(self, i): return i
+
+torch.manual_seed(0)
+print([[v.tolist() for v in b] for b in data.DataLoader(Draws(), 2, num_workers=2)])
+loader = data.DataLoader(Pairs(), 64, shuffle=True, num_workers=2, persistent_workers=True)
+print([[b[:4].tolist() for b in loader] for _ in range(2)])
+print([list(s.indices) for s in data.random_split(range(10), [0.3, 0.7])])
+print(list(data.WeightedRandomSampler([1.0, 2, 3], 5)), list(data.SubsetRandomSampler([3, 4, 5])))
+print(list(data.RandomSampler(range(5), replacement=True, num_samples=40)), list(data.RandomSampler(range(5), num_samples=12)))
+print(data.default_collate([{"a": 1, "b": (2.5, "x")}, {"a": 2, "b": (3.5, "y")}]), data.default_collate([np.float32(1), np.float32(2)]))
+"""
+
+
+@pytest.mark.parity
+def test_seeds_and_order_are_pytorchs():
+    pytest.importorskip("torch")
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    out = [
+        subprocess.run(
+            [sys.executable, "-c", BESIDE, name], env=env, capture_output=True, text=True, timeout=100, check=True
+        ).stdout
+        for name in ("torch", "flambeau")
+    ]
+    assert out[0] == out[1]

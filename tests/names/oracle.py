@@ -1,0 +1,64 @@
+"""Writes ``pytorch_2_13.json``: the public names of PyTorch's modules, by module. Run with an interpreter that has PyTorch.
+
+A public name is one of ``__all__`` where a module has it, else what doesn't begin with an underscore and isn't a module or something
+of another library. ``Tensor`` stands for the class. Names only: nothing is copied but the spelling.
+"""
+
+import importlib
+import inspect
+import json
+import sys
+import types
+import warnings
+from pathlib import Path
+
+MODULES = """
+torch nn nn.functional nn.init nn.parameter nn.modules nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations nn.utils.prune
+nn.utils.stateless nn.utils.fusion nn.attention nn.attention.flex_attention nn.attention.bias nn.parallel optim optim.lr_scheduler optim.swa_utils
+autograd autograd.functional autograd.forward_ad autograd.graph autograd.profiler func fx fx.experimental.proxy_tensor
+fx.experimental.symbolic_shapes fx.passes fx.passes.shape_prop fx.passes.split_module fx.passes.infra.pass_base utils utils.data utils.checkpoint
+utils.hooks utils.weak utils._pytree utils.dlpack utils.benchmark utils.model_zoo utils.cpp_extension utils._python_dispatch utils.data.distributed
+utils.flop_counter utils.module_tracker overrides library compiler _dynamo _inductor.config _functorch profiler distributions
+distributions.constraints distributions.transforms distributions.kl random amp amp.autocast_mode amp.grad_scaler backends backends.cpu
+backends.cuda backends.cudnn backends.mkl backends.mkldnn backends.mps backends.openmp backends.opt_einsum testing export hub jit cuda cuda.amp mps
+xpu accelerator cpu cpu.amp sparse masked signal signal.windows multiprocessing futures types return_types serialization storage _logging special
+linalg fft nested quantization _utils version monitor mtia
+""".split()
+
+
+def public(module) -> list[str]:
+    if hasattr(module, "__all__"):
+        return sorted(set(module.__all__))
+    out = []
+    for name, value in vars(module).items():
+        if name.startswith("_") or isinstance(value, types.ModuleType):
+            continue
+        home = getattr(value, "__module__", None) if inspect.isclass(value) or callable(value) else "torch"
+        if (
+            home is None
+            or str(home).split(".")[0] in ("torch", "_operator", "builtins")
+            or str(home).startswith("torch")
+        ):
+            out.append(name)
+    return sorted(out)
+
+
+def main():
+    warnings.simplefilter("ignore")
+    import torch
+
+    found = {}
+    for name in MODULES:
+        path = name if name == "torch" else f"torch.{name}"
+        try:
+            found[name] = public(importlib.import_module(path))
+        except ImportError as error:
+            print("absent:", path, error, file=sys.stderr)
+    found["Tensor"] = sorted(n for n in dir(torch.Tensor) if not n.startswith("_") or n.startswith("__"))
+    text = "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(' '.join(v))}" for k, v in sorted(found.items())) + "\n}\n"
+    Path(__file__).with_name("pytorch_2_13.json").write_text(text)
+    print(sum(map(len, found.values())), "names in", len(found), "modules")
+
+
+if __name__ == "__main__":
+    main()
