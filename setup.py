@@ -21,6 +21,11 @@ setup(
         # PEP 523 frame evaluator, guard tree, the callable that compile() returns.
         Extension("flambeau._frame", ["csrc/frame_eval.c", "csrc/guards.c"], **COMMON),
         # Thread pool and the launch of a compiled graph.
-        Extension("flambeau._runtime", ["csrc/thread_pool.c", "csrc/launch.c"], libraries=["pthread"], **COMMON),
+        Extension(
+            "flambeau._runtime",
+            ["csrc/thread_pool.c", "csrc/gemm.c", "csrc/graph.c", "csrc/launch.c"],
+            libraries=["pthread"],
+            **COMMON,
+        ),
     ]
 )

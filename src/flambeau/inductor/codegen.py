@@ -1,7 +1,7 @@
 """From a fused kernel to LLVM assembly.
 
-A kernel is ``void f(ptr args, i64 begin, i64 end)``: for each parallel iteration p in [begin, end) it runs its items in order, a loop
-over the inner variables each, or a computation once per p. The text is explicit vector code: one variable (the last inner one of a row
+A kernel is ``void f(ptr args, i64 begin, i64 end)``; ``args`` are the buffers, the status words and the sizes it reads (``params``). For
+each parallel iteration p in [begin, end) it runs its items in order, a loop over the inner variables each, or a computation once per p. The text is explicit vector code: one variable (the last inner one of a row
 kernel, the last outer one of a column kernel) advances by ``lanes`` elements, and the remainder is run with fewer. Lanes may be more than
 a register holds; LLVM then uses several, which gives reductions their independent accumulators.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ..base.expr import Div, Expr, Mod, Var, coefficient, const, of, terms, variable
+from ..base.expr import Div, Expr, Mod, Prod, Var, coefficient, const, floordiv, mod, of, terms, variable
 from ..base.expr import variables as variables_of
 from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
 from .ir import Buffer
@@ -28,7 +28,8 @@ __all__ = ["Kernel", "identity", "write_kernel"]
 class Kernel:
     """A fused loop nest. ``items``: ("loop", [nodes run for every inner iteration]) or ("once", node), in order. ``scratch``: buffers that
     only live during one p (name -> dtype), addressed by inner position. ``limits``: inner variable -> (outer variable, n): the loop
-    stops where ``outer * extent + inner`` reaches n. ``args``: the buffers passed, in order."""
+    stops where ``outer * extent + inner`` reaches n. ``args``: the buffers passed, in order; ``params``: the sizes passed, when some are symbols
+    (then ``total`` and ``grain`` may be expressions too)."""
 
     outer: tuple[Var, ...]
     inner: tuple[Var, ...]
@@ -44,6 +45,7 @@ class Kernel:
     grain: int = 1
     cost: float = 0.0
     nodes: list = field(default_factory=list)
+    params: list = field(default_factory=list)
 
 
 _INT_MIN = {"i8": -(1 << 7), "i16": -(1 << 15), "i32": -(1 << 31), "i64": -(1 << 63)}
@@ -82,6 +84,11 @@ def weight(values) -> float:
     return w
 
 
+def _runs(atom) -> bool:
+    """Whether an atom depends on loop variables or on loaded values; it is a size otherwise."""
+    return bool(atom.variables()) or bool(loaded_atoms(of(atom)))
+
+
 class _Scope:
     __slots__ = ("lines", "vars", "cache", "names")
 
@@ -118,6 +125,7 @@ class _Writer:
         self.produced = {n.buffer for n in self._nodes()}
         self.dependent: dict[Value, bool] = {}
         self.once = self.entry  # the scope that is entered for each p
+        self.freed: list[str] = []  # rows on the heap
 
     # --- structure ----------------------------------------------------------------------------------------------------
     def run(self):
@@ -131,17 +139,16 @@ class _Writer:
             self.status = self._line(self.entry, f"load ptr, ptr {status}")
         inner = math.prod(v.extent for v in k.inner)
         for name, t in k.scratch.items():
-            slot = self.names.fresh("row")
             scalar = Builder(self.names, 1, []).memory_type(t)
-            self.names.entry.append(f"{slot} = alloca [{inner} x {scalar}], align 64")
-            self.pointers[name] = slot
+            self.pointers[name] = self._row(scalar, itemsize(t), inner)
         lanes = self.vector_lanes()
         outer = list(k.outer)
         block = 1
         if k.column:
             block = lanes
             last = outer[-1]
-            total = math.prod(v.extent for v in outer[:-1]) * -(-last.extent // block)
+            blocks = floordiv(last.extent + (block - 1), block)
+            total = math.prod(v.extent for v in outer[:-1]) * blocks
         else:
             total = math.prod(v.extent for v in outer)
         k.total = total
@@ -151,12 +158,12 @@ class _Writer:
         self.once = scope
         p = "%p"
         if k.column:
-            blocks = -(-last.extent // block)
-            cb = p if len(outer) == 1 else self._line(scope, f"urem i64 {p}, {blocks}")
-            base = self._line(scope, f"mul i64 {cb}, {block}") if blocks > 1 else "0"
-            rest = p if blocks == 1 else self._line(scope, f"udiv i64 {p}, {blocks}") if len(outer) > 1 else p
+            count = self.size(blocks)
+            cb = p if len(outer) == 1 else self._line(scope, f"urem i64 {p}, {count}")
+            base = self._line(scope, f"mul i64 {cb}, {block}") if blocks != 1 else "0"
+            rest = p if blocks == 1 else self._line(scope, f"udiv i64 {p}, {count}") if len(outer) > 1 else p
             self._decompose(scope, outer[:-1], rest)
-            if last.extent % block == 0:
+            if mod(last.extent, block) == 0:
                 scope.names[last] = base
                 self.lanes = block
                 self._items()
@@ -167,6 +174,37 @@ class _Writer:
             self.row_lanes = lanes
             self._items()
         self._finish(p_lines)
+
+    def _row(self, scalar, item, inner) -> str:
+        """Memory of a row: on the stack, on the heap when its length is known at the call only."""
+        if type(inner) is not Expr:
+            slot = self.names.fresh("row")
+            self.names.entry.append(f"{slot} = alloca [{inner} x {scalar}], align 64")
+            return slot
+        self.names.declares["malloc"] = "declare noalias ptr @malloc(i64)"
+        self.names.declares["free"] = "declare void @free(ptr)"
+        nbytes = self._line(self.entry, f"mul i64 {self.size(inner)}, {item}")
+        slot = self._line(self.entry, f"call ptr @malloc(i64 {nbytes})", "row")
+        self.freed.append(slot)
+        return slot
+
+    def size(self, e) -> str:
+        """An int or an expression of symbols, as an operand."""
+        return self._index(e) if type(e) is Expr else str(e)
+
+    def _parameter(self, atom) -> str:
+        """A size that is passed at the call."""
+        key = ("parameter", atom)
+        if key not in self.entry.cache:
+            if not self.k.params:
+                at = self._line(self.entry, f"getelementptr ptr, ptr %args, i64 {len(self.k.args) + 1}")
+                self.entry.cache["parameters"] = self._line(self.entry, f"load ptr, ptr {at}, !noundef !0")
+            at = self._line(
+                self.entry, f"getelementptr i64, ptr {self.entry.cache['parameters']}, i64 {len(self.k.params)}"
+            )
+            self.k.params.append(of(atom))
+            self.entry.cache[key] = self._line(self.entry, f"load i64, ptr {at}, !noundef !0", "n")
+        return self.entry.cache[key]
 
     def _nodes(self):
         for kind, what in self.k.items:
@@ -186,9 +224,10 @@ class _Writer:
                     size = max(size, itemsize(compute_type(v.dtype)) if v.op != "index" else 8)
         lanes = 128 // size if longest <= 8 else 64 // size
         lanes = max(4, min(lanes, 32))
-        while lanes > 4 and lanes > self.vv.extent:
+        extent = self.values.hint(self.vv.extent)
+        while lanes > 4 and lanes > extent:
             lanes //= 2
-        return lanes if self.vv.extent >= 4 else 1
+        return lanes if extent >= 4 else 1
 
     def _decompose(self, scope, variables, p):
         """Names of the outer variables from the parallel index."""
@@ -197,12 +236,14 @@ class _Writer:
             if n == len(live) - 1:
                 scope.names[v] = p
             else:
-                scope.names[v] = self._line(scope, f"urem i64 {p}, {v.extent}")
-                p = self._line(scope, f"udiv i64 {p}, {v.extent}")
+                extent = self.size(v.extent)
+                scope.names[v] = self._line(scope, f"urem i64 {p}, {extent}")
+                p = self._line(scope, f"udiv i64 {p}, {extent}")
 
     def _column_with_tail(self, scope, last, block, base):
         end = self._line(scope, f"add i64 {base}, {block}")
-        full = self._line(scope, f"icmp sle i64 {end}, {last.extent}")
+        extent = self.size(last.extent)
+        full = self._line(scope, f"icmp sle i64 {end}, {extent}")
         yes, no, join = (self.names.fresh(x) for x in ("full", "tail", "join"))
         scope.lines.append(f"br i1 {full}, label {yes}, label {no}")
         scope.lines.append(f"{yes[1:]}:")
@@ -213,7 +254,7 @@ class _Writer:
             scope,
             last,
             base,
-            str(last.extent),
+            extent,
             1,
             body,
             lambda: self._with_column(body, last, 1, body.names[last], same=True),
@@ -326,14 +367,15 @@ class _Writer:
     def _end(self, v) -> str:
         """Where a loop ends: its extent, or less in the last piece of a split one."""
         if v not in self.k.limits:
-            return str(v.extent)
+            return self.size(v.extent)
         outer, n = self.k.limits[v]
         scope = self.scope_of({outer})
         key = ("end", v)
         if key not in scope.cache:
-            done = self._line(scope, f"mul i64 {self._variable(outer)}, {v.extent}")
+            extent, n = self.size(v.extent), self.size(n)
+            done = self._line(scope, f"mul i64 {self._variable(outer)}, {extent}")
             left = self._line(scope, f"sub i64 {n}, {done}")
-            scope.cache[key] = self._line(scope, f"call i64 @llvm.smin.i64(i64 {left}, i64 {v.extent})")
+            scope.cache[key] = self._line(scope, f"call i64 @llvm.smin.i64(i64 {left}, i64 {extent})")
         return scope.cache[key]
 
     def _segments(self):
@@ -343,11 +385,17 @@ class _Writer:
         if lanes == 1:
             return [("0", end, 1)]
         if not end.isdigit():
-            scope = self.scope_of({self.k.limits[v][0]})
-            key = ("whole", v)
-            if key not in scope.cache:
-                scope.cache[key] = self._line(scope, f"and i64 {end}, {-lanes}")
-            return [("0", scope.cache[key], lanes), (scope.cache[key], end, 1)]
+            scope = self.scope_of({self.k.limits[v][0]}) if v in self.k.limits else self.entry
+            if v not in self.k.limits and mod(v.extent, lanes) == 0:
+                return [("0", end, lanes)]
+            out, at = [], "0"
+            for n in (lanes, 8) if lanes > 8 else (lanes,):
+                key = ("whole", v, n)
+                if key not in scope.cache:
+                    scope.cache[key] = self._line(scope, f"and i64 {end}, {-n}")
+                out.append((at, scope.cache[key], n))
+                at = scope.cache[key]
+            return [*out, (at, end, 1)]
         n, at, out = v.extent, 0, []
         while lanes > 1:
             whole = at + (n - at) // lanes * lanes
@@ -575,50 +623,85 @@ class _Writer:
     def _atom_scope(self, atom):
         if isinstance(atom, Var):
             return self.scope_of({atom})
-        if isinstance(atom, (Div, Mod)):
-            inner = (self._atom_scope(a) for a, _ in terms(atom.args[0]))
-            return max(inner, key=self.scopes.index, default=self.entry)
-        return self.value_scope(atom)
+        if isinstance(atom, Value):
+            return self.value_scope(atom)
+        if not _runs(atom):
+            return self.entry
+        parts = atom.args if isinstance(atom, Prod) else [a for e in atom.args for a, _ in terms(e)]
+        return max(map(self._atom_scope, parts), key=self.scopes.index)
 
     def _atom(self, atom, scope) -> str:
         if isinstance(atom, Var):
             return self._variable(atom)
+        if isinstance(atom, Prod):
+            return self._product(atom)
+        if isinstance(atom, Value):
+            name, vec = self.emit(atom)
+            assert not vec, "a loaded index that varies along the lanes is not a scalar"
+            return name
+        if not _runs(atom):
+            return self._parameter(atom)
         if isinstance(atom, (Div, Mod)):
             word = "udiv" if isinstance(atom, Div) else "urem"
-            return self._line(scope, f"{word} i64 {self._index(atom.args[0])}, {atom.args[1]}")
-        name, vec = self.emit(atom)
-        assert not vec, "a loaded index that varies along the lanes is not a scalar"
+            return self._line(scope, f"{word} i64 {self._index(atom.args[0])}, {self._index(atom.args[1])}")
+        raise NotImplementedError(f"inductor: an index with {atom!r}")
+
+    def _product(self, atom) -> str:
+        """The factors of outer scopes first, each product in the innermost scope of its factors."""
+        parts = sorted(atom.args, key=lambda a: self.scopes.index(self._atom_scope(a)))
+        name, so_far = None, ()
+        for part in parts:
+            scope = self._atom_scope(part)
+            so_far = (*so_far, part)
+            key = ("product", so_far)
+            if key in scope.cache:
+                name = scope.cache[key]
+                continue
+            text = self._atom(part, scope)
+            name = text if name is None else self._line(scope, f"mul nsw i64 {name}, {text}")
+            scope.cache[key] = name
         return name
 
     def _index_vector(self, ix: Expr, b: Builder) -> str:
         """The index in every lane, i64."""
-        ty = b.ty("i64")
         uniform, total = [], None
         for atom, c in terms(ix):
             if self.vv not in atom.variables():
                 uniform.append((atom, c))
                 continue
-            if isinstance(atom, Var):
-                steps = "<" + ", ".join(f"i64 {i}" for i in range(b.lanes)) + ">"
-                part = b.add("i64", b.splat("i64", self._variable(atom)), steps)
-            elif isinstance(atom, (Div, Mod)):
-                inner = self._index_vector(atom.args[0], b)
-                word = "udiv" if isinstance(atom, Div) else "urem"
-                part = b.op(word, "i64", inner, b.const("i64", atom.args[1]))
-            else:
-                part = self.operand(atom, b)
+            part = self._atom_vector(atom, b)
             if c != 1:
                 part = b.mul("i64", part, b.const("i64", c))
             total = part if total is None else b.add("i64", total, part)
         rest = const(ix)
         for atom, c in uniform:
             rest = of(atom) * c + rest
-        if isinstance(rest, Expr):
-            total = b.add("i64", total, b.splat("i64", self._index(rest)))
-        elif rest:
-            total = b.add("i64", total, b.const("i64", rest))
-        assert ty
+        if total is None:
+            return self._spread(rest, b)
+        if isinstance(rest, Expr) or rest:
+            total = b.add("i64", total, self._spread(rest, b))
         return total
+
+    def _spread(self, e, b: Builder) -> str:
+        """An index that is the same in all lanes."""
+        return b.splat("i64", self._index(e)) if isinstance(e, Expr) else b.const("i64", e)
+
+    def _atom_vector(self, atom, b: Builder) -> str:
+        if self.vv not in atom.variables():
+            return self._spread(of(atom), b)
+        if isinstance(atom, Var):
+            steps = "<" + ", ".join(f"i64 {i}" for i in range(b.lanes)) + ">"
+            return b.add("i64", b.splat("i64", self._variable(atom)), steps)
+        if isinstance(atom, Prod):
+            name = None
+            for part in atom.args:
+                x = self._atom_vector(part, b)
+                name = x if name is None else b.mul("i64", name, x)
+            return name
+        if isinstance(atom, (Div, Mod)):
+            num, den = (self._index_vector(e, b) if type(e) is Expr else b.const("i64", e) for e in atom.args)
+            return b.op("udiv" if isinstance(atom, Div) else "urem", "i64", num, den)
+        return self.operand(atom, b)
 
     def _pointer(self, buffer: str, position: str, scope) -> str:
         t = self.k.scratch.get(buffer) or self.buffers[buffer].dtype
@@ -631,14 +714,16 @@ class _Writer:
         if b.lanes == 1:
             return b.load(v.dtype, self._pointer(buffer, self._index(ix), scope_lines))
         step = coefficient(ix, self.vv)
-        if step is not None and not any(self._varies(a) for a, _ in terms(ix)):
+        if step is not None:
             position = self._index(ix)
             if step == 1:
                 return b.load(v.dtype, self._pointer(buffer, position, scope_lines))
-            positions = [
-                position if not i else self._line(scope_lines, f"add nsw i64 {position}, {i * step}")
-                for i in range(b.lanes)
-            ]
+            positions = [position]
+            for i in range(1, b.lanes):
+                if type(step) is Expr:
+                    positions.append(self._line(scope_lines, f"add nsw i64 {positions[-1]}, {self._index(step)}"))
+                else:
+                    positions.append(self._line(scope_lines, f"add nsw i64 {position}, {i * step}"))
         else:
             whole = self._index_vector(ix, b)
             positions = [b.extract("i64", whole, i) for i in range(b.lanes)]
@@ -651,10 +736,6 @@ class _Writer:
             )
             raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
         return b.from_memory(v.dtype, raw)
-
-    def _varies(self, atom) -> bool:
-        """A part of an index other than the vector variable itself that differs between lanes."""
-        return not isinstance(atom, Var) and self.vv in atom.variables()
 
     def _store(self, buffer, ix, value):
         vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in variables_of(ix)))
@@ -670,7 +751,7 @@ class _Writer:
             b.store(t, name, self._pointer(buffer, self._index(ix), scope))
             return
         step = coefficient(ix, self.vv)
-        if step == 1 and not any(self._varies(a) for a, _ in terms(ix)):
+        if step == 1:
             b.store(t, name, self._pointer(buffer, self._index(ix), scope))
             return
         one = Builder(self.names, 1, lines)
@@ -700,11 +781,10 @@ class _Writer:
         """A loaded index: negative ones count from the end if ``wrap``; one out of range is reported in the status words and read as 0."""
         source, size, tag, wrap = v.args
         x = wrapped = self.operand(source, b)
+        limit = self._spread(size, b)
         if wrap:
-            wrapped = b.select(
-                "i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, b.const("i64", size)), x
-            )
-        bad = b.cmp("uge", "i64", wrapped, b.const("i64", size))
+            wrapped = b.select("i64", b.cmp("slt", "i64", x, b.const("i64", 0)), b.add("i64", x, limit), x)
+        bad = b.cmp("uge", "i64", wrapped, limit)
         rare, done = self.names.fresh("bad"), self.names.fresh("fine")
         b.branch(b.any(bad), rare, done)
         b.label(rare)
@@ -712,12 +792,30 @@ class _Writer:
         value = b.extract("i64", x, 0)
         for i in range(1, b.lanes):
             value = one.select("i64", b.extract("bool", bad, i), b.extract("i64", x, i), value)
-        for slot, what in enumerate((str(tag + 1), value, str(size))):
+        for slot, what in enumerate((str(tag + 1), value, self.size(size))):
             at = one.emit(f"getelementptr i64, ptr {self.status}, i64 {slot}")
             b.out.append(f"store i64 {what}, ptr {at}")
         b.branch(None, done)
         b.label(done)
         return b.select("i64", bad, b.const("i64", 0), wrapped)
+
+    def _rows_there(self):
+        """Nothing is computed when the heap had no memory for a row: the status words say so."""
+        if not self.freed:
+            return
+        at = self._line(self.entry, f"getelementptr ptr, ptr %args, i64 {len(self.k.args)}")
+        missing = "false"
+        lines = [self.entry.lines.pop()]
+        lines.append(f"%status = load ptr, ptr {at}")
+        for i, row in enumerate(self.freed):
+            lines += [f"%null{i} = icmp eq ptr {row}, null", f"%none{i} = or i1 {missing}, %null{i}"]
+            missing = f"%none{i}"
+        yield from lines
+        yield f"br i1 {missing}, label %nomemory, label %start"
+        yield "nomemory:"
+        yield "store i64 -1, ptr %status"
+        yield "br label %exit"
+        yield "start:"
 
     # --- the function -------------------------------------------------------------------------------------------------
     def _finish(self, p_lines):
@@ -726,10 +824,19 @@ class _Writer:
         per_item = sum(weight(walk(*[n.value for n in what])) if kind == "loop" else 0.2 for kind, what in k.items) + 1
         width = max(self.vector_lanes(), 1) if k.column else 1
         speed = 8.0 if self.vv is not None else 1.0
-        per_p = per_item * inner * width / speed + 5
-        k.cost = per_p * k.total / 3000.0  # microseconds, roughly
-        k.grain = max(1, min(k.total, math.ceil(12.0 * 3000.0 / per_p)))  # pieces of at least about 12 us
-        out = [f"; parallel over {k.total} iterations, in pieces of at least {k.grain}"]
+        share = per_item * width / speed
+        per_p = share * self.values.hint(inner) + 5
+        k.cost = per_p * self.values.hint(k.total) / 3000.0  # microseconds, roughly
+        if type(inner) is Expr:
+            k.grain = floordiv(12 * 3000 * 64, inner * max(1, round(64 * share)) + 5 * 64) + 1
+        else:
+            k.grain = max(1, math.ceil(12.0 * 3000.0 / per_p))  # pieces of at least about 12 us
+        out = []
+        if type(k.total) is Expr or type(inner) is Expr:
+            out.append(f"; sizes at {len(k.args) + 1}: {len(k.params)}")
+        else:
+            k.grain = min(k.total, k.grain) or 1
+            out.append(f"; parallel over {k.total} iterations, in pieces of at least {k.grain}")
         reads = {v.args[0] for n in self._nodes() for v in walk(n.value, *loaded_atoms(n.index)) if v.op == "load"}
         writes = {n.buffer for n in self._nodes()}
         described, n_in, n_out = [], 0, 0
@@ -747,6 +854,7 @@ class _Writer:
         out += ["  " + line for line in self.names.entry]
         out += ["  %pslot = alloca i64", "  store i64 %begin, ptr %pslot"]
         out += ["  " + line if not line.endswith(":") else line for line in self.entry.lines]
+        out += ["  " + line for line in self._rows_there()]
         out += [
             "  %some = icmp slt i64 %begin, %end",
             "  br i1 %some, label %each, label %exit",
@@ -760,6 +868,7 @@ class _Writer:
             "  %pmore = icmp slt i64 %pnext, %end",
             "  br i1 %pmore, label %each, label %exit",
             "exit:",
+            *(f"  call void @free(ptr {row})" for row in self.freed),
             "  ret void",
             "}",
             "!0 = !{}",

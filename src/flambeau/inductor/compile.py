@@ -108,7 +108,7 @@ def compile_program(program, times=None, onto=None):
             step.text = step.text.replace("@KERNEL", f"@{step.name}")
     passed("write LLVM text")
     inplace = _place(lowering, steps, onto or {})
-    offsets, arena, notes = memory.plan(lowering.buffers, [_effects(s) for s in steps])
+    offsets, arena, notes = memory.plan(lowering.buffers, [_effects(s) for s in steps], lowering.backed_hint)
     passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
     addresses = cache.addresses(kernels) if kernels else {}

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 from ..base import dtypes
-from ..base.expr import linear, variable
+from ..base.expr import at_least, linear, maximum, variable
 from ..core.definition import TensorMeta
 from .ir import ExternCall, Reduction, Region, dense_strides
-from .lazy import Lazy
 from .values import short
 
 __all__ = ["Gemm", "lower_contraction"]
@@ -30,7 +29,7 @@ class Gemm:
     ldc: int
     batch: tuple
 
-    def flops(self) -> int:
+    def flops(self):
         return 2 * self.m * self.n * self.k * math.prod(b[0] for b in self.batch)
 
 
@@ -40,7 +39,7 @@ def lower_contraction(lowering, op, full, val):
     left, right = inputs.split(",")
     a, b = full[0], full[1]
     t = short(val.dtype)
-    sizes = {**dict(zip(left, a.shape)), **dict(zip(right, b.shape))}
+    sizes = {**dict(zip(left, a.sizes)), **dict(zip(right, b.sizes))}
     batch = [c for c in out if c in left and c in right]
     rows = [c for c in out if c in left and c not in right]
     columns = [c for c in out if c in right and c not in left]
@@ -50,12 +49,12 @@ def lower_contraction(lowering, op, full, val):
     if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
         wide = [
-            Lazy(x.shape, dtypes.float32, lambda c, x=x: lowering.values.cast(x.at(c), "f32"), device=x.device)
+            lowering.lazy(x.sizes, dtypes.float32, lambda c, x=x: lowering.values.cast(x.at(c), "f32"), device=x.device)
             for x in (a, b)
         ]
         product = lower_contraction(lowering, op, wide, single)
-        return Lazy(
-            product.shape,
+        return lowering.lazy(
+            product.sizes,
             val.dtype,
             lambda c: lowering.values.cast(product.at(c), t),
             strides=product.strides,
@@ -67,40 +66,40 @@ def lower_contraction(lowering, op, full, val):
     m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
     if not (m and n and k and math.prod(shape)):
         zero = lowering.values.const(0, t)
-        return Lazy(shape, val.dtype, lambda coords: zero, strides=dense_strides(shape), device=val.device)
+        return lowering.lazy(shape, val.dtype, lambda coords: zero, strides=dense_strides(shape), device=val.device)
     if n == 1 or m == 1:
         return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
 
     def operand(x, letters, row, column):
         """(region, transposed?, leading dimension, batch strides): a matrix of ``row`` by ``column`` with one of them contiguous."""
         for region in (lowering.realize(x), None):
-            region = region if region is not None else lowering.contiguous(_detached(x))
+            region = region if region is not None else lowering.contiguous(_detached(lowering, x))
             stride = dict(zip(letters, region.strides))
             r = stride[row[0]] if row else 0
             c = stride[column[0]] if column else 0
             nr, nc = (sizes[g[0]] if g else 1 for g in (row, column))
-            if (c == 1 or nc == 1) and (r >= nc or nr == 1):
-                return region, "N", max(r if nr != 1 else nc, nc, 1), stride
-            if (r == 1 or nr == 1) and (c >= nr or nc == 1):
-                return region, "T", max(c if nc != 1 else nr, nr, 1), stride
+            if (c == 1 or nc == 1) and (at_least(r - nc, 0) or nr == 1):
+                return region, "N", maximum(r if nr != 1 else nc, nc, 1), stride
+            if (r == 1 or nr == 1) and (at_least(c - nr, 0) or nc == 1):
+                return region, "T", maximum(c if nc != 1 else nr, nr, 1), stride
         raise AssertionError("a contiguous operand has a leading dimension")
 
     ra, ta, lda, sa = operand(a, left, rows, summed)
     rb, tb, ldb, sb = operand(b, right, summed, columns)
     buffer = lowering.new_buffer(shape, dense_strides(shape), t)
     sc = dict(zip(out, buffer.strides))
-    plan = Gemm(t, ta, tb, m, n, k, lda, ldb, max(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
+    plan = Gemm(t, ta, tb, m, n, k, lda, ldb, maximum(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
     lowering.nodes.append(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
 
 
 def replace_dtype(val) -> TensorMeta:
     """The shape rule's result in float32."""
-    return TensorMeta(tuple(val.shape), tuple(val.stride()), dtypes.float32, val.device)
+    return TensorMeta(val.shape, val.stride(), dtypes.float32, val.device)
 
 
-def _detached(x):
-    return Lazy(x.shape, x.dtype, x.at)
+def _detached(lowering, x):
+    return lowering.lazy(x.sizes, x.dtype, x.at)
 
 
 def _matrix_vector(lowering, left, right, out, k, sizes, a, b, t, val):

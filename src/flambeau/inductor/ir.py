@@ -88,11 +88,11 @@ class ExternCall:
 Node = Pointwise | Reduction | ExternCall
 
 
-def dense_strides(shape) -> tuple[int, ...]:
+def dense_strides(shape) -> tuple:
     out, step = [], 1
     for n in reversed(shape):
         out.append(step)
-        step *= max(n, 1)
+        step = step * (n if type(n) is Expr else max(n, 1))
     return tuple(reversed(out))
 
 

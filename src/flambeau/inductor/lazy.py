@@ -5,34 +5,40 @@ from __future__ import annotations
 import math
 
 from .ir import dense_strides
+from .sizes import symbolic
 
 __all__ = ["Lazy"]
 
 
 class Lazy:
-    """A tensor during lowering. ``dtype`` is the flambeau dtype; ``at(coords)`` the Value of an element; ``region`` where it lies in memory,
-    None as long as it doesn't."""
+    """A tensor during lowering. ``sizes``: ints and expressions, ``shape`` the same for operators to ask; ``dtype`` is the flambeau dtype;
+    ``at(coords)`` the Value of an element; ``region`` where it lies in memory, None as long as it doesn't."""
 
-    __slots__ = ("shape", "dtype", "device", "at", "region", "strides", "view")
+    __slots__ = ("sizes", "dtype", "device", "at", "region", "strides", "view", "example")
 
-    def __init__(self, shape, dtype, at, region=None, strides=None, device=None):
-        self.shape, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
+    def __init__(self, shape, dtype, at, region=None, strides=None, device=None, example=None):
+        self.sizes, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
+        self.example = example
         self.strides = strides  # what the tensor's strides are by its shape rule
         self.device = device
         self.view = None  # (tensor it is a view of, function of view handlers) for a view of a tensor without memory
 
     @property
-    def ndim(self) -> int:
-        return len(self.shape)
+    def shape(self) -> tuple:
+        return tuple(symbolic(n, self.example) for n in self.sizes)
 
-    def numel(self) -> int:
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+    def numel(self):
         return math.prod(self.shape)
 
     def size(self, d=None):
         return self.shape if d is None else self.shape[d]
 
     def dim(self) -> int:
-        return len(self.shape)
+        return len(self.sizes)
 
     def stride(self):
-        return self.strides or dense_strides(self.shape)
+        return tuple(symbolic(s, self.example) for s in self.strides or dense_strides(self.sizes))

@@ -12,7 +12,7 @@ import math
 import operator
 from typing import Any
 
-from ..base.expr import Expr, Var, const, floordiv, linear, mod, of, terms, variable
+from ..base.expr import Expr, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.body import TABLE, Input, topological, trace
 from ..core.promotion import compute_dtype, operand_indices
@@ -25,6 +25,7 @@ from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides,
 from .lazy import Lazy
 from .opening import Call
 from .settings import config
+from .sizes import size, sizes, symbolic
 from .values import Typed, Value, Values, loaded_atoms, short, walk
 
 __all__ = ["Lazy", "Lowering", "Unsupported"]
@@ -39,23 +40,23 @@ class IndexOps:
 
     @staticmethod
     def add(a, b):
-        return a + b
+        return size(a) + size(b)
 
     @staticmethod
     def mul(a, b):
-        return a * b
+        return size(a) * size(b)
 
     @staticmethod
     def sub(a, b):
-        return a - b
+        return size(a) - size(b)
 
     @staticmethod
     def floordiv(a, k):
-        return floordiv(a, k)
+        return floordiv(size(a), size(k))
 
     @staticmethod
     def mod(a, k):
-        return mod(a, k)
+        return mod(size(a), size(k))
 
 
 class Lowering:
@@ -68,6 +69,8 @@ class Lowering:
         self.outputs: list = []
         self.messages: list[str] = []
         self.inputs: list[str | None] = []
+        self.numbers: dict[int, Any] = {}  # input -> the integer it is, where it is no tensor
+        self.example = None  # some symbolic integer of the graph
         self.fallbacks: list[str] = []
         self._ids = itertools.count()
         self._names = itertools.count()
@@ -81,6 +84,9 @@ class Lowering:
         b = self.buffers[name] = Buffer(name, tuple(shape), tuple(strides), t, kind, np_dtype, constant)
         return b
 
+    def lazy(self, *args, **kwargs) -> Lazy:
+        return Lazy(*args, **kwargs, example=self.example)
+
     def in_memory(self, region: Region, dtype, strides=None, device=None) -> Lazy:
         """The Lazy of a region of a buffer."""
         buffer = self.buffers[region.buffer]
@@ -88,21 +94,27 @@ class Lowering:
         def at(coords):
             return self.values.load(region.buffer, linear(coords, region.strides, region.offset), buffer.dtype)
 
-        return Lazy(region.shape, dtype, at, region, strides or region.strides, device)
+        return self.lazy(region.shape, dtype, at, region, strides or region.strides, device)
 
     def realize(self, x: Lazy, strides=None) -> Region:
         """The tensor in memory; computed into a new buffer unless it is there already."""
-        if x.region is None and x.view is not None and x.view[0].numel() <= 2 * x.numel():
+        if x.region is None and x.view is not None and self.elements(x.view[0]) <= 2 * self.elements(x):
             self.realize_base(x)
         if x.region is not None:
             return x.region
-        strides = strides if strides is not None and _dense(x.shape, strides) else dense_strides(x.shape)
+        strides = (
+            strides if strides is not None and _dense(x.sizes, strides, self.values.hint) else dense_strides(x.sizes)
+        )
         t = short(x.dtype)
-        buffer = self.new_buffer(x.shape, strides, t)
+        buffer = self.new_buffer(x.sizes, strides, t)
         self.fill(buffer, x)
-        region = Region(buffer.name, x.shape, buffer.strides)
+        region = Region(buffer.name, x.sizes, buffer.strides)
         x.at, x.region = self.in_memory(region, x.dtype).at, region
         return region
+
+    def elements(self, x: Lazy) -> int:
+        """How many elements, or an example of it."""
+        return self.values.hint(math.prod(x.sizes))
 
     def realize_base(self, x: Lazy) -> None:
         """Put a view where the tensor it is a view of lies, as eager does: an expanded or stepped result keeps its strides."""
@@ -112,20 +124,25 @@ class Lowering:
         self.realize_base(base)
         region = self.realize(base, base.strides)
         try:
-            r = map(Strided(region.shape, region.strides, region.offset))
+            r = map(self.strided(region))
         except RuntimeError:
             return
-        x.region = Region(region.buffer, tuple(r.shape), tuple(r.strides), r.offset)
+        x.region = Region(region.buffer, sizes(r.shape), sizes(r.strides), size(r.offset))
         x.at = self.in_memory(x.region, x.dtype).at
+
+    def strided(self, region: Region) -> Strided:
+        """A region for view maps to work on."""
+        shape, strides = ([symbolic(n, self.example) for n in part] for part in (region.shape, region.strides))
+        return Strided(tuple(shape), tuple(strides), symbolic(region.offset, self.example))
 
     def fill(self, buffer: Buffer, x: Lazy) -> None:
         """A loop nest that stores x, its loops in the order of the memory."""
-        if 0 in x.shape:
+        if 0 in x.sizes:
             return
-        loops = self.variables(x.shape)
+        loops = self.variables(x.sizes)
         coords = tuple(variable(v) for v in loops)
         value = self.values.cast(x.at(coords), buffer.dtype)
-        order = sorted(range(len(loops)), key=lambda d: (-buffer.strides[d], d))
+        order = sorted(range(len(loops)), key=lambda d: (-self.values.hint(buffer.strides[d]), d))
         self.nodes.append(Pointwise(buffer.name, tuple(loops[d] for d in order), value, linear(coords, buffer.strides)))
 
     def contiguous(self, x: Lazy) -> Region:
@@ -133,7 +150,7 @@ class Lowering:
         region = self.realize(x)
         if _same_layout(region.shape, region.strides, dense_strides(region.shape)):
             return region
-        return self.realize(Lazy(x.shape, x.dtype, x.at))
+        return self.realize(self.lazy(x.sizes, x.dtype, x.at))
 
     # --- the graph ----------------------------------------------------------------------------------------------------
     def run(self, program) -> None:
@@ -153,14 +170,41 @@ class Lowering:
     def placeholder(self, val):
         if not hasattr(val, "stride"):
             self.inputs.append(None)
+            if hasattr(val, "__sym__"):
+                return self.number(val)
             return int(val) if hasattr(val, "__index__") and not isinstance(val, (bool, float)) else val
-        shape, strides = tuple(int(n) for n in val.shape), tuple(int(n) for n in val.stride())
+        for n in (*val.shape, *val.stride()):
+            self.meet(n)
+        shape, strides = sizes(val.shape), sizes(val.stride())
         try:
             buffer = self.new_buffer(shape, strides, short(val.dtype), "input", val.dtype.np)
         except NotImplementedError:
             buffer = self.new_buffer(shape, strides, "opaque", "input", val.dtype.np)
         self.inputs.append(buffer.name)
         return self.in_memory(Region(buffer.name, shape, strides), val.dtype, strides, val.device)
+
+    def number(self, val):
+        """An input that is a symbolic number: an integer stays what it is."""
+        self.meet(val)
+        e = getattr(val, "expr", None)
+        if not isinstance(e, Expr):
+            raise NotImplementedError(f"inductor: an input that is the number {val!r} (a {type(val).__name__})")
+        self.numbers[len(self.inputs) - 1] = e
+        return val
+
+    def meet(self, n) -> None:
+        """Learn from a symbolic integer what its symbols are like."""
+        if hasattr(n, "__sym__"):
+            if self.example is None:
+                self.example = n
+            for s in symbols(n.expr):
+                hint = n.env.hint(of(s))
+                if hint is not None:
+                    self.values.hints[s] = hint
+
+    def backed_hint(self, e):
+        """An example of a size; None when it is not known before the graph runs."""
+        return self.values.hint(e) if all(s in self.values.hints for s in symbols(e)) else None
 
     def constant(self, tensor):
         if not hasattr(tensor, "stride"):
@@ -177,22 +221,27 @@ class Lowering:
         return result
 
     def costly(self, x: Lazy) -> bool:
-        if not x.numel():
+        if 0 in x.sizes:
             return False
-        probe = walk(x.at(tuple(variable(v) for v in self.variables(x.shape))))
+        probe = walk(x.at(tuple(variable(v) for v in self.variables(x.sizes))))
         return weight(probe) > 6 or sum(v.op == "load" for v in probe) > 2
 
     def finish(self, results, vals) -> None:
         for x, val in zip(results, vals):
             if not isinstance(x, Lazy):
-                self.outputs.append(("constant", x))
+                symbolic_int = hasattr(x, "__sym__") and type(size(x)) is Expr
+                self.outputs.append(("number", size(x)) if symbolic_int else ("constant", x))
                 continue
-            strides = tuple(int(s) for s in val.stride()) if hasattr(val, "stride") else x.strides
-            if strides is not None and not _dense(x.shape, strides):
+            strides = sizes(val.stride()) if hasattr(val, "stride") else x.strides
+            if strides is not None and not _dense(x.sizes, strides, self.values.hint):
                 self.realize_base(x)
             region = self.realize(x, strides)
-            if strides is not None and not _same_layout(x.shape, region.strides, strides) and _dense(x.shape, strides):
-                region = self.realize(Lazy(x.shape, x.dtype, x.at), strides)
+            if (
+                strides is not None
+                and not _same_layout(x.sizes, region.strides, strides)
+                and _dense(x.sizes, strides, self.values.hint)
+            ):
+                region = self.realize(self.lazy(x.sizes, x.dtype, x.at), strides)
             buffer = self.buffers[region.buffer]
             if buffer.kind == "temp":
                 buffer.kind = "output"
@@ -239,24 +288,24 @@ class Lowering:
         taking = set(operand_indices(op))
         compute = compute_dtype(op, full)
         t, out = short(compute), short(val.dtype)
-        shape = tuple(int(n) for n in val.shape)
+        shape = sizes(val.shape)
         handler = Typed(self.values, t)
 
         def at(coords):
             actual = []
             for k, x in enumerate(full):
                 if isinstance(x, Lazy):
-                    v = x.at(_broadcast(coords, x.shape))
+                    v = x.at(_broadcast(coords, x.sizes))
                     v = self.values.cast(v, t) if k in taking else v
                     actual.append(self.values.cast(v, compute_type(v.dtype)))
                 else:
-                    actual.append(x)
+                    actual.append(handler.number(x))
             result = d.body(handler, *actual)
             if not isinstance(result, Value):
                 result = self.values.const(result, compute_type(out))
             return self.values.cast(result, out)
 
-        return Lazy(shape, val.dtype, at, strides=_strides(val), device=val.device)
+        return self.lazy(shape, val.dtype, at, strides=_strides(val), device=val.device)
 
     def _reduction(self, op, full, val):
         d = op.definition
@@ -265,7 +314,7 @@ class Lowering:
         dims = sorted(normalize_dims(r.dims, x.ndim)) if x.ndim else []
         acc = compute_type(short(r.acc))
         handler = Typed(self.values, acc)
-        n = math.prod(x.shape[k] for k in dims)
+        n = math.prod(x.sizes[k] for k in dims)
         kept = [k for k in range(x.ndim) if k not in dims]
 
         def element(coords):
@@ -282,7 +331,7 @@ class Lowering:
 
         if n == 0 and d.init is None:
             raise Unsupported("empty reduction without an initial value")
-        result = self.reduce(d.combine, d.init, x.shape, kept, dims, element)
+        result = self.reduce(d.combine, d.init, x.sizes, kept, dims, element)
         out = short(val.dtype)
 
         def at(coords):
@@ -293,17 +342,17 @@ class Lowering:
             )
             v = result(tuple(outer))
             if d.finalize is not None:
-                v = d.finalize(handler, v, n, *params)
+                v = d.finalize(handler, v, symbolic(n, self.example), *params)
                 v = v if isinstance(v, Value) else self.values.const(v, acc)
             return self.values.cast(v, out)
 
-        return Lazy(tuple(int(k) for k in val.shape), val.dtype, at, strides=_strides(val), device=val.device)
+        return self.lazy(sizes(val.shape), val.dtype, at, strides=_strides(val), device=val.device)
 
     def reduce(self, combine, init, shape, kept, dims, element):
         """Emit the reduction; returns the function from kept coordinates to the accumulated Value. A reduction with few results is done in
         two steps, pieces of fixed length first: parallel, and with the accuracy of a pairwise sum, whatever the number of threads."""
         outer, inner = [shape[k] for k in kept], [shape[k] for k in dims]
-        rows, n = math.prod(outer), math.prod(inner)
+        rows, n, hint = math.prod(outer), math.prod(inner), self.values.hint
         coords: list = [None] * len(shape)
 
         def value(outer_coords, inner_coords):
@@ -323,22 +372,25 @@ class Lowering:
             return lambda c: value(c, zero)
         arg = combine in ("argmax", "argmin")
         column = bool(kept) and kept[-1] == len(shape) - 1
+        many = hint(n)
+        if type(n) is Expr and not column:
+            many = max(many, 4 * config.reduction_piece) if many > 1024 else many  # it may be longer next time
         long = (
-            n >= config.reduction_piece
+            many >= config.reduction_piece
             if column
-            else n >= 4 * config.reduction_piece and (rows < 16 or n > 64 * config.reduction_piece)
+            else many >= 4 * config.reduction_piece and (hint(rows) < 16 or many > 64 * config.reduction_piece)
         )
         if not arg and long:
             # Columns are summed one element after the other: pieces of about the square root keep the error that of a pairwise sum.
-            piece = max(64, 1 << (n.bit_length() // 2)) if column else config.reduction_piece
-            pieces = -(-n // piece)
+            piece = max(64, 1 << (many.bit_length() // 2)) if column else config.reduction_piece
+            pieces = floordiv(n + (piece - 1), piece)
             c, l = self.variables((pieces, piece))
             loops = self.variables(outer)
             flat = variable(c) * piece + variable(l)
             v = value([variable(p) for p in loops], _unflatten(flat, inner))
             buffer = self.new_buffer((pieces, *outer), dense_strides((pieces, *outer)), v.dtype)
             where = linear([variable(c), *map(variable, loops)], buffer.strides)
-            limit = (c, l, n) if n % piece else None
+            limit = (c, l, n) if mod(n, piece) != 0 else None
             self.nodes.append(Reduction(buffer.name, (c, *loops), (l,), combine, init, v, where, limit))
             return self.reduce(
                 combine,
@@ -364,7 +416,7 @@ class Lowering:
         results = None
         if x.region is not None:
             try:
-                results = op.definition.map(Strided(x.region.shape, x.region.strides, x.region.offset), *rest)
+                results = op.definition.map(self.strided(x.region), *rest)
             except RuntimeError:
                 results = None  # a reshape that needs other strides: by index below
         if results is None:
@@ -374,7 +426,7 @@ class Lowering:
         out = []
         for position, (r, v) in enumerate(zip(results if listed else [results], vals)):
             if isinstance(r, Strided):
-                region = Region(x.region.buffer, tuple(r.shape), tuple(r.strides), r.offset)
+                region = Region(x.region.buffer, sizes(r.shape), sizes(r.strides), size(r.offset))
                 out.append(self.in_memory(region, x.dtype, _strides(v), x.device))
                 continue
 
@@ -385,7 +437,7 @@ class Lowering:
                 made = op.definition.map(handler, *rest)
                 return made[n] if listed else made
 
-            out.append(Lazy(r.shape, x.dtype, at, strides=_strides(v), device=x.device))
+            out.append(self.lazy(sizes(r.shape), x.dtype, at, strides=_strides(v), device=x.device))
             out[-1].view = (x, again)
         return out if listed else out[0]
 
@@ -398,14 +450,14 @@ class Lowering:
             v = 0 if body is None else body(handler, tuple(self.values.index(c) for c in coords), *full)
             return self.values.cast(v, t) if isinstance(v, Value) else self.values.const(v, t)
 
-        return Lazy(tuple(int(n) for n in val.shape), val.dtype, at, strides=_strides(val), device=val.device)
+        return self.lazy(sizes(val.shape), val.dtype, at, strides=_strides(val), device=val.device)
 
     def _index(self, op, full, val):
         d = op.definition
         bound = dict(zip((a.name for a in op._schema.arguments), full))
         source = bound[d.source]
         shape, fn = d.coords(IndexOps, *full)
-        shape = tuple(int(n) for n in shape)
+        shape = sizes(shape)
         tag = len(self.messages)
         self.messages.append(op.name())
 
@@ -414,40 +466,40 @@ class Lowering:
             v = tensor.at(tuple(coords))
             return of(self.values.cast(v, "i64"))
 
-        def position(coords, sizes):
+        def position(coords, extents):
             out = []
-            for c, size in zip(fn(tuple(coords), load, IndexOps), sizes):
+            for c, extent in zip(fn(tuple(coords), load, IndexOps), extents):
                 if loaded_atoms(c):
                     whole = self.values.index(c)
                     if len(terms(c)) == 1 and not const(c) and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
                         whole = c.terms[0][0]
-                    c = of(self.values.make("checked", (whole, size, tag, d.wrap), "i64"))
+                    c = of(self.values.make("checked", (whole, extent, tag, d.wrap), "i64"))
                 out.append(c)
             return tuple(out)
 
         if d.mode == "read":
-            if 0 in source.shape and math.prod(shape):
+            if 0 in source.sizes and math.prod(shape):
                 raise Unsupported("reading from an empty tensor")
-            return Lazy(
+            return self.lazy(
                 shape,
                 source.dtype,
-                lambda coords: source.at(position(coords, source.shape)),
+                lambda coords: source.at(position(coords, source.sizes)),
                 strides=_strides(val),
                 device=source.device,
             )
-        out_shape = tuple(int(n) for n in val.shape)
+        out_shape = sizes(val.shape)
         t = short(val.dtype)
         start = bound.get(d.base) if d.base else None
         if start is None:
             zero = self.values.const(0, compute_type(t))
-            start = Lazy(out_shape, val.dtype, lambda coords: self.values.cast(zero, t))
+            start = self.lazy(out_shape, val.dtype, lambda coords: self.values.cast(zero, t))
         target = self.new_buffer(out_shape, dense_strides(out_shape), t)
         self.fill(target, start)
         if math.prod(shape):
             loops = self.variables(shape)
             coords = tuple(variable(v) for v in loops)
             if isinstance(source, Lazy):
-                value = self.values.cast(source.at(_broadcast(coords, source.shape)), t)
+                value = self.values.cast(source.at(_broadcast(coords, source.sizes)), t)
             else:
                 value = self.values.cast(self.values.const(source, compute_type(t)), t)
             where = linear(position(coords, out_shape), target.strides)
@@ -466,18 +518,18 @@ class Lowering:
     # --- operations that "lower" overrides of operators are written in ----------------------------------------------
     def concatenate(self, parts, dim, val) -> Lazy:
         """Tensors side by side: each part is stored at its place in one buffer."""
-        shape, t = tuple(int(n) for n in val.shape), short(val.dtype)
+        shape, t = sizes(val.shape), short(val.dtype)
         dim %= max(len(shape), 1)
         buffer = self.new_buffer(shape, dense_strides(shape), t)
         at = 0
         for x in parts:
-            if 0 not in x.shape:
-                loops = self.variables(x.shape)
+            if 0 not in x.sizes:
+                loops = self.variables(x.sizes)
                 coords = tuple(variable(v) for v in loops)
                 value = self.values.cast(x.at(coords), t)
                 where = linear(coords, buffer.strides, at * buffer.strides[dim])
                 self.nodes.append(Pointwise(buffer.name, loops, value, where, "part"))
-            at += x.shape[dim]
+            at = at + x.sizes[dim]
         return self.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
 
     def _advanced(self, shape, indices, op_name):
@@ -486,7 +538,7 @@ class Lowering:
         given = [k for k, i in enumerate(indices) if i is not None]
         if any(indices[k].dtype.category != 1 for k in given):
             raise Unsupported("a mask: the size of the result depends on data")
-        together = broadcast_shapes(*[indices[k].shape for k in given])
+        together = sizes(broadcast_shapes(*[indices[k].shape for k in given]))
         adjacent = given == list(range(given[0], given[-1] + 1))
         front = given[0] if adjacent else 0
         plain = [k for k in range(len(shape)) if k not in given]
@@ -503,7 +555,7 @@ class Lowering:
             for k in (*before, *after):
                 out[k] = next(rest)
             for k in given:
-                v = self.values.cast(indices[k].at(_broadcast(middle, indices[k].shape)), "i64")
+                v = self.values.cast(indices[k].at(_broadcast(middle, indices[k].sizes)), "i64")
                 out[k] = of(self.values.make("checked", (v, shape[k], tag, True), "i64"))
             return tuple(out)
 
@@ -511,23 +563,23 @@ class Lowering:
 
     def take(self, x, indices, val) -> Lazy:
         """``x[indices]``."""
-        if 0 in x.shape:
+        if 0 in x.sizes:
             raise Unsupported("indexing an empty tensor")
-        shape, position = self._advanced(x.shape, indices, "aten::index")
-        return Lazy(shape, x.dtype, lambda coords: x.at(position(coords)), strides=_strides(val), device=x.device)
+        shape, position = self._advanced(x.sizes, indices, "aten::index")
+        return self.lazy(shape, x.dtype, lambda coords: x.at(position(coords)), strides=_strides(val), device=x.device)
 
     def put(self, x, indices, values, accumulate, val) -> Lazy:
         """``x`` with ``values`` put at ``x[indices]``, or added there."""
-        if 0 in x.shape:
+        if 0 in x.sizes:
             raise Unsupported("indexing an empty tensor")
-        shape, position = self._advanced(x.shape, indices, "aten::index_put")
+        shape, position = self._advanced(x.sizes, indices, "aten::index_put")
         t = short(val.dtype)
-        target = self.new_buffer(x.shape, dense_strides(x.shape), t)
+        target = self.new_buffer(x.sizes, dense_strides(x.sizes), t)
         self.fill(target, x)
         if math.prod(shape):
             loops = self.variables(shape)
             coords = tuple(variable(v) for v in loops)
-            value = self.values.cast(values.at(_broadcast(coords, values.shape)), t)
+            value = self.values.cast(values.at(_broadcast(coords, values.sizes)), t)
             where = linear(position(coords), target.strides)
             self.nodes.append(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
         return self.in_memory(Region(target.name, target.shape, target.strides), val.dtype, target.strides, val.device)
@@ -544,8 +596,8 @@ class Lowering:
             if not hasattr(v, "stride"):
                 results.append(v)
                 continue
-            shape, strides = tuple(int(n) for n in v.shape), tuple(int(n) for n in v.stride())
-            if not _dense(shape, strides):
+            shape, strides = sizes(v.shape), sizes(v.stride())
+            if not _dense(shape, strides, self.values.hint):
                 strides = dense_strides(shape)
             try:
                 t = short(v.dtype)
@@ -555,25 +607,40 @@ class Lowering:
             outs.append(buffer.name)
             results.append(self.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
         effect = bool({"nondeterministic_seeded"} & set(op.tags)) or op.definition.kind in ("random", "extern")
-        plan = _EagerCall(op, full, [self.buffers[n] for n in outs], isinstance(val, (tuple, list)))
+        plan = _EagerCall(op, full, [self.buffers[n] for n in outs], self.values.hint)
         self.nodes.append(ExternCall("call", op.name(), regions, outs, plan, effect))
         return results if isinstance(val, (tuple, list)) else results[0]
 
 
 class _EagerCall:
-    """Calls an operator on tensors over regions of buffers."""
+    """Calls an operator on tensors over regions of buffers; they are followed by the values of ``numbers``, the symbolic integers among the
+    arguments."""
 
-    def __init__(self, op, full, outs, many):
-        self.op, self.outs, self.many = op, outs, many
-        counter = itertools.count()
-        self.template = _replace(full, lambda x: _Slot(next(counter)))
+    def __init__(self, op, full, outs, hint):
+        self.op = op
+        # Dimensions of each result from the outermost in memory to the innermost: its strides follow from its shape.
+        self.orders = [sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d)) for b in outs]
+        self.numbers: list = []
+        tensors = itertools.count()
 
-    def __call__(self, *tensors):
+        def leave(x):
+            if isinstance(x, Lazy):
+                return _Slot(next(tensors))
+            if hasattr(x, "__sym__") and type(size(x)) is Expr:
+                self.numbers.append(size(x))
+                return _Slot(-len(self.numbers))
+            return size(x) if hasattr(x, "__sym__") else x
+
+        self.template = _replace(full, leave, object)
+        self.count = next(tensors)
+
+    def __call__(self, *given):
         import numpy as np
 
         from .. import _C
 
-        full = _replace(self.template, lambda s: tensors[s.k], _Slot)
+        tensors, numbers = given[: self.count], given[self.count :]
+        full = _replace(self.template, lambda s: tensors[s.k] if s.k >= 0 else numbers[-s.k - 1], _Slot)
         pos, kw = [], {}
         for a, v in zip(self.op._schema.arguments, full):
             if a.kwarg_only:
@@ -586,14 +653,16 @@ class _EagerCall:
             r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, _C.TensorBase)
         ]
         out = []
-        for r, b in zip(results, self.outs):
+        for r, order in zip(results, self.orders):
             array = r._array
-            want = tuple(s * array.itemsize for s in b.strides)
-            if not _same_layout(b.shape, array.strides, want) or any(
+            want, step = [0] * array.ndim, array.itemsize
+            for d in reversed(order):
+                want[d] = step
+                step *= max(array.shape[d], 1)
+            if not _same_layout(array.shape, array.strides, want) or any(
                 np.may_share_memory(array, t._array) for t in tensors
             ):
-                copy = np.empty(b.size, array.dtype)
-                made = np.ndarray(b.shape, array.dtype, copy, 0, want)
+                made = np.ndarray(array.shape, array.dtype, np.empty(array.size, array.dtype), 0, want)
                 made[...] = array
                 array = made
             out.append(_C.from_array(array))
@@ -609,7 +678,7 @@ class _Slot:
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
 def _strides(val):
-    return tuple(int(s) for s in val.stride()) if hasattr(val, "stride") else None
+    return sizes(val.stride()) if hasattr(val, "stride") else None
 
 
 def _broadcast(coords, shape):
@@ -617,14 +686,14 @@ def _broadcast(coords, shape):
     return tuple(0 if n == 1 else c for c, n in zip(tail, shape))
 
 
-def _dense(shape, strides) -> bool:
+def _dense(shape, strides, hint=int) -> bool:
     """Strides of a permutation of C order."""
     step = 1
-    for n, s in sorted(((n, s) for n, s in zip(shape, strides) if n != 1), key=lambda p: p[1]):
+    for n, s in sorted(((n, s) for n, s in zip(shape, strides) if n != 1), key=lambda p: hint(p[1])):
         if s != step:
             return False
-        step *= n
-    return 0 not in shape or True
+        step = step * n
+    return True
 
 
 def _same_layout(shape, a, b) -> bool:
@@ -634,7 +703,7 @@ def _same_layout(shape, a, b) -> bool:
 def _unflatten(flat: Expr | int, shape):
     out, stride = [], math.prod(shape)
     for k, n in enumerate(shape):
-        stride //= n
+        stride = floordiv(stride, n)
         q = floordiv(flat, stride)
         out.append(mod(q, n) if k else q)
     return out

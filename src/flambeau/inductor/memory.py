@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.expr import Expr, at_least, floordiv
 from .builder import itemsize
 from .ir import Buffer
 
@@ -10,8 +11,13 @@ __all__ = ["plan"]
 ALIGN = 64
 
 
-def plan(buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]]) -> tuple[dict[str, int], int, list[str]]:
+def plan(
+    buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]], hint=int
+) -> tuple[dict[str, int], int, list[str]]:
     """Offsets of the temporary buffers, size of the arena, and a line for each reuse. ``steps``: (reads, writes) of each step in order.
+
+    Where sizes are expressions, so are offsets and the whole; ``hint`` gives examples of them, and None for a size that is known late (such a
+    buffer has no place in the arena).
 
     Greedy by size (Pisarchyk & Lee, arXiv:2001.03288): the largest buffer first, at the lowest place free during its whole life.
     """
@@ -24,6 +30,8 @@ def plan(buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]]) -> 
         for name in reads:
             last[name] = i
     temps = [n for n in first if buffers[n].kind == "temp"]
+    if any(type(buffers[n].size) is Expr for n in temps):
+        return _plan_symbolic(buffers, temps, first, last, hint)
     size = {n: -(-max(buffers[n].size * itemsize(buffers[n].dtype), 1) // ALIGN) * ALIGN for n in temps}
     offsets: dict[str, int] = {}
     total = 0
@@ -49,4 +57,25 @@ def plan(buffers: dict[str, Buffer], steps: list[tuple[set[str], set[str]]]) -> 
         ]
         if before:
             notes.append(f"{name} reuses the memory of {before[-1]}")
+    return offsets, total, notes
+
+
+def _plan_symbolic(buffers, temps, first, last, hint):
+    """Places in a row, each as long as the first buffer in it; a buffer goes where it fits for certain and nobody lives at the same time."""
+    size = {n: floordiv(buffers[n].size * itemsize(buffers[n].dtype) + (ALIGN - 1), ALIGN) * ALIGN for n in temps}
+    example = {n: hint(size[n]) for n in temps}
+    places: list[tuple] = []  # (offset, size, buffers in it)
+    offsets, total, notes = {}, 0, []
+    for name in sorted((n for n in temps if example[n] is not None), key=lambda n: (-example[n], first[n], n)):
+        for place in places:
+            at, room, inside = place
+            if all(last[o] < first[name] or last[name] < first[o] for o in inside) and at_least(room - size[name], 0):
+                notes.append(f"{name} reuses the memory of {inside[-1]}")
+                break
+        else:
+            at, inside = total, []
+            places.append((at, size[name], inside))
+            total = total + size[name]
+        inside.append(name)
+        offsets[name] = at
     return offsets, total, notes

@@ -1,4 +1,4 @@
-"""From kernels, products and calls to the native graph object: slots, steps and outputs of ``_runtime.Graph``."""
+"""From kernels, products and calls to the native graph object: frame, slots, steps and outputs of ``_runtime.Graph``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import numpy as np
 
 from .. import _runtime
 from ..base import dtypes
+from ..base.expr import Expr
 from . import blas
 from .builder import itemsize
+from .frame import SIZE, STRIDE, VALUE, Frame, lone
 from .ir import Buffer, ExternCall
 
 __all__ = ["assemble", "numpy_dtype"]
@@ -19,140 +21,151 @@ def numpy_dtype(buffer: Buffer):
     return buffer.np_dtype if buffer.np_dtype is not None else _BY_SHORT[buffer.dtype]
 
 
-def _layout(buffer: Buffer, shape=None, strides=None):
-    dtype = numpy_dtype(buffer)
-    shape = buffer.shape if shape is None else shape
-    strides = buffer.strides if strides is None else strides
-    return tuple(shape), tuple(s * dtype.itemsize for s in strides), dtype
-
-
 def _plain(buffer: Buffer) -> bool:
     step = 1
     for n, s in zip(reversed(buffer.shape), reversed(buffer.strides)):
         if n != 1 and s != step:
             return False
-        step *= n
+        step = step * n
     return True
 
 
-def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
-    """``steps``: Kernel or ExternCall, in order. ``inplace``: output buffers that lie in an input's memory."""
-    buffers = lowering.buffers
-    slots: list = []
-    number: dict[str, int] = {}
+class _Assembly:
+    def __init__(self, lowering, offsets, inplace):
+        self.lowering, self.buffers = lowering, lowering.buffers
+        self.offsets, self.inplace = offsets, inplace
+        self.frame = Frame()
+        self.slots: list = []
+        self.number: dict[str, int] = {}
+        self.cost = 0.0
+        for k, name in enumerate(lowering.inputs):
+            if name is None:
+                symbol = lone(lowering.numbers.get(k))
+                if symbol is not None:
+                    self.frame.bind(symbol, k, VALUE, 0)
+                continue
+            b = self.buffers[name]
+            self.bind(b, k, 0)
 
-    def slot(name: str) -> int:
-        name = inplace.get(name, name)
-        if name not in number:
-            b = buffers[name]
+    def bind(self, b: Buffer, source: int, stage: int) -> None:
+        for what, parts in ((SIZE, b.shape), (STRIDE, b.strides)):
+            for i, e in enumerate(parts):
+                symbol = lone(e)
+                if symbol is not None:
+                    self.frame.bind(symbol, source, what, i, numpy_dtype(b).itemsize, stage)
+
+    def layout(self, buffer: Buffer, shape=None, strides=None):
+        dtype = numpy_dtype(buffer)
+        shape = buffer.shape if shape is None else shape
+        strides = buffer.strides if strides is None else strides
+        return len(shape), self.frame.block((*shape, *(s * dtype.itemsize for s in strides))), dtype
+
+    def slot(self, name: str) -> int:
+        name = self.inplace.get(name, name)
+        if name not in self.number:
+            b = self.buffers[name]
             if b.kind == "input":
-                entry = ("input", lowering.inputs.index(name), _layout(b))
+                entry = ("input", self.lowering.inputs.index(name), self.layout(b))
             elif b.kind == "constant":
                 entry = ("constant", b.constant)
-            elif b.kind == "output":
-                entry = ("output", 0, b.size * numpy_dtype(b).itemsize, _plain(b), _layout(b))
             elif b.kind == "object":
-                entry = ("object", _layout(b))
+                entry = ("object", self.layout(b))
+            elif b.kind == "output" or name not in self.offsets:
+                size = b.size * numpy_dtype(b).itemsize
+                stage = self.frame.stage(size, *b.shape, *b.strides)
+                entry = ("output", self.frame.number(size), _plain(b), stage, self.layout(b))
             else:
-                entry = ("arena", offsets.get(name, 0), _layout(b))
-            number[name] = len(slots)
-            slots.append(entry)
-        return number[name]
+                entry = ("arena", self.frame.number(self.offsets[name]), self.layout(b))
+            self.number[name] = len(self.slots)
+            self.slots.append(entry)
+        return self.number[name]
 
-    def part(region):
-        """(offset in bytes, layout) of a region of a buffer."""
-        b = buffers[region.buffer]
-        return region.offset * numpy_dtype(b).itemsize, _layout(b, region.shape, region.strides)
-
-    out_steps, cost = [], 0.0
-    for step in steps:
+    def step(self, step, addresses):
+        frame = self.frame
         if not isinstance(step, ExternCall):
-            out_steps.append(("kernel", addresses[step.name], [slot(a) for a in step.args], step.total, step.grain))
-            cost += step.cost
-        elif step.what == "gemm":
+            self.cost += step.cost
+            args = [self.slot(a) for a in step.args]
+            total, grain = frame.number(step.total), frame.number(step.grain)
+            return ("kernel", addresses[step.name], args, total, grain, frame.block(step.params), len(step.params))
+        if step.what == "gemm":
             g = step.data
             item = itemsize(g.t)
             a, b = step.inputs
             (c,) = step.outputs
-            batch = tuple((n, sa * item, sb * item, sc * item) for n, sa, sb, sc in g.batch)
-            out_steps.append(
-                (
-                    "gemm",
-                    blas.gemm_address(g.t),
-                    g.t == "f64",
-                    [slot(a.buffer), slot(b.buffer), slot(c)],
-                    [a.offset * item, b.offset * item, 0],
-                    g.ta,
-                    g.tb,
-                    g.m,
-                    g.n,
-                    g.k,
-                    g.lda,
-                    g.ldb,
-                    g.ldc,
-                    1.0,
-                    0.0,
-                    batch,
-                )
-            )
-            cost += g.flops() / 3e4
-        else:
-            out_steps.append(
-                (
-                    "call",
-                    step.data,
-                    [slot(r.buffer) for r in step.inputs],
-                    [part(r) for r in step.inputs],
-                    [slot(n) for n in step.outputs],
-                )
-            )
-            cost += 10
-    outputs = []
-    for out in lowering.outputs:
+            self.cost += self.lowering.values.hint(g.flops()) / 3e4
+            sizes = [g.m, g.n, g.k, g.lda, g.ldb, g.ldc, a.offset * item, b.offset * item, 0]
+            for n, sa, sb, sc in g.batch:
+                sizes += [n, sa * item, sb * item, sc * item]
+            slots = [self.slot(a.buffer), self.slot(b.buffer), self.slot(c)]
+            return ("gemm", blas.gemm_address(g.t), g.t == "f64", slots, g.ta, g.tb, frame.block(sizes), len(g.batch))
+        self.cost += 10
+        parts = []
+        for r in step.inputs:
+            b = self.buffers[r.buffer]
+            parts.append((frame.number(r.offset * numpy_dtype(b).itemsize), self.layout(b, r.shape, r.strides)))
+        args = [self.slot(r.buffer) for r in step.inputs]
+        known, stage = len(frame.symbols), len(frame.stages)
+        for i, name in enumerate(step.outputs):
+            self.bind(self.buffers[name], i, stage)
+        stage = stage if len(frame.symbols) > known else 0
+        numbers = [frame.number(e) for e in step.data.numbers]
+        return ("call", step.data, args, parts, [self.slot(n) for n in step.outputs], stage, numbers)
+
+    def output(self, out):
+        if out[0] == "number":
+            return "number", self.frame.number(out[1])
         if out[0] != "region":
-            outputs.append(out)
-            continue
+            return out
         region = out[1]
-        b = buffers[region.buffer]
-        whole = (
-            region.offset == 0 and tuple(region.shape) == tuple(b.shape) and tuple(region.strides) == tuple(b.strides)
-        )
-        if whole and b.kind in ("output", "object"):
-            outputs.append(("slot", slot(b.name), 0, None))
-        else:
-            outputs.append(
-                (
-                    "slot",
-                    slot(b.name),
-                    region.offset * numpy_dtype(b).itemsize,
-                    _layout(b, region.shape, region.strides),
-                )
-            )
-    messages = list(lowering.messages)
+        b = self.buffers[region.buffer]
+        same = tuple(region.shape) == tuple(b.shape) and tuple(region.strides) == tuple(b.strides)
+        if not (type(region.offset) is Expr or region.offset) and same and b.kind in ("output", "object"):
+            return "slot", self.slot(b.name), self.frame.number(0), None
+        offset = self.frame.number(region.offset * numpy_dtype(b).itemsize)
+        return "slot", self.slot(b.name), offset, self.layout(b, region.shape, region.strides)
+
+
+def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
+    """``steps``: Kernel or ExternCall, in order. ``offsets``: of the buffers that lie in the arena. ``inplace``: output buffers that lie in an
+    input's memory."""
+    made = _Assembly(lowering, offsets, inplace)
+    out_steps = [made.step(s, addresses) for s in steps]
+    outputs = [made.output(o) for o in lowering.outputs]
+    arena = made.frame.number(arena_size)
+    buffers, names, messages = lowering.buffers, list(lowering.inputs), list(lowering.messages)
 
     def on_error(code, value, size):
+        if code < 0:
+            raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
         name = messages[code - 1].split("::")[-1].split(".")[0]
         raise IndexError(f"{name}: index {value} is out of bounds for dimension with size {size}")
 
-    names = list(lowering.inputs)
-
-    def on_mismatch(k, tensor):
-        """The input in the layout the kernels read: other strides are copied, anything else is a caller's error."""
-        b = buffers[names[k]]
+    def on_mismatch(k, tensor, shape, strides):
+        """The input in the layout the kernels read (strides in bytes): other strides are copied, anything else is a caller's error."""
+        dtype = numpy_dtype(buffers[names[k]])
         array = getattr(tensor, "_array", None)
         if array is None:
             raise TypeError(f"compiled graph: input {k} must be a tensor with data, got {type(tensor).__name__}")
-        if tuple(array.shape) != tuple(b.shape) or array.dtype != numpy_dtype(b):
+        if tuple(array.shape) != shape or array.dtype != dtype:
             raise RuntimeError(
                 f"compiled graph: input {k} has shape {list(array.shape)} and dtype {array.dtype}, it was compiled for shape "
-                f"{list(b.shape)} and dtype {numpy_dtype(b)}"
+                f"{list(shape)} and dtype {dtype}"
             )
-        shape, strides, dtype = _layout(b)
-        memory = np.empty(max(b.size, 1), dtype)
-        made = np.ndarray(shape, dtype, memory, 0, strides)
+        size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) // dtype.itemsize
+        made = np.ndarray(shape, dtype, np.empty(max(size, 1), dtype), 0, strides)
         made[...] = array
         return made
 
     return _runtime.Graph(
-        len(lowering.inputs), slots, out_steps, outputs, arena_size, on_error, on_mismatch, info, cost < 150
+        len(lowering.inputs),
+        made.frame.values,
+        made.frame.stages,
+        made.slots,
+        out_steps,
+        outputs,
+        arena,
+        on_error,
+        on_mismatch,
+        info,
+        made.cost < 150,
     )

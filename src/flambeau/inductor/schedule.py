@@ -14,12 +14,16 @@ import math
 
 from ..base.expr import (
     Div,
+    Expr,
     Mod,
+    Prod,
     Var,
+    at_least,
     coefficient,
     const,
     floordiv,
     mod,
+    of,
     substitute,
     terms,
     variable,
@@ -42,7 +46,7 @@ CHUNK = 4096  # elements of a piece of a flat loop
 TILE = 16  # side of a tile of a transposing loop
 
 
-def refine(a, b) -> tuple[int, ...] | None:
+def refine(a, b, values: Values) -> tuple | None:
     """The coarsest shape that both shapes are groupings of; None when there is none."""
     if math.prod(a) != math.prod(b):
         return None
@@ -50,11 +54,11 @@ def refine(a, b) -> tuple[int, ...] | None:
         itertools.accumulate(reversed(b), lambda x, y: x * y)
     )
     out, last = [], 1
-    for c in sorted(cuts | {1}):
-        if c % last:
+    for c in sorted(cuts | {1}, key=lambda c: (values.hint(c), repr(c))):
+        if mod(c, last) != 0:
             return None
         if c != last:
-            out.append(c // last)
+            out.append(floordiv(c, last))
             last = c
     return tuple(reversed(out))
 
@@ -64,9 +68,9 @@ def spread(loops, variables) -> dict | None:
     env, k = {}, 0
     for v in loops:
         ix, n = 0, 1
-        while n < v.extent and k < len(variables):
+        while n != v.extent and k < len(variables):
             ix = ix * variables[k].extent + variable(variables[k])
-            n *= variables[k].extent
+            n = n * variables[k].extent
             k += 1
         if n != v.extent:
             return None
@@ -131,7 +135,7 @@ def _try_join(group: Group, node, values: Values, merging=False):
         if inner is None:
             if not (dependent or merging) or node.limit is not None:
                 return None
-            both = refine(outer, (*p, *r))
+            both = refine(outer, (*p, *r), values)
             if both is None:
                 return None
             cut = _cut(both, math.prod(r))
@@ -142,25 +146,25 @@ def _try_join(group: Group, node, values: Values, merging=False):
                 limit is not None and (p, r, node.limit[2]) != (outer, inner, limit[2])
             ):
                 return None
-            outer, inner = refine(outer, p), refine(inner, r)
+            outer, inner = refine(outer, p, values), refine(inner, r, values)
             if outer is None or inner is None:
                 return None
     else:
         shape = _extents(node.loops)
         if inner is None:
-            outer = refine(outer, shape)
+            outer = refine(outer, shape, values)
             if outer is None or (not related and len(group.reads | group.writes.keys() | loads(node)) > MAX_BUFFERS):
                 return None
         elif limit is not None or not related:
             return None
         elif math.prod(shape) == math.prod(outer) * math.prod(inner) and not (math.prod(inner) == 1):
-            both = refine((*outer, *inner), shape)
+            both = refine((*outer, *inner), shape, values)
             if both is None:
                 return None
             cut = _cut(both, math.prod(inner))
             outer, inner = both[:cut], both[cut:]
         elif dependent and math.prod(shape) == math.prod(outer):
-            outer, level = refine(outer, shape), "row"
+            outer, level = refine(outer, shape, values), "row"
             if outer is None:
                 return None
         else:
@@ -173,9 +177,9 @@ def _try_join(group: Group, node, values: Values, merging=False):
 def _cut(shape, inner_size) -> int:
     """Where a refined shape divides into outer and inner."""
     n, k = 1, len(shape)
-    while n < inner_size:
+    while n != inner_size:
         k -= 1
-        n *= shape[k]
+        n = n * shape[k]
     return k
 
 
@@ -352,7 +356,7 @@ def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[st
     if has_reduction:
         outer = _collapse(outer, items, values, limits)
         inner = _collapse(inner, items, values, limits)
-        column = _prefers_column(outer, inner, items, limits)
+        column = _prefers_column(outer, inner, items, limits, values)
     else:
         outer = _collapse(outer, items, values, limits)
         outer, inner, limits = _flat_loops(outer, items, values)
@@ -412,7 +416,7 @@ def _split_divisions(group, outer, inner, mapped, values):
             for atom in _division_atoms(ix):
                 num, k = atom.args
                 v, c = terms(num)[-1]
-                if len(terms(num)) == 1 and isinstance(v, Var) and c == 1 and not const(num) and v.extent % k == 0:
+                if len(terms(num)) == 1 and isinstance(v, Var) and c == 1 and not const(num) and mod(v.extent, k) == 0:
                     cuts.setdefault(v, k)
         if not cuts:
             break
@@ -421,7 +425,7 @@ def _split_divisions(group, outer, inner, mapped, values):
             out = []
             for v in vs:
                 if v in cuts:
-                    hi, lo = Var(next(_ids), v.extent // cuts[v]), Var(next(_ids), cuts[v])
+                    hi, lo = Var(next(_ids), floordiv(v.extent, cuts[v])), Var(next(_ids), cuts[v])
                     env[v] = variable(hi) * cuts[v] + variable(lo)
                     out += [hi, lo]
                 else:
@@ -485,7 +489,7 @@ def _stages(mapped, inner, has_reduction, buffers, values, keep):
             if p.stage == m.stage or m.level == "row" or not _expensive(p.value):
                 return p.value
             if name not in keep and name not in rows:
-                size = inner_size * itemsize(v.dtype)
+                size = values.hint(inner_size) * itemsize(v.dtype)
                 if size > budget:
                     keep.add(name)  # too long for the stack: it stays a buffer
                 else:
@@ -556,8 +560,8 @@ def _unit_strides(variable_, items) -> int:
     return score
 
 
-def _prefers_column(outer, inner, items, limits) -> bool:
-    if not outer or not inner or outer[-1].extent < 8 or any(v in limits for v in outer):
+def _prefers_column(outer, inner, items, limits, values) -> bool:
+    if not outer or not inner or values.hint(outer[-1].extent) < 8 or any(v in limits for v in outer):
         return False
     if any(kind == "loop" and any(not n.reduction for n in what) for kind, what in items):
         return False  # a row is stored: row order
@@ -570,32 +574,33 @@ def _flat_loops(variables, items, values):
         return (), (), {}
     variables = list(variables)
     last = variables[-1]
-    size = math.prod(v.extent for v in variables[:-1])
+    hint = values.hint
+    size = hint(math.prod(v.extent for v in variables[:-1]))
     limits = {}
-    if last.extent >= 2 * CHUNK and size < 64:
-        pieces = -(-last.extent // CHUNK)
+    if (hint(last.extent) >= 2 * CHUNK or (type(last.extent) is Expr and len(variables) == 1)) and size < 64:
+        pieces = floordiv(last.extent + (CHUNK - 1), CHUNK)
         hi, lo = Var(next(_ids), pieces), Var(next(_ids), CHUNK)
         env = {last: variable(hi) * CHUNK + variable(lo)}
         for n in _all_nodes(items):
             _substitute(n, env, values)
-        if last.extent % CHUNK:
+        if mod(last.extent, CHUNK) != 0:
             limits = {lo: (hi, last.extent)}
         return (*variables[:-1], hi), (lo,), limits
-    across = _transposed(variables, items)
+    across = _transposed(variables, items, values)
     if across is not None:
         return _tiles(variables, across, items, values)
     k = len(variables) - 1
-    n = last.extent
-    while k > 0 and n * variables[k - 1].extent <= CHUNK and k > 0 and n < 512:
+    n = hint(last.extent)
+    while k > 0 and n * hint(variables[k - 1].extent) <= CHUNK and n < 512:
         k -= 1
-        n *= variables[k].extent
+        n *= hint(variables[k].extent)
     return tuple(variables[:k]), tuple(variables[k:]), limits
 
 
-def _transposed(variables, items):
+def _transposed(variables, items, values):
     """The loop along which most loads are contiguous, when they jump along the last one."""
-    last = variables[-1]
-    if math.prod(v.extent for v in variables) < 1 << 14:
+    last, hint = variables[-1], values.hint
+    if hint(math.prod(v.extent for v in variables)) < 1 << 14:
         return None
     jumping = [
         v.args[1]
@@ -604,7 +609,12 @@ def _transposed(variables, items):
         if v.op == "load" and last in variables_of(v.args[1]) and coefficient(v.args[1], last) != 1
     ]
     for v in variables[:-1]:
-        if v.extent >= TILE and last.extent >= TILE and jumping and all(coefficient(ix, v) == 1 for ix in jumping):
+        if (
+            hint(v.extent) >= TILE
+            and hint(last.extent) >= TILE
+            and jumping
+            and all(coefficient(ix, v) == 1 for ix in jumping)
+        ):
             return v
     return None
 
@@ -616,11 +626,11 @@ def _tiles(variables, across, items, values):
         if v not in (across, variables[-1]):
             outer.append(v)
             continue
-        hi, lo = Var(next(_ids), -(-v.extent // TILE)), Var(next(_ids), TILE)
+        hi, lo = Var(next(_ids), floordiv(v.extent + (TILE - 1), TILE)), Var(next(_ids), TILE)
         env[v] = variable(hi) * TILE + variable(lo)
         outer.append(hi)
         inner.append(lo)
-        if v.extent % TILE:
+        if mod(v.extent, TILE) != 0:
             limits[lo] = (hi, v.extent)
     for n in _all_nodes(items):
         _substitute(n, env, values)
@@ -649,19 +659,33 @@ def _flatten_scratch(items, scratch, inner, values):
 def _build_scatter(node: Pointwise, buffers, values) -> Kernel:
     """Loops whose iterations write apart from each other are parallel (the last one along the lanes); the others run in order."""
     apart, rest = [], []
+    parts = _parts(node.index)
     for v in node.loops:
         c = coefficient(node.index, v)
-        ok = bool(c) and not any(v in a.variables() for a in loaded_atoms(node.index))
+        ok = (type(c) is Expr or bool(c)) and not any(v in a.variables() for a in loaded_atoms(node.index))
+        ok = ok and parts is not None and all(at_least(k, 1) for _, k in parts)
         ok = ok and all(
-            isinstance(a, (Var, Div, Mod)) or (isinstance(a, Value) and a.op == "checked") for a, _ in terms(node.index)
+            mod(k, c * v.extent) == 0 or (isinstance(a, Var) and at_least(c - k * a.extent, 0))
+            for a, k in parts
+            if a is not v
         )
-        ok = ok and all(
-            k % (c * v.extent) == 0 or (isinstance(a, Var) and k * a.extent <= c)
-            for a, k in terms(node.index)
-            if a != v and k > 0
-        )
-        ok = ok and all(k > 0 for _, k in terms(node.index))
         (apart if ok else rest).append(v)
     vector = bool(apart) and coefficient(node.index, apart[-1]) == 1
     stored = Stored(node.buffer, node.value, node.index, node.combine, False)
     return _kernel(tuple(apart), tuple(rest), vector, [("loop", [stored])], {}, {}, serial=True)
+
+
+def _parts(index):
+    """Pairs (loop variable, quotient, remainder or loaded index; its coefficient) that an index is the sum of; None for other forms."""
+    out = []
+    for atom, c in terms(index):
+        if isinstance(atom, Prod):
+            inside = [a for a in atom.args if a.variables() or isinstance(a, Value)]
+            if len(inside) != 1:
+                return None
+            c = math.prod([of(a) for a in atom.args if a is not inside[0]]) * c
+            atom = inside[0]
+        if not (isinstance(atom, (Var, Div, Mod)) or (isinstance(atom, Value) and atom.op == "checked")):
+            return None
+        out.append((atom, c))
+    return out

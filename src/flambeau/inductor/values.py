@@ -13,9 +13,10 @@ import math
 
 import numpy as np
 
-from ..base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
+from ..base.expr import Atom, Expr, Symbol, Var, evaluate, substitute, symbols, terms
 from ..core.body import TABLE
 from .builder import compute_type, is_float, is_unsigned, itemsize
+from .sizes import size
 
 __all__ = ["Typed", "Value", "Values", "short", "to_numpy"]
 
@@ -94,11 +95,23 @@ class Value(Atom):
         return self._buffers
 
 
+class _Hints(dict):
+    """Example values of symbols; one that depends on data is taken to be middling."""
+
+    def __missing__(self, symbol):
+        return int(max(symbol.lo, min(symbol.hi, 1024)))
+
+
 class Values:
-    """The table of one compilation."""
+    """The table of one compilation. ``hints``: example values of the symbols, for decisions that only cost speed when they are wrong."""
 
     def __init__(self):
         self._table: dict = {}
+        self.hints = _Hints()
+
+    def hint(self, e) -> int:
+        """An example of what a size is when the program runs."""
+        return evaluate(e, self.hints) if type(e) is Expr else e
 
     def make(self, op: str, args: tuple, dtype: str) -> Value:
         key = (op, args, dtype)
@@ -260,6 +273,17 @@ class Typed:
         self.values = values
         self.dtype = compute_type(dtype)
 
+    def number(self, a):
+        """A symbolic integer as a Value; anything else as it is."""
+        if not hasattr(a, "__sym__"):
+            return a
+        e = size(a)
+        if isinstance(e, Expr):
+            return self.values.index(e)
+        if type(e) is int:
+            return e
+        raise NotImplementedError(f"the number {a!r} (a {type(a).__name__}) is not computed by kernels")
+
     def __getattr__(self, name: str):
         row = TABLE.get(name)
         if row is None:
@@ -267,6 +291,8 @@ class Typed:
         special = getattr(self, f"_{name}", None) if name in ("where", "cast", "pow") else None
 
         def record(*args):
+            if any(hasattr(a, "__sym__") for a in args):
+                args = tuple(map(self.number, args))
             if special is not None:
                 return special(*args)
             if not any(isinstance(a, Value) for a in args):
@@ -293,6 +319,8 @@ class Typed:
         best = None
         for a in args:
             if isinstance(a, Value):
+                if a.op == "index" and self.dtype != "i64" and not a.variables():
+                    continue  # a size counts as a number
                 t = compute_type(a.dtype)
                 if best is None or _ORDER[t] > _ORDER[best]:
                     best = t

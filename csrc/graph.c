@@ -1,0 +1,316 @@
+/* Building a compiled graph: from the tuples of inductor/program.py to tables. Every place, slot and count is checked here, so that a launch need not. */
+#include "graph.h"
+
+#define FAIL(...) return PyErr_Format(PyExc_ValueError, __VA_ARGS__), -1
+
+static int parse_ints(PyObject *o, int **out, int *n) {
+    PyObject *fast = PySequence_Fast(o, "a sequence of integers is expected");
+    if (!fast) return -1;
+    *n = (int)PySequence_Fast_GET_SIZE(fast);
+    *out = PyMem_Calloc(*n + 1, sizeof(int));
+    for (int i = 0; i < *n; i++) (*out)[i] = (int)PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
+    Py_DECREF(fast);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int check_place(Graph *g, int at, int count) {
+    if (at < 0 || count < 0 || at + count > g->nframe) FAIL("place %d is outside the frame of %d", at, g->nframe);
+    return 0;
+}
+
+/* (ndim, place, numpy dtype) or None */
+static int parse_layout(PyObject *o, Layout *l, Graph *g) {
+    if (o == Py_None) return 0;
+    PyObject *dtype;
+    if (!PyArg_ParseTuple(o, "iiO", &l->ndim, &l->at, &dtype)) return -1;
+    if (l->ndim < 0 || l->ndim > NPY_MAXDIMS) FAIL("a tensor of %d dimensions", l->ndim);
+    if (check_place(g, l->at, 2 * l->ndim) < 0) return -1;
+    return PyArray_DescrConverter(dtype, &l->descr) == NPY_SUCCEED ? 0 : -1;
+}
+
+static int check_slots(Graph *g, const int *slots, int n) {
+    for (int i = 0; i < n; i++)
+        if (slots[i] < 0 || slots[i] >= g->nslots) FAIL("slot %d does not exist", slots[i]);
+    return 0;
+}
+
+static const char *kind_of(PyObject *o) {
+    const char *kind = PyTuple_Check(o) && PyTuple_GET_SIZE(o) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(o, 0)) : NULL;
+    if (!kind && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an entry is a tuple that starts with its kind");
+    return kind;
+}
+
+/* ([(source, what, index, place, lo, hi, divisor, itemsize)], [(op, dst, a, b)]) */
+static int parse_stage(PyObject *o, Stage *s, Graph *g) {
+    PyObject *binds, *code;
+    if (!PyArg_ParseTuple(o, "O!O!", &PyList_Type, &binds, &PyList_Type, &code)) return -1;
+    s->nbinds = (int)PyList_GET_SIZE(binds), s->ncode = (int)PyList_GET_SIZE(code);
+    s->binds = PyMem_Calloc(s->nbinds + 1, sizeof(Bind));
+    s->code = PyMem_Calloc(s->ncode + 1, sizeof(Instruction));
+    for (int i = 0; i < s->nbinds; i++) {
+        Bind *b = &s->binds[i];
+        long long lo, hi, divisor, item;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(binds, i), "iiiiLLLL", &b->source, &b->what, &b->index, &b->dst, &lo, &hi, &divisor, &item) ||
+            check_place(g, b->dst, 1) < 0) return -1;
+        b->lo = lo, b->hi = hi, b->divisor = divisor, b->item = item;
+        if (b->what < BIND_SIZE || b->what > BIND_VALUE || b->index < 0 || b->source < 0 || divisor < 1 || item < 1) FAIL("a wrong binding");
+    }
+    for (int i = 0; i < s->ncode; i++) {
+        Instruction *c = &s->code[i];
+        int op;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(code, i), "iiii", &op, &c->dst, &c->a, &c->b) || check_place(g, c->dst, 1) < 0 ||
+            check_place(g, c->a, 1) < 0 || check_place(g, c->b, 1) < 0) return -1;
+        if (op < 0 || op >= OP_COUNT) FAIL("instruction %d does not exist", op);
+        c->op = (uint8_t)op;
+    }
+    return 0;
+}
+
+/* ("input", k, layout) ("arena", place of the offset, layout) ("output", place of the bytes, plain, stage, layout) ("constant", ndarray)
+ * ("object", layout) */
+static int parse_slot(PyObject *o, Slot *s, Graph *g) {
+    const char *kind = kind_of(o);
+    PyObject *layout = Py_None;
+    if (!kind) return -1;
+    switch (kind[0]) {
+    case 'i':
+        s->kind = SLOT_INPUT;
+        if (!PyArg_ParseTuple(o, "snO", &kind, &s->index, &layout)) return -1;
+        if (s->index < 0 || s->index >= g->ninputs) FAIL("input %zd does not exist", s->index);
+        g->input_slot[s->index] = (int)(s - g->slots);
+        break;
+    case 'a':
+        s->kind = SLOT_ARENA;
+        if (!PyArg_ParseTuple(o, "siO", &kind, &s->at, &layout) || check_place(g, s->at, 1) < 0) return -1;
+        break;
+    case 'c': {
+        PyObject *array;
+        s->kind = SLOT_CONSTANT;
+        if (!PyArg_ParseTuple(o, "sO!", &kind, &PyArray_Type, &array)) return -1;
+        s->constant = Py_NewRef(array);
+        return 0;
+    }
+    default:
+        s->kind = kind[1] == 'u' ? SLOT_OUTPUT : SLOT_OBJECT;
+        if (s->kind == SLOT_OUTPUT) {
+            if (!PyArg_ParseTuple(o, "sipiO", &kind, &s->at, &s->plain, &s->stage, &layout) || check_place(g, s->at, 1) < 0) return -1;
+            if (s->stage < 0 || s->stage >= g->nstages) FAIL("stage %d does not exist", s->stage);
+        } else if (!PyArg_ParseTuple(o, "sO", &kind, &layout)) return -1;
+    }
+    return parse_layout(layout, &s->layout, g);
+}
+
+static int parse_parts(PyObject *parts, Step *s, Graph *g) {
+    if (PyList_GET_SIZE(parts) != s->nargs) FAIL("a call step takes one part for each slot");
+    s->parts = PyMem_Calloc(s->nargs + 1, sizeof(Part));
+    for (int i = 0; i < s->nargs; i++) {
+        PyObject *layout;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(parts, i), "iO", &s->parts[i].at, &layout) || check_place(g, s->parts[i].at, 1) < 0 ||
+            parse_layout(layout, &s->parts[i].layout, g) < 0) return -1;
+    }
+    return 0;
+}
+
+/* ("kernel", address, slots, total, grain, params, number of params)
+ * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions)
+ * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots, stage, [place of each integer]) */
+static int parse_step(PyObject *o, Step *s, Graph *g) {
+    const char *kind = kind_of(o);
+    PyObject *args, *more, *numbers, *parts = NULL;
+    unsigned long long address;
+    if (!kind) return -1;
+    if (kind[0] == 'k') {
+        int nparams;
+        s->kind = STEP_KERNEL;
+        if (!PyArg_ParseTuple(o, "sKOiiii", &kind, &address, &args, &s->total, &s->grain, &s->params, &nparams) ||
+            check_place(g, s->total, 1) < 0 || check_place(g, s->grain, 1) < 0 || check_place(g, s->params, nparams) < 0) return -1;
+        s->fn = (KernelFn)(uintptr_t)address;
+    } else if (kind[0] == 'g') {
+        int ta, tb;
+        s->kind = STEP_GEMM;
+        if (!PyArg_ParseTuple(o, "sKpOCCii", &kind, &address, &s->f64, &args, &ta, &tb, &s->sizes, &s->nbatch)) return -1;
+        if (s->nbatch < 0 || check_place(g, s->sizes, 9 + 4 * s->nbatch) < 0) return -1;
+        s->gemm = (GemmFn)(uintptr_t)address;
+        s->ta = (char)ta, s->tb = (char)tb;
+    } else {
+        s->kind = STEP_CALL;
+        if (!PyArg_ParseTuple(o, "sOOO!OiO", &kind, &s->callable, &args, &PyList_Type, &parts, &more, &s->stage, &numbers)) return -1;
+        Py_INCREF(s->callable);
+        if (s->stage < 0 || s->stage >= g->nstages) FAIL("stage %d does not exist", s->stage);
+        if (parse_ints(numbers, &s->numbers, &s->nnumbers) < 0) return -1;
+        for (int i = 0; i < s->nnumbers; i++)
+            if (check_place(g, s->numbers[i], 1) < 0) return -1;
+        if (parse_ints(more, &s->results, &s->nresults) < 0 || check_slots(g, s->results, s->nresults) < 0) return -1;
+        for (int i = 0; s->stage && i < g->stages[s->stage].nbinds; i++)
+            if (g->stages[s->stage].binds[i].source >= s->nresults) FAIL("result %d does not exist", g->stages[s->stage].binds[i].source);
+        g->has_call = 1;
+    }
+    if (parse_ints(args, &s->args, &s->nargs) < 0 || (parts && parse_parts(parts, s, g) < 0)) return -1;
+    if (s->kind == STEP_GEMM && s->nargs != 3) FAIL("a gemm step takes three slots");
+    return check_slots(g, s->args, s->nargs);
+}
+
+/* ("slot", slot, place of the offset, layout or None for the whole array) ("input", k) ("constant", object) ("number", place) */
+static int parse_output(PyObject *o, Output *out, Graph *g) {
+    const char *kind = kind_of(o);
+    PyObject *x;
+    if (!kind) return -1;
+    switch (kind[0]) {
+    case 's':
+        out->kind = OUT_SLOT;
+        if (!PyArg_ParseTuple(o, "siiO", &kind, &out->slot, &out->at, &x) || check_place(g, out->at, 1) < 0) return -1;
+        out->whole = x == Py_None;
+        return check_slots(g, &out->slot, 1) < 0 ? -1 : parse_layout(x, &out->layout, g);
+    case 'i':
+        out->kind = OUT_INPUT;
+        if (!PyArg_ParseTuple(o, "si", &kind, &out->slot)) return -1;
+        if (out->slot < 0 || out->slot >= g->ninputs) FAIL("input %d does not exist", out->slot);
+        return 0;
+    case 'n':
+        out->kind = OUT_NUMBER;
+        return PyArg_ParseTuple(o, "si", &kind, &out->at) ? check_place(g, out->at, 1) : -1;
+    }
+    out->kind = OUT_CONSTANT;
+    if (!PyArg_ParseTuple(o, "sO", &kind, &x)) return -1;
+    out->constant = Py_NewRef(x);
+    return 0;
+}
+
+static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"ninputs", "frame", "stages", "slots", "steps", "outputs", "arena", "on_error", "on_mismatch", "info", "light", NULL};
+    PyObject *frame, *stages, *slots, *steps, *outputs, *on_error, *on_mismatch, *info = Py_None;
+    int ninputs, arena, light = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO!O!O!O!O!iOO|Op", names, &ninputs, &PyList_Type, &frame, &PyList_Type, &stages, &PyList_Type,
+                                     &slots, &PyList_Type, &steps, &PyList_Type, &outputs, &arena, &on_error, &on_mismatch, &info, &light))
+        return NULL;
+    Graph *g = (Graph *)type->tp_alloc(type, 0);
+    if (!g) return NULL;
+    g->call = flb_graph_call;
+    g->ninputs = ninputs, g->arena = arena, g->light = light;
+    g->on_error = Py_NewRef(on_error), g->on_mismatch = Py_NewRef(on_mismatch), g->info = Py_NewRef(info);
+    g->nframe = (int)PyList_GET_SIZE(frame);
+    g->frame = PyMem_Calloc(g->nframe + 1, sizeof(Frame));
+    g->stages = PyMem_Calloc(PyList_GET_SIZE(stages) + 1, sizeof(Stage));
+    g->slots = PyMem_Calloc(PyList_GET_SIZE(slots) + 1, sizeof(Slot));
+    g->steps = PyMem_Calloc(PyList_GET_SIZE(steps) + 1, sizeof(Step));
+    g->outputs = PyMem_Calloc(PyList_GET_SIZE(outputs) + 1, sizeof(Output));
+    g->input_slot = PyMem_Calloc(ninputs + 1, sizeof(int));
+    for (int i = 0; i < ninputs; i++) g->input_slot[i] = -1;
+    for (int i = 0; i < g->nframe; i++) g->frame[i] = PyLong_AsLongLong(PyList_GET_ITEM(frame, i));
+    if (PyErr_Occurred() || check_place(g, arena, 1) < 0) goto fail;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(stages); i++) {
+        g->nstages++;
+        if (parse_stage(PyList_GET_ITEM(stages, i), &g->stages[i], g) < 0) goto fail;
+        if (g->stages[i].nbinds || g->stages[i].ncode) g->dynamic = 1;
+    }
+    if (!g->nstages) {
+        PyErr_SetString(PyExc_ValueError, "a graph has a stage at least");
+        goto fail;
+    }
+    for (int i = 0; i < g->stages[0].nbinds; i++)
+        if (g->stages[0].binds[i].source >= ninputs) {
+            PyErr_SetString(PyExc_ValueError, "a binding of an input that does not exist");
+            goto fail;
+        }
+    g->nslots = (int)PyList_GET_SIZE(slots);
+    for (int i = 0; i < g->nslots; i++)
+        if (parse_slot(PyList_GET_ITEM(slots, i), &g->slots[i], g) < 0) goto fail;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(steps); i++) {
+        g->nsteps++;
+        if (parse_step(PyList_GET_ITEM(steps, i), &g->steps[i], g) < 0) goto fail;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); i++) {
+        g->noutputs++;
+        if (parse_output(PyList_GET_ITEM(outputs, i), &g->outputs[i], g) < 0) goto fail;
+    }
+    return (PyObject *)g;
+fail:
+    Py_DECREF(g);
+    return NULL;
+}
+
+static void graph_dealloc(Graph *g) {
+    PyObject_GC_UnTrack(g);
+    if (g->weakrefs) PyObject_ClearWeakRefs((PyObject *)g);
+    for (int i = 0; i < g->nstages; i++) {
+        PyMem_Free(g->stages[i].binds);
+        PyMem_Free(g->stages[i].code);
+    }
+    for (int i = 0; i < g->nslots; i++) {
+        Py_XDECREF(g->slots[i].constant);
+        Py_XDECREF(g->slots[i].layout.descr);
+    }
+    for (int i = 0; i < g->nsteps; i++) {
+        Step *s = &g->steps[i];
+        for (int j = 0; s->parts && j < s->nargs; j++) Py_XDECREF(s->parts[j].layout.descr);
+        PyMem_Free(s->parts);
+        PyMem_Free(s->args);
+        PyMem_Free(s->results);
+        PyMem_Free(s->numbers);
+        Py_XDECREF(s->callable);
+    }
+    for (int i = 0; i < g->noutputs; i++) {
+        Py_XDECREF(g->outputs[i].layout.descr);
+        Py_XDECREF(g->outputs[i].constant);
+    }
+    PyMem_Free(g->frame);
+    PyMem_Free(g->stages);
+    PyMem_Free(g->slots);
+    PyMem_Free(g->steps);
+    PyMem_Free(g->outputs);
+    PyMem_Free(g->input_slot);
+    Py_XDECREF(g->on_error);
+    Py_XDECREF(g->on_mismatch);
+    Py_XDECREF(g->info);
+    Py_XDECREF(g->dict);
+    Py_TYPE(g)->tp_free(g);
+}
+
+static int graph_traverse(Graph *g, visitproc visit, void *arg) {
+    for (int i = 0; i < g->nsteps; i++) Py_VISIT(g->steps[i].callable);
+    Py_VISIT(g->on_error);
+    Py_VISIT(g->on_mismatch);
+    Py_VISIT(g->info);
+    Py_VISIT(g->dict);
+    return 0;
+}
+
+static int graph_clear(Graph *g) {
+    for (int i = 0; i < g->nsteps; i++) Py_CLEAR(g->steps[i].callable);
+    Py_CLEAR(g->on_mismatch);
+    Py_CLEAR(g->info);
+    Py_CLEAR(g->dict);
+    return 0;
+}
+
+static PyObject *get_arena(Graph *g, void *closure) { return PyLong_FromLongLong(g->frame[g->arena]); }
+
+static PyGetSetDef graph_getset[] = {{"arena_size", (getter)get_arena, NULL, "bytes of intermediate results; 0 where sizes are symbolic"}, {NULL}};
+
+static PyMemberDef graph_members[] = {
+    {"info", T_OBJECT, offsetof(Graph, info), READONLY, "what the compiler keeps with the graph"},
+    {"nsteps", T_INT, offsetof(Graph, nsteps), READONLY, "kernels, matrix products and Python calls a launch makes"},
+    {"dynamic", T_INT, offsetof(Graph, dynamic), READONLY, "whether sizes are computed at each call"},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Graph, dict), READONLY},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Graph, call), READONLY},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Graph, weakrefs), READONLY},
+    {NULL},
+};
+
+PyTypeObject FlbGraph_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "flambeau._runtime.Graph",
+    .tp_doc = "A compiled graph: called with its input tensors, returns the list of its outputs.",
+    .tp_basicsize = sizeof(Graph),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE,
+    .tp_new = graph_new,
+    .tp_dealloc = (destructor)graph_dealloc,
+    .tp_traverse = (traverseproc)graph_traverse,
+    .tp_clear = (inquiry)graph_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_members = graph_members,
+    .tp_getset = graph_getset,
+    .tp_vectorcall_offset = offsetof(Graph, call),
+    .tp_dictoffset = offsetof(Graph, dict),
+    .tp_weaklistoffset = offsetof(Graph, weakrefs),
+};

@@ -1,0 +1,118 @@
+/* The compiled graph's tables, shared by graph.c (building), launch.c (running) and gemm.c (matrix products). */
+#ifndef FLAMBEAU_GRAPH_H
+#define FLAMBEAU_GRAPH_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#define PY_ARRAY_UNIQUE_SYMBOL flambeau_runtime_ARRAY_API
+#ifndef FLB_IMPORT_ARRAY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include "flambeau.h"
+#include "runtime.h"
+
+enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT };
+enum { STEP_KERNEL, STEP_GEMM, STEP_CALL };
+enum { OUT_SLOT, OUT_INPUT, OUT_CONSTANT, OUT_NUMBER };
+enum { OP_MOVE, OP_ADD, OP_MUL, OP_DIV, OP_MOD, OP_MIN, OP_MAX, OP_COUNT };
+enum { BIND_SIZE, BIND_STRIDE, BIND_VALUE };
+#define STATUS_WORDS 4
+
+/* All integers of a graph live in its frame, an array of int64; the tables hold places in it. A graph of constant sizes has one frame, a
+ * graph of symbolic sizes makes a copy at each call, reads its symbols from the inputs and computes the rest by its code. */
+typedef int64_t Frame;
+
+typedef struct {
+    int ndim, at;               /* F[at ..]: shape; F[at + ndim ..]: strides in bytes */
+    PyArray_Descr *descr;
+} Layout;
+
+typedef struct {
+    uint8_t op;
+    int dst, a, b;              /* F[dst] = F[a] op F[b] */
+} Instruction;
+
+typedef struct {
+    int source, what, index;    /* of input `source` (stage 0) or result `source` of the stage's call: size or stride `index`, or its value */
+    int dst;
+    int64_t lo, hi, divisor;    /* what the kernels rely on */
+    int64_t item;               /* bytes of an element, for a stride */
+} Bind;
+
+/* What becomes known at one time: at the start, or when a Python step has returned tensors whose sizes depend on data. */
+typedef struct {
+    int nbinds, ncode;
+    Bind *binds;
+    Instruction *code;
+} Stage;
+
+typedef struct {
+    int kind, stage;
+    Py_ssize_t index;           /* input number */
+    int at;                     /* arena: F[at] is the offset in bytes; output: F[at] its bytes */
+    int plain;                  /* an output in C order */
+    PyObject *constant;
+    Layout layout;              /* inputs, outputs, and whatever a Python step returns */
+} Slot;
+
+typedef void (*KernelFn)(char **args, int64_t begin, int64_t end);
+typedef void (*GemmFn)(const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const void *, const void *,
+                       const int64_t *, const void *, const int64_t *, const void *, void *, const int64_t *);
+
+/* A batch of products C = A B in the row-major sense: strides and offsets in bytes, one (count, A stride, B stride, C stride) a batch dimension. */
+typedef struct {
+    int64_t m, n, k, lda, ldb, ldc, offset[3];
+    int64_t batch[];
+} GemmSizes;
+
+typedef struct {
+    int at;                     /* F[at]: bytes */
+    Layout layout;
+} Part;
+
+typedef struct {
+    int kind, nargs;
+    int *args;                  /* slots */
+    /* kernel over F[total] iterations in pieces of at least F[grain]; F[params ..]: the sizes it reads */
+    KernelFn fn;
+    int total, grain, params;
+    /* gemm: args are A, B, C; F[sizes ..] is a GemmSizes */
+    GemmFn gemm;
+    int f64, nbatch, sizes;
+    char ta, tb;
+    /* call: `callable` gets a tensor over a part of each of args; results go to the slots `results`; then `stage` begins, if not 0 */
+    PyObject *callable;
+    Part *parts;
+    int nresults, *results, stage, nnumbers, *numbers; /* the integers F[numbers[i]] follow the tensors */
+} Step;
+
+typedef struct {
+    int kind, slot, at;         /* F[at]: offset in bytes, or the number */
+    int whole;                  /* the slot's own array */
+    Layout layout;
+    PyObject *constant;
+} Output;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    int ninputs, nslots, nsteps, noutputs, nframe, nstages, has_call, light, dynamic;
+    int *input_slot;            /* the slot of each input, -1: not read */
+    Frame *frame;
+    Stage *stages;
+    Slot *slots;
+    Step *steps;
+    Output *outputs;
+    int arena;                  /* F[arena]: its bytes */
+    PyObject *on_error, *on_mismatch, *info, *dict, *weakrefs;
+} Graph;
+
+extern FlbApi *flb_api;
+extern PyTypeObject FlbGraph_Type;
+
+PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);
+PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *flb_use_blas(PyObject *self, PyObject *args);
+#endif

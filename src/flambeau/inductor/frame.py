@@ -1,0 +1,116 @@
+"""The integers of a compiled graph: constants, and a little program that computes from the symbols what depends on them at each call.
+
+Everything a launch counts with (shapes, strides, offsets, trip counts, the sizes a kernel reads) has a *place* in the graph's frame
+(csrc/graph.h). :meth:`Frame.number` and :meth:`Frame.block` give places; what is no constant is computed by instructions that are shared, as
+expressions are. A symbol has a *stage*: 0 when an input gives it, else that of the Python step whose result has it as a size.
+"""
+
+from __future__ import annotations
+
+from ..base.expr import Expr, Symbol, emit, symbols
+
+__all__ = ["SIZE", "STRIDE", "VALUE", "Frame", "lone"]
+
+MOVE, ADD, MUL, DIV, MOD, MIN, MAX = range(7)
+SIZE, STRIDE, VALUE = range(3)
+_HUGE = (1 << 63) - 1
+
+
+class Frame:
+    def __init__(self):
+        self.values: list[int] = []
+        self.stages: list[tuple[list, list]] = [([], [])]  # (bindings, instructions)
+        self.symbols: dict[Symbol, tuple[int, int]] = {}  # place, stage
+        self._places: dict = {}
+
+    def bind(self, symbol: Symbol, source: int, what: int, index: int, itemsize: int = 1, stage: int = 0) -> None:
+        """``symbol`` is a size or stride ``index`` of input ``source``, or its value; in a later stage, of that result of the step."""
+        if symbol in self.symbols:
+            return
+        while len(self.stages) <= stage:
+            self.stages.append(([], []))
+        place = self._new(0)
+        self.symbols[symbol] = (place, stage)
+        lo, hi = (max(-_HUGE, symbol.lo), min(_HUGE, symbol.hi))
+        self.stages[stage][0].append((source, what, index, place, int(lo), int(hi), symbol.divisor, itemsize))
+
+    def stage(self, *expressions) -> int:
+        """The first stage in which all of them are known."""
+        return max((self.symbols[s][1] for e in expressions for s in symbols(e)), default=0)
+
+    def number(self, e) -> int:
+        """The place of an int or expression."""
+        if e not in self._places:
+            self._places[e] = self._new(e) if type(e) is not Expr else emit(e, _Code(self, self.stage(e)))
+        return self._places[e]
+
+    def block(self, es) -> int:
+        """The first of neighbouring places."""
+        es = tuple(es)
+        key = ("block", es)
+        if key not in self._places:
+            at = len(self.values)
+            self.values += [0 if type(e) is Expr else int(e) for e in es]
+            for i, e in enumerate(es):
+                if type(e) is Expr:
+                    place = self.number(e)
+                    self.stages[self.stage(e)][1].append((MOVE, at + i, place, place))
+            self._places[key] = at
+        return self._places[key]
+
+    def _new(self, value: int) -> int:
+        self.values.append(int(value))
+        return len(self.values) - 1
+
+
+class _Code:
+    """Handler of :func:`~..base.expr.emit`: operands and results are places."""
+
+    def __init__(self, frame: Frame, stage: int):
+        self.frame, self.code = frame, frame.stages[stage][1]
+        self.stage = stage
+
+    def constant(self, n):
+        return self.frame.number(n)
+
+    def leaf(self, atom):
+        found = self.frame.symbols.get(atom)
+        if found is None:
+            raise NotImplementedError(f"inductor: {atom!r} is not a size or number of the inputs")
+        return found[0]
+
+    def _op(self, op, a, b):
+        key = ("op", self.stage, op, a, b)
+        places = self.frame._places
+        if key not in places:
+            places[key] = self.frame._new(0)
+            self.code.append((op, places[key], a, b))
+        return places[key]
+
+    def add(self, a, b):
+        return self._op(ADD, a, b)
+
+    def mul(self, a, b):
+        return self._op(MUL, a, b)
+
+    def floordiv(self, a, b):
+        return self._op(DIV, a, b)
+
+    def mod(self, a, b):
+        return self._op(MOD, a, b)
+
+    def minimum(self, a, b):
+        return self._op(MIN, a, b)
+
+    def maximum(self, a, b):
+        return self._op(MAX, a, b)
+
+    def apply(self, name, operands):
+        raise NotImplementedError(f"inductor: sizes are computed by {name}, for which a launch has no instruction")
+
+
+def lone(e) -> Symbol | None:
+    """The symbol that an expression is nothing but."""
+    if type(e) is Expr and len(e.terms) == 1 and not e.const and e.terms[0][1] == 1 and type(e.terms[0][0]) is Symbol:
+        return e.terms[0][0]
+    return None

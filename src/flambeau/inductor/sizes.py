@@ -1,0 +1,29 @@
+"""Sizes as the compiler has them: ints, and expressions where the graph has symbolic integers.
+
+What operators are asked (view maps, coordinate maps, finalizers) gets symbolic integers back (:func:`symbolic`), which behave as Python's numbers.
+"""
+
+from __future__ import annotations
+
+from ..base.expr import Expr
+
+__all__ = ["size", "sizes", "symbolic"]
+
+
+def size(n):
+    """An int, or the expression of a symbolic integer."""
+    if type(n) is int or type(n) is Expr:
+        return n
+    if hasattr(n, "__sym__"):
+        known = n.maybe_as_int()
+        return n.expr if known is None else known
+    return int(n)
+
+
+def sizes(shape) -> tuple:
+    return tuple(map(size, shape))
+
+
+def symbolic(e, example):
+    """The inverse of :func:`size`; ``example``: some symbolic integer of the same graph."""
+    return type(example)(e, example.env) if type(e) is Expr else e
