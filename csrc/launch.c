@@ -141,6 +141,11 @@ static PyArrayObject *input_array(Call *c, int k, PyObject *tensor, PyObject **k
     const Layout *l = &c->g->slots[c->g->input_slot[k]].layout;
     PyArrayObject *array = array_of(tensor);
     if (array && matches(array, l, c->f)) return array;
+    if (PyFloat_CheckExact(tensor) && !l->ndim && l->descr->type_num == NPY_DOUBLE) {  /* a number of the program */
+        *keep = PyArray_SimpleNew(0, NULL, NPY_DOUBLE);
+        if (*keep) *(double *)PyArray_DATA((PyArrayObject *)*keep) = PyFloat_AS_DOUBLE(tensor);
+        return (PyArrayObject *)*keep;
+    }
     PyObject *shape = PyTuple_New(l->ndim), *strides = PyTuple_New(l->ndim), *made = NULL;
     for (int i = 0; shape && strides && i < l->ndim; i++) {
         PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(c->f[l->at + i]));

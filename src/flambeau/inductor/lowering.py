@@ -184,20 +184,26 @@ class Lowering:
         return self.in_memory(Region(buffer.name, shape, strides), val.dtype, strides, val.device)
 
     def number(self, val):
-        """An input that is a symbolic number: an integer stays what it is."""
+        """An input that is a symbolic number. A floating-point one is read from memory, like a tensor of one element."""
         self.meet(val)
-        e = getattr(val, "expr", None)
-        if not isinstance(e, Expr):
-            raise NotImplementedError(f"inductor: an input that is the number {val!r} (a {type(val).__name__})")
-        self.numbers[len(self.inputs) - 1] = e
+        k, e = len(self.inputs) - 1, val.expr
+        if isinstance(e, Expr):
+            self.numbers[k] = e
+        elif not isinstance(e, (bool, int, float)):
+            self.inputs[k] = self.values.scalars[e] = self._scalar(k)
         return val
+
+    def _scalar(self, k: int) -> str:
+        name = f"arg{k}"
+        self.buffers[name] = Buffer(name, (), (), "f64", "input")
+        return name
 
     def meet(self, n) -> None:
         """Learn from a symbolic integer what its symbols are like."""
         if hasattr(n, "__sym__"):
             if self.example is None:
                 self.example = n
-            for s in symbols(n.expr):
+            for s in symbols(n.expr) if isinstance(n.expr, Expr) else ():
                 hint = n.env.hint(of(s))
                 if hint is not None:
                     self.values.hints[s] = hint
@@ -229,8 +235,7 @@ class Lowering:
     def finish(self, results, vals) -> None:
         for x, val in zip(results, vals):
             if not isinstance(x, Lazy):
-                symbolic_int = hasattr(x, "__sym__") and type(size(x)) is Expr
-                self.outputs.append(("number", size(x)) if symbolic_int else ("constant", x))
+                self.outputs.append(self.plain_output(x))
                 continue
             strides = sizes(val.stride()) if hasattr(val, "stride") else x.strides
             if strides is not None and not _dense(x.sizes, strides, self.values.hint):
@@ -246,6 +251,17 @@ class Lowering:
             if buffer.kind == "temp":
                 buffer.kind = "output"
             self.outputs.append(("region", region, x.dtype))
+
+    def plain_output(self, x):
+        """What the caller gets for a result that is no tensor."""
+        if not hasattr(x, "__sym__"):
+            return "constant", x
+        if isinstance(x.expr, Expr):
+            e = size(x)
+            return ("number", e) if type(e) is Expr else ("constant", e)
+        if x.expr in self.values.scalars:
+            return "input", self.inputs.index(self.values.scalars[x.expr])
+        raise NotImplementedError(f"inductor: a graph that returns the number {x!r}")
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):
@@ -279,9 +295,11 @@ class Lowering:
 
     def _pointwise(self, op, full, val):
         d = op.definition
-        root, _ = trace(
-            d.body, [Input(a.name) if isinstance(x, Lazy) else x for a, x in zip(op._schema.arguments, full)]
-        )
+        known = [isinstance(x, Lazy) or hasattr(x, "__sym__") for x in full]
+        try:
+            root, _ = trace(d.body, [Input(a.name) if k else x for a, x, k in zip(op._schema.arguments, full, known)])
+        except TypeError as e:
+            raise Unsupported(f"it looks at a symbolic number ({e})") from e
         for node in topological(root):
             if node.op != "input" and not TABLE[node.op].llvm:
                 raise Unsupported(f"scalar operation {node.op} has no LLVM text")
@@ -301,6 +319,8 @@ class Lowering:
                 else:
                     actual.append(handler.number(x))
             result = d.body(handler, *actual)
+            if not isinstance(result, Value):
+                result = handler.number(result)
             if not isinstance(result, Value):
                 result = self.values.const(result, compute_type(out))
             return self.values.cast(result, out)

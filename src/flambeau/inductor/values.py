@@ -108,6 +108,7 @@ class Values:
     def __init__(self):
         self._table: dict = {}
         self.hints = _Hints()
+        self.scalars: dict = {}  # floating-point symbol -> buffer of its one element
 
     def hint(self, e) -> int:
         """An example of what a size is when the program runs."""
@@ -133,6 +134,22 @@ class Values:
 
     def load(self, buffer: str, index: Expr | int, dtype: str) -> Value:
         return self.make("load", (buffer, index), dtype)
+
+    def symbolic(self, e) -> Value:
+        """The value of a number that is known when the program runs: i64 for integers, f64 for floating-point expressions."""
+        if isinstance(e, (int, Expr)):
+            return self.index(e)
+        if isinstance(e, float):
+            return self.const(e, "f64")
+        if e in self.scalars:
+            return self.load(self.scalars[e], 0, "f64")
+        name, *operands = getattr(e, "args", (None,))
+        op = {"truediv": "div", "mod": "remainder", "min": "minimum", "max": "maximum"}.get(name, name)
+        if name == "float":
+            return self.cast(self.symbolic(operands[0]), "f64")
+        if op not in TABLE or TABLE[op].kind in ("compare", "logic"):
+            raise NotImplementedError(f"kernels don't compute the number {e!r}")
+        return self.make(op, tuple(self.cast(self.symbolic(x), "f64") for x in operands), "f64")
 
     def index(self, ix: Expr | int) -> Value:
         return self.make("index", (ix,), "i64") if isinstance(ix, Expr) else self.const(ix, "i64")
@@ -274,15 +291,14 @@ class Typed:
         self.dtype = compute_type(dtype)
 
     def number(self, a):
-        """A symbolic integer as a Value; anything else as it is."""
+        """A symbolic number as a Value of this handler's type (a truth value's arithmetic is integer); anything else as it is."""
         if not hasattr(a, "__sym__"):
             return a
-        e = size(a)
-        if isinstance(e, Expr):
-            return self.values.index(e)
-        if type(e) is int:
-            return e
-        raise NotImplementedError(f"the number {a!r} (a {type(a).__name__}) is not computed by kernels")
+        if hasattr(a, "maybe_as_int") and isinstance(size(a) if type(a.expr) is Expr else a.expr, (int, float)):
+            return size(a) if type(a.expr) is Expr else a.expr
+        v = self.values.symbolic(a.expr)
+        t = self.dtype if is_float(self.dtype) or (v.dtype == "i64" and self.dtype != "bool") else v.dtype
+        return self.values.cast(v, t)
 
     def __getattr__(self, name: str):
         row = TABLE.get(name)
@@ -319,8 +335,6 @@ class Typed:
         best = None
         for a in args:
             if isinstance(a, Value):
-                if a.op == "index" and self.dtype != "i64" and not a.variables():
-                    continue  # a size counts as a number
                 t = compute_type(a.dtype)
                 if best is None or _ORDER[t] > _ORDER[best]:
                     best = t

@@ -24,7 +24,7 @@ def _count(self, dim):
     return math.prod(self.shape[d] for d in normalize_dims(dim, self.ndim))
 
 
-_divide = lambda s, acc, n, *params: s.div(acc, float(n))  # noqa: E731
+_divide = lambda s, acc, n, *params: s.div(acc, n)  # noqa: E731
 
 sum_all = reduction(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum", dims=None, keepdim=None, dtype="dtype"
