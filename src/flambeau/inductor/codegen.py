@@ -1,9 +1,10 @@
 """From a fused kernel to LLVM assembly.
 
 A kernel is ``void f(ptr args, i64 begin, i64 end)``; ``args`` are the buffers, the status words and the sizes it reads (``params``). For
-each parallel iteration p in [begin, end) it runs its items in order, a loop over the inner variables each, or a computation once per p. The text is explicit vector code: one variable (the last inner one of a row
-kernel, the last outer one of a column kernel) advances by ``lanes`` elements, and the remainder is run with fewer. Lanes may be more than
-a register holds; LLVM then uses several, which gives reductions their independent accumulators.
+each parallel iteration p in [begin, end) it runs its items in order, a loop over the inner variables each, or a computation once per p. The
+text is explicit vector code: one variable (the last inner one of a row kernel, the last outer one of a column kernel) advances by ``lanes``
+elements, and the remainder is run with fewer. Lanes may be more than a register holds; LLVM then uses several, which gives reductions their
+independent accumulators.
 
 Each expression is emitted in the innermost scope that one of its variables is bound in (entry, p, inner loops), once per scope, as a
 scalar unless it depends on the vector variable. So loop-invariant code never enters a loop and needs no pass to be moved out.
