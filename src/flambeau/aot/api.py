@@ -50,7 +50,8 @@ def compile_flat(
     """
     lifted = lifted or []
     everything = [*lifted, *inputs]
-    joint = _autograd.is_grad_enabled() and any(isinstance(t, _C.TensorBase) and t.requires_grad for t in everything)
+    records = _autograd.is_grad_enabled() or (captured is not None and _enables_grad(captured))
+    joint = records and any(isinstance(t, _C.TensorBase) and t.requires_grad for t in everything)
     traced, graphs = _trace_and_cut(fn, everything, joint, compilers, captured)
     shared = _shared_memory(everything) if traced.mutated else ()
     for i in traced.mutated:
@@ -68,6 +69,11 @@ def compile_flat(
     else:
         run = _compile_joint(traced, *graphs, compilers)
     return wrap(traced, run, lifted, len(inputs))
+
+
+def _enables_grad(captured: GraphModule) -> bool:
+    """Whether a captured graph has a region under enable_grad: what is computed there carries gradients whatever the mode of the call."""
+    return any(getattr(n.target, "is_grad_mode_switch", False) and n.args[0] for n in captured.graph.nodes)
 
 
 def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) -> tuple[Any, list[GraphModule]]:
@@ -108,13 +114,16 @@ def _no_outputs(*args):
 def _compile_joint(traced, fw: GraphModule, bw: GraphModule, compilers: Compilers) -> Callable:
     _log(_GRAPHS, "forward graph", fw)
     _log(_GRAPHS, "backward graph", bw)
-    forward = plain_callable(compilers.fw(fw, _example_inputs(fw)))
-    backward = plain_callable(compilers.bw(bw, _example_inputs(bw)))
+
+    def compile(fw, bw):
+        return plain_callable(compilers.fw(fw, _example_inputs(fw))), plain_callable(
+            compilers.bw(bw, _example_inputs(bw))
+        )
 
     def recompile(fn):
         return aot_function(fn, compilers.fw, compilers.bw, compilers.partition, compilers.decompositions)
 
-    return Plan(traced, forward, backward, recompile)
+    return Plan(traced, fw, bw, compile, recompile)
 
 
 def _example_inputs(gm: GraphModule) -> list[Any]:

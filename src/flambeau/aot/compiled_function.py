@@ -6,12 +6,14 @@ and draws no random numbers."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from .. import _C
+from .. import _C, fx
 from .. import autograd as _autograd
-from ..autograd.node import Node, Saved, _output_meta, gradient_edge
+from ..autograd.node import Node, Saved, gradient_edge
 from ..core.keys import REQUIRES_GRAD
 from ..core.operator import namespace
 from ..fx import GraphModule
@@ -30,16 +32,38 @@ class CompiledFunctionBackward(Node):
         super().__init__(
             "CompiledFunctionBackward",
             edges,
-            [_output_meta(o) if k in carries else None for k, o in enumerate(outputs)],
+            [None] * len(outputs),  # cotangents that don't come are told apart from zeros: see apply
         )
         self.plan = plan
         self.inputs: tuple | None = inputs
-        numbers = {id(outputs[k]): k for k in plan.traced.tangent_of}
-        self.saved = [Saved(t, numbers.get(id(t)), f"saved tensor {i}") for i, t in enumerate(saved)]
+        # The caller's own tensors are kept, so that a write to one of them is noticed.
+        found = [s.find(inputs, outputs) for s in plan.saved_from]
+        numbers = {id(outputs[k]): k for k in carries}
+        self.saved = [
+            Saved(t if s.views or f is None else f, numbers.get(id(f)) if not s.views else None, f"saved tensor {i}")
+            for i, (s, f, t) in enumerate(zip(plan.saved_from, found, saved))
+        ]
+        self.watched = [
+            (f if s.of_input else _C.alias(f, type(f)), f._version, f"saved tensor {i}")
+            for i, (s, f) in enumerate(zip(plan.saved_from, found))
+            if s.views and f is not None
+        ]
+        self.versions = [t._version for t in inputs if isinstance(t, _C.TensorBase)]
 
     @property
     def saved_tensors(self) -> tuple:
+        for t, version, what in self.watched:
+            self._check(t, version, what)
         return tuple(s.unpack(self) for s in self.saved)
+
+    def _check(self, t, version: int, what: str) -> None:
+        if t._version != version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{t._dtype} {list(t._shape)}], which is '{what}' of {self.name()}, is at version {t._version}; "
+                f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+                "gradient, with torch.autograd.set_detect_anomaly(True)."
+            )
 
     def apply(self, *cts):
         plan = self.plan
@@ -55,19 +79,78 @@ class CompiledFunctionBackward(Node):
                 ct = namespace("aten").zeros(list(shape), dtype=dtype, device=device)
             tangents.append(ct if ct.is_contiguous() else ct.contiguous())
         if _autograd.is_grad_enabled():
-            return list(plan.differentiable_backward()(*self.inputs, *tangents))
-        return list(plan.backward(*self.saved_tensors, *tangents))
+            tensors = [t for t in self.inputs if isinstance(t, _C.TensorBase)]
+            for i, (t, version) in enumerate(zip(tensors, self.versions)):
+                self._check(t, version, f"input {i}")
+            grads = list(plan.differentiable_backward()(*self.inputs, *tangents))
+        else:
+            grads = list(plan.backward(*self.saved_tensors, *tangents))
+        came = {i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None}
+        if len(came) < len(tangents):  # an input that only the others depend on gets no gradient, not zeros
+            grads = [g if came & needs else None for g, needs in zip(grads, plan.tangents_of_gradient)]
+        return grads
 
     def release(self):
         for s in self.saved:
             s.release()
+        self.watched = []
         self.inputs = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFrom:
+    """Which tensor of the caller a saved value is, or shares memory with (``views``): an input or an output; or neither."""
+
+    index: int | None
+    of_input: bool = False
+    views: bool = False
+
+    def find(self, inputs, outputs):
+        return None if self.index is None else (inputs if self.of_input else outputs)[self.index]
+
+
+def saved_sources(fw: GraphModule, num_forward: int) -> list[SavedFrom]:
+    """For each value that the forward graph saves."""
+    values = list(fw.graph.output_node().args[0])
+    inputs = {n: i for i, n in enumerate(n for n in fw.graph.nodes if n.op == "placeholder")}
+    outputs = {n: k for k, n in reversed(list(enumerate(values[:num_forward]))) if isinstance(n, fx.Node)}
+    return [_source(n, inputs, outputs) for n in values[num_forward:]]
+
+
+def _source(node, inputs, outputs) -> SavedFrom:
+    start = node
+    while isinstance(node, fx.Node):
+        if node in inputs:
+            return SavedFrom(inputs[node], True, node is not start)
+        if node in outputs:
+            return SavedFrom(outputs[node], False, node is not start)
+        if node.op != "call_function" or not (
+            node.target is operator.getitem or getattr(node.target, "kind", None) == "view"
+        ):
+            break
+        node = node.args[0]
+    return SavedFrom(None)
+
+
+def tangents_of_gradients(bw: GraphModule, num_tangents: int) -> list[set[int]]:
+    """For each gradient that the backward graph returns, the tangents it is computed from."""
+    inputs = [n for n in bw.graph.nodes if n.op == "placeholder"]
+    first = len(inputs) - num_tangents
+    reach = {n: {i - first} if i >= first else set() for i, n in enumerate(inputs)}
+    for n in bw.graph.nodes:
+        if n.op != "placeholder":
+            reach[n] = set().union(*(reach[a] for a in n.all_input_nodes))
+    return [reach[n] if isinstance(n, fx.Node) else set() for n in bw.graph.output_node().args[0]]
 
 
 class Plan:
     """What all calls of one compiled graph share. ``recompile(fn)`` compiles a function that is differentiated again."""
 
-    def __init__(self, traced: Traced, forward: Callable, backward: Callable, recompile: Callable):
+    def __init__(self, traced: Traced, fw: GraphModule, bw: GraphModule, compile: Callable, recompile: Callable):
+        self.saved_from = saved_sources(fw, traced.num_forward)
+        self.tangents_of_gradient = tangents_of_gradients(bw, len(traced.tangent_of))
+        forward, backward = compile(fw, bw)
+        self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
         self.tangents = [(tuple(t.shape), t.dtype, t.device) for t in traced.fake_tangents]
         self._second: Callable | None = None
@@ -80,7 +163,7 @@ class Plan:
     def __call__(self, *inputs):
         """The forward outputs, carrying one node."""
         n = self.traced.num_forward
-        if not _autograd.is_grad_enabled():
+        if self.grad_at_entry and not _autograd.is_grad_enabled():
             return tuple(self.forward(*inputs)[:n])
         with _autograd.no_grad():
             outs = self.forward(*inputs)

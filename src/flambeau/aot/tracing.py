@@ -43,7 +43,7 @@ def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) 
     given = [_as_non_leaf(mode, f) if joint else f for f in fakes]
     histories = [f.grad_fn if isinstance(f, _C.TensorBase) else None for f in given]
     # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
-    with modes.disabled("dispatch"), fake_mode, mode, _C.Guard(grad_enabled=int(joint or _autograd.is_grad_enabled())):
+    with modes.disabled("dispatch"), fake_mode, mode, _C.Guard(grad_enabled=int(_autograd.is_grad_enabled())):
         outs = fn(*given)
         mode.stack = None
         traced = _collect(mode, given, histories, fakes, outs, joint)

@@ -154,16 +154,29 @@ class OptimizedModule:
         )
         d = self.__dict__
         d["_call_forward"] = wrap_callable(forward, compiler) if direct else None
+        d["_bound_call"] = type(module).__call__
+        d["_module_hooks"] = type(module).__call__.__globals__.get("_hooks") if direct else None
         d["_call_whole"] = wrap_callable(_call_module, compiler)
         d["training"] = module.training
 
     def __call__(self, *args, **kwargs):
         module = self.__dict__["_modules"]["_orig_mod"]
         d = module.__dict__
-        if self.__dict__["_forward_hooks"] or self.__dict__["_forward_pre_hooks"]:
+        own = self.__dict__
+        if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
             return super().__call__(*args, **kwargs)
-        forward = self.__dict__["_call_forward"]
-        if forward is None or d["_forward_hooks"] or d["_forward_pre_hooks"] or d["_backward_hooks"] or "forward" in d:
+        forward = own["_call_forward"]
+        if (
+            forward is None
+            or d["_forward_hooks"]
+            or d["_forward_pre_hooks"]
+            or d["_backward_hooks"]
+            or d["_backward_pre_hooks"]
+            or own["_module_hooks"].any_global
+            or "forward" in d
+            or type(module).forward is not forward.fn
+            or type(module).__call__ is not own["_bound_call"]
+        ):
             return self.__dict__["_call_whole"](module, *args, **kwargs)
         return forward(module, *args, **kwargs)
 

@@ -74,6 +74,19 @@ class OpOverload(_C.Operator):
     def _schema(self):
         return schemas.parse(self._schema_text, self.namespace)
 
+    @functools.cached_property
+    def effects(self) -> frozenset:
+        """What a call does beside returning a value: ``"writes"`` to an argument, ``"draws"`` random numbers. Such a call is never dropped
+        because its result is unused."""
+        return frozenset(
+            name
+            for name, does in (
+                ("writes", self._schema.is_mutable),
+                ("draws", "nondeterministic_seeded" in self.tags or self.kind == "random"),
+            )
+            if does
+        )
+
     @property
     def overloadpacket(self):
         return getattr(namespace(self.namespace), self._opname)

@@ -122,6 +122,9 @@ class OutputGraph:
             return NumpyNdarrayVariable(node, fake, source)
         return TensorVariable(node, fake, source, type(value))
 
+    def input_values(self):
+        return (i.node.meta["val"] for i in self.inputs)
+
     def source_of_node(self, node) -> Source | None:
         """The source of a graph input that is a tensor, for a value that is that tensor again."""
         return next((i.source for i in self.inputs if i.node is node and not i.ndarray), None)
@@ -165,6 +168,8 @@ class OutputGraph:
         fkwargs = fx.map_arg(pkwargs, lambda n: n.meta["val"])
         fargs, fkwargs = thaw(fargs), thaw(fkwargs)
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        effects = self.fake_mode.effects
+        effects.clear()
         try:
             if op == "call_method":
                 value = self.eval_fake(lambda o, *a, **k: getattr(o, target)(*a, **k), fargs, fkwargs)
@@ -183,7 +188,7 @@ class OutputGraph:
                 f"running {name} on fake tensors raised {type(e).__name__}: {e}",
                 "The operation fails on these shapes, dtypes or arguments, or has no shape rule.",
             )
-        if value is None and not none_ok:
+        if value is None and not none_ok and not effects:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if value is not None and is_constant_value(value):
             if not has_nodes(pargs, pkwargs):
@@ -199,7 +204,14 @@ class OutputGraph:
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
         world.default_dtype(tx)
+        if tensors.is_tensor(value) and tensors.is_new_leaf(value) and not any(f is value for f in self.input_values()):
+            unsupported(
+                "leaf",
+                f"{name} makes a tensor that requires grad",
+                "A leaf of the autograd graph stays one only if it is made outside of the compiled graph.",
+            )
         node = self.create_node(tx, op, target, pargs, pkwargs)
+        node.meta["effects"] = frozenset(effects)
         node.meta["val"] = node.meta["example_value"] = value
         if value is None:
             return ConstantVariable(None)
@@ -363,7 +375,7 @@ class OutputGraph:
             else:
                 self.graph.erase_node(i.node)
         self.inputs = keep
-        if any(is_impure(n) for n in self.graph.nodes if n.op.startswith("call")):
+        if any(writes(n) for n in self.graph.nodes if n.op.startswith("call")):
             arrays = [i.example._array for i in keep if i.example._array is not None]
             if overlapping(arrays):
                 raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
@@ -418,23 +430,14 @@ def has_nodes(args, kwargs) -> bool:
 
 
 def is_impure(node) -> bool:
-    """Whether leaving the node out could be noticed."""
+    """Whether leaving the node out could be noticed: it was seen to write or draw, or nothing is known of it."""
     if node.target is tensors.set_grad_enabled:
         return False
-    if node.op == "call_method":
-        return node.target.endswith("_") and not node.target.endswith("__") or node.target in ("__setitem__",)
-    name = getattr(node.target, "__name__", "")
-    if name in ("setitem", "delitem") or (name.endswith("_") and not name.endswith("__")):
-        return True
-    if (
-        name.startswith("i")
-        and getattr(node.target, "__module__", "") == "_operator"
-        and name not in ("index", "inv", "invert", "is_", "is_not", "indexOf")
-    ):
-        return True
-    if "out" in node.kwargs or node.kwargs.get("inplace"):
-        return True
-    return trace_rules.is_allowed(node.target)
+    return bool(node.meta.get("effects")) or trace_rules.is_allowed(node.target)
+
+
+def writes(node) -> bool:
+    return "writes" in node.meta.get("effects", ()) or trace_rules.is_allowed(node.target)
 
 
 def thaw(x):

@@ -6,7 +6,7 @@ import types
 
 from flambeau import _C
 
-__all__ = ["class_of_result", "fake_mode", "grad_enabled", "is_tensor", "set_grad_enabled"]
+__all__ = ["class_of_result", "is_new_leaf", "fake_mode", "grad_enabled", "is_tensor", "set_grad_enabled"]
 
 
 def __getattr__(name):
@@ -36,6 +36,13 @@ def grad_enabled() -> bool:
 def set_grad_enabled(mode: bool) -> None:
     """Target of the graph nodes that switch the grad mode."""
     _C.tls("grad_enabled", int(mode))
+
+
+set_grad_enabled.is_grad_mode_switch = True  # for whoever gets the graph
+
+
+def is_new_leaf(value) -> bool:
+    return value.requires_grad and value.grad_fn is None
 
 
 def class_of_result(value) -> type:

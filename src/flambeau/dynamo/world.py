@@ -305,10 +305,12 @@ def module_attr(tx, module: types.ModuleType, name: str):
         if class_attr(tx, cls, name) is not ABSENT and name not in ("__dict__", "__class__"):
             return dynamic(tx, module, module, source, name)
     table = module.__dict__
-    if name in table:
+    if name in table and name != "__dict__":
         return dict_name(tx, table, name, module.__name__)
     if name == "__dict__":
-        return tx.wrap(table, ConstSource(table, f"{module.__name__}.__dict__"))
+        from .variables.objects import NamespaceDict
+
+        return NamespaceDict(table, module.__name__)
     if cls is types.ModuleType and hasattr(types.ModuleType, name):
         return dynamic(tx, module, module, source, name)
     tx.output.guards.fact(ConstSource(table, module.__name__), name, ABSENT)

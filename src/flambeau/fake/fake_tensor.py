@@ -74,6 +74,7 @@ class FakeTensorMode(TorchDispatchMode):
     def __init__(self, *, allow_non_fake_inputs=False, allow_fallback_kernels=True, shape_env=None, static_shapes=None):
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env = shape_env
+        self.effects: set[str] = set()  # of the operators that ran; whoever wants to know empties it before
         self._memo = weakref.WeakKeyDictionary()  # storage identity is kept per real tensor
         self._storages = weakref.WeakKeyDictionary()
 
@@ -106,6 +107,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def run(self, func, args, kwargs):
         """Shapes of ``func``, as fake tensors."""
+        self.effects |= func.effects
         values = func.full(*args, **kwargs)
         values = [self._fakify(func, x) for x in values]
         if func.kind == "inplace":

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _C
 from ..core.operator import OpOverload, namespace
+from .derived import functional_variant, take_apart
 from .views import steps_of, write_back
 
 __all__ = ["Memory", "Value", "call"]
@@ -114,7 +115,7 @@ def _view(op: OpOverload, args: tuple, kwargs: dict) -> Any:
 def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     functional = getattr(op.definition, "functional", None)
     if functional is None:
-        raise RuntimeError(f"functionalization requires {op.name()} (kind {op.kind}) to have a functional variant")
+        return _mutate_through_copies(op, args, kwargs)
     written = [(a, v) for a, v in zip(op._schema.arguments, op.full(*args, **kwargs)) if a.is_write]
     keep = {k: v for k, v in kwargs.items() if not any(a.is_out and a.name == k for a, _ in written)}
     results = functional(*map(_unwrap, args), **{k: _unwrap(v) for k, v in keep.items()})
@@ -128,3 +129,15 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     targets = tuple(t for _, t in written)
     returned = len(op._schema.returns)
     return None if not returned else targets if several else targets[0]
+
+
+def _mutate_through_copies(op: OpOverload, args: tuple, kwargs: dict) -> Any:
+    written = [v for a, v in zip(op._schema.arguments, op.full(*args, **kwargs)) if a.is_write]
+    results = functional_variant(op)(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()})
+    out, contents = take_apart(op, list(results), written)
+    for target, new in zip(written, contents):
+        for t, n in zip(target, new) if isinstance(target, (list, tuple)) else [(target, new)]:
+            if not isinstance(t, Value):
+                raise RuntimeError(f"functionalization: an argument that {op.name()} writes is not a functional value")
+            t.write(n)
+    return _wrap(out)

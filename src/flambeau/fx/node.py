@@ -6,10 +6,13 @@ Nodes form a doubly linked ring around the graph's root, which makes insertion a
 from __future__ import annotations
 
 import builtins
+import operator
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import _C
+from ..core.operator import namespace
 from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["OPS", "Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
@@ -20,6 +23,32 @@ Argument = Any
 Target = Any
 
 _side_effectful: set[Any] = set()
+_WRITES = {
+    setattr, delattr, operator.setitem, operator.delitem, operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
+    operator.imod, operator.ipow, operator.imatmul, operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift,
+}  # fmt: skip
+
+
+def _has_effects(fn: Any) -> bool:
+    """Whether a function writes or draws, by the schema of the operator it is (or is the public name of)."""
+    op = getattr(fn, "_opoverload", fn)
+    if hasattr(op, "effects"):
+        return bool(op.effects)
+    if hasattr(op, "_overloads"):
+        return _any_overload(op)
+    return isinstance(fn, _C.Function) and _packet_has_effects(fn.__name__)
+
+
+def _packet_has_effects(name: str) -> bool:
+    try:
+        return _any_overload(getattr(namespace("aten"), name))
+    except AttributeError:
+        return False
+
+
+def _any_overload(packet: Any) -> bool:
+    """Overloads that write into an ``out=`` aside, all overloads of a name have the same effects."""
+    return any(o.effects for o in packet._overloads.values() if o.kind != "out")
 
 
 def has_side_effect(fn: Callable) -> Callable:
@@ -238,15 +267,15 @@ class Node:
         """Whether dead-code elimination must keep this node: inputs, outputs, mutations and marked functions."""
         if self.op in ("placeholder", "output"):
             return True
+        effects = self.meta.get("effects")
+        if effects is not None:  # seen when the call was traced
+            return bool(effects)
         if self.op == "call_function":
             if self.target in _side_effectful:
                 return True
-            schema = getattr(self.target, "_schema", None)
-            if schema is not None:
-                return bool(getattr(schema, "is_mutable", False))
-            return type_name(self.target) in ("setattr", "setitem", "delitem", "iadd", "isub", "imul", "itruediv")
+            return self.target in _WRITES or _has_effects(self.target)
         if self.op == "call_method":
-            return self.target.endswith("_") and not self.target.endswith("__")
+            return self.target == "__setitem__" or _packet_has_effects(self.target)
         if self.op == "call_module":
             return True
         return False

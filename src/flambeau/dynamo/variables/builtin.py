@@ -15,7 +15,6 @@ import numpy as np
 
 from .. import world
 from ..exc import SkipFrame, UserRaises, unsupported
-from ..source import GlobalsSource
 from . import polyfills
 from .base import Variable
 from .constant import ConstantVariable
@@ -32,7 +31,7 @@ from .lists import (
     SliceVariable,
     TupleVariable,
 )
-from .objects import ClassVariable, ObjectVariable, SuperVariable
+from .objects import ClassVariable, NamespaceDict, ObjectVariable, SuperVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
@@ -562,9 +561,7 @@ def _(tx, args, kwargs):
 
 @handles(globals)
 def _(tx, args, kwargs):
-    if tx.globals is tx.root.globals:
-        return tx.wrap(tx.globals, GlobalsSource())
-    return tx.wrap_known(tx.globals)
+    return NamespaceDict(tx.globals, f"globals<{tx.globals.get('__name__')}>")
 
 
 @handles(super)

@@ -541,6 +541,69 @@ class InstanceDict(DictVariable):
         return super().call_method(tx, name, args, kwargs)
 
 
+class NamespaceDict(DictVariable):
+    """``globals()`` or ``module.__dict__``: the same names that global statements and attributes of the module read and write."""
+
+    def __init__(self, table: dict, label: str, source=None):
+        super().__init__(source=source)
+        self.table, self.label = table, label
+
+    def reloadable(self):
+        return False
+
+    def reconstruct(self, cg):
+        cg.load_const(self.table)
+
+    def can_constant(self):
+        return False
+
+    def _lookup(self, tx, k):
+        pending = tx.side_effects.global_writes.get((id(self.table), k))
+        if pending is not None:
+            return pending[1]
+        if k in self.table:
+            return world.dict_name(tx, self.table, k, self.label)
+        tx.output.guard(ConstSource(self.table, self.label), "NO_KEY", k)
+        return None
+
+    get_key = _lookup
+
+    def contains(self, tx, key):
+        return ConstantVariable(self._lookup(tx, self._key(key)) is not None)
+
+    def _names(self, tx) -> list:
+        tx.output.guard(ConstSource(self.table, self.label), "DICT_KEYS", tuple(self.table))
+        writes = {n: v for (t, n), (_, v, _) in tx.side_effects.global_writes.items() if t == id(self.table)}
+        return [k for k in self.table if writes.get(k, self) is not None] + [
+            k for k, v in writes.items() if v is not None and k not in self.table
+        ]
+
+    def items(self, tx):
+        return [tx.wrap_key(k) for k in self._names(tx)]
+
+    def pairs(self, tx):
+        return [(tx.wrap_key(k), self._lookup(tx, k)) for k in self._names(tx)]
+
+    def length(self, tx):
+        return len(self._names(tx))
+
+    def setitem(self, tx, key, value):
+        tx.side_effects.store_global(self.table, self._key(key), value)
+
+    def delitem(self, tx, key):
+        k = self._key(key)
+        if self._lookup(tx, k) is None:
+            tx.raise_user(KeyError(k))
+        tx.side_effects.store_global(self.table, k, None)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("clear", "popitem"):
+            unsupported("namespace", f"{name}() of a namespace")
+        if name == "copy":
+            return DictVariable({k.as_constant(): (k, v) for k, v in self.pairs(tx)})
+        return super().call_method(tx, name, args, kwargs)
+
+
 class ClassVariable(Variable):
     def __init__(self, value: type, source=None):
         super().__init__(source)

@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 
-from .. import numpy_bridge, tensors
+from .. import numpy_bridge, tensors, world
 from ..exc import unsupported
 from ..opaque import call_value
 from .base import Variable
@@ -90,17 +90,22 @@ class TensorVariable(Variable):
             return tx.wrap(tx.output.example_of(self).grad, GetAttrSource(self.source, "grad"))
         if name == "__class__":
             return tx.wrap_known(self.cls)
-        cls_attr = tensors.static_lookup(self.cls, name)
-        if cls_attr is not None and tensors.is_python_function(cls_attr) and tensors.is_user_code(cls_attr):
+        cls_attr = world.class_attr(tx, self.cls, name)
+        if cls_attr is not world.ABSENT and tensors.is_python_function(cls_attr) and tensors.is_user_code(cls_attr):
+            if isinstance(cls_attr, types.FunctionType):
+                from .functions import UserMethodVariable
+
+                return UserMethodVariable(tx.wrap_function(cls_attr), self)
             unsupported("tensor-subclass", f"attribute {name} of tensor class {self.cls.__name__}")
+        if world.class_attr(tx, self.cls, name) is world.ABSENT:
+            found = self.own_attribute(tx, name)
+            if found is not None:
+                return found
+            tx.raise_user(AttributeError(f"'{self.cls.__name__}' object has no attribute '{name}'"))
         try:
             value = tx.output.eval_fake(lambda v: getattr(v, name), [self.val])
-        except AttributeError:
-            if name in getattr(tx.output.example_of(self), "__dict__", {}) and self.source is not None:
-                from ..source import GetAttrSource
-
-                return tx.wrap(getattr(tx.output.example_of(self), name), GetAttrSource(self.source, name))
-            tx.raise_user(AttributeError(f"'Tensor' object has no attribute '{name}'"))
+        except AttributeError as e:
+            tx.raise_user(e)
         if tensors.is_tensor(value):
             node = tx.output.create_node(tx, "call_function", getattr, (self.node, name), {})
             return wrap_result(tx, node, value, self)
@@ -108,8 +113,16 @@ class TensorVariable(Variable):
             return TensorMethodVariable(self, name)
         return tx.wrap_known(value)
 
+    def own_attribute(self, tx, name) -> Variable | None:
+        """What the program put on this very tensor; a result of the graph has nothing of its own."""
+        if self.source is None or not tensors.is_tensor(tx.output.example_of(self)):
+            return None
+        return world.instance_attr(tx, tx.output.example_of(self), self.source, name)
+
     def hasattr(self, tx, name):
-        return hasattr(self.val, name)
+        if world.class_attr(tx, self.cls, name) is world.ABSENT:
+            return self.own_attribute(tx, name) is not None
+        return world.has(tx, lambda: self.getattr(tx, name))
 
     def setattr(self, tx, name, value):
         unsupported(
@@ -152,7 +165,9 @@ class TensorMethodVariable(Variable):
             )
         from .. import trace_rules
 
-        cls_attr = tensors.static_lookup(self.owner.cls, self.name)
+        cls_attr = world.class_attr(tx, self.owner.cls, self.name)
+        if isinstance(cls_attr, types.FunctionType) and tensors.is_user_code(cls_attr):
+            return tx.wrap_function(cls_attr).call(tx, [self.owner, *args], kwargs)
         if trace_rules.is_disallowed_method(self.name, cls_attr):
             unsupported(
                 "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."
