@@ -59,7 +59,7 @@ def compile_flat(
             raise RuntimeError(
                 f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; pass one of them only, or clone it"
             )
-    if not traced.num_forward:
+    if not traced.num_forward and not traced.random:
         run = _no_outputs
     elif not traced.joint:
         _log(_GRAPHS, "forward graph (inference)", graphs[0])

@@ -44,7 +44,7 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     args = [f"arg_{i}" for i in range(num_args)]
     names = [f"lifted_{i}" for i in range(n)] + args
     lines = [f"def call({', '.join(args)}):"]
-    if traced.num_forward:
+    if traced.num_forward or traced.random:
         lines.append(f"    outs = run({', '.join(names)})")
     for k, i in enumerate(traced.mutated):
         if i in traced.mutated_with_grad:
