@@ -13,11 +13,14 @@ COMMON = dict(
 )
 
 CORE = ("state", "tensor", "binder", "loops", "recipe", "interpose", "dispatch", "function", "allocator", "module")
+AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")
 
 setup(
     ext_modules=[
         # Tensor object, storage, thread-local dispatch state, operator and function call path.
-        Extension("flambeau._C", [f"csrc/{name}.c" for name in CORE], **COMMON),
+        Extension(
+            "flambeau._C", [f"csrc/{name}.c" for name in (*CORE, *(f"autograd_{part}" for part in AUTOGRAD))], **COMMON
+        ),
         # PEP 523 frame evaluator, guard tree, the callable that compile() returns.
         Extension("flambeau._frame", ["csrc/frame_eval.c", "csrc/guards.c"], **COMMON),
         # Thread pool and the launch of a compiled graph.

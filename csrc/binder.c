@@ -25,6 +25,7 @@ void flb_operator_reset(FlbOperator *op) {
     Py_CLEAR(op->impl);
     Py_CLEAR(op->named);
     Py_CLEAR(op->body);
+    Py_CLEAR(op->rule);
     free_parameters(op);
 }
 /* set_signature(parameters, *, varargs, numbers, factory, body, recipes, view, one_tensor, loud, by_type, named): see FlbOperator. A

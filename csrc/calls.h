@@ -33,6 +33,7 @@ typedef struct FlbOperator {
     uint8_t recipes_on, is_view, one_tensor, loud; /* loud: NumPy's warnings stay on (an operator of the user's) */
     uint64_t by_type; /* for recipes */
     FlbRecipes recipes;
+    PyObject *rule;   /* how autograd records it (csrc/autograd_record.c), or NULL until it is first recorded */
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
 } FlbOperator;

@@ -167,6 +167,7 @@ static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
     Py_VISIT(op->impl);
     Py_VISIT(op->named);
     Py_VISIT(op->body);
+    Py_VISIT(op->rule);
     for (int i = 0; i < op->n_parameters; i++) Py_VISIT(op->parameters[i].fallback);
     Py_VISIT(op->dict);
     return flb_recipes_traverse(&op->recipes, visit, arg);

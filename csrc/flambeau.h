@@ -33,7 +33,7 @@ typedef struct {
     PyObject *owner;         /* object that owns the memory (an ndarray), or NULL */
     Py_ssize_t nbytes;       /* only when owner is NULL */
     Py_ssize_t version;
-    uint8_t recorded;        /* autograd recorded a write to this memory: views made before it may have to take over its history */
+    Py_ssize_t recorded;     /* writes to this memory that autograd recorded: views made before have to take over its history */
     PyObject *dict, *weakrefs;
 } FlbStorage;
 

@@ -5,6 +5,9 @@
 int flb_init_dispatch(PyObject *module);
 int flb_init_allocator(PyObject *module);
 
+int flb_init_node(PyObject *module), flb_init_saved(PyObject *module), flb_init_record(PyObject *module);
+extern PyMethodDef flb_node_functions[], flb_saved_functions[], flb_record_functions[], flb_apply_functions[], flb_engine_functions[];
+
 static PyTypeObject *tensor_class(void) { return flb_tensor_class; }
 static FlbApi api = {.version = 1, .tensor_type = &FlbTensor_Type, .storage_type = &FlbStorage_Type, .tls = flb_tls,
                      .from_array = flb_from_array, .tensor_class = tensor_class, .malloc = flb_malloc, .free = flb_free, .use_allocator = flb_use_allocator};
@@ -21,6 +24,9 @@ PyMODINIT_FUNC PyInit__C(void) {
     if (PyModule_AddFunctions(m, flb_tensor_functions) < 0 || PyModule_AddFunctions(m, flb_dispatch_functions) < 0 ||
         flb_init_state(m) < 0 || flb_init_binder() < 0 || flb_init_recipe(m) < 0 || flb_init_dispatch(m) < 0 ||
         flb_init_interpose(m) < 0 || flb_init_function(m) < 0 || flb_init_allocator(m) < 0 ||
+        flb_init_node(m) < 0 || flb_init_saved(m) < 0 || flb_init_record(m) < 0 || PyModule_AddFunctions(m, flb_node_functions) < 0 ||
+        PyModule_AddFunctions(m, flb_saved_functions) < 0 || PyModule_AddFunctions(m, flb_record_functions) < 0 ||
+        PyModule_AddFunctions(m, flb_apply_functions) < 0 || PyModule_AddFunctions(m, flb_engine_functions) < 0 ||
         PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&FlbTensor_Type) < 0 ||
         PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&FlbStorage_Type) < 0) {
         Py_DECREF(m);

@@ -117,15 +117,13 @@ static uint64_t hash_words(const int64_t *w, int n) {
 
 /* ---- running -------------------------------------------------------------------------------------------------------- */
 
-static PyObject *view_made = NULL; /* view_made(op, base, values, which or None): what a view's _autograd is */
-
 static PyObject *make_views(FlbRecipe *r, FlbTensor *base, PyObject *op, PyObject *const *values, Py_ssize_t n) {
     PyArrayObject *a = (PyArrayObject *)base->array;
     FlbStorage *storage = flb_storage(base);
     if (!storage) return NULL;
     PyObject *list = r->many ? PyList_New(r->n_results) : NULL, *rest = NULL, *out = NULL;
     if (r->many && !list) return NULL;
-    if (r->tracked && flb_tls()->grad_enabled && view_made) {
+    if (r->tracked && !flb_view_is_strided(base)) {
         if (!(rest = PyTuple_New(n - 1))) goto fail;
         for (Py_ssize_t i = 1; i < n; i++) PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(values[i]));
     }
@@ -146,12 +144,11 @@ static PyObject *make_views(FlbRecipe *r, FlbTensor *base, PyObject *op, PyObjec
         t->storage = (FlbStorage *)Py_NewRef(storage);
         if (list) PyList_SET_ITEM(list, i, (PyObject *)t);
         else out = (PyObject *)t;
-        if (rest) {
-            PyObject *which = list ? PyLong_FromLong(i) : Py_NewRef(Py_None);
-            PyObject *args[4] = {op, (PyObject *)base, rest, which};
-            t->autograd = which ? PyObject_Vectorcall(view_made, args, list ? 4 : 3, NULL) : NULL;
+        if (r->tracked) {
+            PyObject *which = rest && list ? PyLong_FromLong(i) : Py_NewRef(Py_None);
+            int bad = !which || flb_note_view(t, base, op, rest, which) < 0;
             Py_XDECREF(which);
-            if (!t->autograd) goto fail;
+            if (bad) goto fail;
         }
     }
     Py_XDECREF(rest);
@@ -593,14 +590,8 @@ static PyObject *py_forget_recipes(PyObject *m, PyObject *unused) {
     generation++;
     Py_RETURN_NONE;
 }
-static PyObject *py_set_view_made(PyObject *m, PyObject *fn) {
-    if (!PyCallable_Check(fn)) return PyErr_SetString(PyExc_TypeError, "set_view_made(callable)"), NULL;
-    Py_XSETREF(view_made, Py_NewRef(fn));
-    Py_RETURN_NONE;
-}
 static PyMethodDef functions[] = {
     {"forget_recipes", py_forget_recipes, METH_NOARGS, "Something that recipes depend on changed (the default dtype): none made so far is used again."},
-    {"set_view_made", py_set_view_made, METH_O, "view_made(op, base, rest[, which]) gives the origin of a view that autograd wants to know."},
     {NULL}};
 int flb_init_recipe(PyObject *m) {
     import_umath1(-1);

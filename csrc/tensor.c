@@ -45,7 +45,7 @@ static PyMethodDef storage_methods[] = {
     {NULL}};
 static PyMemberDef storage_members[] = {{"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
                                         {"version", T_PYSSIZET, offsetof(FlbStorage, version), 0, "number of in-place writes so far"},
-                                        {"recorded", T_UBYTE, offsetof(FlbStorage, recorded), 0, "whether autograd recorded a write to it"},
+                                        {"recorded", T_PYSSIZET, offsetof(FlbStorage, recorded), 0, "number of writes that autograd recorded"},
                                         {NULL}};
 static PyGetSetDef storage_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
 PyTypeObject FlbStorage_Type = {
@@ -264,7 +264,12 @@ OBJECT_GETTER(dtype, dtype)
 OBJECT_GETTER(device, device)
 OBJECT_GETTER(grad, grad)
 OBJECT_SETTER(grad, grad)
-OBJECT_GETTER(grad_fn, grad_fn)
+void flb_node_named(PyObject *node);
+static PyObject *get_grad_fn(FlbTensor *t, void *c) {
+    if (flb_refresh(t) < 0) return NULL;
+    if (t->grad_fn) flb_node_named(t->grad_fn);
+    return Py_NewRef(t->grad_fn ? t->grad_fn : Py_None);
+}
 OBJECT_SETTER(grad_fn, grad_fn)
 OBJECT_GETTER(autograd, autograd)
 OBJECT_SETTER(autograd, autograd)
@@ -305,20 +310,12 @@ static int set_keys(FlbTensor *t, PyObject *v, void *c) {
     t->keys = (uint32_t)k;
     return 0;
 }
-static PyObject *history_refresher = NULL; /* Python: gives a view the history its base has now */
-int flb_requires_grad(FlbTensor *t) {
-    if (t->flags & FLB_REQUIRES_GRAD) return 1;
-    if (!t->storage || !t->storage->recorded || !t->autograd || !history_refresher) return 0;
-    PyObject *r = PyObject_CallOneArg(history_refresher, (PyObject *)t);
-    if (!r) return -1;
-    Py_DECREF(r);
-    return (t->flags & FLB_REQUIRES_GRAD) != 0;
-}
+int flb_requires_grad_slow(FlbTensor *t) { return flb_refresh(t) < 0 ? -1 : (t->flags & FLB_REQUIRES_GRAD) != 0; }
 static PyObject *get_requires_grad(FlbTensor *t, void *c) {
     int r = flb_requires_grad(t);
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
-static PyObject *get_is_leaf(FlbTensor *t, void *c) { return PyBool_FromLong(t->grad_fn == NULL); }
+static PyObject *get_is_leaf(FlbTensor *t, void *c) { return flb_refresh(t) < 0 ? NULL : PyBool_FromLong(t->grad_fn == NULL); }
 static PyObject *get_flags(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->flags); }
 static int set_flags(FlbTensor *t, PyObject *v, void *c) {
     unsigned long k = PyLong_AsUnsignedLong(v);
@@ -561,13 +558,8 @@ static PyObject *py_strided(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     t->storage = (FlbStorage *)Py_NewRef(s);
     return (PyObject *)t;
 }
-/* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
-static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyType_Check(args[1]) ||
-        !PyType_IsSubtype((PyTypeObject *)args[1], &FlbTensor_Type))
-        return PyErr_SetString(PyExc_TypeError, "alias(tensor, cls): a tensor and a Tensor class are needed"), NULL;
-    FlbTensor *src = (FlbTensor *)args[0];
-    FlbTensor *t = flb_alloc((PyTypeObject *)args[1]);
+PyObject *flb_alias(FlbTensor *src, PyTypeObject *type) {
+    FlbTensor *t = flb_alloc(type);
     if (!t) return NULL;
     t->array = Py_XNewRef(src->array);
     t->dtype = Py_NewRef(src->dtype);
@@ -584,6 +576,13 @@ static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     }
     t->storage = (FlbStorage *)Py_NewRef(s);
     return (PyObject *)t;
+}
+/* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
+static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyType_Check(args[1]) ||
+        !PyType_IsSubtype((PyTypeObject *)args[1], &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "alias(tensor, cls): a tensor and a Tensor class are needed"), NULL;
+    return flb_alias((FlbTensor *)args[0], (PyTypeObject *)args[1]);
 }
 /* without_data(cls, shape, strides, dtype, device, offset, storage or None): a tensor that has no array. */
 static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
@@ -611,11 +610,10 @@ static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t 
     return (PyObject *)t;
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "requires_grad", "grad", "refresh", NULL};
-    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL, *refresh = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad, &refresh))
+    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "requires_grad", "grad", NULL};
+    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad))
         return NULL;
-    if (refresh) Py_XSETREF(history_refresher, Py_NewRef(refresh));
     if (requires_grad) Py_XSETREF(requires_grad_setter, Py_NewRef(requires_grad));
     if (grad) Py_XSETREF(grad_checker, Py_NewRef(grad));
     if (size) Py_XSETREF(flb_size_class, Py_NewRef(size));

@@ -20,8 +20,20 @@ PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array);
 FlbTensor *flb_alloc(PyTypeObject *type);
 FlbStorage *flb_storage(FlbTensor *t);
 PyObject *flb_shape(FlbTensor *t);
-/* Whether a gradient is asked for; a view whose base got a history after it was made takes that history over first. -1: exception. */
-int flb_requires_grad(FlbTensor *t);
+/* Whether a gradient is asked for, -1 with an exception; a view whose root got a history after it was made takes that history over first. */
+int flb_requires_grad_slow(FlbTensor *t);
+static inline int flb_requires_grad(FlbTensor *t) {
+    if (t->flags & FLB_REQUIRES_GRAD) return 1;
+    return t->autograd && t->storage && t->storage->recorded ? flb_requires_grad_slow(t) : 0;
+}
+/* A new tensor object on the same data and storage, without autograd history. */
+PyObject *flb_alias(FlbTensor *t, PyTypeObject *type);
+/* A view whose root was written takes over its history; -1 with an exception. */
+int flb_refresh(FlbTensor *t);
+/* Whether a view of `base` (which has data) is described by its own geometry: op and rest may be NULL in flb_note_view. */
+int flb_view_is_strided(FlbTensor *base);
+/* `out` is the view op(base, *rest) (item `which` of it, or None). */
+int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest, PyObject *which);
 PyObject *flb_strides(FlbTensor *t);
 FlbTls *flb_tls(void);
 /* The caching allocator (allocator.c); flb_use_allocator makes it NumPy's in the present context, -1 with an exception on failure. */

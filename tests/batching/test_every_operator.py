@@ -52,7 +52,7 @@ def same(name, got, want, values):
 
 
 def loop(fn, tensors, dims):
-    rows = [fn(*(t if d is None else t[k] for t, d in zip(tensors, dims))) for k in range(SIZE)]
+    rows = [fn(*(t if d is None else t[k].clone() for t, d in zip(tensors, dims))) for k in range(SIZE)]
     spec = pytree.tree_structure(rows[0])
     return pytree.tree_unflatten([torch.stack(list(r)) for r in zip(*map(pytree.tree_leaves, rows))], spec)
 

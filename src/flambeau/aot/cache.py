@@ -20,7 +20,6 @@ from typing import Any
 
 from .. import _C
 from .. import autograd as _autograd
-from ..autograd import node as autograd_node
 from ..base import dtypes
 from ..base.device import Device
 from ..core.definition import TensorMeta
@@ -70,7 +69,7 @@ def _fingerprint() -> str:
 
 def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
     """Name of the entry for this graph and inputs like these, None when it can't have one."""
-    if not isinstance(gm, GraphModule) or not enabled() or autograd_node._saved_hooks:
+    if not isinstance(gm, GraphModule) or not enabled() or _C.saved_hooks_depth():
         return None
     code = gm.graph.python_code()
     for value in code.globals.values():

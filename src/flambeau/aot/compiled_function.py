@@ -13,8 +13,7 @@ from typing import Any
 
 from .. import _C, fx
 from .. import autograd as _autograd
-from ..autograd.node import Node, Saved, gradient_edge
-from ..core.keys import REQUIRES_GRAD
+from ..autograd.node import Node, Saved, set_history
 from ..core.operator import namespace
 from ..fx import GraphModule
 from .facts import Traced
@@ -27,7 +26,7 @@ class CompiledFunctionBackward(Node):
     """The backward of one call: the compiled backward graph on what the forward saved."""
 
     def __init__(self, plan: Plan, inputs: tuple, outputs: list, saved: list):
-        edges = [gradient_edge(t) if isinstance(t, _C.TensorBase) else None for t in inputs]
+        edges = [t if isinstance(t, _C.TensorBase) else None for t in inputs]
         carries = plan.traced.tangent_of
         super().__init__(
             "CompiledFunctionBackward",
@@ -171,8 +170,7 @@ class Plan:
             node = CompiledFunctionBackward(self, inputs, outputs, outs[n:])
         for k in self.traced.tangent_of:
             o = outputs[k]
-            o._grad_fn, o._output_nr = node, k
-            o._flags |= REQUIRES_GRAD
+            set_history(o, node, k)
         return tuple(outputs)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import _C, functionalize
 from .. import autograd as _autograd
+from ..autograd.node import set_history
 from ..base.shapes import contiguous_strides
 from ..core import modes
-from ..core.keys import REQUIRES_GRAD
 from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
@@ -67,8 +67,7 @@ def _as_non_leaf(mode, fake):
     with modes.disabled("dispatch"), _autograd.enable_grad():
         result = fake.clone()
     given = mode.snapshot(fake)  # a clone may be laid out differently
-    given._grad_fn, given._output_nr = result._grad_fn, result._output_nr
-    given._flags |= REQUIRES_GRAD
+    set_history(given, result._grad_fn, result._output_nr)
     mode.track(given, mode.node_of(fake))
     return given
 

@@ -6,24 +6,45 @@ next to it, or the rule of its kind (:mod:`.rules`). They call ATen operators th
 differentiated again. References: Griewank & Walther, Evaluating Derivatives (2008).
 """
 
-from . import record, rules  # noqa: F401
+from . import graph, record, rules  # noqa: F401
+from .anomaly import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from .engine import backward, grad
-from .function import Function
+from .function import Function, FunctionCtx, NestedIOFunction
+from .grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
-from .grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .node import Node
 
 __all__ = [
     "Function",
+    "FunctionCtx",
     "GradcheckError",
+    "NestedIOFunction",
     "Node",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]

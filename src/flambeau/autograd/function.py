@@ -1,78 +1,107 @@
-"""autograd.Function: operations whose derivative the user writes."""
+"""autograd.Function: operations whose derivative the user writes.
+
+As in PyTorch the ``ctx`` of a call is the node of the backward graph, so that nothing refers to itself.
+"""
 
 from __future__ import annotations
 
+import functools
+
 from .. import _C
 from ..base import pytree
-from ..core import keys as K
 from ..core.dispatch import HANDLERS
 from .grad_mode import no_grad
-from .node import Node, Saved, _output_meta, gradient_edge
+from .node import Node, Saved, _output_meta, set_history
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
 
 
 class FunctionCtx:
     """What forward and backward share."""
 
-    def __init__(self):
-        self._to_save: tuple = ()
-        self._non_differentiable: set = set()
-        self._dirty: tuple = ()
-        self._materialize = True
+    _to_save: tuple = ()
+    _saved: tuple | None = None
+    _non_differentiable: frozenset = frozenset()
+    _dirty: tuple = ()
+    _materialize = True
+    needs_input_grad: tuple = ()
 
     def save_for_backward(self, *tensors):
+        """Tensors for backward, checked there for writes; call it once, in forward or setup_context."""
         self._to_save = tensors
 
+    def save_for_forward(self, *tensors):
+        """Tensors for jvp."""
+        self._saved_for_forward = tensors
+
     def mark_non_differentiable(self, *tensors):
-        self._non_differentiable = set(map(id, tensors))
+        self._non_differentiable = frozenset(map(id, tensors))
+        self._held = tensors  # as long as their ids are looked at
 
     def mark_dirty(self, *tensors):
+        """Arguments that forward wrote in place."""
         self._dirty = tensors
 
     def set_materialize_grads(self, value):
+        """False: backward gets None, not zeros, for results that no gradient came for."""
         self._materialize = bool(value)
 
     @property
     def saved_tensors(self):
-        return self._node.unpack_saved()
+        if self._saved is None:
+            return self._to_save
+        node = self if isinstance(self, Node) else None
+        return tuple(s.unpack(node) if isinstance(s, Saved) else s for s in self._saved)
+
+    saved_variables = saved_tensors
 
 
-class _FunctionNode(Node):
-    def __init__(self, cls, ctx, edges, outputs, n_inputs, at):
-        super().__init__(f"{cls.__name__}Backward", edges, outputs)
-        self._cls, self.ctx, self._n, self._at = cls, ctx, n_inputs, at
-        self.materialize = ctx._materialize
-        self._saved: list = []
+class _BackwardNode(FunctionCtx, Node):
+    """The ctx of a recorded call. Subclasses are named after their Function, as ``grad_fn`` shows."""
 
-    def save(self, tensors, outputs):
-        ids = {id(o): k for k, o in enumerate(outputs)}
-        self._saved = [
-            Saved(t, ids.get(id(t)), f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t
-            for k, t in enumerate(tensors)
-        ]
+    _forward_cls: type
 
-    def unpack_saved(self):
-        return tuple(s.unpack(self) if isinstance(s, Saved) else s for s in self._saved)
+    def __init__(self):
+        pass  # the native part is made when forward has run, with the results known
 
     def apply(self, *cts):
-        got = self._cls.backward(self.ctx, *cts)
+        cls = self._forward_cls
+        got = cls.vjp(self, *cts) if cls.backward is Function.backward else cls.backward(self, *cts)
         got = got if isinstance(got, tuple) else (got,)
-        if len(got) > self._n and all(g is None for g in got[self._n :]):
-            got = got[: self._n]
-        if len(got) != self._n:
+        n = self._count
+        if len(got) > n and all(g is None for g in got[n:]):
+            got = got[:n]
+        if len(got) != n:
             raise RuntimeError(
-                f"function {self._name} returned an incorrect number of gradients (expected {self._n}, got {len(got)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(got)})"
             )
         return [got[i] for i in self._at]
 
     def release(self):
-        for s in self._saved:
+        for s in self._saved or ():
             if isinstance(s, Saved):
                 s.release()
 
+    @property
+    def _raw_saved_tensors(self):
+        return tuple(self._saved or ())
 
-class Function:
+
+class _Meta(type):
+    """A Function class has its node class, ``_backward_cls``, made when first asked for."""
+
+    @property
+    def _backward_cls(cls):
+        found = cls.__dict__.get("_node_class")
+        if found is None:
+            found = type(
+                f"{cls.__name__}Backward", (_BackwardNode,), {"_forward_cls": cls, "__module__": cls.__module__}
+            )
+            cls._node_class = found
+        return found
+
+
+class Function(metaclass=_Meta):
     """Subclass with static ``forward(ctx, *args)`` (or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``) and
     ``backward(ctx, *grad_outputs)``; call through :meth:`apply`."""
 
@@ -102,6 +131,14 @@ class Function:
             "backward mode AD."
         )
 
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward without recording and leave one node for it."""
@@ -109,61 +146,95 @@ class Function:
             result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
             if result is not NotImplemented:
                 return result
-        ctx = FunctionCtx()
-        tensors = [a for a in args if isinstance(a, _C.TensorBase)]
-        recording = bool(_C.tls("grad_enabled")) and any(t._requires_grad for t in tensors)
-        ctx.needs_input_grad = tuple(isinstance(a, _C.TensorBase) and a._requires_grad for a in args)
-        before = _C.tls("grad_enabled", 0)
-        try:
+        needs = tuple(isinstance(a, _C.TensorBase) and a._requires_grad for a in args)
+        recording = any(needs) and bool(_C.tls("grad_enabled"))
+        ctx = cls._backward_cls()
+        ctx.needs_input_grad = needs
+        with no_grad():
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
-        finally:
-            _C.tls("grad_enabled", before)
-        if not recording:
-            ctx._node = _Plain(ctx)
-            return output
-        flat, spec = pytree.tree_flatten(output) if not isinstance(output, _C.TensorBase) else ([output], None)
-        inputs = {id(t) for t in tensors}
-        dirty = set(map(id, ctx._dirty))
-        # An input that is returned as it is becomes a new tensor, so that its history isn't overwritten.
-        flat = [
-            _C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o
-            for o in flat
-        ]
-        at = [i for i, a in enumerate(args) if isinstance(a, _C.TensorBase)]
-        node = _FunctionNode(
-            cls,
-            ctx,
-            [gradient_edge(args[i]) for i in at],
-            [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in flat],
-            len(args),
-            at,
-        )
-        ctx._node = node
-        node.save(ctx._to_save, flat)
-        for nr, o in enumerate(flat):
-            if isinstance(o, _C.TensorBase) and o._dtype.category >= 2 and id(o) not in ctx._non_differentiable:
-                o._grad_fn, o._output_nr = node, nr
-                o._flags |= K.REQUIRES_GRAD
-        return flat[0] if spec is None else pytree.tree_unflatten(flat, spec)
+        return _record(cls, ctx, args, output) if recording else output
 
 
-class _Plain:
-    def __init__(self, ctx):
-        self._ctx = ctx
+def _record(cls, ctx, args, output):
+    """Make ``ctx`` the node of the results."""
+    flat, spec = pytree.tree_flatten(output) if not isinstance(output, _C.TensorBase) else ([output], None)
+    inputs = {id(a): i for i, a in enumerate(args) if isinstance(a, _C.TensorBase)}
+    dirty = set(map(id, ctx._dirty))
+    for t in ctx._dirty:
+        if id(t) not in inputs:
+            raise RuntimeError("mark_dirty: only arguments of forward can be marked, and they must be tensors")
+        if id(t) not in map(id, flat):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+                "inplace must all be outputs of the Function."
+            )
+        if t._requires_grad and t._is_leaf:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    # An input that is returned as it is becomes a new tensor, so that its history isn't overwritten.
+    outs = [
+        _C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o
+        for o in flat
+    ]
+    carries = [
+        isinstance(o, _C.TensorBase) and o._dtype.category >= 2 and id(f) not in ctx._non_differentiable
+        for o, f in zip(outs, flat)
+    ]
+    ctx._at, ctx._count = tuple(i for i, a in enumerate(args) if isinstance(a, _C.TensorBase)), len(args)
+    Node.__init__(
+        ctx,
+        f"{cls.__name__}Backward",
+        [args[i] if args[i]._requires_grad else None for i in ctx._at],
+        [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outs],
+    )
+    ctx.materialize = ctx._materialize
+    numbers = {id(f): k for k, f in enumerate(flat) if carries[k] and (id(f) not in inputs or id(f) in dirty)}
+    ctx._saved = tuple(
+        Saved(t, numbers.get(id(t)), f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t
+        for k, t in enumerate(ctx._to_save)
+    )
+    ctx._to_save = ctx._held = ()
+    for k, o in enumerate(outs):
+        if carries[k]:
+            if id(o) in dirty:
+                o._storage.recorded += 1
+            set_history(o, ctx, k)
+    return outs[0] if spec is None else pytree.tree_unflatten(outs, spec)
 
-    def unpack_saved(self):
-        return self._ctx._to_save
+
+class NestedIOFunction(Function):
+    """Kept for programs that name it: Function takes nested values itself."""
 
 
 def once_differentiable(fn):
-    """Decorator of a backward that isn't itself differentiable."""
+    """Decorator of a backward that isn't itself differentiable: RuntimeError when its results are differentiated."""
 
+    @functools.wraps(fn)
     def wrapper(ctx, *args):
         with no_grad():
-            return fn(ctx, *args)
+            outputs = fn(ctx, *args)
+        if not _C.tls("grad_enabled") or not any(isinstance(a, _C.TensorBase) and a._requires_grad for a in args):
+            return outputs
+        several = isinstance(outputs, tuple)
+        refusing = _Refusing(
+            "DelayedError",
+            [a for a in args if isinstance(a, _C.TensorBase)],
+            [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in (outputs if several else (outputs,))],
+        )
+        made = []
+        for k, o in enumerate(outputs if several else (outputs,)):
+            if isinstance(o, _C.TensorBase):
+                o = _C.alias(o, type(o))
+                set_history(o, refusing, k)
+            made.append(o)
+        return tuple(made) if several else made[0]
 
     return wrapper
+
+
+class _Refusing(Node):
+    def apply(self, *cts):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

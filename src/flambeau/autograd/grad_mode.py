@@ -104,3 +104,24 @@ class inference_mode(_Switch):
 
 def is_inference_mode_enabled() -> bool:
     return bool(_C.tls("inference"))
+
+
+class set_multithreading_enabled:
+    """Accepted for programs that set it: a pass runs in the thread that asks for it, so there is nothing to switch."""
+
+    _enabled = True
+
+    def __init__(self, mode: bool):
+        self._before = set_multithreading_enabled._enabled
+        set_multithreading_enabled._enabled = bool(mode)
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exc):
+        set_multithreading_enabled._enabled = self._before
+
+
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled was last told."""
+    return set_multithreading_enabled._enabled

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 
+from .. import _C
 from ..core.overrides import wrap_function
 from ..core.tensor import Tensor
 from . import engine
-from .node import Handle, gradient_edge
+from .node import Handle
 
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -15,20 +16,26 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     engine.backward([self], [gradient], retain_graph, create_graph, inputs=inputs)
 
 
-def register_hook(self, hook):
-    """``hook(grad)`` when the gradient of this tensor is computed; may return a replacement."""
+def _hooks(self) -> dict:
+    """The dict of hooks on the gradient of this tensor."""
     if not self._requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    node, nr = gradient_edge(self)
-    return Handle(node.pre_hooks.setdefault(nr, {}), hook)
+    node = self._grad_fn
+    return _C.leaf_hooks(self, False) if node is None else node.pre_hooks.setdefault(self._output_nr, {})
+
+
+def register_hook(self, hook):
+    """``hook(grad)`` when the gradient of this tensor is computed; may return a replacement."""
+    return Handle(_hooks(self), hook)
 
 
 def register_post_accumulate_grad_hook(self, hook):
     """``hook(param)`` after the gradient was added to ``param.grad``."""
-    if not self._requires_grad or self._grad_fn is not None:
+    if not self._requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self._grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    node, _ = gradient_edge(self)
-    return Handle(node.post_hooks, hook)
+    return Handle(_C.leaf_hooks(self, True), hook)
 
 
 def retain_grad(self):
@@ -39,14 +46,32 @@ def retain_grad(self):
         self._grad_fn.retained[self._output_nr] = weakref.ref(self)
 
 
+def _retains_grad(self) -> bool:
+    """Whether ``.grad`` of this non-leaf is kept."""
+    node = self._grad_fn
+    if node is None:
+        return False
+    ref = node.retained.get(self._output_nr)
+    return ref is not None and ref() is self
+
+
 def detach_(self):
-    """Forget the history, in place."""
-    if self._autograd is not None and hasattr(self._autograd, "base"):
+    """Forget the history, in place. RuntimeError for a view, whose base would keep it."""
+    if isinstance(self._autograd, _C.View):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     self._grad_fn = None
     self._flags &= ~1
     return self
 
 
+def _base(self):
+    """The tensor this is a view of, at the end of any chain, or None."""
+    view = self._autograd
+    return view.root if isinstance(view, _C.View) else None
+
+
 for _fn in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_):
     setattr(Tensor, _fn.__name__, wrap_function(_fn))
+Tensor._base = property(_base)
+Tensor._is_view = lambda self: isinstance(self._autograd, _C.View)
+Tensor.retains_grad = property(_retains_grad)

@@ -1,298 +1,173 @@
-"""The AUTOGRAD key: run the operator below, leave a node on what it returns."""
+"""The AUTOGRAD key: run the operator below, leave a node on what it returns.
+
+The common case (plain tensors, nothing else interposed) is recorded in C (csrc/autograd_record.c), which asks here once an operator how its
+calls are recorded (:func:`describe`) and once for each set of arguments which formula applies (:func:`choose`). Calls that reach Python
+(modes, subclasses, transforms) run the operator below their way and record with the same native functions.
+"""
 
 from __future__ import annotations
-
-import functools
 
 from .. import _C
 from ..base.shapes import dense_order
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.operator import OpOverload, namespace
-from ..core.viewmap import ViewInfo
-from .node import Node, Saved, _output_meta, gradient_edge
+from .node import Node, _output_meta, replay
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 aten = namespace("aten")
+_ARGUMENT, _LIKE, _RESULT = 0, 1, 2  # where a saved value comes from
 
 
-class OpNode(Node):
-    """The backward of one operator call."""
-
-    def __init__(self, op: OpOverload, edges, outputs, run, needs, inputs_meta):
-        super().__init__(_node_name(op), edges, outputs)
-        self.op, self._run, self._needs, self._inputs_meta = op, run, needs, inputs_meta
-        self.saved: dict[str, object] = {}
-
-    def __getattr__(self, name):
-        if name.startswith("_saved_"):
-            value = self.__dict__["saved"].get(name[7:])
-            if value is not None:
-                return _unpack(value, self)
-        raise AttributeError(f"'{self._name}' object has no attribute '{name}'")
-
-    def apply(self, *cts):
-        values = {k: _unpack(v, self) for k, v in self.saved.items()}
-        out = []
-        for g, metas in zip(self._run(cts, values), self._inputs_meta):
-            if isinstance(metas, list):
-                out.extend(
-                    None if m is None else _fit(x, m, self._name) for x, m in zip(g or [None] * len(metas), metas)
-                )
-            else:
-                out.append(_fit(g, metas, self._name))
-        return out
-
-    def release(self):
-        for v in self.saved.values():
-            if isinstance(v, Saved):
-                v.release()
-            elif isinstance(v, list):
-                for x in v:
-                    if isinstance(x, Saved):
-                        x.release()
+# ---- what native code asks -----------------------------------------------------------------------------------------------
 
 
-def _unpack(v, node):
-    if isinstance(v, Saved):
-        return v.unpack(node)
-    if isinstance(v, list):
-        return [_unpack(x, node) for x in v]
-    return v
-
-
-def _fit(g, meta, name="backward"):
-    """A cotangent with the shape and dtype of the argument: summed over broadcast dimensions, cast back."""
-    if g is None:
-        return None
-    shape, dtype = meta
-    if tuple(g._shape) != shape:
-        pad = g._ndim - len(shape)
-        dims = list(range(pad)) + [i + pad for i, n in enumerate(shape) if n == 1 and g._shape[i + pad] != 1]
-        if dims:
-            g = aten.sum.dim_IntList(g, dims, True)
-        if pad:
-            g = aten.view.default(g, list(shape))
-    if tuple(g._shape) != shape:
-        raise RuntimeError(
-            f"Function {name} returned an invalid gradient - got {list(g._shape)} but expected shape compatible with {list(shape)}"
-        )
-    if g._dtype is not dtype:
-        g = aten._to_copy.default(g, dtype=dtype)
-    return g
-
-
-@functools.cache
-@functools.cache
 def _node_name(op: OpOverload) -> str:
     base = "".join(w.capitalize() for w in op._opname.strip("_").split("_"))
     packet = op.overloadpacket
     return f"{base}Backward{list(packet._overloads).index(op._overloadname) if op._overloadname in packet._overloads else 0}"
 
 
-def _differentiable(t) -> bool:
-    return t._dtype.category >= 2
+def _opened(op: OpOverload) -> bool:
+    """A composite without a formula of its own: its parts have theirs."""
+    return op.kind == "composite" and op.vjp_formulas is None and any(r.is_tensor for r in op._schema.returns)
 
 
-def _is_output(op, nr, o) -> bool:
-    """Whether result ``nr`` carries the node."""
-    return _differentiable(o) and (op.differentiable_outputs is None or nr in op.differentiable_outputs)
+def describe(op: OpOverload):
+    """The native Rule of an operator."""
+    arguments = op._schema.arguments
+    inplace = op.kind == "inplace"
+    functional = op.definition.functional if inplace else None
+    mask = -1 if op.differentiable_outputs is None else sum(1 << i for i in op.differentiable_outputs)
+    return _C.Rule(
+        op,
+        len(arguments),
+        _node_name(op),
+        mask & (1 << 64) - 1,
+        native=op.kind != "out" and not _opened(op) and "autograd" not in op.overrides,
+        nothing=op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas),
+        is_view=op._schema.is_view,
+        by_value=op.vjp_formulas is None and op.kind == "pointwise",
+        functional=describe(functional) if inplace else None,
+    )
 
 
-def _requires(x) -> bool:
-    return isinstance(x, _C.TensorBase) and x._requires_grad
+def choose(op: OpOverload, full: tuple, needs: tuple[int, ...]):
+    """The native Plan for these arguments."""
+    p = plan(op, full, needs)
+    at = {a.name: i for i, a in enumerate(op._schema.arguments)}
+    saves = []
+    for name in p.saves:
+        if name in at:
+            saves.append((_ARGUMENT, at[name], name))
+        elif name.endswith("_like"):
+            saves.append((_LIKE, at[name[:-5]], name))
+        else:
+            saves.append((_RESULT, int(name[6:]) if name[6:] else 0, name))
+    return _C.Plan(tuple(saves), p.run)
+
+
+# ---- calls that reach Python ---------------------------------------------------------------------------------------------
 
 
 def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Handler of the AUTOGRAD key."""
-    if op.kind in ("inplace", "out"):
-        return _mutating(op, keys, args, kwargs)
-    full = op.full(*args, **kwargs)
-    if op.kind == "composite" and op.vjp_formulas is None and any(r.is_tensor for r in op._schema.returns):
-        return op.overrides.get("autograd", op.definition.fn)(*full)  # no formula of its own: the parts have theirs
-    below = keys & K.below(K.AUTOGRAD)
-    kernel = op.kernel if below == K.BACKEND else None
-    before = _C.exclude(K.AUTOGRAD)
-    try:
-        result = _C.quiet(kernel, *args, **kwargs) if kernel is not None else redispatch(op, below, args, kwargs)
-    finally:
-        _C.restore(before)
-    needs = _needs(full)
-    if needs:
-        record(op, full, result, needs)
-    return result
-
-
-def _needs(full) -> tuple[int, ...]:
-    """Positions of the arguments that ask for a gradient, those of lists included."""
-    out = []
-    for i, x in enumerate(full):
-        if isinstance(x, _C.TensorBase):
-            if x._requires_grad:
-                out.append(i)
-        elif x.__class__ in (list, tuple) and any(map(_requires, x)):
-            out.append(i)
-    return tuple(out)
-
-
-def _leaves(result):
-    return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-@functools.cache
-def _positions(op) -> dict[str, int]:
-    return {a.name: i for i, a in enumerate(op._schema.arguments)}
-
-
-def record(op, full, result, needs) -> Node | None:
-    """Put a node for this call on its differentiable results. Mutable operators without a rule raise."""
-    outs = _leaves(result)
-    if op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas):
-        return None
-    if not any(isinstance(o, _C.TensorBase) and _differentiable(o) for o in outs):
-        return None
-    p = plan(op, full, needs)
-    node = make_node(op, full, p, needs, outs)
-    for nr, o in enumerate(outs):
-        if isinstance(o, _C.TensorBase) and _is_output(op, nr, o):
-            o._grad_fn, o._output_nr = node, nr
-            o._flags |= K.REQUIRES_GRAD
-    if op._schema.is_view and not any(o._autograd for o in outs if isinstance(o, _C.TensorBase)):
-        for k, o in enumerate(outs):
-            o._autograd = ViewInfo(op, full[0], full[1:], k if isinstance(result, (list, tuple)) else None)
-    return node
-
-
-def make_node(op, full, p, needs, outs):
-    edges, metas = [], []
-    for i in needs:
-        x = full[i]
-        if isinstance(x, (list, tuple)):
-            metas.append([(tuple(t._shape), t._dtype) if _requires(t) else None for t in x])
-            edges.extend(gradient_edge(t) if _requires(t) else None for t in x)
-        else:
-            metas.append((tuple(x._shape), x._dtype))
-            edges.append(gradient_edge(x))
-    node = OpNode(
-        op, edges, [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outs], p.run, needs, metas
-    )
-    at = _positions(op)
-    for name in p.saves:
-        if name in at:
-            x = full[at[name]]
-            if isinstance(x, _C.TensorBase):
-                x = Saved(x, None, name)
-            elif isinstance(x, (list, tuple)) and any(isinstance(t, _C.TensorBase) for t in x):
-                x = [Saved(t, None, name) if isinstance(t, _C.TensorBase) else t for t in x]
-            node.saved[name] = x
-        elif name.endswith("_like"):
-            node.saved[name] = Like.of(full[at[name[:-5]]])
-        else:
-            nr = int(name[6:]) if name[6:] else 0
-            o = outs[nr]
-            node.saved[name] = (
-                Saved(o, nr if _is_output(op, nr, o) else None, name) if isinstance(o, _C.TensorBase) else o
-            )
-    return node
-
-
-# ---- in-place ------------------------------------------------------------------------------------------------------------
-
-
-def _mutating(op, keys, args, kwargs):
+    if op.kind == "inplace":
+        return _inplace(op, keys, args, kwargs)
     full = op.full(*args, **kwargs)
     if op.kind == "out":
-        if any(_requires(x) for x in full):
+        if any(isinstance(x, _C.TensorBase) and x._requires_grad for x in full):
             raise RuntimeError(
                 f"{op._opname}(): functions with out=... arguments don't support automatic differentiation, but one of the "
                 "arguments requires grad."
             )
         with excluding(K.AUTOGRAD):
             return redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
-    target = full[0]
-    view = target._autograd if isinstance(target._autograd, ViewInfo) else None
-    base = _root(target) if view is not None else None
-    if target._requires_grad and target._grad_fn is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if base is not None and base._requires_grad and base._grad_fn is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    functional = op.definition.functional
-    needs = _needs(full)
-    p = plan(functional, full, needs)
-    before = full
-    names = [a.name for a in functional._schema.arguments]
-    if names[0] in p.saves:  # the formula reads the value that is about to be overwritten
-        with excluding(K.AUTOGRAD):
-            before = (aten.clone.default(target), *full[1:])
-        before[0]._grad_fn, before[0]._output_nr = target._grad_fn, target._output_nr
-        before[0]._flags |= target._flags & K.REQUIRES_GRAD
+    if _opened(op):
+        return op.overrides.get("autograd", op.definition.fn)(*full)
     with excluding(K.AUTOGRAD):
-        redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
-    node = make_node(functional, before, p, needs, [target])
-    target._storage.recorded = 1  # other views of this memory look again
-    if base is not None:
-        _rebase(base, target, node)
-    else:
-        target._grad_fn, target._output_nr = node, 0
-        target._flags |= K.REQUIRES_GRAD
-    return target
+        result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
+    _C.record(op, full, result)
+    return result
 
 
-def _root(t):
-    while isinstance(t._autograd, ViewInfo):
-        t = t._autograd.base
-    return t
+def _inplace(op, keys, args, kwargs):
+    full = op.full(*args, **kwargs)
+    node = _C.inplace_begin(op, full)
+    with excluding(K.AUTOGRAD):
+        result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
+    if node is not None:
+        _C.inplace_end(full[0], node)
+    return result
+
+
+# ---- writes to views -----------------------------------------------------------------------------------------------------
 
 
 class CopySlices(Node):
-    """The backward of writing into a view: the written region of the base's cotangent goes through ``inner``, the rest passes."""
+    """The backward of writing into a view: the written region of the root's cotangent goes through ``inner``, the rest passes.
 
-    def __init__(self, base, view, inner: OpNode):
-        super().__init__("CopySlices", [gradient_edge(base)], [_output_meta(base)])
-        self.inner, self._chain = inner, _chain_of(view)
-        self._order = dense_order(base._shape, base._strides)
-        # The first edge of inner is the old view itself when it took part; its cotangent goes back into the base's.
-        self._self_at = 0 if 0 in inner._needs else None
-        self.next_edges += [e for k, e in enumerate(inner.next_edges) if k != self._self_at]
+    It keeps the geometry of what was written and nothing of the tensors: the root refers to it."""
+
+    def __init__(self, root, view, inner):
+        # The first edge of inner is the old view itself when it took part; its cotangent goes back into the root's.
+        self._self_took_part = inner.needs & 1
+        edges = (None, *inner.next_edges[1:]) if self._self_took_part else inner.next_edges
+        super().__init__("CopySlices", [root, *edges], [_output_meta(root)])
+        self.inner, self._map = inner, _C.view_map(view)
+        self._order = dense_order(root._shape, root._strides)
 
     def apply(self, ct):
-        # In the base's own memory order, or the views on the way to the region might not exist.
+        # In the root's own memory order, or the views on the way to the region might not exist.
         whole = aten.clone.default(aten.permute.default(ct, list(self._order)), memory_format="contiguous_format")
         whole = aten.permute.default(whole, [self._order.index(d) for d in range(len(self._order))])
-        region = whole
-        for info in self._chain:
-            region = info.replay(region)
+        region = replay(whole, self._map)
         cts = self.inner.apply(aten.clone.default(region))
-        part = cts[0] if self._self_at is not None else None
-        if part is None:
-            region.zero_()
+        if self._self_took_part and cts[0] is not None:
+            aten.copy_.default(region, cts[0])
         else:
-            region.copy_(part)
-        return [whole, *(c for k, c in enumerate(cts) if k != self._self_at)]
+            aten.zero_.default(region)
+        rest = cts[1:] if self._self_took_part else cts
+        return [whole, *([None] if self._self_took_part else []), *rest]
 
     def release(self):
         self.inner.release()
 
 
-def _chain_of(t):
-    chain = []
-    while isinstance(t._autograd, ViewInfo):
-        chain.append(t._autograd)
-        t = t._autograd.base
-    return list(reversed(chain))
+# ---- cotangents ----------------------------------------------------------------------------------------------------------
 
 
-def _rebase(base, view, inner):
-    node = CopySlices(base, view, inner)
-    base._grad_fn, base._output_nr = node, 0
-    base._flags |= K.REQUIRES_GRAD
-    # The view now is a view of the new base.
-    t = base
-    for info in _chain_of(view):
-        t = info.replay(t)
-    view._grad_fn, view._output_nr = t._grad_fn, t._output_nr
-    view._flags |= K.REQUIRES_GRAD
-    view._autograd.generation = view._autograd.base._grad_fn
+def fit(g, shape, dtype, device, name, nr):
+    """A cotangent with the shape and dtype of the argument: summed over broadcast dimensions, cast back."""
+    if tuple(g._shape) != tuple(shape):
+        pad = g._ndim - len(shape)
+        dims = list(range(pad)) + [i + pad for i, n in enumerate(shape) if n == 1 and g._shape[i + pad] != 1]
+        if pad >= 0 and all(n == 1 or n == m for n, m in zip(shape, g._shape[pad:])):
+            if dims:
+                g = aten.sum.dim_IntList(g, dims, True)
+            if pad:
+                g = aten.view.default(g, list(shape))
+        else:
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient at index {nr} - got {list(g._shape)} but expected shape compatible "
+                f"with {list(shape)}"
+            )
+    if g._dtype is not dtype:
+        g = aten._to_copy.default(g, dtype=dtype)
+    return g
 
 
+def _zeros(shape, dtype, device, cts):
+    """Zeros for a cotangent that never came, of the kind of those that did."""
+    like = next((c for c in cts if c is not None and c._keys), None)
+    if like is not None:
+        return aten.new_zeros.default(like, list(shape), dtype=dtype)
+    return aten.zeros.default(list(shape), dtype=dtype, device=device)
+
+
+_C.configure_saved(Like, aten.detach.default, aten.alias.default, replay)
+_C.configure_record(describe, choose, CopySlices, aten.clone.default)
+_C.configure_engine(
+    aten.add.Tensor, aten.add_.Tensor, aten.clone.default, aten.detach.default, aten.ones_like.default, _zeros
+)
 install(K.AUTOGRAD, autograd)

@@ -306,18 +306,20 @@ TRANSPOSED = {
 }
 
 
-def _view(op, args, needs) -> Plan:
-    chain = record(op.definition.map, tuple(args[0]._shape), *args[1:])
+@functools.cache
+def _view(op) -> Plan:
+    names = [a.name for a in op._schema.arguments[1:]]
+    shape_of = f"{op._schema.arguments[0].name}_like"
 
     def back(steps, ct):
         for step in reversed(steps):
             ct = TRANSPOSED[step.name](step, ct)
         return ct
 
-    if isinstance(chain, Recorder):
-        return Plan((), lambda cts, values: [back(chain.steps, cts[0])])
-
     def run(cts, values):
+        chain = record(op.definition.map, tuple(values[shape_of].shape), *[values[n] for n in names])
+        if isinstance(chain, Recorder):
+            return [back(chain.steps, cts[0])]
         total = None
         for c, ct in zip(chain, cts):
             if ct is not None:
@@ -325,7 +327,7 @@ def _view(op, args, needs) -> Plan:
                 total = part if total is None else aten.add.Tensor(total, part)
         return [total]
 
-    return Plan((), run)
+    return Plan((shape_of, *names), run)
 
 
 def _none(op, args, needs) -> Plan:
@@ -333,4 +335,4 @@ def _none(op, args, needs) -> Plan:
 
 
 NOT_DIFFERENTIABLE = ("factory", "random")  # they read the shape of a tensor argument at most; a formula says otherwise
-_RULES = {"pointwise": _pointwise, "view": _view, "factory": _none, "random": _none}
+_RULES = {"pointwise": _pointwise, "view": lambda op, args, needs: _view(op), "factory": _none, "random": _none}

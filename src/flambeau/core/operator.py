@@ -206,6 +206,7 @@ class OpOverload(_C.Operator):
         self.vjp_formulas = formulas
         if only is not None:
             self.differentiable_outputs = only
+        self.forget()
         return self
 
     def meta(self, *args, **kwargs):

@@ -118,11 +118,9 @@ class Tensor(_C.TensorBase):
     def as_subclass(self, cls):
         """The same data seen as ``cls``; autograd history is kept."""
         out = _C.alias(self, cls)
-        if self._requires_grad:
-            out._grad_fn, out._output_nr = self._grad_fn, self._output_nr
-            out._flags |= K.REQUIRES_GRAD
-            if self._grad_fn is None:
-                out._autograd = self._autograd
+        if self._requires_grad and _C.tls("grad_enabled"):
+            same = aten.alias.default(self)
+            _C.set_history(out, same._grad_fn, same._output_nr)
         return out
 
     # -- metadata ------------------------------------------------------------------------------------------------------

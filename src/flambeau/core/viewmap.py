@@ -13,7 +13,7 @@ from typing import Any
 
 from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim, view_strides
 
-__all__ = ["Recorder", "Step", "Strided", "ViewInfo", "record", "source_index"]
+__all__ = ["Recorder", "Step", "Strided", "record", "source_index"]
 
 
 class ViewHandler:
@@ -268,19 +268,3 @@ _INDEX = {
     "diagonal": _diagonal,
     "unfold": _unfold,
 }
-
-
-class ViewInfo:
-    """How a view came from its base: ``op(base, *rest)`` (item ``which`` of the result for operators with several)."""
-
-    __slots__ = ("op", "base", "rest", "which", "generation")
-
-    def __init__(self, op, base, rest, which=None):
-        self.op, self.base, self.rest, self.which = op, base, rest, which
-        # When this changes, the base was written since: the view's history is out of date.
-        self.generation = base._grad_fn
-
-    def replay(self, base):
-        args, kwargs = self.op.split((base, *self.rest))
-        out = self.op(*args, **kwargs)
-        return out if self.which is None else out[self.which]

@@ -27,7 +27,7 @@ from ..core.operator import OpOverload
 from ..core.promotion import compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
-from ..core.viewmap import Strided, ViewInfo
+from ..core.viewmap import Strided
 from .pointwise import _WIDE
 from .program import LARGE, NoRecipe, Program, Value, bytes_of
 
@@ -529,5 +529,4 @@ def _composite(p: Program, op: OpOverload, values, out):
 
 
 RECIPE_KINDS.update(("view", "inplace", "out"))
-_C.set_view_made(ViewInfo)
 _C.set_handlers(cook=cook)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from .. import _C
 from ..core.operator import OpOverload
-from ..core.viewmap import Strided, ViewInfo
+from ..core.viewmap import Strided
 from .backend import rule
 
 
 @rule("view")
 def view(op: OpOverload):
     map = op.definition.map
-    strided, tls = _C.strided, _C.tls
+    strided, note = _C.strided, _C.note_view
     # A write to the view that records a gradient must reach the base, so the way back is kept (detach has none).
     tracked = op.is_view and op.vjp_formulas != {}
 
@@ -19,13 +19,13 @@ def view(op: OpOverload):
         v = map(Strided(x._shape, x._strides, 0), *rest)
         if isinstance(v, Strided):
             out = strided(x, v.shape, v.strides, v.offset)
-            if tracked and tls("grad_enabled"):
-                out._autograd = ViewInfo(op, x, rest)
+            if tracked:
+                note(out, x, op, rest)
             return out
         outs = [strided(x, w.shape, w.strides, w.offset) for w in v]
-        if tracked and tls("grad_enabled"):
+        if tracked:
             for k, out in enumerate(outs):
-                out._autograd = ViewInfo(op, x, rest, k)
+                note(out, x, op, rest, k)
         return outs
 
     return run

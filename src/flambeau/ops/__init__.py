@@ -24,6 +24,7 @@ from . import (  # noqa: F401, I001
     shaping,
     special,
     statistics,
+    strided,
     views,
 )
 

@@ -1,0 +1,98 @@
+"""Anomaly mode: nodes remember where they were made, and the backward names the first that fails or makes a nan."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+
+from .. import _C
+from ..core.operator import namespace
+from .record import fit
+
+aten = namespace("aten")
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+_TRACEBACK = "traceback_"
+_check_nan = True
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
+    return _C.is_anomaly_enabled()
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether a backward that makes a nan is an error in anomaly mode."""
+    return _check_nan
+
+
+class set_detect_anomaly:
+    """Turns anomaly mode on or off; as a context manager until its end. ``check_nan``: a nan in a gradient is a RuntimeError."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        global _check_nan
+        self._before = (_C.set_anomaly(mode), _check_nan)
+        _check_nan = check_nan
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exc):
+        global _check_nan
+        mode, _check_nan = self._before
+        _C.set_anomaly(mode)
+
+
+class detect_anomaly(set_detect_anomaly):
+    """Context manager: the traceback of the forward call is shown for a backward that fails, and a nan in a gradient is an error."""
+
+    def __init__(self, check_nan: bool = True):
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            stacklevel=2,
+        )
+        self._check_nan = check_nan
+        self._before = (_C.is_anomaly_enabled(), is_anomaly_check_nan_enabled())
+
+    def __enter__(self):
+        set_detect_anomaly(True, self._check_nan)
+
+
+def _note(node) -> None:
+    node.metadata[_TRACEBACK] = traceback.format_stack()[:-1]
+
+
+def _explain(node) -> None:
+    lines = node.metadata.get(_TRACEBACK)
+    if lines is None:
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for "
+            "more information.",
+            stacklevel=3,
+        )
+    else:
+        warnings.warn(
+            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(lines)}",
+            stacklevel=3,
+        )
+
+
+def _run(node, cts):
+    """The cotangents a node passes on."""
+    try:
+        got = node.apply(*cts)
+        if _check_nan:
+            for k, g in enumerate(got):
+                if (
+                    g is not None
+                    and g._array is not None
+                    and g._dtype.category >= 2
+                    and aten.isnan.default(g).any().item()
+                ):
+                    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+    except Exception:
+        _explain(node)
+        raise
+    return got
+
+
+_C.configure_apply(fit, _note, _run)
