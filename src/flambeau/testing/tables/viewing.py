@@ -49,6 +49,20 @@ row("view_as reshape_as", [call(f(6), f(2, 3))], lambda x, o: x.reshape(o.shape)
 row("sum_to_size", [call(f(2, 3), [3]), call(f(2, 3), [2, 1]), call(f(2, 3), [2, 3])], lambda x, s: x.sum(0) if s == [3] else x.sum(1, keepdims=True) if s == [2, 1] else x)
 row("as_strided", [call(f(6), [2, 3], [3, 1]), call(f(6), [2, 2], [1, 2], 1), call(f(2, 3), [3], [1])],
     lambda x, size, stride, o=0: np.lib.stride_tricks.as_strided(x.reshape(-1)[o:], size, [8 * s for s in stride]), rtol=1e-12)
+_strided = lambda x, size, stride, o: np.lib.stride_tricks.as_strided(x.reshape(-1)[o:], size, [x.itemsize * s for s in stride])  # noqa: E731
+row("_as_strided", [call(f(6), [2, 2], [1, 2], 1, [1]), call(f(2, 3), [3], [1], 0, [3, 1]), call(f(4), [3, 2], [1, 1], 0, [1]), call(f(4), [0], [1], 0, [1])],
+    lambda x, size, stride, o, _: _strided(x, size, stride, o))
+row("_as_strided_gather", [call(f(6), [1], [2, 2], [1, 2], 1), call(f(2, 3), [3, 1], [3], [1], 0), call(f(4), [1], [3, 2], [1, 1], 0)],
+    lambda x, _, size, stride, o: _strided(x, size, stride, o))
+
+
+def _scatter(g, self_size, _, size, stride, o):
+    out = np.zeros(int(np.prod(self_size)), g.dtype)
+    np.add.at(out, _strided(np.arange(out.size), size, stride, o), g)
+    return out.reshape(self_size)
+
+
+row("_as_strided_scatter", [call(f(2, 2), [6], [1], [2, 2], [1, 2], 1), call(f(3), [2, 3], [3, 1], [3], [1], 0), call(f(3, 2), [4], [1], [3, 2], [1, 1], 0)], _scatter)
 row("flip", [call(f(2, 3), [0]), call(f(2, 3), [0, -1]), call(T(f(3, 2)), [1]), call(f(2, 0), [0])], np.flip, strides=False)
 row("fliplr flipud", [call(f(2, 3))], [np.fliplr, np.flipud])
 row("roll", [call(f(2, 3), [1], [0]), call(f(2, 3), [2], []), call(f(2, 3), [1, -1], [0, 1]), call(T(f(3, 2)), [4], [1])],
