@@ -96,7 +96,9 @@ FlbStorage *flb_storage(FlbTensor *t) {
             item = PyLong_AsSsize_t(size);
             Py_DECREF(size);
             for (Py_ssize_t i = 0; t->shape && i < PyTuple_GET_SIZE(t->shape); i++) {
-                Py_ssize_t d = PyLong_AsSsize_t(PyTuple_GET_ITEM(t->shape, i));
+                /* NOTE: a size may be symbolic; asking it for a number would make it constant. */
+                PyObject *size = PyTuple_GET_ITEM(t->shape, i);
+                Py_ssize_t d = PyLong_Check(size) ? PyLong_AsSsize_t(size) : 0;
                 if (d == -1 && PyErr_Occurred()) PyErr_Clear(), d = 0;
                 n *= d;
             }

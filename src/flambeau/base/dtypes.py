@@ -139,6 +139,9 @@ def of_scalar(value) -> DType:
         return _default
     if isinstance(value, complex):
         return _default.to_complex()
+    kind = getattr(value, "__sym__", None)
+    if kind is not None:
+        return {"int": int64, "float": _default, "bool": bool_}[kind]
     raise TypeError(f"expected a number, got {type(value).__name__}")
 
 

@@ -624,6 +624,8 @@ def floordiv(e, k):
         q, r = _split_by(e, k)
         if isinstance(r, int) and r == 0 or _within(r, k):
             return q
+        if isinstance(r, int) and r < 0 and at_least(r + k, 0):
+            return q + -1
         cut = _common(r, k)
         if cut is not None:
             return floordiv(cut[1], cut[2]) + q
@@ -658,6 +660,8 @@ def mod(e, k):
             return 0
         if _within(r, k):
             return r
+        if isinstance(r, int) and r < 0 and at_least(r + k, 0):
+            return r + k
         cut = _common(r, k)
         if cut is not None:
             return mod(cut[1], cut[2]) * cut[0]
@@ -763,7 +767,12 @@ def at_least(e, least: int) -> bool:
             e = substitute(e, {v: v.extent - 1})
         else:
             return False
-    lo = const(e)
+    for a, c in e.terms if type(e) is Expr else ():
+        if type(a) is Div and isinstance(a.args[1], int):
+            # The quotient lies between (num - den + 1) / den and num / den.
+            num, den = a.args
+            worst = num if c < 0 else num - (den - 1)
+            return at_least((e - of(a) * c) * den + worst * c, least * den)
     shifted = {}
     for s in symbols(e):
         if s.lo != -INF:

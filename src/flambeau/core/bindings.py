@@ -17,6 +17,7 @@ from .. import _C
 from ..base import dtypes
 from ..base.device import Device, as_device, current_device
 from ..base.dtypes import DType
+from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
 from .operator import OpOverload, _safe, namespace, opened
 
@@ -24,6 +25,7 @@ __all__ = ["Binder", "current_device", "function", "method"]
 
 _TensorBase = _C.TensorBase
 _NUMBER = (int, float, complex, np.generic)
+_SCALAR = (*_NUMBER, SymInt, SymFloat, SymBool)
 _PY_DTYPES = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
 _made: dict[str, list] = {}  # operator name -> the binders and functions made for it
@@ -47,7 +49,7 @@ def _is_int(x):
 
 
 def _is_number(x):
-    return isinstance(x, _NUMBER) or hasattr(type(x), "__sym__") or (isinstance(x, _TensorBase) and x._ndim == 0)
+    return isinstance(x, _SCALAR) or (isinstance(x, _TensorBase) and x._ndim == 0)
 
 
 def _item(x):
@@ -112,19 +114,19 @@ class Signature:
                 check = (
                     _is_int if a.type in ("int", "SymInt") else _is_number if a.type in ("float", "Scalar") else None
                 )
-                return check is None or all(check(v) or hasattr(type(v), "__sym__") for v in x)
+                return check is None or all(check(v) or isinstance(v, SymInt) for v in x)
             return a.size is not None and (_is_int(x) or (a.type == "float" and _is_number(x)))
         t = a.type
         if t == "Tensor":
-            return isinstance(x, _TensorBase) or (self.tensors_take_numbers and isinstance(x, _NUMBER))
+            return isinstance(x, _TensorBase) or (self.tensors_take_numbers and isinstance(x, _SCALAR))
         if t == "Scalar" or t == "number":
             return _is_number(x)
         if t in ("int", "SymInt"):
-            return _is_int(x) or hasattr(type(x), "__sym__")
+            return _is_int(x) or isinstance(x, SymInt)
         if t == "float":
             return isinstance(x, (numbers.Real, np.generic)) or _is_number(x)
         if t == "bool":
-            return isinstance(x, (bool, np.bool_)) or (isinstance(x, _TensorBase) and x._ndim == 0)
+            return isinstance(x, (bool, np.bool_, SymBool)) or (isinstance(x, _TensorBase) and x._ndim == 0)
         if t == "str":
             return isinstance(x, str)
         if t == "ScalarType":
@@ -179,6 +181,8 @@ class Signature:
             "_T": _TensorBase,
             "_np": np.generic,
             "_tuple": (list, tuple),
+            "_SymInt": SymInt,
+            "_sym_float": sym_float,
         }
         params, body, star, actual = [], [], False, []
         for a in self.args:
@@ -210,6 +214,7 @@ class Signature:
                 body.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
                 if a.type == "float":
                     body.append(f"if {name}.__class__ is int: {name} = float({name})")
+                    body.append(f"elif {name}.__class__ is _SymInt: {name} = _sym_float({name})")
             elif a.type == "ScalarType":
                 body.append(f"if {name}.__class__ is type: {name} = _dtype({name})")
             elif a.type == "Device":

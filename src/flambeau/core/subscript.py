@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.symint import SymInt, is_number, is_symbolic
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -16,6 +17,11 @@ def _is_index_tensor(x) -> bool:
     return isinstance(x, (_C.TensorBase, np.ndarray)) and not (
         isinstance(x, _C.TensorBase) and x._ndim == 0 and x._dtype.category == 1
     )
+
+
+def _bound(v):
+    """An end of a slice, or an index: an int, a symbolic one, or None."""
+    return v if v is None or isinstance(v, SymInt) else v.__index__()
 
 
 def _as_tensor(x):
@@ -57,7 +63,7 @@ def _steps(x, key):
             tensors[dim] = _C.from_array(np.asarray([k]))
             dim += 1
         elif isinstance(k, slice):
-            start, stop, step = (None if v is None else int(v) for v in (k.start, k.stop, k.step))
+            start, stop, step = map(_bound, (k.start, k.stop, k.step))
             if step is not None and step <= 0:
                 raise ValueError("step must be greater than zero")
             if not (start in (None, 0) and stop is None and step in (None, 1)):
@@ -73,7 +79,7 @@ def _steps(x, key):
             tensors[dim] = k
             dim += k._ndim if k._dtype.name in ("bool", "uint8") else 1
         elif hasattr(k, "__index__"):
-            i = k.__index__()
+            i = _bound(k)
             n = x._shape[dim]
             if not -n <= i < n:
                 raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
@@ -130,10 +136,14 @@ def setitem(self, key, value):
     """Write into the part that ``key`` selects."""
     x, tensors = _steps(self, key)
     if not isinstance(value, _C.TensorBase):
-        if isinstance(value, (int, float, bool, complex)) and not tensors:
+        if is_number(value) and not tensors:
             aten.fill_.Scalar(x, value)
             return
-        value = _C.from_array(np.asarray(value, self._dtype.np))
+        value = (
+            aten.scalar_tensor.default(value, dtype=self._dtype)
+            if is_symbolic(value)
+            else _C.from_array(np.asarray(value, self._dtype.np))
+        )
     if tensors:
         aten.index_put_.default(
             x,

@@ -11,6 +11,7 @@ import weakref
 from .. import _C
 from ..base.device import CPU, META
 from ..base.errors import DataDependentOutputException, MissingFacet
+from ..base.shape_env import shape_rules
 from ..core.definition import TensorMeta
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
@@ -106,8 +107,15 @@ class FakeTensorMode(TorchDispatchMode):
         return self.run(func, args, kwargs)
 
     def run(self, func, args, kwargs):
-        """Shapes of ``func``, as fake tensors."""
+        """Shapes of ``func``, as fake tensors. With symbolic sizes the rules take those that depend on data to be neither 0 nor 1."""
         self.effects |= func.effects
+        env = self.shape_env
+        if env is None:
+            return self._run(func, args, kwargs)
+        with shape_rules(env):
+            return self._run(func, args, kwargs)
+
+    def _run(self, func, args, kwargs):
         values = func.full(*args, **kwargs)
         values = [self._fakify(func, x) for x in values]
         if func.kind == "inplace":

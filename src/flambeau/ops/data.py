@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from ..base.dtypes import from_numpy, promote_types
-from ..base.errors import DataDependentOutputException
+from ..base.shape_env import data_dependent_number, data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides
 from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
@@ -171,20 +172,19 @@ def stack(tensors, dim):
     return aten.cat.default([aten.unsqueeze.default(t, d) for t in tensors], d)
 
 
-def _no_value(self):
-    raise DataDependentOutputException(
-        "aten._local_scalar_dense.default: the value of a tensor without data (fake or meta) is needed, and it has none"
-    )
+def _number(self):
+    kind = "float" if self.dtype.is_floating_point else "bool" if self.dtype.name == "bool" else "int"
+    return data_dependent_number("aten._local_scalar_dense.default", kind)
 
 
 @explicit(
     "_local_scalar_dense(Tensor self) -> Scalar",
-    meta=_no_value,
+    meta=_number,
     eager=lambda a: a.item() if a.dtype.kind != "V" else float(a),
     has_out=False,
 )
 def _local_scalar_dense(self):
-    return _no_value(self)
+    return _number(self)
 
 
 @composite("repeat(Tensor self, SymInt[] repeats) -> Tensor", variants="method")
@@ -215,19 +215,20 @@ lift_fresh.derivative(self=lambda ct: ct)
 
 def _index_shape(self, indices):
     """(shape of the result, dtype) of advanced indexing; masks need values."""
-    dims, shapes, positions = [], [], []
+    shapes, positions = [], []
     d = 0
     for t in indices:
         if t is None:
             d += 1
             continue
         if t.dtype.name in ("bool", "uint8"):
-            raise DataDependentOutputException(
-                "index: the size of a result selected by a mask depends on the mask's values"
-            )
+            count = data_dependent_size("index", math.prod(t.shape))
+            positions += range(d, d + t.ndim)
+            shapes.append((count,))
+            d += t.ndim
+            continue
         positions.append(d)
         shapes.append(tuple(t.shape))
-        dims.append(d)
         d += 1
     out = broadcast_shapes(*shapes)
     rest = [n for e, n in enumerate(self.shape) if e not in positions]

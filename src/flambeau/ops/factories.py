@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.shapes import broadcast_shapes
+from ..base.symint import SymFloat, is_int, sym_max
 from ..core.declare import explicit, factory, random, written
 from ..core.operator import namespace
 
@@ -95,11 +96,13 @@ def _arange_length(start, end, step):
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if all(map(is_int, (start, end, step))):
+        return (sym_max(-((start - end) // step), 0),)
     return (max(math.ceil((end - start) / step), 0),)
 
 
 def _arange_dtype(*values):
-    return dtypes.get_default_dtype() if any(isinstance(v, float) for v in values) else dtypes.int64
+    return dtypes.get_default_dtype() if any(isinstance(v, (float, SymFloat)) for v in values) else dtypes.int64
 
 
 @factory(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.symint import sym_float, sym_max
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
 
@@ -129,7 +130,7 @@ def _soft_cross_entropy(self, target, weight, reduction, smoothing):
         logp = aten.mul.Tensor(logp, weight)
     loss = aten.neg.default(aten.sum.dim_IntList(aten.mul.Tensor(logp, target), [self.ndim - 1]))
     if reduction == 1:
-        return aten.div.Tensor(aten.sum.default(loss), float(max(loss.numel(), 1)))
+        return aten.div.Tensor(aten.sum.default(loss), sym_float(sym_max(loss.numel(), 1)))
     return _reduced(loss, reduction)
 
 

@@ -6,6 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.shapes import normalize_dims
+from ..base.symint import sym_float, sym_max
 from ..core.declare import composite, explicit, reduction
 from ..core.operator import namespace
 
@@ -210,7 +211,7 @@ def var(self, dim, correction, keepdim):
         self = aten._to_copy.default(self, dtype=dtypes.float64)
     mean = aten.mean.dim(self, dim, True)
     deviation = aten.sub.Tensor(self, mean)
-    out = aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), float(max(n, 0)))
+    out = aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), sym_float(sym_max(n, 0)))
     return aten._to_copy.default(out, dtype=dtype) if dtype is dtypes.float32 else out
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..base.errors import DataDependentOutputException
-from ..base.shapes import broadcast_shapes
+from ..base import dtypes
+from ..base.shape_env import data_dependent_size
+from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
+from ..core.definition import TensorMeta
 from ..core.operator import namespace
 
 aten = namespace("aten")
 
 
-def _depends(name):
-    def meta(*args):
-        raise DataDependentOutputException(f"{name}: the size of the result depends on the values of the arguments")
-
-    return meta
+def _nonzero_meta(self):
+    shape = (data_dependent_size("nonzero", math.prod(self.shape)), self.ndim)
+    return TensorMeta(shape, contiguous_strides(shape), dtypes.int64, self.device)
 
 
-@extern("nonzero(Tensor self) -> Tensor", meta=_depends("nonzero"))
+@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta)
 def nonzero(self):
     return np.argwhere(self)
 
@@ -39,9 +41,12 @@ def argwhere(self):
     return aten.nonzero.default(self)
 
 
-@explicit(
-    "masked_select(Tensor self, Tensor mask) -> Tensor", variants="function method", meta=_depends("masked_select")
-)
+def _masked_select_meta(self, mask):
+    n = data_dependent_size("masked_select", math.prod(broadcast_shapes(tuple(self.shape), tuple(mask.shape))))
+    return TensorMeta((n,), (1,), self.dtype, self.device)
+
+
+@explicit("masked_select(Tensor self, Tensor mask) -> Tensor", variants="function method", meta=_masked_select_meta)
 def masked_select(self, mask):
     if mask.dtype.name != "bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
@@ -75,9 +80,23 @@ def _masked_scatter_source(ct, mask, source_like):
 masked_scatter.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0), source=_masked_scatter_source)
 
 
+def _dense(shape, dtype, device):
+    return TensorMeta(tuple(shape), contiguous_strides(shape), dtype, device)
+
+
+def _unique_meta(self, inverse, counts, dim=None):
+    """Metas of (values, inverse, counts); what isn't asked for is empty."""
+    whole = math.prod(self.shape) if dim is None else self.shape[dim]
+    n = data_dependent_size("unique", whole)
+    values = (n,) if dim is None else (*self.shape[:dim], n, *self.shape[dim + 1 :])
+    where = (tuple(self.shape) if dim is None else (whole,)) if inverse else (0,)
+    of = lambda shape: _dense(shape, dtypes.int64, self.device)  # noqa: E731
+    return _dense(values, self.dtype, self.device), of(where), of((n,) if counts else (0,))
+
+
 @extern(
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    meta=_depends("unique"),
+    meta=lambda self, sorted, inverse, counts: _unique_meta(self, inverse or counts, counts),
     variants="",
 )
 def _unique2(self, sorted, return_inverse, return_counts):
@@ -91,7 +110,7 @@ def _unique2(self, sorted, return_inverse, return_counts):
 
 @extern(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    meta=_depends("unique"),
+    meta=lambda self, dim, sorted, inverse, counts: _unique_meta(self, True, True, normalize_dim(dim, self.ndim)),
     variants="",
 )
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
@@ -101,7 +120,9 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
 
 @extern(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-    meta=_depends("unique_consecutive"),
+    meta=lambda self, inverse, counts, dim: _unique_meta(
+        self, True, True, None if dim is None else normalize_dim(dim, self.ndim)
+    ),
     variants="",
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
@@ -119,7 +140,12 @@ for _op in (_unique2, unique_dim, unique_consecutive):
     _op.derivative()
 
 
-@extern("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", meta=_depends("bincount"))
+def _bincount_meta(self, weights, minlength):
+    dtype = dtypes.int64 if weights is None else weights.dtype if weights.dtype is dtypes.float32 else dtypes.float64
+    return _dense((data_dependent_size("bincount"),), dtype, self.device)
+
+
+@extern("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", meta=_bincount_meta)
 def bincount(self, weights, minlength):
     if self.ndim != 1 or (self.size and self.min() < 0) or self.dtype.kind not in "iu":
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")

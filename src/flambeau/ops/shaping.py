@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _C
 from ..base.device import CPU
+from ..base.shape_env import data_dependent_size
 from ..base.shapes import broadcast_shapes, normalize_dim
+from ..base.symint import is_int
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -17,7 +18,7 @@ aten = namespace("aten")
 
 @explicit("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", variants="function method")
 def roll(self, shifts, dims):
-    shifts, dims = ([v] if isinstance(v, int) else list(v) for v in (shifts, dims))
+    shifts, dims = ([v] if is_int(v) else list(v) for v in (shifts, dims))
     if not dims and len(shifts) == 1:
         return aten.view.default(aten.roll.default(aten.reshape.default(self, [-1]), shifts, [0]), list(self.shape))
     if len(shifts) != len(dims):
@@ -32,9 +33,7 @@ def roll(self, shifts, dims):
 
 
 roll.derivative(
-    self=lambda ct, shifts, dims: aten.roll.default(
-        ct, [-s for s in ([shifts] if isinstance(shifts, int) else shifts)], dims
-    )
+    self=lambda ct, shifts, dims: aten.roll.default(ct, [-s for s in ([shifts] if is_int(shifts) else shifts)], dims)
 )
 
 
@@ -88,17 +87,29 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
     d = 0 if dim is None else normalize_dim(dim, x.ndim)
     n = x.shape[d]
     counts = aten.expand.default(repeats, [n]) if repeats.ndim == 0 or repeats.shape[0] == 1 else repeats
-    index = [k for k, r in enumerate(counts.tolist()) for _ in range(r)]
     if counts.shape[0] != n:
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.shape[0]} and input.size({d}) = {n}"
         )
-    positions = aten.arange.default(n, device=x.device)
-    return aten.index_select.default(x, d, aten.index.Tensor(positions, [_indices(index)]))
+    return aten.index_select.default(x, d, aten.repeat_interleave.Tensor(counts, output_size=output_size))
 
 
-def _indices(values):
-    return _C.from_array(np.array(values, np.int64))
+def _repeat_meta(repeats, output_size):
+    n = data_dependent_size("repeat_interleave") if output_size is None else output_size
+    return TensorMeta((n,), (1,), repeats.dtype, repeats.device)
+
+
+@extern("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", meta=_repeat_meta)
+def repeat_interleave_positions(repeats, output_size):
+    """Position k, ``repeats[k]`` times."""
+    if repeats.ndim != 1 or repeats.dtype.kind not in "iu":
+        raise RuntimeError("repeat_interleave only accept 1D int32 or int64 vector as repeat")
+    if repeats.size and repeats.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    return np.repeat(np.arange(len(repeats), dtype=repeats.dtype), repeats)
+
+
+repeat_interleave_positions.derivative()
 
 
 def _at_least(t, n):

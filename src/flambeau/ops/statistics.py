@@ -6,6 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.shapes import normalize_dims
+from ..base.symint import sym_float, sym_max
 from ..core.declare import composite, explicit, reduction
 from ..core.operator import namespace
 from .reductions import var_vjp
@@ -253,7 +254,7 @@ def cov(self, correction, fweights, aweights):
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     x = aten.unsqueeze.default(self, 0) if self.ndim < 2 else self
     centred = aten.sub.Tensor(x, aten.mean.dim(x, [1], True))
-    out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(centred)), float(max(x.shape[1] - correction, 0)))
+    out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(centred)), sym_float(sym_max(x.shape[1] - correction, 0)))
     return aten.squeeze.default(out)
 
 
