@@ -38,7 +38,21 @@ from .base.dtypes import (
     uint32,
     uint64,  # noqa: F401
 )
+from .base.shape_env import check as _check  # noqa: F401
 from .base.shapes import Size  # noqa: F401
+from .base.symint import (  # noqa: F401
+    SymBool,
+    SymFloat,
+    SymInt,
+    sym_float,
+    sym_int,
+    sym_ite,
+    sym_max,
+    sym_min,
+    sym_not,
+    sym_sqrt,
+    sym_sum,
+)
 from .core.tensor import Tensor, strided  # noqa: F401
 from . import ops  # noqa: E402, F401, I001
 from .core import conversion as _conversion

@@ -113,14 +113,52 @@ def test_symbolic_graphs_hold_at_other_sizes(f, shape, other):
 
 
 @pytest.mark.parametrize(
-    ("f", "message"),
+    ("f", "guard"),
     [
-        (lambda p: p + 1 if p.shape[0] > 100 else p - 1, "operators differ"),
-        (lambda p: p + torch.ones(3), "with sizes"),
-        (lambda p: p * math.sin(p.shape[0]), "depends on a size"),
-        (lambda p: [p + 1] * p.shape[0] and torch.stack([p + i for i in range(min(p.shape[0], 5))]), "differ"),
+        (lambda p: p + 1 if p.shape[0] > 100 else p - 1, "s0 <= 100"),
+        (lambda p: p + torch.ones(3), "s0 == 3"),
+        (lambda p: p * math.sin(p.shape[0]), "s0 == 3"),
+        (lambda p: torch.stack([p + i for i in range(min(p.shape[0], 5))]), "s0 <= 5"),
+        (lambda p: p.view(3, -1), "(s0 % 3) == 0"),
     ],
 )
-def test_symbolic_tracing_never_specialises_silently(f, message):
-    with pytest.raises(RuntimeError, match=message):
+def test_symbolic_tracing_never_specialises_silently(f, guard):
+    gm = make_fx(f, tracing_mode="symbolic")(torch.ones(3))
+    first = gm.shape_env.guards[0]
+    assert str(first.relation) == guard and "test_make_fx.py" in first.line
+
+
+def test_sizes_are_nodes_when_they_are_used():
+    gm = make_fx(lambda x, n: x.expand(n, *x.shape) * x.shape[0], tracing_mode="symbolic")(torch.ones(4, 6), 3)
+    assert [str(n.target) for n in gm.graph.nodes if n.op == "call_function"] == [
+        "aten.sym_size.int",
+        "aten.sym_size.int",
+        "aten.expand.default",
+        "aten.mul.Tensor",
+    ]
+    assert gm(torch.ones(2, 3), 5).shape == (5, 2, 3) and gm(torch.ones(2, 3), 5)[0, 0, 0] == 2
+    plain = make_fx(lambda x: x * 2, tracing_mode="symbolic")(torch.ones(4, 6))
+    assert len(plain.graph.nodes) == 3 and str(plain.graph.find_nodes(op="placeholder")[0].meta["val"].shape[0]) == "s0"
+
+
+def _first_of(x):
+    n = x.sum().int().item()
+    torch._check(n >= 2)
+    torch._check(n <= x.shape[0])
+    return x[:n], x[x > 0] * 2, x.nonzero().sum(0), torch.repeat_interleave(x.long(), x.long()).sum()
+
+
+def test_sizes_that_depend_on_data():
+    gm = make_fx(_first_of, tracing_mode="symbolic")(torch.ones(4))
+    x = torch.tensor([1.0, 0, 2, 0, 1])
+    assert all(torch.equal(a, b) for a, b in zip(gm(x), _first_of(x)))
+    with pytest.raises(RuntimeError, match="u0 >= 2"):
+        gm(x - 2)
+
+
+def test_a_question_about_data_names_the_line_and_the_check():
+    def f(x):
+        return x + 1 if x.sum().long().item() > 3 else x
+
+    with pytest.raises(RuntimeError, match=r"(?s)u0 >= 4.*test_make_fx.py.*torch._check\(u0 >= 4\)"):
         make_fx(f, tracing_mode="symbolic")(torch.ones(3))

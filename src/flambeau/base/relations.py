@@ -59,7 +59,8 @@ class Rel(_Node):
     def substitute(self, env):
         return _relation(self.args[0], E.substitute(self.args[1], env))
 
-    def __repr__(self):
+    def sides(self):
+        """(left, sign, right) without negative terms; the sign may be ``<=``."""
         sign, e = self.args
         left, right = 0, -E.const(e)
         for a, c in E.terms(e):
@@ -67,10 +68,12 @@ class Rel(_Node):
                 left = E.of(a) * c + left
             else:
                 right = E.of(a) * -c + right
-        if sign == ">=" and isinstance(left, int):
-            return f"{right!r} <= {left!r}"
         if isinstance(left, int):
-            left, right = right, left
+            return right + E.const(e), "<=" if sign == ">=" else sign, E.const(e)
+        return left, sign, right
+
+    def __repr__(self):
+        left, sign, right = self.sides()
         return f"{left!r} {sign} {right!r}"
 
 

@@ -19,7 +19,7 @@ from . import relations as R
 from .errors import DataDependentOutputException
 from .expr import INF, Expr, Symbol
 from .relations import FloatSymbol, Rel
-from .symint import SymBool, SymFloat, SymInt, expression, wrap
+from .symint import SymBool, SymFloat, SymInt, expression
 
 __all__ = [
     "ConstraintViolationError",
@@ -86,7 +86,7 @@ def user_line() -> str | None:
     """``file:line in function, source`` of the innermost frame outside flambeau."""
     frame = sys._getframe(1)
     while frame is not None:
-        name = frame.f_globals.get("__name__", "")
+        name = frame.f_globals.get("__name__", "flambeau")  # generated code has none
         if not name.startswith("flambeau") or name.startswith("flambeau.testing"):
             code = frame.f_code
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
@@ -545,11 +545,6 @@ def has_static_value(x) -> bool:
     return not isinstance(x, (SymInt, SymFloat, SymBool)) or isinstance(x.env.simplify(x.expr), (int, float))
 
 
-def sizes_of(values, env=None):
-    """Expressions of a shape: ints and Exprs."""
+def sizes_of(values):
+    """A shape as ints and expressions: it compares by structure, without a guard, and is hashable."""
     return tuple(v.expr if isinstance(v, SymInt) else v for v in values)
-
-
-def from_expressions(values, env):
-    """A shape of SymInts and ints from expressions."""
-    return tuple(wrap(v, env) for v in values)

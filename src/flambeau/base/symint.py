@@ -354,6 +354,9 @@ def _truth(x):
     return x if isinstance(x, bool) else x.expr if type(x) is SymBool else None
 
 
+NUMBERS = (SymInt, SymFloat, SymBool)
+
+
 # --- helpers that take plain numbers too ------------------------------------------------------------------------------
 def is_int(x: Any) -> bool:
     """Whether ``x`` is an integer, symbolic or not (``bool`` counts, as in ``isinstance(x, int)``)."""

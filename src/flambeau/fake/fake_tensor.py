@@ -7,9 +7,10 @@ dispatched, so an operation costs microseconds. Values that don't exist raise Da
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 
 from .. import _C
-from ..base.device import CPU, META
+from ..base.device import CPU
 from ..base.errors import DataDependentOutputException, MissingFacet
 from ..base.shape_env import shape_rules
 from ..core.definition import TensorMeta
@@ -76,11 +77,13 @@ class FakeTensorMode(TorchDispatchMode):
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env = shape_env
         self.effects: set[str] = set()  # of the operators that ran; whoever wants to know empties it before
+        self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self._memo = weakref.WeakKeyDictionary()  # storage identity is kept per real tensor
         self._storages = weakref.WeakKeyDictionary()
 
     def from_tensor(self, t, *, static_shapes=None, source=None, symbolic_context=None) -> FakeTensor:
-        """The fake twin of ``t``: one for each tensor; views of one memory stay views of one (fake) storage."""
+        """The fake twin of ``t``: one for each tensor; views of one memory stay views of one (fake) storage. In a mode with a ``shape_env``
+        its sizes are symbols, unless ``static_shapes``; ``symbolic_context(dim)`` and ``source`` as in ``ShapeEnv.create_shape``."""
         if isinstance(t, FakeTensor):
             if t.fake_mode is not self:
                 raise AssertionError("Mixing fake modes NYI: this FakeTensor belongs to another mode")
@@ -89,8 +92,10 @@ class FakeTensorMode(TorchDispatchMode):
         if found is not None:
             return found
         meta = meta_of(t)
-        if meta.device == META:
-            pass
+        if self.shape_env is not None and not self.static_shapes and not static_shapes:
+            dynamic = symbolic_context or (lambda d: {})
+            shape, strides = self.shape_env.create_shape(meta.shape, meta.strides, dynamic, source)
+            meta = replace(meta, shape=shape, strides=strides)
         storage = self._storages.get(t._storage)
         out = FakeTensor(self, meta, storage)
         if storage is None:

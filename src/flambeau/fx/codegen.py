@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.symint import NUMBERS
 from .node import Node
 
 __all__ = ["PythonCode", "python_code"]
@@ -313,7 +314,7 @@ def describe_value(v: Any) -> str:
     if hasattr(v, "dtype") and hasattr(v, "shape"):
         name = str(v.dtype).rpartition(".")[2]
         return f"{_SHORT.get(name, name)}[{', '.join(str(s) for s in v.shape)}]"
-    return "" if v is None else type(v).__name__
+    return "" if v is None else f"Sym({v})" if isinstance(v, NUMBERS) else type(v).__name__
 
 
 def _describe(n: Node) -> str:

@@ -22,6 +22,7 @@ from . import (  # noqa: F401, I001
     scan_sort,
     selection,
     shaping,
+    sizes,
     special,
     statistics,
     strided,

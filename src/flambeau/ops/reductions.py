@@ -211,7 +211,9 @@ def var(self, dim, correction, keepdim):
         self = aten._to_copy.default(self, dtype=dtypes.float64)
     mean = aten.mean.dim(self, dim, True)
     deviation = aten.sub.Tensor(self, mean)
-    out = aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), sym_float(sym_max(n, 0)))
+    out = aten.div.Tensor(
+        aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), sym_float(sym_max(n, 0))
+    )
     return aten._to_copy.default(out, dtype=dtype) if dtype is dtypes.float32 else out
 
 

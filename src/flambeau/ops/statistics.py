@@ -254,7 +254,9 @@ def cov(self, correction, fweights, aweights):
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     x = aten.unsqueeze.default(self, 0) if self.ndim < 2 else self
     centred = aten.sub.Tensor(x, aten.mean.dim(x, [1], True))
-    out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(centred)), sym_float(sym_max(x.shape[1] - correction, 0)))
+    out = aten.div.Tensor(
+        aten.mm.default(centred, aten.t.default(centred)), sym_float(sym_max(x.shape[1] - correction, 0))
+    )
     return aten.squeeze.default(out)
 
 

@@ -1,7 +1,8 @@
 """make_fx: trace a function of tensors down to operators and return the graph as a module.
 
 The function runs once under a :class:`ProxyTorchDispatchMode`, on the tensors given (``tracing_mode="real"``) or on
-fake ones. ``"symbolic"``: see symbolic.py."""
+fake ones, in ``"symbolic"`` with symbols for the sizes of the tensors and for the ints among the arguments: what the
+program asked about them is in ``shape_env.guards`` of the module."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from typing import Any
 
 from .. import _C
 from ..base import pytree
+from ..base.shape_env import ShapeEnv
+from ..base.symint import NUMBERS
 from ..core import modes
 from ..fake import FakeTensor, FakeTensorMode
 from ..fx import Graph, GraphModule
@@ -44,10 +47,6 @@ def make_fx(
 
     @functools.wraps(f)
     def wrapped(*args) -> GraphModule:
-        if tracing_mode == "symbolic":
-            from .symbolic import trace_symbolically
-
-            return trace_symbolically(f, args, decomposition_table, record_stack_traces)
         return trace(f, args, decomposition_table, tracing_mode, record_stack_traces)
 
     return wrapped
@@ -66,28 +65,41 @@ def trace(
 ) -> GraphModule:
     """Trace ``f(*args)`` once."""
     leaves, spec = pytree.tree_flatten(args)
-    fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=True)
-    if tracing_mode == "fake":
+    env = ShapeEnv() if tracing_mode == "symbolic" else None
+    fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
+    names = _input_names(f, args, leaves)
+    if tracing_mode != "real":
         made: dict[int, Any] = {}
 
-        def fake(t):
+        def fake(i, t):
             if isinstance(t, _C.TensorBase) and not isinstance(t, FakeTensor):
-                return made.setdefault(id(t), fake_mode.from_tensor(t))
-            return t
+                if id(t) not in made:
+                    made[id(t)] = (
+                        fake_mode.from_tensor(t, source=_source(names[i])) if env else fake_mode.from_tensor(t)
+                    )
+                return made[id(t)]
+            return env.create_int(t, names[i]) if env is not None and type(t) is int and t not in (0, 1) else t
 
-        leaves = [fake(t) for t in leaves]
+        leaves = [fake(i, t) for i, t in enumerate(leaves)]
     graph = Graph()
     mode = ProxyTorchDispatchMode(graph, fake_mode, decomposition_table, record_stack)
-    for name, leaf in zip(_input_names(f, args, leaves), leaves):
+    for name, leaf in zip(names, leaves):
         mode.placeholder(name, leaf)
     inputs = pytree.tree_unflatten(leaves, spec)
-    if tracing_mode == "fake":
+    if tracing_mode != "real":
         with fake_mode, mode:
             out = f(*inputs)
     else:
         with mode:
             out = f(*inputs)
-    return finish(mode, out, getattr(f, "__name__", "GraphModule"), spec)
+    gm = finish(mode, out, getattr(f, "__name__", "GraphModule"), spec)
+    if fake_mode.shape_env is not None:
+        gm.shape_env = fake_mode.shape_env
+    return gm
+
+
+def _source(name: str):
+    return lambda part: f"{name}.{part[0]}({part[1]})"
 
 
 def _input_names(f, args: tuple, leaves: list) -> list[str]:
@@ -111,6 +123,7 @@ def _input_names(f, args: tuple, leaves: list) -> list[str]:
 def finish(mode: ProxyTorchDispatchMode, out: Any, name: str, in_spec=None) -> GraphModule:
     """Add the output, drop dead nodes and build the module."""
     leaves, spec = pytree.tree_flatten(out)
+    mode.insert_checks()
     nodes = [mode.argument(o) for o in leaves]
     graph = mode.graph
     plain = _is_plain(out)
@@ -128,4 +141,4 @@ def _is_plain(out: Any) -> bool:
         return all(map(_is_plain, out))
     if type(out) is dict:
         return all(map(_is_plain, out.values()))
-    return isinstance(out, (_C.TensorBase, int, float, bool, str, complex, type(None)))
+    return isinstance(out, (_C.TensorBase, *NUMBERS, int, float, bool, str, complex, type(None)))

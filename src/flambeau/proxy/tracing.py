@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ..base.shape_env import sizes_of, user_line
+from ..base.symint import NUMBERS, is_symbolic
 from ..core import modes
+from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, Node
+from .sizes import SizeNodes
 
 __all__ = ["ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
+
+_ASSERT = namespace("aten")._assert_scalar.default
 
 
 class ProxyTorchDispatchMode(modes.TorchDispatchMode):
@@ -47,6 +52,9 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self._nodes: dict[int, Node] = {}
         self._memory: dict[int, dict[tuple, Node]] = {}  # storage -> place in it -> node
         self._alive: list[Any] = []  # tracked tensors are kept, so that an id stays theirs
+        self.sizes = SizeNodes(graph)
+        env = fake_mode.shape_env
+        self._checked = len(env.asserts) if env is not None else 0  # checks of the environment that are in the graph
 
     # -- tracking -------------------------------------------------------------------------------------------------
 
@@ -67,6 +75,10 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self.inputs.append(node)
         if isinstance(tensor, _C.TensorBase):
             self.track(tensor, node)
+            if is_symbolic(tensor._shape) or is_symbolic(tensor._strides):
+                self.sizes.bind_tensor(tensor, node)
+        elif is_symbolic(tensor):
+            self.sizes.bind_number(tensor, node)
         return node
 
     def snapshot(self, value: Any) -> Any:
@@ -109,7 +121,17 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             return self._nodes.get(id(a)) or self.constant(a)
         if isinstance(a, (list, tuple)):
             return type(a)(map(self.argument, a)) if type(a) in (list, tuple) else tuple(map(self.argument, a))
-        return a
+        return self.sizes.node_of(a) if isinstance(a, NUMBERS) else a
+
+    def insert_checks(self) -> None:
+        """What was assumed of numbers that depend on data is checked from here on."""
+        env = self.fake_mode.shape_env
+        while env is not None and self._checked < len(env.asserts):
+            a = env.asserts[self._checked]
+            self._checked += 1
+            condition = self.sizes.condition(a.relation, env)
+            node = self.graph.create_node("call_function", _ASSERT, (condition, a.message))
+            node.meta["val"] = None
 
     # -- recording ------------------------------------------------------------------------------------------------
 
@@ -123,10 +145,14 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 out = replacement(*args, **kwargs)
             if out is not NotImplemented:
                 return out
+        if func._schema.returns and all(r.type == "SymInt" for r in func._schema.returns):
+            return self.execute(func, args, kwargs)  # a size: a node when it is used
+        if self.fake_mode.shape_env is not None:
+            self.insert_checks()
         node_args = tuple(map(self.argument, args))
         node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
         out = self.execute(func, args, kwargs)
-        if not _holds_tensors(out) and func._schema.returns:
+        if not _holds_tensors(out) and func._schema.returns and not isinstance(out, NUMBERS):
             self._refuse_number(func, out)
         node = self.graph.create_node("call_function", func, node_args, node_kwargs)
         stack = user_line() if self.record_stack else self.stack
@@ -148,6 +174,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         if isinstance(out, _C.TensorBase):
             node.meta["val"] = self.snapshot(out)
             self.track(out, node)
+            if is_symbolic(out._shape):
+                self.sizes.bind_tensor(out, node, unbacked_only=True)
         elif isinstance(out, (list, tuple)):
             node.meta["val"] = self.snapshot(out)
             for i, o in enumerate(out):
@@ -155,8 +183,12 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                     item = self.graph.create_node("call_function", operator.getitem, (node, i))
                     item.meta["val"] = node.meta["val"][i]
                     self.track(o, item)
+                    if is_symbolic(o._shape):
+                        self.sizes.bind_tensor(o, item, unbacked_only=True)
         else:
             node.meta["val"] = out
+            if isinstance(out, NUMBERS):
+                self.sizes.bind_number(out, node)
 
     def _write(self, func, args, kwargs, node: Node, out: Any) -> None:
         values = func.full(*args, **kwargs)
@@ -177,7 +209,7 @@ def _is_mutable(op) -> bool:
 
 
 def _place(t) -> tuple:
-    return tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype
+    return sizes_of(t._shape), sizes_of(t._strides), *sizes_of((t._offset,)), t.dtype
 
 
 def _holds_tensors(out: Any) -> bool:
@@ -189,18 +221,3 @@ def _holds_tensors(out: Any) -> bool:
 def current_proxy_mode() -> ProxyTorchDispatchMode | None:
     """The innermost active proxy mode of this thread."""
     return next((m for m in reversed(modes.dispatch_stack()) if isinstance(m, ProxyTorchDispatchMode)), None)
-
-
-def user_line() -> str | None:
-    """``file:line in function, source`` of the innermost frame outside flambeau."""
-    import linecache
-
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if not name.startswith("flambeau") or name.startswith("flambeau.testing"):
-            code = frame.f_code
-            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            return f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}, code: {text}'
-        frame = frame.f_back
-    return None

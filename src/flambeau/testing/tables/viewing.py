@@ -71,6 +71,11 @@ row("rot90", [call(f(2, 3)), call(f(2, 3, 2), 3, [1, 2]), call(f(2, 3), 2, [0, 1
 row("repeat tile", [call(f(2, 3), [2, 2]), call(f(3), [2, 1, 2]), call(f(), [3])], np.tile)
 row("repeat_interleave.self_int", [call(f(2, 3), 2), call(f(2, 3), 2, 1), call(T(f(3, 2)), 3, 0)], np.repeat)
 row("repeat_interleave.self_Tensor", [call(f(2, 3), np.array([1, 2]), 0), call(f(3), np.array([0, 1, 3]))], np.repeat)
+row("repeat_interleave.Tensor", [call(np.array([1, 2])), call(np.array([0, 1, 3]))], lambda r: np.repeat(np.arange(len(r)), r), grad=())
+row("sym_size.int", [call(f(2, 3), 1), call(T(f(2, 3)), 0)], lambda x, d: np.asarray(x).shape[d], grad=())
+row("sym_stride.int", [call(f(2, 3), 0)], lambda x, d: x.strides[d] // x.itemsize, grad=())
+row("sym_numel", [call(f(2, 3))], lambda x: x.size, grad=())
+row("_assert_scalar", [call(1, "no"), call(True, "no")], lambda x, message: None, grad=())
 row("cat", [call([f(2, 3), f(1, 3)]), call([f(2, 3), T(f(2, 2))], 1), call([f(2, 3), i(2, 3)]), call([f(0), f(2, 3)]), call([f(3)], -1)],
     lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)], dim))
 row("stack", [call([f(2, 3), f(2, 3)]), call([f(2, 3), T(f(3, 2))], 1), call([f(), f()], -1)], np.stack)
