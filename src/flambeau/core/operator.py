@@ -76,13 +76,14 @@ class OpOverload(_C.Operator):
 
     @functools.cached_property
     def effects(self) -> frozenset:
-        """What a call does beside returning a value: ``"writes"`` to an argument, ``"draws"`` random numbers. Such a call is never dropped
-        because its result is unused."""
+        """What a call does beside returning a value: ``"writes"`` to an argument, ``"draws"`` random numbers,
+        ``"checks"`` (raises when its argument is false). Such a call is never dropped because its result is unused."""
         return frozenset(
             name
             for name, does in (
                 ("writes", self._schema.is_mutable),
                 ("draws", "nondeterministic_seeded" in self.tags or self.kind == "random"),
+                ("checks", "has_side_effects" in self.tags),
             )
             if does
         )
