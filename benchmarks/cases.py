@@ -57,6 +57,12 @@ def _(torch):
     return lambda: x[1:5]
 
 
+@case("index with an int tensor")
+def _(torch):
+    x, i = torch.rand(8, 8), torch.tensor([5, 0, 3, 3])
+    return lambda: x[i]
+
+
 @case("matmul 8x8")
 def _(torch):
     x, y = torch.rand(8, 8), torch.rand(8, 8)
@@ -78,6 +84,23 @@ def _(torch):
         (x * 2).sin().sum().backward()
 
     return run
+
+
+@case("training step of a 16-32-32-1 network with AdamW")
+def _(torch):
+    torch.manual_seed(0)
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    x, y = torch.randn(64, 16), torch.randn(64, 1)
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        optimizer.step()
+
+    return step
 
 
 # Interposition and fake tensors

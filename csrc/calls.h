@@ -76,4 +76,5 @@ int flb_any_override(PyObject *const *args, Py_ssize_t n); /* -1: exception */
 int flb_init_binder(void);
 int flb_init_function(PyObject *module);
 int flb_init_interpose(PyObject *module);
+int flb_init_subscript(PyObject *module);
 #endif

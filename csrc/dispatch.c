@@ -102,12 +102,13 @@ static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     Py_DECREF(impl);
     return r;
 }
+static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
+    return flb_recipe_call((PyObject *)op, &op->recipes, flb_cook_handler, op->by_type, op->is_view, values, op->n_parameters, result);
+}
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
-    if (op->recipes_on && !flb_tls()->inference) {
-        PyObject *result;
-        int status = flb_recipe_call((PyObject *)op, &op->recipes, flb_cook_handler, op->by_type, op->is_view, values, op->n_parameters, &result);
-        if (status) return status > 0 ? result : NULL;
-    }
+    PyObject *result;
+    int status = op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+    if (status) return status > 0 ? result : NULL;
     if (op->impl && op->impl != Py_None) return run_kernel(op, values);
     PyObject *args, *kwargs;
     if (flb_unbind(op, values, &args, &kwargs) < 0) return NULL;
@@ -118,6 +119,9 @@ PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
 }
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (op->body) {
+        PyObject *result;
+        int status = keys == FLB_BACKEND && op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+        if (status) return status > 0 ? result : NULL;
         PyObject *body = Py_NewRef(op->body);
         PyObject *r = PyObject_Vectorcall(body, values, op->n_parameters, NULL);
         Py_DECREF(body);

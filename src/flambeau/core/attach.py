@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from . import subscript  # noqa: F401
+from . import subscript
 from .bindings import functions
 from .operator import namespace
 from .overrides import wrap_function
@@ -13,6 +13,7 @@ from .tensor import Tensor
 def attach() -> dict:
     """Returns the public functions of the ``torch`` namespace by name."""
     aten = namespace("aten")
+    subscript.attach()
     methods = functions("method")
     for name, fn in methods.items():
         if name not in Tensor.__dict__:

@@ -30,7 +30,7 @@ def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
     if keys & K.AUTOGRAD:
         kernel = op.overrides.get("autograd")
-        return HANDLERS[K.AUTOGRAD](op, keys, args, kwargs) if kernel is None else kernel(*args, **kwargs)
+        return HANDLERS[K.AUTOGRAD](op, keys, args, kwargs) if kernel is None else kernel(*op.full(*args, **kwargs))
     if keys & K.FUNCTIONALIZE:
         return HANDLERS[K.FUNCTIONALIZE](op, keys, args, kwargs)
     if keys & K.PYTHON:

@@ -273,6 +273,12 @@ class Packet:
 
     def _add(self, op: OpOverload):
         self._overloads[op._overloadname] = op
+        self.__dict__.pop(op._overloadname, None)
+        self._resolve = None
+
+    def _remove(self, overload: str):
+        self._overloads.pop(overload, None)
+        self.__dict__.pop(overload, None)
         self._resolve = None
 
     def __getattr__(self, name: str):
@@ -281,6 +287,7 @@ class Packet:
         found = self._overloads.get(name) or self._derive(name)
         if found is None:
             raise AttributeError(f"The underlying op of '{self._ns}.{self.__name__}' has no overload name '{name}'")
+        self.__dict__[name] = found  # the next look-up doesn't come here
         return found
 
     def _derive(self, name: str) -> OpOverload | None:

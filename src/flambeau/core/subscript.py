@@ -113,19 +113,7 @@ def _list_of(tensors):
 
 
 def getitem(self, key):
-    """Basic indexing gives views; index tensors and masks gather."""
-    if key.__class__ is int and self._ndim:
-        n = self._shape[0]
-        if -n <= key < n:
-            return aten.select.int(self, 0, key)
-    elif (
-        key.__class__ is slice
-        and self._ndim
-        and key.step is None
-        and key.start.__class__ is int
-        and key.stop.__class__ is int
-    ):
-        return aten.slice.Tensor(self, 0, key.start, key.stop)
+    """Basic indexing gives views; index tensors and masks gather. The general way: csrc/subscript.c knows the common keys."""
     x, tensors = _steps(self, key)
     if tensors:
         return aten.index.Tensor(x, _list_of(tensors))
@@ -156,7 +144,16 @@ def setitem(self, key, value):
     aten.copy_.default(x, value)
 
 
-getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
-_getitem, _setitem = wrap_function(getitem), wrap_function(setitem)
-Tensor.__getitem__ = _getitem
-Tensor.__setitem__ = _setitem
+def attach() -> None:
+    """Give Tensor item access. Run once, after ops/ is imported."""
+    setitem.__name__ = "__setitem__"
+    _C.set_subscript(
+        aten.select.int,
+        aten.slice.Tensor,
+        aten.unsqueeze.default,
+        aten.alias.default,
+        aten.index.Tensor,
+        getitem,
+    )
+    Tensor.__getitem__ = _C.Function("__getitem__", _C.getitem)
+    Tensor.__setitem__ = wrap_function(setitem)

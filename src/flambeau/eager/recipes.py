@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
-from ..base.device import META
+from ..base.device import CPU
 from ..base.shapes import elementwise_strides, normalize_dims
 from ..core import keys as K
 from ..core import modes
@@ -490,7 +490,7 @@ def _values_of(x):
 def _stand_in(v: Value):
     if not isinstance(v, Value):
         raise NoRecipe
-    t = _C.without_data(_StandIn, v.shape, _elements(v), dtypes.from_numpy(v.dtype), META, 0, None)
+    t = _C.without_data(_StandIn, v.shape, _elements(v), dtypes.from_numpy(v.dtype), CPU, 0, None)
     t._value = v
     return t
 
@@ -508,7 +508,7 @@ class _StandIn(Tensor):
 @rule("composite")
 def _composite(p: Program, op: OpOverload, values, out):
     d = op.definition
-    if d.implicit or d.eager is not None or op.namespace != "aten" or op._schema.is_view or op._schema.is_mutable:
+    if d.eager is not None or op.namespace != "aten" or op._schema.is_view or op._schema.is_mutable:
         raise NoRecipe  # NOTE: lift_fresh and its like return the argument itself
     args = [
         _stand_in(x)

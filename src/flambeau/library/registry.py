@@ -216,7 +216,7 @@ class Library:
         for op in self._ops:
             space = namespace(op.namespace)
             packet = space._packets[op._opname]
-            packet._overloads.pop(op._overloadname, None)
+            packet._remove(op._overloadname)
             packet._resolve = None
             if not packet._overloads:
                 del space._packets[op._opname]

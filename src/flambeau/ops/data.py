@@ -252,6 +252,25 @@ def index_tensor(self, indices):
     return np.ascontiguousarray(self[_key(indices)])
 
 
+def _index_coords(self, indices):
+    """Where each element of the result is read, as an index operator says it: shape, coordinates, and what ``load`` reads."""
+    shape = _index_shape(self, indices)
+    positions = [d for d, t in enumerate(indices) if t is not None]
+    ndim = max(len(indices[d].shape) for d in positions)
+    at = positions[0] if positions == list(range(positions[0], positions[-1] + 1)) else 0
+    rest = [d for d in range(len(self.shape)) if d not in positions]
+
+    def fn(i, load, h):
+        mine, others = i[at : at + ndim], iter((*i[:at], *i[at + ndim :]))
+        return tuple(
+            next(others) if d in rest else load(d, *mine[ndim - len(indices[d].shape) :])
+            for d in range(len(self.shape))
+        )
+
+    return shape, fn, indices.__getitem__
+
+
+index_tensor.override("coords", _index_coords)
 index_tensor.override("lower", lambda lowering, val, self, indices: lowering.take(self, indices, val))
 index_tensor.derivative(
     self=lambda ct, self_like, indices: aten.index_put.default(
