@@ -12,7 +12,19 @@ COMMON = dict(
     depends=glob.glob("csrc/*.h"),
 )
 
-CORE = ("state", "tensor", "allocator", "binder", "loops", "recipe", "interpose", "dispatch", "function", "subscript", "module")
+CORE = (
+    "state",
+    "tensor",
+    "allocator",
+    "binder",
+    "loops",
+    "recipe",
+    "interpose",
+    "dispatch",
+    "function",
+    "subscript",
+    "module",
+)
 AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")
 
 setup(
