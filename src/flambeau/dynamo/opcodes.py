@@ -6,10 +6,11 @@ Instruction semantics: https://docs.python.org/3.11/library/dis.html#python-byte
 from __future__ import annotations
 
 import dis
+import enum
 import operator
 import sys
 
-from . import trace_rules
+from . import trace_rules, world
 from .codegen import STACK_ARGUMENT
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
@@ -234,6 +235,8 @@ class Opcodes:
         if not v.can_constant() or isinstance(v, ClassVariable):
             unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
         value = v.as_constant()
+        if isinstance(value, enum.Enum):
+            world.folded(self, value)
         conversion = (None, str, repr, ascii)[inst.arg & 3]
         try:
             self.push(ConstantVariable(format(conversion(value) if conversion else value, spec)))

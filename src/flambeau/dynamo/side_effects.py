@@ -6,15 +6,17 @@ frame goes on. The order between different objects is not observable; within one
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
+from .guards import type_item
 from .variables.base import Variable
 from .variables.dicts import DictVariable
 from .variables.functions import CellVariable
 from .variables.iterators import ExistingIteratorVariable, advance_iterator
 from .variables.lists import ListVariable, SetVariable
-from .variables.objects import ModuleVariable, ObjectVariable
+from .variables.objects import ObjectVariable
 
 __all__ = ["SideEffects"]
 
@@ -156,14 +158,23 @@ class SideEffects:
                 writes.append(write_item)
 
     def _attribute(self, cg, v, target, name, value, writes):
-        # An attribute that a custom __setattr__ was already traced through is stored plainly; a module's own hook must run.
-        plain = not isinstance(v, ModuleVariable) and v.cls.__setattr__ is not object.__setattr__
+        # The hooks were traced already, so they don't run again: what is replayed is what happened to the instance itself.
+        hooked = v.cls.__setattr__ is not object.__setattr__ or v.cls.__delattr__ is not object.__delattr__
+        found = type_item(v.cls, name)
+        in_dict = not isinstance(found, types.MemberDescriptorType) and hasattr(type(found), "__set__")
+        if in_dict:  # a property of this name is passed by
+            table = self._keep(cg, lambda: (cg.emit("LOAD_FAST", target), cg.load_attr("__dict__")))
+        if value is None or name in v.reinserted:
+            if in_dict:
+                writes.append(lambda: self._call(cg, dict.pop, [table], [name, None]))
+            else:
+                writes.append(lambda: self._call(cg, object.__delattr__ if hooked else delattr, [target], [name]))
         if value is None:
-            fn = object.__delattr__ if plain else delattr
-            writes.append(lambda: self._call(cg, fn, [target], [name]))
             return
         t = self._keep(cg, lambda: cg(value))
-        if plain:
+        if in_dict:
+            writes.append(lambda: self._call(cg, dict.__setitem__, [table], [name], [t]))
+        elif hooked:
             writes.append(lambda: self._call(cg, object.__setattr__, [target], [name], [t]))
         else:
             writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.emit("LOAD_FAST", target), cg.emit("STORE_ATTR", name)))

@@ -348,6 +348,22 @@ def global_name(tx, globals: dict, name: str, own: bool):
     return dict_name(tx, table, name, "builtins")
 
 
+FOLDED = (
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__bool__", "__len__", "__str__", "__repr__", "__format__", "__index__",
+    "__int__", "__float__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__or__", "__and__", "__xor__",
+    "__invert__", "__neg__", "__contains__", "__iter__", "__getitem__", "__call__",
+)  # fmt: skip
+
+
+def folded(tx, value) -> None:
+    """An operation is folded over a member of an enumeration: refused where the user's own methods would run, guarded to stay so."""
+    cls = type(value)
+    for name in FOLDED:
+        f = class_attr(tx, cls, name)
+        if isinstance(f, types.FunctionType) and f.__module__ not in ("enum", "_py_abc"):
+            unsupported("fold", f"{name} of {value!r}", f"{cls.__name__} defines {name}.")
+
+
 # -- the library's own state --
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import enum
 import functools
 import inspect
 import itertools
@@ -152,7 +153,8 @@ class UnboundMethod(Variable):
 
 @handles(len)
 def _(tx, args, kwargs):
-    return ConstantVariable(args[0].length(tx)) if not args[0].is_constant() else None
+    known = args[0].is_constant() and not isinstance(args[0].as_constant(), enum.Enum)
+    return None if known else ConstantVariable(args[0].length(tx))
 
 
 @handles(bool)

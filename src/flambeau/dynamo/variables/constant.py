@@ -67,6 +67,10 @@ class ConstantVariable(Variable):
         cg.load_const(self.value)
 
     def truth(self, tx):
+        if isinstance(self.value, enum.Enum):
+            from .. import world
+
+            world.folded(tx, self.value)
         return bool(self.value)
 
     def distinct_from(self, other):
@@ -94,6 +98,11 @@ class ConstantVariable(Variable):
 
             return world.has(tx, lambda: self.getattr(tx, name))
         return hasattr(self.value, name)
+
+    def length(self, tx):
+        if isinstance(self.value, enum.Enum):
+            return self.getattr(tx, "__len__").call(tx, [], {}).as_constant()
+        return super().length(tx)
 
     def call_method(self, tx, name, args, kwargs):
         if isinstance(self.value, enum.Enum):

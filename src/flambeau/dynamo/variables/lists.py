@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import types
 
 from ..exc import unsupported
 from ..source import ItemSource
@@ -185,15 +186,17 @@ class TupleVariable(SequenceVariable):
         if name in ("_replace", "_asdict") and hasattr(self.cls, "_fields"):
             return MethodOf(self, name)
         if name not in getattr(self.cls, "_fields", ()) and self.cls is not tuple:
-            f = self.cls.__dict__.get(name)
-            if is_size(self.cls) and f is not None:
+            if is_size(self.cls) and name in self.cls.__dict__:
                 return MethodOf(self, name)
-            if isinstance(f, property) or hasattr(f, "__code__"):
-                from .functions import UserFunctionVariable, UserMethodVariable
+            from .. import world
 
-                if isinstance(f, property):
-                    return UserFunctionVariable(f.fget).call(tx, [self], {})
-                return UserMethodVariable(UserFunctionVariable(f), self)
+            f = world.class_attr(tx, self.cls, name)
+            if isinstance(f, property):
+                return tx.wrap_function(f.fget).call(tx, [self], {})
+            if isinstance(f, (types.FunctionType, classmethod, staticmethod)):
+                return world.bind(tx, self, self.cls, name, f)
+            if f is not world.ABSENT and not isinstance(f, world.C_METHODS) and name != "__class__":
+                return world.bind(tx, self, self.cls, name, f)
         return super().getattr(tx, name)
 
     def call_method(self, tx, name, args, kwargs):

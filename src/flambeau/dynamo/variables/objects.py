@@ -39,6 +39,7 @@ class ObjectVariable(Variable):
         if value is not None and source is None:
             self.source = ConstSource(value, f"const<{cls.__name__}>")
         self.written: dict[str, Variable | None] = {}  # None: deleted
+        self.reinserted: set[str] = set()  # deleted, then written again: at the end of the dict
 
     def __repr__(self):
         return f"UserDefinedObjectVariable({self.cls.__name__})"
@@ -116,8 +117,10 @@ class ObjectVariable(Variable):
             self.written.pop(name, None)
         else:
             if name in self.written and self.written[name] is None:
-                del self.written[name]  # written again after it was deleted: at the end of the dict
-                self.reinserted = {*getattr(self, "reinserted", ()), name}
+                del self.written[name]
+                self.reinserted.add(name)
+            if value is None:
+                self.reinserted.discard(name)
             self.written[name] = value
 
     def delattr(self, tx, name):
@@ -499,8 +502,7 @@ class InstanceDict(DictVariable):
         base = world.instance_dict(o.value) if o.value is not None else {}
         if o.value is not None:
             tx.output.guard(self.source, "DICT_KEYS", tuple(base))
-        moved = getattr(o, "reinserted", ())
-        out = [k for k in base if k not in moved and not (k in o.written and o.written[k] is None)]
+        out = [k for k in base if k not in o.reinserted and not (k in o.written and o.written[k] is None)]
         return out + [k for k, v in o.written.items() if v is not None and k not in out and not self._slots(k)]
 
     def items(self, tx):

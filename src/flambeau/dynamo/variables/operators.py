@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 
-from .. import numpy_bridge
+from .. import numpy_bridge, world
 from ..exc import UserRaises, unsupported
 from ..source import ConstSource
 from .base import Variable
@@ -140,7 +140,7 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     if a is b:
         return True
     if a.can_constant() and b.can_constant():
-        return bool(a.as_constant() == b.as_constant())
+        return bool(fold(tx, operator.eq, [a, b]).as_constant())
     if isinstance(a, (ObjectVariable, ClassVariable)) or isinstance(b, (ObjectVariable, ClassVariable)):
         if identical(tx, a, b):
             return True
@@ -150,6 +150,9 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
 
 
 def fold(tx, fn, args, kwargs=None):
+    for a in (*args, *(kwargs or {}).values()):
+        if a.is_constant() and isinstance(a.as_constant(), enum.Enum):
+            world.folded(tx, a.as_constant())
     try:
         return tx.wrap_known(
             fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()})
