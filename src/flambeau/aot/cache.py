@@ -22,6 +22,7 @@ from .. import _C
 from .. import autograd as _autograd
 from ..base import dtypes
 from ..base.device import Device
+from ..base.symint import NUMBERS, is_symbolic
 from ..core.definition import TensorMeta
 from ..core.operator import OpOverload, namespace
 from ..fake import FakeTensor, FakeTensorMode
@@ -77,6 +78,11 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
         if not ours and not (isinstance(value, OpOverload) and value.namespace == "aten"):
             return None
     if any(n.op in ("get_attr", "call_module") for n in gm.graph.nodes):
+        return None
+    if any(
+        isinstance(t, NUMBERS) or (isinstance(t, _C.TensorBase) and is_symbolic((*t._shape, *t._strides)))
+        for t in inputs
+    ):
         return None
     rows: list[Any] = []
     storages: dict[int, int] = {}

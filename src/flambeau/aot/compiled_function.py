@@ -14,6 +14,7 @@ from typing import Any
 from .. import _C, fx
 from .. import autograd as _autograd
 from ..autograd.node import Node, Saved, set_history
+from ..base.symint import is_symbolic
 from ..core.operator import namespace
 from ..fx import GraphModule
 from .facts import Traced
@@ -40,20 +41,23 @@ class CompiledFunctionBackward(Node):
         numbers = {id(outputs[k]): k for k in carries}
         self.saved = [
             Saved(t if s.views or f is None else f, numbers.get(id(f)) if not s.views else None, f"saved tensor {i}")
+            if isinstance(t, _C.TensorBase)
+            else t  # a size
             for i, (s, f, t) in enumerate(zip(plan.saved_from, found, saved))
         ]
         self.watched = [
             (f if s.of_input else _C.alias(f, type(f)), f._version, f"saved tensor {i}")
             for i, (s, f) in enumerate(zip(plan.saved_from, found))
-            if s.views and f is not None
+            if s.views and isinstance(f, _C.TensorBase)
         ]
+        self.shapes = [outputs[k].shape for k in carries] if plan.symbolic else None
         self.versions = [t._version for t in inputs if isinstance(t, _C.TensorBase)]
 
     @property
     def saved_tensors(self) -> tuple:
         for t, version, what in self.watched:
             self._check(t, version, what)
-        return tuple(s.unpack(self) for s in self.saved)
+        return tuple(s.unpack(self) if isinstance(s, Saved) else s for s in self.saved)
 
     def _check(self, t, version: int, what: str) -> None:
         if t._version != version:
@@ -72,9 +76,10 @@ class CompiledFunctionBackward(Node):
                 "first backward. Specify retain_graph=True to keep them."
             )
         tangents = []
-        for k, (shape, dtype, device) in zip(plan.traced.tangent_of, plan.tangents):
+        for i, (k, (shape, dtype, device)) in enumerate(zip(plan.traced.tangent_of, plan.tangents)):
             ct = cts[k]
             if ct is None:
+                shape = shape if self.shapes is None else self.shapes[i]
                 ct = namespace("aten").zeros(list(shape), dtype=dtype, device=device)
             tangents.append(ct if ct.is_contiguous() else ct.contiguous())
         if _autograd.is_grad_enabled():
@@ -91,7 +96,8 @@ class CompiledFunctionBackward(Node):
 
     def release(self):
         for s in self.saved:
-            s.release()
+            if isinstance(s, Saved):
+                s.release()
         self.watched = []
         self.inputs = None
 
@@ -152,6 +158,7 @@ class Plan:
         self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
         self.tangents = [(tuple(t.shape), t.dtype, t.device) for t in traced.fake_tangents]
+        self.symbolic = any(is_symbolic(shape) for shape, _, _ in self.tangents)
         self._second: Callable | None = None
 
     def differentiable_backward(self) -> Callable:

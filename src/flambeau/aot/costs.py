@@ -11,6 +11,7 @@ import operator
 from typing import Any
 
 from ..autograd import no_grad
+from ..base.symint import NUMBERS
 from ..core import modes
 from ..core.modes import TorchDispatchMode
 from ..fx import Node
@@ -35,6 +36,8 @@ _fusing = {*_cheap, "reduction", "index"}
 
 def cost(node: Node) -> Cost:
     """How dear it is to compute ``node`` again."""
+    if is_size(node):
+        return Cost.FREE
     if node.op == "get_attr" or node.target is operator.getitem:
         return Cost.FREE
     if node.op != "call_function":
@@ -47,15 +50,24 @@ def cost(node: Node) -> Cost:
 
 def is_fusible(node: Node) -> bool:
     """Whether the value of ``node`` is computed by loops, which may be joined with the loops of what it reads."""
+    if is_size(node):
+        return True
     if node.op == "get_attr" or node.target is operator.getitem:
         return True
     return node.op == "call_function" and parts(node) <= _fusing
+
+
+def is_size(node: Node) -> bool:
+    """Whether a node is a number that follows from the sizes of tensors and from other numbers (and not from data)."""
+    value = node.meta.get("val")
+    return node.op == "call_function" and isinstance(value, NUMBERS) and "data" not in getattr(node.target, "tags", ())
 
 
 def is_view(node: Node) -> bool:
     return node.op == "call_function" and getattr(node.target, "kind", None) == "view"
 
 
+UNKNOWN = 4096  # what a size that depends on data is taken to be
 _parts: dict[Any, frozenset[str]] = {}
 
 
@@ -116,6 +128,6 @@ def nbytes(node: Node) -> int:
     for t in tensors(node.meta.get("val")):
         n = t.dtype.itemsize
         for s in t.shape:
-            n *= int(s)
+            n *= s if isinstance(s, int) else s.hint or UNKNOWN
         total += n
-    return total
+    return total + (8 if isinstance(node.meta.get("val"), NUMBERS) else 0)

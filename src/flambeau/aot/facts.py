@@ -7,9 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.relations import evaluate
+from ..base.symint import NUMBERS
 from ..fx import GraphModule
 
-__all__ = ["Computed", "Constant", "InputAlias", "InputView", "OutputView", "Traced"]
+__all__ = ["Computed", "Constant", "InputAlias", "InputView", "OutputView", "Traced", "sizes_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,32 @@ class View:
     index: int
     chain: tuple
 
-    def replay(self, tensor: Any) -> Any:
+    def replay(self, tensor: Any, sizes: dict | None = None) -> Any:
+        """The view of ``tensor``; ``sizes``: values of the symbols in the arguments."""
         for op, rest, kwargs, which in self.chain:
+            if sizes is not None:
+                rest, kwargs = _numbers(rest, sizes), _numbers(kwargs, sizes)
             tensor = op(tensor, *rest, **kwargs)
             if which is not None:
                 tensor = tensor[which]
         return tensor
+
+
+def _numbers(a: Any, sizes: dict) -> Any:
+    if isinstance(a, NUMBERS):
+        return evaluate(a.expr, sizes)
+    if isinstance(a, (tuple, list)):
+        return type(a)(_numbers(x, sizes) for x in a) if type(a) in (tuple, list) else [_numbers(x, sizes) for x in a]
+    return {k: _numbers(v, sizes) for k, v in a.items()} if isinstance(a, dict) else a
+
+
+def sizes_in(a: Any) -> list:
+    """The symbolic numbers among nested arguments."""
+    if isinstance(a, NUMBERS):
+        return [a]
+    if isinstance(a, (tuple, list)):
+        return [n for x in a for n in sizes_in(x)]
+    return [n for x in a.values() for n in sizes_in(x)] if isinstance(a, dict) else []
 
 
 class InputView(View):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.shape_env import sizes_of
 from ..fx import Graph, Node
 
 __all__ = ["common_subexpressions", "draws", "identities"]
@@ -34,8 +35,9 @@ def _place(n: Node) -> tuple | None:
     t = n.meta.get("val")
     if not (hasattr(t, "dtype") and hasattr(t, "shape")):
         return None
-    strides = tuple(s for s, size in zip(t.stride(), t.shape) if size != 1)
-    return tuple(t.shape), strides, t.storage_offset(), t.dtype
+    shape = sizes_of(t.shape)  # compared by structure, without guards
+    strides = tuple(s for s, size in zip(sizes_of(t.stride()), shape) if size != 1)
+    return shape, strides, sizes_of((t.storage_offset(),)), t.dtype
 
 
 def common_subexpressions(graph: Graph) -> None:

@@ -11,12 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .. import _C
+from ..base.relations import as_symbol, symbols
+from ..base.symint import NUMBERS, SymInt
+from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
 from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .maxflow import INFINITE, FlowNetwork
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
+
+
+aten = namespace("aten")
 
 
 class _Sides:
@@ -62,6 +69,8 @@ def _ancestors(nodes: list[Node]) -> set[Node]:
 
 def _is_saveable(n: Node) -> bool:
     value = n.meta.get("val")
+    if isinstance(value, NUMBERS):  # what is computed from sizes in floating point is computed again
+        return isinstance(value, SymInt) or n.op == "placeholder"
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
@@ -193,7 +202,55 @@ def _readers(n: Node) -> set[Node]:
 # -- making the two graphs ------------------------------------------------------------------------------------------
 
 
+def _numbers(n: Node):
+    """Sizes and strides of a node's tensors, or the number that it is."""
+    value = n.meta.get("val")
+    for v in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(v, NUMBERS):
+            yield v
+        elif isinstance(v, _C.TensorBase):
+            yield from (s for s in (*v._shape, *v._strides) if isinstance(s, NUMBERS))
+
+
+def _missing_sizes(joint: GraphModule, sides: _Sides, saved: list[Node]) -> list[Node]:
+    """Nodes for the symbols of the backward that none of its inputs has as a size of its own."""
+    inputs = [*saved, *sides.tangents]
+    known = {as_symbol(v.expr) for n in inputs for v in _numbers(n)}
+    made = {s for n in sides.backward if n not in inputs and n.op != "placeholder" for s in _made_here(n)}
+    wanted = {s: None for n in (*sides.backward, *inputs) for v in _numbers(n) for s in symbols(v.expr)}
+    out = []
+    for s in sorted((s for s in wanted if s not in known and s not in made), key=lambda s: s.name):
+        node = _size_node(joint.graph, sides.primals, s)
+        if node is not None:
+            out.append(node)
+    return out
+
+
+def _made_here(n: Node):
+    """Symbols of data-dependent results that the node itself makes."""
+    return {s for v in _numbers(n) for s in symbols(v.expr) if s not in v.env.hints}
+
+
+def _size_node(graph: Graph, primals: list[Node], s) -> Node | None:
+    for p in primals:
+        value = p.meta.get("val")
+        if isinstance(value, NUMBERS) and value.expr is s:
+            return p
+        if isinstance(value, _C.TensorBase):
+            for op, numbers in ((aten.sym_size.int, value._shape), (aten.sym_stride.int, value._strides)):
+                for d, v in enumerate(numbers):
+                    if isinstance(v, NUMBERS) and as_symbol(v.expr) is s:
+                        with graph.inserting_after(primals[-1]):
+                            node = graph.call_function(op, (p, d))
+                        node.meta["val"] = v
+                        return node
+        elif isinstance(value, NUMBERS) and as_symbol(value.expr) is s:
+            return p
+    return None
+
+
 def _split(joint: GraphModule, sides: _Sides, saved: list[Node]) -> tuple[GraphModule, GraphModule]:
+    saved = [*saved, *(n for n in _missing_sizes(joint, sides, saved) if n not in saved)]
     forward = extract_graph(joint.graph, sides.primals, [*sides.fw_outputs, *saved], "the forward")
     order = [n for n in sides.backward if n.op != "placeholder"]
     backward = extract_graph(joint.graph, [*saved, *sides.tangents], sides.grads, "the backward", order)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import _C
 from .. import autograd as _autograd
+from ..base.relations import as_symbol
+from ..base.symint import NUMBERS
 from ..fx.graph_module import compile_source
-from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced
+from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced, sizes_in
 
 __all__ = ["plain_callable", "wrap"]
 
@@ -21,6 +24,23 @@ def plain_callable(compiled: Callable) -> Callable:
     if getattr(compiled, "_boxed_call", False):
         return lambda *args: compiled(list(args))
     return compiled
+
+
+def _symbol_values(traced: Traced, names: list[str], scope: dict[str, Any]) -> str:
+    """Source of a dict from the symbols to their values, read off the inputs."""
+    found: dict[Any, str] = {}
+    for name, t in zip(names, traced.fake_inputs):
+        if isinstance(t, NUMBERS):
+            found.setdefault(as_symbol(t.expr) or t.expr, name)
+        elif isinstance(t, _C.TensorBase):
+            for what, numbers in (("shape", t.shape), ("stride()", t.stride())):
+                for d, n in enumerate(numbers):
+                    s = as_symbol(n.expr) if isinstance(n, NUMBERS) else None
+                    if s is not None:
+                        found.setdefault(s, f"{name}.{what}[{d}]")
+    for i, s in enumerate(found):
+        scope[f"symbol_{i}"] = s
+    return "{" + ", ".join(f"symbol_{i}: {text}" for i, text in enumerate(found.values())) + "}"
 
 
 def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
@@ -51,6 +71,11 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
             lines.append(f"    {names[i]}.copy_(outs[{k}])")
         else:
             lines += ["    with no_grad():", f"        {names[i]}.copy_(outs[{k}])"]
+    views = [o for o in traced.outputs if isinstance(o, (InputView, OutputView)) and sizes_in(o.chain)]
+    env = ""
+    if views:
+        lines.append(f"    sizes = {_symbol_values(traced, names, scope)}")
+        env = ", sizes"
     parts = []
     for k, o in enumerate(traced.outputs):
         if isinstance(o, Computed):
@@ -59,10 +84,10 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
             parts.append(names[o.index])
         elif isinstance(o, InputView):
             scope[f"view_{k}"] = o.replay
-            parts.append(f"view_{k}({names[o.index]})")
+            parts.append(f"view_{k}({names[o.index]}{env})")
         elif isinstance(o, OutputView):
             scope[f"view_{k}"] = o.replay
-            parts.append(f"view_{k}(outs[{o.index}])")
+            parts.append(f"view_{k}(outs[{o.index}]{env})")
         elif isinstance(o, Constant):
             scope[f"constant_{k}"] = o.value
             parts.append(f"constant_{k}")

@@ -17,13 +17,14 @@ from .. import _C, functionalize
 from .. import autograd as _autograd
 from ..autograd.node import set_history
 from ..base.shapes import contiguous_strides
+from ..base.symint import NUMBERS
 from ..core import modes
 from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
-from ..fx import Graph, GraphModule, Interpreter, Node
+from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
-from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced
+from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced, sizes_in
 from .graph_passes import common_subexpressions, draws, identities
 
 __all__ = ["trace"]
@@ -89,7 +90,9 @@ def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
         return index
 
     for o in outs:
-        if not isinstance(o, _C.TensorBase):
+        if isinstance(o, NUMBERS):
+            facts.append(Computed(computed(o), False))
+        elif not isinstance(o, _C.TensorBase):
             facts.append(Constant(o))
         elif id(o) in by_id:
             facts.append(InputAlias(by_id[id(o)]))
@@ -100,6 +103,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
             facts.append(OutputView(computed(base), chain))
         else:
             facts.append(Computed(computed(o), joint and o.requires_grad))
+    mode.insert_checks()
     num = len(forward)
     nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
     traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad)
@@ -123,7 +127,8 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
         if node.target is operator.getitem:
             which = node.args[1]
         elif node.target.kind == "view":
-            chain.append((node.target, node.args[1:], dict(node.kwargs), which))
+            rest, kwargs = map_arg((node.args[1:], dict(node.kwargs)), lambda n: n.meta["val"])  # sizes, when symbolic
+            chain.append((node.target, rest, kwargs, which))
             which = None
         elif node.target.kind != "inplace":  # an in-place operator returns its first argument
             break
@@ -145,6 +150,10 @@ def _view_of_input(mode, o, fakes) -> InputView | None:
     if found is None:
         return None
     index = mode.inputs.index(found[0])
+    if fakes[index].fake_mode.shape_env is not None and any(
+        s not in n.env.hints for link in found[1] for n in sizes_in(link) for s in n.expr.symbols()
+    ):
+        return None  # a size that depends on data is known inside the graph only
     return InputView(index, _without_history(found[1], o, fakes[index]))
 
 
@@ -171,7 +180,11 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
     ends = []
     for k, o in enumerate(forward):
         mutated = k < len(traced.mutated)
-        if o.requires_grad and (not mutated or traced.mutated[k] in traced.mutated_with_grad):
+        if (
+            isinstance(o, _C.TensorBase)
+            and o.requires_grad
+            and (not mutated or traced.mutated[k] in traced.mutated_with_grad)
+        ):
             ends.append(k)
     with mode.graph.inserting_after(mode.inputs[-1]):
         for k in ends:
@@ -216,6 +229,8 @@ def _separate_outputs(graph: Graph, traced: Traced) -> None:
     seen: set[Node] = set()
     for k in range(len(traced.mutated), traced.num_forward):
         node = values[k]
+        if not isinstance(node, Node) or isinstance(node.meta.get("val"), NUMBERS):
+            continue
         if node.op in ("placeholder", "get_attr") or node in seen:
             with graph.inserting_before(out):
                 values[k] = graph.call_function(namespace("aten").clone.default, (node,))
@@ -245,6 +260,8 @@ class _Functional(Interpreter):
             return functionalize.call(target, args, kwargs)
         if target is operator.getitem:
             return args[0][args[1]]
+        if not any(isinstance(a, functionalize.Value) for a in (*args, *kwargs.values())):
+            return target(*args, **kwargs)  # arithmetic on sizes
         raise RuntimeError(f"functionalization met the call of {target}, which is not an operator")
 
     def fetch_attr(self, target):
@@ -273,7 +290,8 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
     run.mode = mode
     with mode.fake_mode, mode, _autograd.no_grad():
         out = run.run(*inputs)
-        nodes = [mode.argument(o.tensor) if isinstance(o, functionalize.Value) else o for o in out]
+        mode.insert_checks()
+        nodes = [mode.argument(o.tensor if isinstance(o, functionalize.Value) else o) for o in out]
     for n, value in run.env.items():
         if n.op == "get_attr" and isinstance(value, functionalize.Value) and value.memory.version:
             raise RuntimeError(

@@ -156,7 +156,7 @@ class Prod(_Compound):
     __slots__ = ()
 
     def __repr__(self):
-        return "*".join(_inside(a) for a in self.args)
+        return "*".join(inside(a) for a in self.args)
 
     def bounds(self):
         if len(set(self.args)) == 1 and len(self.args) % 2 == 0:  # an even power
@@ -175,7 +175,7 @@ class Div(_Compound):
     __slots__ = ()
 
     def __repr__(self):
-        return f"{_inside(self.args[0])}//{_inside(self.args[1])}"
+        return f"{inside(self.args[0])}//{inside(self.args[1])}"
 
     def bounds(self):
         (a, z), (k, m) = bounds(self.args[0]), bounds(self.args[1])
@@ -191,7 +191,7 @@ class Mod(_Compound):
     __slots__ = ()
 
     def __repr__(self):
-        return f"{_inside(self.args[0])} % {_inside(self.args[1])}"
+        return f"{inside(self.args[0])} % {inside(self.args[1])}"
 
     def bounds(self):
         (a, z), (k, m) = bounds(self.args[0]), bounds(self.args[1])
@@ -250,7 +250,7 @@ class Apply(_Compound):
         if self.name == "int_of":
             return f"int({self.args[1]!r})"
         sign = {"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "pow": "**"}[self.name]
-        return f"({_inside(self.args[1])} {sign} {_inside(self.args[2])})"
+        return f"({inside(self.args[1])} {sign} {inside(self.args[2])})"
 
     def variables(self):
         return _NONE.union(*(variables(a) for a in self.args[1:]))
@@ -286,9 +286,9 @@ class Expr:
     def __repr__(self):
         out = ""
         for atom, c in self.terms:
-            text = repr(atom) if abs(c) == 1 else f"{abs(c)}*{_inside(atom)}"
+            text = repr(atom) if abs(c) == 1 else f"{abs(c)}*{inside(atom)}"
             if isinstance(atom, Mod) or (isinstance(atom, Div) and c < 0):
-                text = _inside(atom) if abs(c) == 1 else text
+                text = inside(atom) if abs(c) == 1 else text
             out += (f" + {text}" if c > 0 else f" - {text}") if out else text if c > 0 else f"-{text}"
         return out + (f" + {self.const}" if self.const > 0 else f" - {-self.const}" if self.const else "")
 
@@ -453,7 +453,7 @@ def _product(a: Atom, b: Atom) -> Atom:
     return Prod(tuple(parts))
 
 
-def _inside(x) -> str:
+def inside(x) -> str:
     """Text of an operand of a product or quotient."""
     text = repr(x)
     return f"({text})" if isinstance(x, (Expr, Div, Mod)) and any(c in text for c in "+-*/%") else text

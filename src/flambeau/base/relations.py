@@ -179,7 +179,7 @@ class Float(_Node):
     def __repr__(self):
         op, *args = self.args
         if op in _SIGN:
-            return f"({args[0]!r} {_SIGN[op]} {args[1]!r})"
+            return f"({E.inside(args[0])} {_SIGN[op]} {E.inside(args[1])})"
         return f"-{args[0]!r}" if op == "neg" else f"{op}({', '.join(map(repr, args))})"
 
 

@@ -182,6 +182,7 @@ def _number(self):
     meta=_number,
     eager=lambda a: a.item() if a.dtype.kind != "V" else float(a),
     has_out=False,
+    tags=("data",),
 )
 def _local_scalar_dense(self):
     return _number(self)
