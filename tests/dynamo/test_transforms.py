@@ -65,40 +65,200 @@ def test_globals_of_the_function_are_guarded():
         FACTOR = 3
 
 
-def test_what_could_change_unnoticed_is_refused():
+def compiled(fn, *args, backends=("eager", "aot_eager", "inductor")):
+    """Plain result, and that of each backend in one graph, must agree; gradients of arguments and parameters too."""
+
+    def outcome(f):
+        given = [a.detach().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args]
+        for p in getattr(fn, "parameters", lambda: ())():
+            p.grad = None
+        out = f(*given)
+        leaves = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
+        total = sum(t.sum() for t in leaves if t.requires_grad)
+        if isinstance(total, torch.Tensor):
+            total.backward()
+        owners = [*given, *getattr(fn, "parameters", lambda: ())()]
+        return tree_leaves(out), [getattr(o, "grad", None) for o in owners]
+
+    want = outcome(fn)
+    for backend in backends:
+        torch._dynamo.reset()
+        got = outcome(compile(fn, backend=backend, fullgraph=True))
+        for a, b in zip([*want[0], *want[1]], [*got[0], *got[1]], strict=True):
+            assert torch.allclose(a, b, atol=1e-5) if isinstance(a, torch.Tensor) else a == b, (backend, a, b)
+
+
+tree_leaves = torch.utils._pytree.tree_leaves
+W = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.full((3,), 3.0))
+        self.lin = torch.nn.Linear(3, 2)
+        self.scale = 2
+
+    def one(self, a):
+        return self.lin(a * self.w) * self.scale
+
+    def forward(self, x):
+        return F.vmap(self.one)(x), F.vmap(self.lin)(x), F.vmap(F.grad(lambda r: self.one(r).sum()))(x)
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k, ctx.t = k, x * 3
+        return x * k, x.sin()
+
+    @staticmethod
+    def backward(ctx, g, h):
+        (x,) = ctx.saved_tensors
+        return g * ctx.k + h * x.cos() + ctx.t, None
+
+
+class TwoParts(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y, out = ctx.saved_tensors
+        return g * y * 10 + out * 0, g * x * 10
+
+
+class Inplace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def aux_of_all_sorts(x):
+    g, (v, aux) = F.grad_and_value(lambda y: ((y * W).sum(), {"n": 3, "t": [y * 2], "s": "text"}), has_aux=True)(x)
+    return g, v, aux["t"][0], aux["n"], aux["s"]
+
+
+def lists_are_written(x):
+    log = []
+
+    def inner(r):
+        log.append(len(log) + 5)
+        return r * log[0]
+
+    return F.vmap(inner)(x), log
+
+
+def in_chunks(x):
+    log = []
+
+    def inner(r):
+        log.append("part")
+        return r * W.sum()
+
+    return F.vmap(inner, chunk_size=2)(x), log
+
+
+def structured(x):
+    return F.vmap(lambda d, k: {"p": d["a"] * k, "q": (d["b"][0],)}, in_dims=({"a": 0, "b": [None]}, None))(
+        {"a": x, "b": [x]}, 3
+    )["p"]
+
+
+BODIES = [
+    (aux_of_all_sorts, X),
+    (lists_are_written, X),
+    (in_chunks, X),
+    (structured, X),
+    (lambda x: F.vmap(lambda r: F.vmap(lambda s: s * W)(r.expand(2, 3)))(x), torch.ones(2, 3, requires_grad=True)),
+    (lambda x: Double.apply(x, 4)[0] + Double.apply(x, 2)[1], X.clone().requires_grad_()),
+    (lambda x: TwoParts.apply(x, W) * 2, X.clone().requires_grad_()),
+    (lambda x: F.vmap(lambda a: TwoParts.apply(a, a * 2))(x), X.clone().requires_grad_()),
+    (lambda x: Inplace.apply(x * 1) + 1, X.clone().requires_grad_()),
+    (lambda x: F.jacrev(lambda y: y * y * W)(x), X),
+    (lambda x: F.hessian(lambda y: (y**3 * W).sum())(x), X),
+    (lambda x: F.vjp(lambda y: (y * W, y.sum()), x)[1]((x, x.sum()))[0], X),
+    (lambda x: F.jvp(lambda y: y * W.detach(), (x,), (x,))[1], X),
+    (Model(), torch.ones(4, 3)),
+]
+
+
+@pytest.mark.parametrize("i", range(len(BODIES)))
+def test_bodies_are_traced(i):
+    fn, *args = BODIES[i]
+    compiled(fn, *args)
+
+
+def test_what_a_body_reads_is_guarded():
     table = {"k": 2}
 
     def f(x):
         return F.vmap(lambda r: r * table["k"])(x)
 
-    assert torch.equal(compile(f, backend="eager")(X), X * 2)
+    c = compile(f, backend="eager", fullgraph=True)
+    assert torch.equal(c(X), X * 2)
     table["k"] = 3
-    assert torch.equal(compile(f, backend="eager")(X), X * 3)
-    with pytest.raises(exc.Unsupported, match="table"):
-        compile(f, backend="eager", fullgraph=True)(X)
+    assert torch.equal(c(X), X * 3)
 
-    def appends(x):
-        acc = []
 
-        def inner(r):
-            acc.append(1)
-            return r * 2
-
-        return F.vmap(inner)(x), len(acc)
-
-    assert compile(appends, backend="eager")(X)[1] == 1
-    with pytest.raises(exc.Unsupported, match="acc"):
-        compile(appends, backend="eager", fullgraph=True)(X)
-
-    def writes(x):
-        n = x
+def test_a_tensor_that_escapes_is_not_captured():
+    def f(x):
+        kept = []
 
         def inner(r):
-            nonlocal n
-            n = r
+            kept.append(r * 2)
             return r
 
-        return F.vmap(inner)(x)
+        return F.vmap(inner)(x), len(kept)
 
-    with pytest.raises(exc.Unsupported, match="writes to its closure"):
-        compile(writes, backend="eager", fullgraph=True)(X)
+    assert compile(f, backend="eager")(X)[1] == 1
+
+    def g(x):
+        kept = []
+        F.vmap(lambda r: (kept.append(r * 2), r)[1])(x)
+        return kept[0] + 1
+
+    with pytest.raises(exc.Unsupported, match="leaves it other than as its result"):
+        compile(g, backend="eager", fullgraph=True)(X)
+
+
+def test_a_backward_with_side_effects_runs_at_each_backward():
+    calls = []
+
+    class Counts(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(1)
+            return g * 2
+
+    c = compile(lambda x: Counts.apply(x) + 1, backend="aot_eager")
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        c(x).sum().backward()
+    assert len(calls) == 3
+
+
+def test_an_output_that_is_not_used_gives_no_gradient():
+    for backend in ("eager", "aot_eager", "inductor"):
+        x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        a, _ = compile(lambda x, y: (x * 2, y * 3), backend=backend)(x, y)
+        a.sum().backward()
+        assert y.grad is None and torch.equal(x.grad, torch.full((2,), 2.0))
+        torch._dynamo.reset()

@@ -26,6 +26,8 @@ __all__ = ["CompiledFunctionBackward", "Plan"]
 class CompiledFunctionBackward(Node):
     """The backward of one call: the compiled backward graph on what the forward saved."""
 
+    materialize = False  # a missing cotangent is None here: it tells which inputs get no gradient
+
     def __init__(self, plan: Plan, inputs: tuple, outputs: list, saved: list):
         edges = [t if isinstance(t, _C.TensorBase) else None for t in inputs]
         carries = plan.traced.tangent_of

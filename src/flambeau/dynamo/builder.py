@@ -17,10 +17,11 @@ from flambeau import _C
 from flambeau.autograd import grad_mode
 
 from . import numpy_bridge, tensors, trace_rules, world
+from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
-from .opaque import guard_function
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
+from .subgraphs import of_wrapper
 from .variables.base import Lazy, Variable
 from .variables.builtin import HANDLERS, PURE, PURE_MODULES, BuiltinVariable
 from .variables.constant import ConstantVariable, is_constant_value
@@ -342,8 +343,7 @@ def _library_wrapper(tx, value, inner, source):
         args = (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ()
         fn = wrap(tx, inner, GetAttrSource(source, "__wrapped__"))
         return ModeWrapped(GradModeVariable(type(switch), mode, args), fn, source)
-    guard_function(tx, inner, GetAttrSource(source, "__wrapped__"))
-    return _torch_function(value, source)
+    return of_wrapper(value, wrap(tx, inner, GetAttrSource(source, "__wrapped__")), source)
 
 
 def _disabled(value, source):
@@ -420,8 +420,8 @@ def _class(value, source):
     if value.__module__ == "flambeau" or value.__module__.startswith("flambeau."):
         if not trace_rules.is_nn_module_class(value):
             return TorchClassVariable(value, source)
-    if trace_rules.is_autograd_function(value):
-        return TorchClassVariable(value, source)
+    if trace_rules.is_autograd_function(value) and not trace_rules.is_allowed(value):
+        return AutogradFunctionVariable(value, source)
     return ClassVariable(value, source)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from bytecode import BinaryOp, Bytecode, CellVar, Compare, FreeVar, Instr, Label, TryBegin
 from bytecode.instr import InstrLocation
 
-from .exc import SkipFrame
+from .exc import SkipFrame, unsupported
 from .instructions import Inst, Lasti, decode
 
 __all__ = ["Codegen", "assemble", "flat_argument_names", "original_instr", "remainder_code", "resume_code"]
@@ -32,8 +32,8 @@ def flat_argument_names(code: types.CodeType) -> list[str]:
 
 
 class Codegen:
-    def __init__(self, code: types.CodeType, globals: dict[str, Any]):
-        self.globals = globals
+    def __init__(self, code: types.CodeType, globals: dict[str, Any], graph=None):
+        self.globals, self.graph = globals, graph
         self.cells = frozenset(code.co_cellvars)
         self.free = frozenset(code.co_freevars)
         self.counts: Counter[int] = Counter()
@@ -138,6 +138,10 @@ class Codegen:
 
     def graph_output(self, node) -> None:
         """Push one output of the compiled graph."""
+        if node.graph is not self.graph:
+            unsupported(
+                "subgraph-escape", "a tensor that a transformed function made leaves it other than as its result"
+            )
         i = self.outputs.setdefault(node, len(self.outputs))
         self.emit("LOAD_FAST", f"{TEMP}graph_out")
         self.load_const(i)

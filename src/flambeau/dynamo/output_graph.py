@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import types
@@ -21,6 +22,7 @@ from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tens
 from .opaque import FunctionTemplate, guard_function, writes_to_closure
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
+from .subgraphs import Level
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
@@ -31,6 +33,7 @@ from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMetho
 
 __all__ = ["GraphInput", "OutputGraph"]
 
+ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
 NUMPY_DEFAULT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
@@ -48,7 +51,9 @@ class OutputGraph:
     def __init__(self, compiler, code: types.CodeType, globals: dict):
         self.compiler = compiler
         self.code, self.globals = code, globals
-        self.graph = fx.Graph()
+        self.graph = self.root = fx.Graph()  # the graph being made: the root's, or that of the innermost subgraph
+        self.levels: list[Level] = []  # subgraphs being traced, outermost first
+        self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
         self.unroll = True  # take the elements of iterators that existed before, as far as they are known
         self.first_call = None  # placeholders go in front of it
@@ -109,10 +114,10 @@ class OutputGraph:
         if name[:1].isdigit():
             name = "_" + name
         if self.first_call is None:
-            node = self.graph.placeholder(name)
+            node = self.root.placeholder(name)
         else:
-            with self.graph.inserting_before(self.first_call):
-                node = self.graph.placeholder(name)
+            with self.root.inserting_before(self.first_call):
+                node = self.root.placeholder(name)
         fake = self.fake_mode.from_tensor(tensor)
         node.meta["val"] = node.meta["example_value"] = fake
         node.meta["source"] = source.name
@@ -134,13 +139,74 @@ class OutputGraph:
         return self.examples.get(var.node, var.val)
 
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
+        if self.levels:
+            args, kwargs = fx.map_arg((args, kwargs), self.lift)
+        elif any(n.graph is not self.root for n in fx.node.nodes_in((args, kwargs))):
+            unsupported("subgraph-escape", ESCAPE)
         node = self.graph.create_node(op, target, args, kwargs)
-        if self.first_call is None:
+        if self.first_call is None and not self.levels:
             self.first_call = node
         stack = tx.user_stack()
         node.meta["stack"] = stack[-1]
         node.meta["user_stack"] = stack
         return node
+
+    # -- subgraphs --
+    @contextlib.contextmanager
+    def entered(self, level: Level):
+        """Nodes go into the subgraph."""
+        before = self.graph
+        self.levels.append(level)
+        self.graph = level.graph
+        try:
+            yield
+        finally:
+            self.levels.pop()
+            self.graph = before
+
+    def lift(self, node):
+        """The node in the graph being made that stands for ``node``, which may be one of a graph around it."""
+        if node.graph is self.graph:
+            return node
+        graphs = [self.root, *(level.graph for level in self.levels)]
+        if node.graph not in graphs:
+            unsupported("subgraph-escape", ESCAPE)
+        for level in self.levels[graphs.index(node.graph) :]:
+            inside = level.lifted.get(node)
+            if inside is None:
+                inside = level.lifted[node] = level.graph.placeholder(f"lifted_{node.name}")
+                inside.meta.update(node.meta)
+            node = inside
+        return node
+
+    def add_subgraph(self, module):
+        """A get_attr node for a subgraph of the graph being made."""
+        table = self.levels[-1].attributes if self.levels else self.attributes
+        name = f"body_{len(table)}"
+        table[name] = module
+        node = self.graph.get_attr(name)
+        node.meta["val"] = None
+        if self.first_call is None and not self.levels:
+            self.first_call = node
+        return node
+
+    def checked_fake(self, name: str, fn: Callable, args, kwargs=None):
+        """``fn`` on fake tensors; what it raises is a graph break that names the operation."""
+        try:
+            return self.eval_fake(fn, args, kwargs)
+        except Unsupported:
+            raise
+        except Exception as e:
+            data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
+            if data:
+                unsupported(
+                    "data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data."
+                )
+            unsupported(
+                "fake-tensor",
+                f"running {name} on fake tensors raised {type(e).__name__}: {e}",
+                "The operation fails on these shapes, dtypes or arguments, or has no shape rule.",
+            )
 
     def eval_fake(self, fn: Callable, args, kwargs=None):
         with self.fake_mode:
@@ -170,24 +236,10 @@ class OutputGraph:
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         effects = self.fake_mode.effects
         effects.clear()
-        try:
-            if op == "call_method":
-                value = self.eval_fake(lambda o, *a, **k: getattr(o, target)(*a, **k), fargs, fkwargs)
-            else:
-                value = self.eval_fake(target, fargs, fkwargs)
-        except Unsupported:
-            raise
-        except Exception as e:
-            data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
-            if data:
-                unsupported(
-                    "data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data."
-                )
-            unsupported(
-                "fake-tensor",
-                f"running {name} on fake tensors raised {type(e).__name__}: {e}",
-                "The operation fails on these shapes, dtypes or arguments, or has no shape rule.",
-            )
+        if op == "call_method":
+            value = self.checked_fake(name, lambda o, *a, **k: getattr(o, target)(*a, **k), fargs, fkwargs)
+        else:
+            value = self.checked_fake(name, target, fargs, fkwargs)
         if value is None and not none_ok and not effects:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if value is not None and is_constant_value(value):
@@ -301,7 +353,7 @@ class OutputGraph:
     # -- captured code --
     def has_work(self, outputs: bool) -> bool:
         """Whether the graph has to run: something is taken from it, or it writes."""
-        calls = [n for n in self.graph.nodes if n.op.startswith("call")]
+        calls = [n for n in self.root.nodes if n.op.startswith("call")]
         return bool(calls) and (outputs or any(is_impure(n) for n in calls))
 
     def emit(
@@ -313,7 +365,7 @@ class OutputGraph:
         returning: bool,
     ) -> list:
         """Bytecode that computes the graph, rebuilds ``stack`` and the named locals, replays side effects, and goes on with ``tail``."""
-        cg = Codegen(self.code, self.globals)
+        cg = Codegen(self.code, self.globals, self.root)
         cg.returning = returning
         final_grad = tensors.grad_enabled()
         base_grad = tx.base_grad_mode()  # outside the with blocks that the rebuilt stack enters again
@@ -341,7 +393,7 @@ class OutputGraph:
         if not outputs and not self.has_work(False):
             return body
         if final_grad != self.initial_grad:
-            self.graph.call_function(tensors.set_grad_enabled, (self.initial_grad,)).meta["val"] = None
+            self.root.call_function(tensors.set_grad_enabled, (self.initial_grad,)).meta["val"] = None
         fn = self.compile(tx, outputs)
         cg.start()
         cg.counting = False
@@ -351,11 +403,10 @@ class OutputGraph:
 
     def _drop_calls(self, outputs) -> None:
         if not outputs:
-            for n in reversed(list(self.graph.nodes)):
-                if n.op.startswith("call") and not n.users:
-                    self.graph.erase_node(n)
-            self.function_modes: list[Variable] = []  # entered while tracing, innermost last
-        self.first_call = None
+            for n in reversed(list(self.root.nodes)):
+                if n.op != "placeholder" and not n.users:
+                    self.root.erase_node(n)
+            self.first_call = None
 
     def _push_inputs(self, cg) -> None:
         for i in self.inputs:
@@ -366,21 +417,21 @@ class OutputGraph:
 
     def compile(self, tx, outputs: list):
         """Hand the graph to the backend."""
-        out = self.graph.output(tuple(outputs))
+        out = self.root.output(tuple(outputs))
         out.meta["val"] = tuple(n.meta["val"] for n in outputs)
         keep = []
         for i in self.inputs:
             if i.node.users:
                 keep.append(i)
             else:
-                self.graph.erase_node(i.node)
+                self.root.erase_node(i.node)
         self.inputs = keep
-        if any(writes(n) for n in self.graph.nodes if n.op.startswith("call")):
+        if any(writes(n) for n in self.root.nodes if n.op.startswith("call")):
             arrays = [i.example._array for i in keep if i.example._array is not None]
             if overlapping(arrays):
                 raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
             self.guards.no_overlap([i.source for i in keep])
-        gm = fx.GraphModule(fx_root(), self.graph)
+        gm = fx.GraphModule(self.attributes, self.root)
         self.graph_module = gm
         examples = [i.example for i in keep]
         grad = tensors.grad_enabled()
@@ -400,11 +451,6 @@ class OutputGraph:
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
         return _frame.DisabledFunction(fn)
-
-
-def fx_root():
-    """GraphModules of captured code hold no attributes: every tensor is an input."""
-    return {}
 
 
 def global_state_of(grad: bool) -> tuple[int, ...]:

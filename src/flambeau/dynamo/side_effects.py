@@ -39,6 +39,19 @@ class SideEffects:
         if var.source is not None:
             self.modified.setdefault(id(var), var)
 
+    def mark(self):
+        """A point in the trace, for :meth:`since`."""
+        before, self.oldest_touched = self.oldest_touched, None
+        return before, Variable().born
+
+    def since(self, mark) -> bool:
+        """Whether something older than the mark was written since."""
+        before, born = mark
+        touched, self.oldest_touched = self.oldest_touched, before
+        if touched is not None and (before is None or touched < before):
+            self.oldest_touched = touched
+        return touched is not None and touched < born
+
     def store_global(self, globals: dict, name: str, value: Variable | None) -> None:
         self.global_writes[id(globals), name] = (globals, value, name)
         self.oldest_touched = -1

@@ -298,40 +298,46 @@ class NumpyMethodVariable(Variable):
         return NumpyNdarrayVariable.call_impl(tx, impl, [self.owner, *args], kwargs, self.owner)
 
 
+class Opaque:
+    """A variable on its way through a function of the library, which only passes it on."""
+
+    def __init__(self, variable: Variable):
+        self.variable = variable
+
+
 def wrap_result(tx, node, value, *inputs) -> Variable:
     """The variable for a node's value. In-place operations return their own input."""
     from .lists import ListVariable, TupleVariable
+
+    if isinstance(value, Opaque):
+        return value.variable
 
     if tensors.is_tensor(value):
         for v in inputs:
             if isinstance(v, TensorVariable) and v.val is value:
                 return v
         return TensorVariable(node, value, cls=tensors.class_of_result(value))
+
+    def element(key, v) -> Variable:
+        if v is None or is_constant_value(v):
+            return ConstantVariable(v)
+        if isinstance(v, Opaque):
+            return v.variable
+        n = tx.output.create_node(tx, "call_function", operator.getitem, (node, key), {})
+        n.meta["val"] = n.meta["example_value"] = v
+        return wrap_result(tx, n, v, *inputs)
+
     if isinstance(value, (tuple, list)):
         if is_constant_value(tuple(value)):
             return tx.wrap_known(value)
-        elements = []
-        for i, v in enumerate(value):
-            if v is None or is_constant_value(v):
-                elements.append(ConstantVariable(v))
-                continue
-            n = tx.output.create_node(tx, "call_function", operator.getitem, (node, i), {})
-            n.meta["val"] = n.meta["example_value"] = v
-            elements.append(wrap_result(tx, n, v, *inputs))
-        if isinstance(value, list):
-            return ListVariable(elements)
-        return TupleVariable(elements, cls=type(value))
+        elements = [element(i, v) for i, v in enumerate(value)]
+        return ListVariable(elements) if isinstance(value, list) else TupleVariable(elements, cls=type(value))
     if isinstance(value, types.FunctionType | functools.partial):
         return GraphCallableVariable(node, value)
     if type(value) is dict and all(isinstance(k, str | int) for k in value):
         from .dicts import DictVariable
 
-        out = DictVariable()
-        for k, v in value.items():
-            n = tx.output.create_node(tx, "call_function", operator.getitem, (node, k), {})
-            n.meta["val"] = n.meta["example_value"] = v
-            out.entries[k] = (ConstantVariable(k), wrap_result(tx, n, v, *inputs))
-        return out
+        return DictVariable({k: (ConstantVariable(k), element(k, v)) for k, v in value.items()})
     unsupported(
         "graph-result",
         f"an operation in the graph returned {type(value).__name__}",

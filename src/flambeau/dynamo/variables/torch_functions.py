@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 
-from .. import tensors, trace_rules, world
+from .. import subgraphs, tensors, trace_rules, world
 from ..exc import unsupported
-from ..opaque import guard_function
-from ..source import ConstSource, GetAttrSource
 from .base import Variable
 from .constant import ConstantVariable
 from .contexts import GradModeVariable, NullContextVariable
@@ -73,6 +70,8 @@ class TorchFunctionVariable(Variable):
             r = handler(tx, self, args, kwargs)
             if r is not None:
                 return r
+        if any(map(subgraphs.is_callable_of_user, [*args, *kwargs.values()])) and not trace_rules.is_allowed(fn):
+            return subgraphs.call_library(tx, fn, args, kwargs)
         return tx.output.call_in_graph(tx, "call_function", fn, args, kwargs)
 
 
@@ -105,19 +104,6 @@ class TorchClassVariable(Variable):
         return True
 
     def getattr(self, tx, name):
-        if trace_rules.is_autograd_function(self.value) and name == "apply":
-            source = self.source or ConstSource(self.value, self.value.__qualname__)
-            for part in (
-                "forward",
-                "backward",
-                "setup_context",
-                "jvp",
-                "vmap",
-            ):  # they run whole, so what they read is guarded
-                f = getattr(self.value, part, None)
-                if isinstance(f, types.FunctionType) and not trace_rules.is_torch_callable(f):
-                    guard_function(tx, f, GetAttrSource(source, part))
-            return TorchFunctionVariable(getattr(self.value, name))
         if issubclass(self.value, tensors.Tensor) and callable(getattr(self.value, name, None)):
             if not tensors.is_user_code(world.class_attr(tx, self.value, name)):
                 return UnboundTensorMethod(self.value, name)

@@ -1,0 +1,265 @@
+"""``autograd.Function`` in captured code: forward and backward are traced once each, into two subgraphs of one node.
+
+The real ``apply`` runs on fake tensors with a class whose forward traces the user's (so outputs are aliased, recorded and mapped as
+everywhere). What the user's forward saves, and the tensors it puts on its ctx, are further results of the forward's subgraph and inputs
+of the backward's. A backward with side effects breaks the graph: it would run when the graph is made, not at each backward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flambeau import _C
+from flambeau.autograd.function import Function
+from flambeau.base import pytree
+
+from . import tensors
+from .exc import unsupported
+from .source import GetAttrSource
+from .subgraphs import Bodies, Body, SubgraphCall, Template, bound, fill, trace_body, variable_of
+from .variables.base import MethodOf, Variable
+from .variables.constant import ConstantVariable
+from .variables.lists import TupleVariable
+from .variables.objects import ClassVariable
+from .variables.tensor import TensorVariable, wrap_result
+
+__all__ = ["ApplyVariable", "AutogradFunctionVariable", "ContextVariable"]
+
+
+class ContextVariable(Variable):
+    """The ctx of a Function while its forward or backward is traced."""
+
+    MARKS = ("mark_dirty", "mark_non_differentiable", "set_materialize_grads", "save_for_backward")
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]):
+        super().__init__()
+        self.needs_input_grad = needs_input_grad
+        self.attributes: dict[str, Variable] = {}
+        self.saved: list[Variable] = []
+        self.marks: dict[str, list[Variable]] = {}
+        self.materialize = True
+
+    def python_type(self):
+        return Function
+
+    def getattr(self, tx, name):
+        if name in self.attributes:
+            return self.attributes[name]
+        if name == "needs_input_grad":
+            return tx.wrap_known(self.needs_input_grad)
+        if name == "saved_tensors":
+            return TupleVariable(self.saved)
+        if name in self.MARKS:
+            return MethodOf(self, name)
+        tx.raise_user(AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}"))
+
+    def hasattr(self, tx, name):
+        return name in self.attributes or name in (*self.MARKS, "needs_input_grad", "saved_tensors")
+
+    def setattr(self, tx, name, value):
+        self.attributes[name] = value
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "save_for_backward":
+            self.saved = list(args)
+        elif name == "set_materialize_grads":
+            self.materialize = bool(args[0].as_constant())
+        elif name in self.MARKS:
+            self.marks[name] = list(args)
+        else:
+            return super().call_method(tx, name, args, kwargs)
+        return ConstantVariable(None)
+
+
+class ApplyVariable(Variable):
+    """``cls.apply``."""
+
+    def __init__(self, cls: Variable, source=None):
+        super().__init__(source)
+        self.cls = cls
+
+    def __repr__(self):
+        return f"AutogradFunctionApplyVariable({self.cls.value.__name__})"
+
+    def python_type(self):
+        return type(self.cls.value.apply)
+
+    def truth(self, tx):
+        return True
+
+    def reconstruct(self, cg):
+        cg(self.cls)
+        cg.load_attr("apply")
+
+    def call(self, tx, args, kwargs):
+        cls = self.cls.value
+        if _C.tls("transforms") and "vmap" in cls.__dict__ and not getattr(cls, "generate_vmap_rule", False):
+            unsupported("autograd-function", f"{cls.__name__}.apply under vmap", "Its own vmap is not traced.")
+        if kwargs:
+            unsupported("autograd-function", f"{cls.__name__}.apply with keyword arguments")
+        template = Template(tx, callables=False)
+        pargs = tuple(template.of(a) for a in args)
+        forward = ForwardTrace(tx, self.cls)
+        shown = type(
+            cls.__name__,
+            (Function,),
+            {
+                "forward": staticmethod(forward),
+                "backward": staticmethod(never),
+                "generate_vmap_rule": getattr(cls, "generate_vmap_rule", False),
+            },
+        )
+        operands = template.operands
+        value = tx.output.checked_fake(
+            cls.__name__, lambda xs: shown.apply(*fill(pargs, {"operand": xs})), [[v.val for v in operands]]
+        )
+        found = Bodies(tx)
+        recording = tensors.grad_enabled() and any(v.val.requires_grad for v in operands)
+        backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
+        target = AutogradCall(
+            cls,
+            pargs,
+            found.add(forward.traced),
+            backward and found.add(backward),
+            forward.marks,
+        )
+        node = found.node(target, [v.as_proxy() for v in operands], value)
+        return wrap_result(tx, node, value, *operands)
+
+
+def never(ctx, *grads):
+    raise AssertionError("the backward of a traced autograd.Function is not run while tracing")
+
+
+class ForwardTrace:
+    """The forward of the class that is applied while tracing."""
+
+    def __init__(self, tx, cls: Variable):
+        self.tx, self.cls = tx, cls
+        self.traced: Any = None
+        self.ctx: ContextVariable | None = None
+        self.marks: dict[str, Any] = {}
+        self.shared: list[Variable] = []  # tensors that go from forward to backward
+
+    def __call__(self, ctx, *args):
+        tx = self.tx
+        inputs = [x for x in pytree.tree_leaves(args) if isinstance(x, _C.TensorBase)]
+        self.ctx = shown = ContextVariable(ctx.needs_input_grad)
+
+        def run(variables):
+            known = {id(x): v for x, v in zip(inputs, variables)}
+            given = [variable_of(tx, a, known) for a in args]
+            if self.cls.value.setup_context is not Function.setup_context:
+                out = self.cls.getattr(tx, "forward").call(tx, given, {})
+                self.cls.getattr(tx, "setup_context").call(tx, [shown, tx.make_tuple(given), out], {})
+            else:
+                out = self.cls.getattr(tx, "forward").call(tx, [shown, *given], {})
+            attributes = [v for v in shown.attributes.values() if isinstance(v, TensorVariable)]
+            self.shared = [v for v in [*shown.saved, *attributes] if isinstance(v, TensorVariable)]
+            marked = [v for n in ("mark_dirty", "mark_non_differentiable") for v in shown.marks.get(n, ())]
+            return tx.make_tuple([out, tx.make_tuple(self.shared), tx.make_tuple(marked)])
+
+        self.traced = trace_body(tx, run, inputs)
+        out, shared, marked = fill(self.traced.template, {"result": self.traced.values})
+        dirty = len(shown.marks.get("mark_dirty", ()))
+        self.marks = {"dirty": dirty, "materialize": shown.materialize}
+        finish(ctx, shared, marked, self.marks)
+        return out
+
+
+def finish(ctx, shared, marked, marks) -> None:
+    """Tell the real ctx what the forward told it."""
+    ctx.save_for_backward(*shared)
+    if marks["dirty"]:
+        ctx.mark_dirty(*marked[: marks["dirty"]])
+    if marked[marks["dirty"] :]:
+        ctx.mark_non_differentiable(*marked[marks["dirty"] :])
+    ctx.set_materialize_grads(marks["materialize"])
+
+
+class BackwardTrace:
+    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value):
+        self.tx, self.cls, self.forward = tx, cls, forward
+        self.outputs = pytree.tree_leaves(value)
+
+    def run(self):
+        tx, forward = self.tx, self.forward
+        if not forward.ctx.materialize:
+            unsupported("autograd-function", "set_materialize_grads(False)", "A gradient may be None at one call only.")
+        like = [o if isinstance(o, _C.TensorBase) else None for o in self.outputs]
+        grads = [None if o is None else tx.output.eval_fake(cotangent, [o]) for o in like]
+        shared = fill(forward.traced.template, {"result": forward.traced.values})[1]
+        inputs = [*[g for g in grads if g is not None], *shared]
+        at = sum(g is not None for g in grads)
+        ctx = ContextVariable(forward.ctx.needs_input_grad)
+
+        def run(variables):
+            kept = dict(zip(map(id, forward.shared), variables[at:]))
+            ctx.saved = [kept.get(id(v), v) for v in forward.ctx.saved]
+            ctx.attributes = {n: kept.get(id(v), v) for n, v in forward.ctx.attributes.items()}
+            given = iter(variables[:at])
+            cts = [ConstantVariable(None) if g is None else next(given) for g in grads]
+            mark = tx.side_effects.mark()
+            out = self.cls.getattr(tx, "backward").call(tx, [ctx, *cts], {})
+            if tx.side_effects.since(mark):
+                unsupported(
+                    "autograd-function",
+                    f"the backward of {self.cls.value.__name__} has side effects",
+                    "They belong to each backward, not to the trace.",
+                )
+            return out if isinstance(out, TupleVariable) else tx.make_tuple([out])
+
+        before = tensors.grad_enabled()
+        tensors.set_grad_enabled(False)
+        try:
+            return trace_body(tx, run, inputs)
+        finally:
+            tensors.set_grad_enabled(before)
+
+
+def cotangent(o):
+    return tensors.Tensor.detach(o).clone()
+
+
+class AutogradCall(SubgraphCall):
+    """Target of the node: applies a Function whose forward and backward run the subgraphs."""
+
+    def __init__(self, cls: type, args: tuple, forward: Body, backward: Body | None, marks: dict):
+        self.__name__ = self.__qualname__ = cls.__name__
+        self.__module__ = __name__
+        self.args, self.forward, self.backward, self.marks = args, forward, backward, marks
+        # The name shows in grad_fn.
+        self.function = type(
+            cls.__name__, (Replayed,), {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
+        )
+
+    def __call__(self, subgraphs, lifted, operands):
+        return self.function.apply((self, subgraphs, lifted), *fill(self.args, {"operand": list(operands)}))
+
+
+class Replayed(Function):
+    @staticmethod
+    def forward(ctx, call, *args):
+        target, graphs, lifted = call
+        ctx.call = call
+        out, shared, marked = bound([target.forward], graphs, lifted)(*args)
+        finish(ctx, shared, marked, target.marks)
+        return out
+
+    @staticmethod
+    def backward(ctx, *grads):
+        target, graphs, lifted = ctx.call
+        body = target.backward
+        results = graphs[body.graph](
+            *(g for g in grads if g is not None), *ctx.saved_tensors, *(lifted[i] for i in body.lifted)
+        )
+        return (None, *fill(body.template, {"result": list(results)}))
+
+
+class AutogradFunctionVariable(ClassVariable):
+    """A class of the user's derived from ``autograd.Function``."""
+
+    def getattr(self, tx, name):
+        if name == "apply":
+            return ApplyVariable(self, GetAttrSource(self.source, name) if self.source is not None else None)
+        return super().getattr(tx, name)
