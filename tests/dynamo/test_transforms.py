@@ -178,7 +178,24 @@ def structured(x):
     )["p"]
 
 
+LIN = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2, track_running_stats=True))
+
+
+def per_sample(p, b, x):
+    def loss(p, row):
+        return (F.functional_call(LIN[0], p, (row[None],)) ** 2).sum()
+
+    first = {k[2:]: v for k, v in p.items() if k.startswith("0.")}
+    return F.vmap(F.grad(loss), in_dims=(None, 0))(first, x), F.functional_call(LIN, [p, b], x)
+
+
 BODIES = [
+    (
+        per_sample,
+        {k: v.detach() for k, v in LIN.named_parameters()},
+        {k: v.detach() for k, v in LIN.named_buffers()},
+        torch.ones(4, 3),
+    ),
     (aux_of_all_sorts, X),
     (lists_are_written, X),
     (in_chunks, X),

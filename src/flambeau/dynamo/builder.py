@@ -34,16 +34,18 @@ from .variables.contexts import (
 )
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
+from .variables.functional_call import functional_call
 from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
 from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
 from .variables.operators import OPERATORS
 from .variables.tensor import as_ndarray
-from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable
+from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
 
 __all__ = ["global_of_dict", "global_of_frame", "wrap"]
 
+special("functional_call")(functional_call)
 FLB_FUNCTION = 8
 FAKE_OR_WRAPPED = 2 | 4 | 16
 
