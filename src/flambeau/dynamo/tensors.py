@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 
 from flambeau import _C
+from flambeau.batching import innermost
 
 __all__ = ["class_of_result", "is_new_leaf", "fake_mode", "grad_enabled", "is_tensor", "set_grad_enabled"]
 
@@ -42,6 +43,8 @@ set_grad_enabled.is_grad_mode_switch = True  # for whoever gets the graph
 
 
 def is_new_leaf(value) -> bool:
+    """Whether the tensor asks for a gradient and nothing made it, as far as autograd knows."""
+    value = innermost(value)  # inside vmap the tape records whole batches
     return value.requires_grad and value.grad_fn is None
 
 
