@@ -7,6 +7,7 @@ PyTorch's lattice, which is not NumPy's: an integer with a float gives that floa
 from __future__ import annotations
 
 import functools
+import math
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +16,9 @@ from .. import _C
 
 __all__ = [
     "DType",
+    "as_element",
     "category",
+    "check_number",
     "finfo",
     "from_numpy",
     "get_default_dtype",
@@ -165,6 +168,58 @@ def promote_types(a: DType, b: DType) -> DType:
         wa, wb = wide.get(a, 1), wide.get(b, 1)
         return (a if wa > wb else b) if wa != wb else float32
     return BY_NUMPY[np.promote_types(a.np, b.np)] if np.promote_types(a.np, b.np).kind != "f" else int64
+
+
+_C_NAMES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+@functools.cache
+def _limits(dtype: DType):
+    """(lowest, highest) number that converts to the dtype; a negative number wraps to an unsigned one."""
+    if dtype.category == 1:
+        high = int(np.iinfo(dtype.np).max)
+        return (-high if dtype.np.kind == "u" else int(np.iinfo(dtype.np).min)), high
+    high = finfo(dtype).max
+    return -high, high
+
+
+def check_number(value, dtype: DType) -> None:
+    """RuntimeError when a Python number can't be converted to ``dtype`` without overflow (infinities and nan are floats)."""
+    if dtype.category == 0 or dtype.category == 3 or value.__class__ is complex:
+        return
+    low, high = _limits(dtype)
+    if dtype.category == 1 and value.__class__ is float:
+        inside = low - 1 < value < high + 1
+    else:
+        inside = low <= value <= high or (dtype.category == 2 and not -math.inf < value < math.inf)
+    if not inside:
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow: {value}"
+        )
+
+
+def as_element(value, dtype: DType):
+    """A Python number as a NumPy scalar of the integer ``dtype``: fractions cut off, numbers beyond its range wrapped as in C."""
+    if value.__class__ is float:
+        value = int(value) if -math.inf < value < math.inf else 0
+    bits = dtype.np.itemsize * 8
+    value = int(value) & ((1 << bits) - 1)
+    if dtype.np.kind == "i" and value >> (bits - 1):
+        value -= 1 << bits
+    return dtype.np.type(value)
 
 
 def result_type(*operands) -> DType:

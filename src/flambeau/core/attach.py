@@ -70,10 +70,8 @@ def attach() -> dict:
             lambda self, other: aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other),
         ),
         "pow": reflected("__rpow__", lambda self, other: aten.pow(other, self)),
-        "floordiv": reflected(
-            "__rfloordiv__", lambda self, other: aten.floor_divide(aten.full_like(self, other), self)
-        ),
-        "mod": reflected("__rmod__", lambda self, other: aten.remainder(aten.full_like(self, other), self)),
+        "floordiv": reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
+        "mod": reflected("__rmod__", lambda self, other: aten.remainder.Scalar_Tensor(other, self)),
         "matmul": reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
     }
     _C.set_operators(forward, back)

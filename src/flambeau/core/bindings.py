@@ -311,7 +311,7 @@ class Binder:
 
     def _choose(self, args, kwargs, signatures=None) -> Signature:
         candidates = signatures or self.signatures
-        if any(isinstance(a, _TensorBase) and a._ndim == 0 for a in args):
+        if any(isinstance(a, _TensorBase) and a._ndim == 0 for a in (*args, *kwargs.values())):
             # A 0-d tensor is a tensor before it is a number: reading it would break graphs being traced.
             candidates = _by_tensors(candidates)
         for sig in candidates:

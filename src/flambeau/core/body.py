@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = [
     "TABLE",
     "Expr",
@@ -90,7 +92,8 @@ class Trace:
                     if type(args[i]) in (int, float) and args[i] == 0 and isinstance(args[1 - i], Expr):
                         return args[1 - i]
             if not any(isinstance(a, Expr) for a in args) and name != "cast":
-                return TABLE[name].numpy(*args).item()
+                with np.errstate(all="ignore"):
+                    return TABLE[name].numpy(*args).item()
             return Expr(name, args)
 
         setattr(self, name, record)

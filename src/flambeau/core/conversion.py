@@ -7,7 +7,7 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.device import CPU, Device, as_device
-from ..base.dtypes import DType
+from ..base.dtypes import DType, check_number
 from .bindings import as_dtype, current_device
 from .operator import namespace
 from .overrides import wrap_function
@@ -34,6 +34,9 @@ def _from_data(data, dtype):
             else RuntimeError(f"Could not infer dtype of {_odd(data)}")
         )
     if dtype is not None:
+        if dtype.category == 1 and a.size and not _numpy_leaf(data):
+            for extreme in (a.min(), a.max()):
+                check_number(extreme.item(), dtype)
         return a.astype(dtype.np)
     if a.dtype.kind == "f" and not _numpy_leaf(data):
         return a.astype(dtypes.get_default_dtype().np)

@@ -77,6 +77,7 @@ def pointwise(
     promote="default",
     operands=None,
     out="same",
+    wraps=(),
     variants="function method",
     inplace=True,
     has_out=True,
@@ -89,7 +90,7 @@ def pointwise(
     def wrap(body: Callable) -> OpOverload:
         op = declare(
             schema,
-            Pointwise(body, promote, operands, out),
+            Pointwise(body, promote, operands, out, wraps),
             variants=variants,
             inplace=inplace,
             out=has_out,

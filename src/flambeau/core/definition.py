@@ -56,6 +56,7 @@ class Pointwise:
     ``"default"`` torch.result_type; ``"float"`` the same, integers becoming the default float; ``"keep"`` the first operand's dtype;
     or a function of all arguments giving one of these.
     ``operands``: names of the arguments that take part and are cast to it (all tensor arguments unless given); others keep their dtype.
+    ``wraps``: names of ``Scalar`` arguments that convert as a tensor would, integers modulo the range of the dtype; the other ones must fit.
     ``out``: dtype of the result: ``"same"`` as computed, or a dtype. float16 and bfloat16 are computed in float32 and rounded once.
     """
 
@@ -63,6 +64,7 @@ class Pointwise:
     promote: str | Callable = "default"
     operands: tuple[str, ...] | None = None
     out: Any = "same"
+    wraps: tuple[str, ...] = ()
     kind = "pointwise"
 
 

@@ -6,10 +6,10 @@ import functools
 
 from .. import _C
 from ..base import dtypes
-from ..base.dtypes import DType, result_type
+from ..base.dtypes import DType, check_number, result_type
 from .operator import OpOverload
 
-__all__ = ["accumulation_dtype", "compute_dtype", "operand_indices", "result_dtype"]
+__all__ = ["accumulation_dtype", "check_scalars", "compute_dtype", "operand_indices", "result_dtype"]
 
 
 @functools.cache
@@ -37,6 +37,21 @@ def compute_dtype(op: OpOverload, args) -> DType:
     if promote == "float" and t.category < 2:
         return dtypes.get_default_dtype()
     return t
+
+
+@functools.cache
+def exact_scalars(op: OpOverload) -> tuple[int, ...]:
+    """Positions of the ``Scalar`` arguments that must fit the dtype computed in."""
+    wraps = op.definition.wraps
+    return tuple(i for i, a in enumerate(op._schema.arguments) if a.type == "Scalar" and a.name not in wraps)
+
+
+def check_scalars(op: OpOverload, args, compute: DType) -> None:
+    """RuntimeError for a number that the dtype computed in can't hold."""
+    for i in exact_scalars(op):
+        x = args[i]
+        if x is not None and not (x.__class__ is int and -128 <= x <= 127):
+            check_number(x, dtypes.float32 if compute in (dtypes.float16, dtypes.bfloat16) else compute)
 
 
 def refuse(op: OpOverload, dtype: DType):

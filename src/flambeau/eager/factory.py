@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.dtypes import as_element, check_number
 from ..base.shapes import elementwise_strides, is_contiguous
 from ..core import generator
 from ..core.operator import OpOverload
@@ -42,6 +43,10 @@ def factory(op: OpOverload):
             return from_array(_empty(shape, dtype, args) if like else np.empty(shape, dtype))
         index = tuple(np.arange(n).reshape((-1,) + (1,) * (len(shape) - 1 - k)) for k, n in enumerate(shape))
         value = d.body(NUMPY, index, *args)
+        if value.__class__ is int or value.__class__ is float:
+            made = d.dtype(*args)
+            check_number(value, made)
+            value = as_element(value, made) if made.category == 1 else value
         if isinstance(value, np.ndarray) and value.shape == shape and not like:
             return from_array(value.astype(dtype))
         out = _empty(shape, dtype, args) if like else np.empty(shape, dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.dtypes import as_element, check_number
 from ..core.indexing import Loop, check_bounds, describe, is_full_loop
 from ..core.operator import OpOverload
 from .backend import rule
@@ -117,7 +118,12 @@ def _write(op):
         shape, coords, handler = coordinates(op, args, out.shape)
         if 0 in shape:
             return _C.from_array(out)
-        src = source._array if isinstance(source, _C.TensorBase) else source
+        if isinstance(source, _C.TensorBase):
+            src = source._array
+        else:
+            made = args[base_at]._dtype
+            check_number(source, made)
+            src = as_element(source, made) if made.category == 1 else source
         if isinstance(src, np.ndarray) and src.shape != shape:
             src = (
                 src[tuple(slice(0, n) for n in shape)]

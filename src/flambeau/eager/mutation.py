@@ -4,15 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import _C
 from ..core.operator import OpOverload
 from ..core.promotion import _scalar_name
 from .backend import rule
+
+OVERLAPPING = "overlapping_writes"  # tag of an operator that may write to a tensor whose elements share memory (fill_)
+
+
+def overlaps_itself(shape, strides) -> bool:
+    """Whether a dimension is expanded. Overlaps that strides alone hide (``unfold``) pass, as in PyTorch."""
+    for n, s in zip(shape, strides):
+        if s == 0 and n > 1:
+            return 0 not in shape
+    return False
+
+
+def _span(t):
+    """(first, last) element of the storage that a dense tensor covers; None for one with gaps or overlaps, or without elements."""
+    size, last = 1, 0
+    for n, s in zip(t._shape, t._strides):
+        size *= n
+        last += (n - 1) * s
+    return (t._offset, t._offset + last) if size == last + 1 else None
+
+
+def refuse_partial_overlap(targets, sources) -> None:
+    """RuntimeError when a source shares a part of its memory with a target it is written to, or all of it in another order."""
+    for t in targets:
+        for x in sources:
+            if x is t or not isinstance(x, _C.TensorBase) or x._storage is not t._storage or x._dtype is not t._dtype:
+                continue
+            if x._offset == t._offset and x._strides == t._strides and x._shape == t._shape:
+                continue
+            a, b = _span(x), _span(t)
+            if a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1]:
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+                    "Please clone() the tensor before performing the operation."
+                )
 
 
 def write(op: OpOverload, target, result) -> None:
     """Copy ``result`` into ``target``. RuntimeError when shape or dtype category don't allow it; nothing is written then."""
     if not target._array.flags.writeable:
         raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
+    if OVERLAPPING not in op.definition.functional.tags and overlaps_itself(target._shape, target._strides):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
+            "tensor before performing the operation."
+        )
     if target._shape != result._shape:
         if op.kind == "inplace":
             raise RuntimeError(
@@ -37,7 +78,11 @@ def write(op: OpOverload, target, result) -> None:
 def inplace(op: OpOverload):
     functional = op.definition.functional.facet("eager")
 
+    elementwise = op.definition.functional.kind == "pointwise"
+
     def run(*args):
+        if elementwise and len(args) > 1:
+            refuse_partial_overlap(args[:1], args[1:])
         write(op, args[0], functional(*args))
         return args[0]
 
@@ -49,10 +94,13 @@ def out(op: OpOverload):
     functional = op.definition.functional
     kernel = functional.facet("eager")
     n = len(functional._schema.arguments)
+    elementwise = functional.kind == "pointwise"
 
     def run(*args):
-        result = kernel(*args[:n])
         targets = args[n:]
+        if elementwise:
+            refuse_partial_overlap(targets, args[:n])
+        result = kernel(*args[:n])
         results = result if isinstance(result, (tuple, list)) else (result,)
         for t, r in zip(targets, results):
             write(op, t, r)

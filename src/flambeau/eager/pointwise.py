@@ -10,10 +10,11 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
+from ..base.dtypes import as_element
 from ..base.shapes import broadcast_shapes, elementwise_strides
 from ..core.body import TABLE
 from ..core.operator import OpOverload
-from ..core.promotion import compute_dtype, operand_indices, result_dtype
+from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from .backend import rule
 
 
@@ -55,6 +56,7 @@ def pointwise(op: OpOverload):
     body = d.body
     operands = set(operand_indices(op))
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
+    scalar_at = [i for i, a in enumerate(op._schema.arguments) if a.type == "Scalar"]
     from_array = _C.from_array
     format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
 
@@ -69,8 +71,15 @@ def pointwise(op: OpOverload):
                 tensors.append(x)
                 a = x._array
                 values[i] = a.astype(wide) if i in operands and a.dtype != wide else a
-            elif x is not None and i in operands:
-                values[i] = wide.type(x) if compute.category < 2 and type(x) is not bool and compute.category else x
+            elif compute.category == 1 and (x.__class__ is int or x.__class__ is float):
+                values[i] = as_element(x, compute)
+        if scalar_at:
+            check_scalars(op, args, compute)
+            if compute.category == 1:
+                for i in scalar_at:
+                    x = args[i]
+                    if x.__class__ is float or (x.__class__ is int and not 0 <= x <= 127):
+                        values[i] = as_element(x, compute)
         result = body(NUMPY, *values)
         if type(result) is not np.ndarray:
             result = np.asarray(result)

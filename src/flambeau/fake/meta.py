@@ -13,7 +13,7 @@ from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
 from ..core.indexing import describe
 from ..core.operator import FACETS, OpOverload
-from ..core.promotion import compute_dtype, operand_indices, result_dtype
+from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
 from ..core.tensor import meta_tensor
 from ..core.viewmap import Strided
@@ -68,6 +68,7 @@ def pointwise(op: OpOverload):
     def run(*args):
         tensors = [args[i] for i in tensor_at if is_tensor(args[i])]
         compute = compute_dtype(op, args)
+        check_scalars(op, args, compute)
         shape = broadcast_shapes(*[t.shape for t in tensors])
         if format_at is not None and args[format_at] == "contiguous_format":
             strides = contiguous_strides(shape)

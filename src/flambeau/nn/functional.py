@@ -104,8 +104,8 @@ def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool =
         return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    out = input.clamp(min_val, max_val)
-    return input.copy_(out) if inplace else out
+    aten = namespace("aten")
+    return (aten.hardtanh_ if inplace else aten.hardtanh)(input, min_val, max_val)
 
 
 def silu(input, inplace: bool = False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base import dtypes
 from ..core.declare import composite, pointwise
 from ..core.operator import namespace
 
@@ -29,18 +30,39 @@ def add(s, self, other, alpha):
     return s.add(self, other if alpha == 1 else s.mul(other, alpha))
 
 
-@pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2))
+def _is_bool(x) -> bool:
+    return x.__class__ is bool or getattr(x, "dtype", None) is dtypes.bool_
+
+
+def _subtraction(args):
+    """Promotion of differences, which truth values have none of."""
+    bools = [_is_bool(x) for x in args[:2]]
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+            if all(bools)
+            else "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+            "`logical_not()` operator instead."
+        )
+    return _alpha(2)(args)
+
+
+@pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_subtraction)
 def sub(s, self, other, alpha):
     return s.sub(self, other if alpha == 1 else s.mul(other, alpha))
 
 
-@pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=False)
+@pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_subtraction, inplace=False)
 def rsub(s, self, other, alpha):
     return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
 
 
 @pointwise(
-    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", operands=("self", "other"), inplace=False
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    operands=("self", "other"),
+    wraps=("other",),
+    promote=_subtraction,
+    inplace=False,
 )
 def rsub_scalar(s, self, other, alpha):
     return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
@@ -95,6 +117,18 @@ def remainder(s, self, other):
     return s.remainder(self, other)
 
 
+@pointwise(
+    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    operands=("self", "other"),
+    wraps=("self",),
+    refuse=("bool",),
+    variants="function",
+    inplace=False,
+)
+def remainder_of_number(s, self, other):
+    return s.remainder(self, other)
+
+
 @pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
 def fmod(s, self, other):
     return s.fmod(self, other)
@@ -138,6 +172,7 @@ def pow_tensor(s, self, exponent):
 @pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     operands=("self", "exponent"),
+    wraps=("self",),
     variants="function",
     inplace=False,
 )
@@ -145,7 +180,16 @@ def pow_base(s, self, exponent):
     return s.pow(self, exponent)
 
 
-@pointwise("neg(Tensor self) -> Tensor")
+def _negation(args):
+    if _is_bool(args[0]):
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+            "`logical_not()` operator instead."
+        )
+    return "default"
+
+
+@pointwise("neg(Tensor self) -> Tensor", promote=_negation)
 def neg(s, self):
     return s.neg(self)
 
@@ -239,9 +283,28 @@ def lerp_tensor(s, self, end, weight):
     return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))
 
 
-@composite("true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
-def true_divide(self, other):
-    return aten.div.Tensor(self, other)
+def _also_called(name, of):
+    """Another name of an operator of two operands, with numbers for the second one too."""
+    target = getattr(aten, of).Tensor
+    for overload in ("Tensor", "Scalar"):
+        composite(f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True)(
+            lambda self, other: target(self, other)
+        )
+
+
+_also_called("true_divide", "div")
+_also_called("multiply", "mul")
+_also_called("divide", "div")
+
+
+@composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True)
+def subtract(self, other, alpha):
+    return aten.sub.Tensor(self, other, alpha=alpha)
+
+
+@composite("subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", inplace=True)
+def subtract_number(self, other, alpha):
+    return aten.sub.Tensor(self, other, alpha=alpha)
 
 
 @composite("square(Tensor self) -> Tensor")

@@ -15,7 +15,10 @@ def _comparison(name):
         return getattr(s, name)(self, other)
 
     scalar = pointwise(
-        f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", operands=("self", "other"), out=dtypes.bool_
+        f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        operands=("self", "other"),
+        wraps=("other",),
+        out=dtypes.bool_,
     )(body)
     tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_)(body)
     return scalar, tensor
@@ -93,7 +96,11 @@ def where_nonzero(condition):
     return aten.nonzero_numpy.default(condition)
 
 
-@pointwise("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", operands=("self",))
+@pointwise(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    operands=("self",),
+    tags=("pointwise", "overlapping_writes"),
+)
 def masked_fill(s, self, mask, value):
     return s.where(mask, value, self)
 

@@ -64,7 +64,12 @@ copy.derivative(
 )
 
 
-@pointwise("fill.Scalar(Tensor self, Scalar value) -> Tensor", promote="keep", operands=("self",))
+@pointwise(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    promote="keep",
+    operands=("self",),
+    tags=("pointwise", "overlapping_writes"),
+)
 def fill(s, self, value):
     return s.where(True, value, self)
 
@@ -72,7 +77,13 @@ def fill(s, self, value):
 fill.derivative(self=lambda ct: aten.zeros_like.default(ct))
 
 
-@pointwise("zero(Tensor self) -> Tensor", promote="keep", variants="method", has_out=False)
+@pointwise(
+    "zero(Tensor self) -> Tensor",
+    promote="keep",
+    variants="method",
+    has_out=False,
+    tags=("pointwise", "overlapping_writes"),
+)
 def zero(s, self):
     return s.where(True, 0, self)
 
@@ -287,6 +298,7 @@ index_tensor.derivative(
     ),
     variants="function method",
     inplace=True,
+    tags=("overlapping_writes",),
 )
 def index_put(self, indices, values, accumulate):
     out = self.copy()

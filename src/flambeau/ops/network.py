@@ -28,6 +28,9 @@ def log_sigmoid(s, self):
     return s.sub(s.minimum(self, 0.0), s.log1p(s.exp(s.neg(s.abs(self)))))
 
 
+log_sigmoid.derivative(self=lambda ct, self: aten.mul.Tensor(ct, aten.sigmoid.default(aten.neg.default(self))))
+
+
 @pointwise(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
     variants="",
@@ -358,7 +361,8 @@ def _pair(value):
 
 
 def _windows(self, kernel, stride, padding, fill, name):
-    """(..., H', W', kh * kw): the windows of a 2-d pooling."""
+    """(..., H', W', kh * kw): the windows of a 2-d pooling. The padding is ``fill``; None repeats the outermost elements, each of which is in
+    every window that reaches over its edge, so that a maximum never comes from the padding."""
     if self.ndim not in (3, 4):
         raise RuntimeError(f"{name}: Expected 3D or 4D input, but got {list(self.shape)}")
     (kh, kw), (sh, sw), (ph, pw) = kernel, stride, padding
@@ -370,8 +374,12 @@ def _windows(self, kernel, stride, padding, fill, name):
         if amount:
             shape = list(self.shape)
             shape[dim] = amount
-            edge = aten.full.default(shape, fill, dtype=self.dtype, device=self.device)
-            self = aten.cat.default([edge, self, edge], dim)
+            if fill is None:
+                ends = [aten.narrow.default(self, dim, at, 1) for at in (0, self.shape[dim] - 1)]
+                low, high = (aten.expand.default(end, shape) for end in ends)
+            else:
+                low = high = aten.full.default(shape, fill, dtype=self.dtype, device=self.device)
+            self = aten.cat.default([low, self, high], dim)
     out = aten.unfold.default(aten.unfold.default(self, self.ndim - 2, kh, sh), self.ndim - 1, kw, sw)
     return aten.reshape.default(out, [*out.shape[:-2], kh * kw])
 
@@ -384,7 +392,7 @@ def max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode):
     if ceil_mode or any(d != 1 for d in dilation):
         raise NotImplementedError("max_pool2d: ceil_mode and dilation are not built yet")
     kernel = _pair(kernel_size)
-    windows = _windows(self, kernel, _pair(stride or kernel), _pair(padding), -math.inf, "max_pool2d")
+    windows = _windows(self, kernel, _pair(stride or kernel), _pair(padding), None, "max_pool2d")
     return aten.max.dim(windows, -1)[0]
 
 

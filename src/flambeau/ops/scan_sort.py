@@ -43,10 +43,11 @@ def _scan(ufunc):
         kind = dtype.np if dtype is not None else np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
         if not a.ndim:
             return a.astype(kind)
-        narrow = kind.itemsize == 2 and kind.kind in "fV"  # accumulated in float32, rounded once
-        return ufunc.accumulate(
-            a.astype(np.float32) if narrow else a, axis=dim, dtype=np.float32 if narrow else kind
-        ).astype(kind, order="C", copy=False)
+        # Accumulated in a wider type and rounded once: a running sum in float32 is 4 % off after four million elements.
+        wide = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}.get(kind)
+        if wide is None:
+            wide = np.float32 if kind.itemsize == 2 and kind.kind in "fV" else kind
+        return ufunc.accumulate(a.astype(wide, copy=False), axis=dim, dtype=wide).astype(kind, order="C", copy=False)
 
     return run
 

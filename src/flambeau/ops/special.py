@@ -379,24 +379,10 @@ def clip_tensor(self, min, max):
     promote="keep",
     operands=("self",),
     out=lambda args: args[0].dtype,
+    tags=("pointwise", "overlapping_writes"),
 )
 def fill_tensor(s, self, value):
     return value
 
 
 fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: aten.sum.default(ct))
-
-
-@composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-def subtract(self, other, alpha):
-    return aten.sub.Tensor(self, other, alpha=alpha)
-
-
-@composite("multiply.Tensor(Tensor self, Tensor other) -> Tensor")
-def multiply(self, other):
-    return aten.mul.Tensor(self, other)
-
-
-@composite("divide.Tensor(Tensor self, Tensor other) -> Tensor")
-def divide(self, other):
-    return aten.div.Tensor(self, other)

@@ -183,3 +183,5 @@ row("mish_backward", two(f)[:4] + [fixed(np.ones(2), np.array([1e4, -1e4]))],
     lambda g, x: g * (np.tanh(np.logaddexp(0, x)) + x * special.expit(x) * (1 - np.tanh(np.logaddexp(0, x)) ** 2)))
 row("logit_backward", [call(f(3), pos(3) / 3), call(f(3), pos(3) / 3, 0.1), fixed(np.ones(4), np.array([-1.0, 0.05, 0.95, 2.0]), 0.1)],
     lambda g, x, eps=None: np.where((x < (eps or 0)) | (x > 1 - (eps or 0)), np.nan if eps is None else 0.0, g / (x * (1 - x))))
+row("remainder.Scalar_Tensor", [call(5.5, pos(3)), call(-7, i(3, low=1)), call(5.5, i(3, low=1))], np.remainder, rtol=1e-6)
+row("true_divide.Scalar multiply.Scalar divide.Scalar subtract.Scalar", [call(f(3), 2.5), call(i(3), 2)], [np.divide, np.multiply, np.divide, np.subtract], rtol=1e-6)
