@@ -298,9 +298,6 @@ def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
     return _each(grad_output, aten.div.Tensor(aten.sub.Tensor(self, target), spread), weight, reduction)
 
 
-binary_cross_entropy_backward.override("autograd", binary_cross_entropy_backward.definition.fn)
-
-
 def _of_target(ct, self, weight, reduction):
     return _each(
         ct, aten.sub.Tensor(aten.log1p.default(aten.neg.default(self)), aten.log.default(self)), weight, reduction
