@@ -24,12 +24,13 @@ from ..core.dispatch import excluding
 from ..core.indexing import Loop, describe
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
-from ..core.promotion import compute_dtype, operand_indices, result_dtype
+from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
 from .pointwise import _WIDE
 from .program import LARGE, NoRecipe, Program, Value, bytes_of
+from .reduction import LONG
 
 RULES = {}  # kind -> rule(program, op, values, out or None) -> Value (or a list of them)
 
@@ -201,10 +202,17 @@ def _dtype_of(node, args) -> np.dtype:
         return np.result_type(*[v.dtype if isinstance(v, Value) else v for v in args[1:]])
     if node.op == "cast":
         return args[1].np
+    if hasattr(TABLE[node.op].numpy, "body"):
+        return args[0].dtype
     return _native(node.op, args).resolve_dtypes((*kinds, None))[-1]
 
 
 def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
+    composed = getattr(TABLE[op].numpy, "body", None)
+    if composed is not None:
+        names = [str(k) for k in range(len(args))]
+        root, _ = trace(composed, [Input(n) for n in names])
+        return _expression(p, root, dict(zip(names, args)), shape, out, args[0].dtype, strides)
     if op == "where":
         return p.select(*args, out, shape, strides)
     if op == "cast":
@@ -246,6 +254,7 @@ def _pointwise(p: Program, op: OpOverload, values, out):
         strides = elementwise_strides(shape, [(t.shape, _elements(t)) for t in tensors])
     elif form != "contiguous_format":
         raise NoRecipe
+    check_scalars(op, metas, compute)
     root, _ = trace(d.body, args)
     return _expression(p, root, inputs, shape, out, out_dtype.np, strides)
 
@@ -289,6 +298,8 @@ def _reduction(p: Program, op: OpOverload, values, out):
         x = _expression(p, root, {"x": p.cast(x, acc)}, x.shape, None, acc)
     else:
         x = p.cast(x, acc)
+    if ufunc is np.add and any(x.shape[a] > LONG and abs(x.strides[a]) > acc.itemsize for a in axes):
+        raise NoRecipe  # the kernel adds in blocks
     n = math.prod(x.shape[a] for a in axes)
     kept = tuple(1 if k in axes else m for k, m in enumerate(x.shape))
     shape = kept if r.keepdim else tuple(m for k, m in enumerate(x.shape) if k not in axes)
@@ -437,7 +448,10 @@ def _factory(p: Program, op: OpOverload, values, out):
     from .pointwise import NUMPY
 
     index = tuple(np.arange(n).reshape((-1,) + (1,) * (len(shape) - 1 - k)) for k, n in enumerate(shape))
-    value = np.asarray(d.body(NUMPY, index, *metas))
+    value = d.body(NUMPY, index, *metas)
+    if value.__class__ is int or value.__class__ is float:
+        dtypes.check_number(value, d.dtype(*metas))
+    value = np.asarray(value)
     if value.size > _TEMPLATE:
         raise NoRecipe
     return p.copy(p.constant(value.astype(dtype)), to)

@@ -14,7 +14,7 @@ from ..core.reductions import arguments
 from .backend import rule
 from .pointwise import NUMPY
 
-_LONG = 512  # terms that are added one after the other without a loss that shows
+LONG = 512  # terms that are added one after the other without a loss that shows
 
 
 def _sum(x, axis, dtype):
@@ -22,10 +22,10 @@ def _sum(x, axis, dtype):
     x = x.astype(dtype, copy=False)
     for d in sorted(axis, key=lambda d: -abs(x.strides[d])):
         n = x.shape[d]
-        if n > _LONG and abs(x.strides[d]) > x.itemsize:
-            whole = n // _LONG * _LONG
+        if n > LONG and abs(x.strides[d]) > x.itemsize:
+            whole = n // LONG * LONG
             head, tail = np.split(x, [whole], d)
-            blocks = head.reshape(*x.shape[:d], n // _LONG, _LONG, *x.shape[d + 1 :]).sum(d + 1)
+            blocks = head.reshape(*x.shape[:d], n // LONG, LONG, *x.shape[d + 1 :]).sum(d + 1)
             x = _sum(np.concatenate([blocks, tail.sum(d, keepdims=True)], d), (d,), dtype)
             x = np.expand_dims(x, d)
         else:
@@ -54,7 +54,7 @@ def reduction(op: OpOverload):
             _refuse_empty(op, x.shape, r.dims)
         if r.acc.np.kind == "b" and x.dtype.kind != "b":
             x = x != 0
-        reduce = _sum if ufunc is np.add and x.size > _LONG and r.acc.np.kind == "f" else ufunc.reduce
+        reduce = _sum if ufunc is np.add and x.size > LONG and r.acc.np.kind == "f" else ufunc.reduce
         out = reduce(x, axis=axes, dtype=r.acc.np)
         if d.finalize is not None:
             out = d.finalize(NUMPY, out, n, *r.params)

@@ -41,6 +41,9 @@ def _sigmoid(x):
     return np.reciprocal(np.exp(np.negative(x)) + 1.0)
 
 
+_sigmoid.body = lambda s, x: s.reciprocal(s.add(s.exp(s.neg(x)), 1.0))  # the same, for native loops
+
+
 def _sign(x):
     """0 at nan, as in PyTorch."""
     kind = getattr(x, "dtype", np.dtype(float)).kind
