@@ -68,6 +68,7 @@ typedef struct {
     PyObject *name; /* owned */
 } FlbSave;
 
+enum { FLB_MISSED = 8 };
 /* A formula chosen for a set of arguments: what it reads, the function, and the programs recorded of it (autograd_program.c). */
 struct FlbPlan {
     PyObject_HEAD
@@ -78,6 +79,8 @@ struct FlbPlan {
     int n_saves;
     struct FlbProgram *programs; /* most recently used first */
     int n_programs, failures;
+    uint64_t missed[FLB_MISSED]; /* hashes of descriptions met once */
+    unsigned next_missed;
 };
 
 /* How calls of one operator are recorded. */

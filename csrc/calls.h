@@ -51,6 +51,9 @@ extern PyTypeObject *flb_dtype_class;
 /* Where calls with the AUTOGRAD key on top go: 1 done (*result), 0 not mine, -1 exception. Set by autograd's native part. */
 extern int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
 
+/* Calls while a gradient formula is recorded (autograd_program.c): keys without RECORD. */
+PyObject *flb_program_note(FlbOperator *op, uint32_t keys, PyObject *const *values);
+
 int flb_prepare(FlbOperator *op);
 void flb_operator_reset(FlbOperator *op);
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs);

@@ -118,6 +118,7 @@ PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     return r;
 }
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
+    if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
     if (op->body) {
         PyObject *result;
         int status = keys == FLB_BACKEND && op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;

@@ -16,6 +16,7 @@ enum {
     FLB_FUNCTIONALIZE = 4u,  /* functionalization wrapper */
     FLB_AUTOGRAD = 8u,
     FLB_TRANSFORM = 16u,     /* vmap and the func transforms */
+    FLB_RECORD = 32u,        /* among the included keys while a gradient formula is recorded (autograd_program.c); no tensor has it */
 };
 #define FLB_ALL_KEYS 31u
 
