@@ -184,8 +184,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 
     Generated.__name__ = Generated.__qualname__ = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}"
 
-    def kernel(*args, **kwargs):
-        values = op.full(*args, **kwargs)
+    def kernel(*values):
         spec = _Spec(values)
         return Generated.apply(spec, *spec.flatten(values))
 

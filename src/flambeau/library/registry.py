@@ -261,7 +261,7 @@ def _give(op: OpOverload, key: str, fn) -> None:
     elif key == "Meta":
         op.override("meta", _run_on_meta(op, fn))
     elif key in _AUTOGRAD:
-        op.override("autograd", fn)
+        op.override("autograd", run)
     elif key not in _ELSEWHERE:
         raise NotImplementedError(
             f"Library.impl: kernels for the dispatch key {key} are not supported; there are CPU, Meta, Autograd, "

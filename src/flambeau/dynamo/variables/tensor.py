@@ -17,11 +17,25 @@ from .constant import ConstantVariable, is_constant_value
 __all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
 
 # Attributes that depend on more than metadata, or whose use changes autograd state: the graph breaks.
-NOT_TRACED_ATTRS = frozenset({"grad_fn", "_version", "_backward_hooks", "data_ptr", "_storage", "is_leaf"})
+NOT_TRACED_ATTRS = frozenset(
+    {
+        "grad_fn",
+        "_version",
+        "_backward_hooks",
+        "data_ptr",
+        "_storage",
+        "is_leaf",
+        "_autograd",
+        "_grad_fn",
+        "_base",
+        "retains_grad",
+    }
+)
 NOT_TRACED_METHODS = {
     "backward": "Autograd runs on real tensors.",
     "register_hook": "Hooks belong to the tensor of one call.",
     "retain_grad": "It changes how autograd treats this very tensor.",
+    "_is_view": "It is a fact about the tensor of one call.",
     "item": "The value depends on tensor data.",
     "tolist": "The value depends on tensor data.",
     "__bool__": "The value depends on tensor data.",
