@@ -8,6 +8,8 @@ static int (*blas_get_threads)(void);
 static void (*blas_set_threads)(int);
 static GemmFn blas_gemm[2];     /* float32, float64 */
 
+GemmFn flb_blas_gemm(int f64) { return blas_gemm[f64]; }
+
 typedef struct {
     GemmFn fn;
     int f64, nbatch;

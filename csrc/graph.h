@@ -114,5 +114,7 @@ extern PyTypeObject FlbGraph_Type;
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *flb_convolve(PyObject *self, PyObject *args);
+GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);
 #endif

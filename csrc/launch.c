@@ -391,6 +391,8 @@ static PyMethodDef functions[] = {
      "use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library; it is set to one thread"},
     {"matmul", (PyCFunction)(void (*)(void))flb_matmul, METH_FASTCALL,
      "matmul(a, b) -> ndarray, split over the pool; None unless both are float32 or float64 matrices (or stacks) that BLAS reads in place"},
+    {"convolve", flb_convolve, METH_VARARGS,
+     "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain, params) -> (code, value, size): run one kernel over ndarrays"},
     {"get_num_threads", get_num_threads, METH_NOARGS, "threads that kernels are split over"},
     {"set_num_threads", set_num_threads, METH_O, "set the number of threads that kernels are split over"},

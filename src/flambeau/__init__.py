@@ -91,17 +91,6 @@ def _accelerate(op, args):
     return call(op, args)
 
 
-def _product(a, b):
-    """Matrix products go through the runtime from the first one on that is worth finding the BLAS library for."""
-    if a.size < 4096 and b.size < 4096:
-        return None
-    blas = _importlib.import_module("flambeau.inductor.blas")
-    blas.share_threads()
-    eager.contraction.set_product(blas.matmul)
-    return blas.matmul(a, b)
-
-
-eager.contraction.set_product(_product)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.backend.set_accelerator(_accelerate)
 

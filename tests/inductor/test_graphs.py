@@ -228,7 +228,7 @@ def test_result_does_not_depend_on_threads():
 
 
 def test_blas_runs_on_one_thread_and_products_on_the_pool():
-    from flambeau.inductor import blas
+    from flambeau.base import blas
 
     library = blas._library()
     if library is None:
@@ -251,7 +251,7 @@ _LAYOUTS = {
 @pytest.mark.parametrize("left", _LAYOUTS)
 @pytest.mark.parametrize("right", _LAYOUTS)
 def test_product_of_the_runtime_in_all_layouts(left, right, dtype):
-    from flambeau.inductor import blas
+    from flambeau.base import blas
 
     blas.share_threads()
     rng = np.random.default_rng(0)
@@ -272,7 +272,7 @@ def test_product_of_the_runtime_in_all_layouts(left, right, dtype):
 
 
 def test_product_of_the_runtime_leaves_what_is_not_its_own():
-    from flambeau.inductor import blas
+    from flambeau.base import blas
 
     blas.share_threads()
     for a, b in (

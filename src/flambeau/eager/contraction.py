@@ -1,7 +1,6 @@
 """Contraction kernels: a matrix product where the letters are one, np.einsum otherwise.
 
-Products of float32 and float64 matrices go to the runtime's own entry (installed from above), which splits them over the one thread pool;
-all others to np.matmul.
+Products of float32 and float64 matrices, unless both are small, are split over the runtime's one thread pool; all others go to np.matmul.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base import blas
 from ..core.contractions import check
 from ..core.operator import OpOverload
 from .backend import accelerated, rule
@@ -16,13 +16,7 @@ from .backend import accelerated, rule
 _PRODUCT = {"mk,kn->mn", "bmk,bkn->bmn"}
 _MATMUL = {*_PRODUCT, "mk,k->m", "k,k->"}
 
-product = None
-
-
-def set_product(fn) -> None:
-    """``fn(a, b)`` multiplies two matrices or two stacks of as many (ndarrays), or answers None for those it has no way to."""
-    global product
-    product = fn
+SMALL = 4096  # elements below which np.matmul has less to do before it starts
 
 
 @rule("contraction")
@@ -36,7 +30,7 @@ def contraction(op: OpOverload):
         dtype = arrays[0].dtype
         if dtype.itemsize < 4 and dtype.kind not in "biu":
             arrays = [a.astype(np.float32) for a in arrays]
-        out = product(*arrays) if letters in _PRODUCT and product is not None else None
+        out = blas.matmul(*arrays) if letters in _PRODUCT and max(arrays[0].size, arrays[1].size) >= SMALL else None
         if out is None:
             out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
             out = np.asarray(out)

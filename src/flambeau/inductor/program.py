@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _runtime
-from ..base import dtypes
+from ..base import blas, dtypes
 from ..base.expr import Expr
-from . import blas
 from .builder import itemsize
 from .frame import SIZE, STRIDE, VALUE, Frame, lone
 from .ir import Buffer, ExternCall

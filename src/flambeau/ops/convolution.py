@@ -1,7 +1,7 @@
 """Convolutions of any number of spatial dimensions: windows of the padded input times the weight, as matrix products.
 
 One kernel and its two adjoints (with respect to the input and to the weight) serve all: a transposed convolution is the adjoint with respect to
-the input run forwards. Shapes: input (N, C, *S), weight (O, C / groups, *K); transposed: weight (C, O / groups, *K).
+the input run forwards. float32 and float64 in up to three dimensions are the runtime's (csrc/conv.c), the rest is NumPy's here. Shapes: input (N, C, *S), weight (O, C / groups, *K); transposed: weight (C, O / groups, *K).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ..base import blas
 from ..base.shapes import contiguous_strides
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
@@ -39,7 +40,44 @@ def _columns(x, kernel, stride, padding, dilation, groups):
     return w.reshape(x.shape[0], groups, math.prod(out), x.shape[1] // groups * math.prod(kernel)), out
 
 
-def _forward(x, weight, stride, padding, dilation, groups):
+def _native(what, a, b, bias, sizes, stride, padding, dilation, groups):
+    """The runtime's convolution; None for dtypes, dimensions and paddings it doesn't have, and for empty tensors."""
+    if (
+        a.dtype != b.dtype
+        or a.dtype not in (np.float32, np.float64)
+        or not 3 <= a.ndim <= 5
+        or not a.size
+        or not b.size
+    ):
+        return None
+    if min(padding) < 0 or 0 in sizes:
+        return None
+    if bias is not None:
+        bias = np.ascontiguousarray(bias, a.dtype)
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return blas.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups)
+
+
+def _forward(x, weight, stride, padding, dilation, groups, bias=None):
+    out = _native(0, x, weight, bias, (), stride, padding, dilation, groups)
+    if out is None:
+        out = _forward_numpy(x, weight, stride, padding, dilation, groups)
+        if bias is not None:
+            out = out + bias.reshape(-1, *[1] * (x.ndim - 2)).astype(out.dtype, copy=False)
+    return out
+
+
+def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups):
+    out = _native(1, g, weight, None, spatial, stride, padding, dilation, groups)
+    return _input_adjoint_numpy(g, weight, spatial, stride, padding, dilation, groups) if out is None else out
+
+
+def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups):
+    out = _native(2, g, x, None, kernel, stride, padding, dilation, groups)
+    return _weight_adjoint_numpy(g, x, kernel, stride, padding, dilation, groups) if out is None else out
+
+
+def _forward_numpy(x, weight, stride, padding, dilation, groups):
     columns, out = _columns(x, weight.shape[2:], stride, padding, dilation, groups)
     o = weight.shape[0]
     w = weight.reshape(groups, o // groups, -1)
@@ -47,7 +85,7 @@ def _forward(x, weight, stride, padding, dilation, groups):
     return y.reshape(x.shape[0], o, *out)
 
 
-def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups):
+def _input_adjoint_numpy(g, weight, spatial, stride, padding, dilation, groups):
     """Cotangent of the input with sizes ``spatial``: each kernel position adds its part at its offset."""
     kernel, n = weight.shape[2:], g.shape[0]
     o, per = weight.shape[0], weight.shape[1]
@@ -65,7 +103,7 @@ def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups):
     return padded[(slice(None), slice(None), *(slice(p, p + s) for p, s in zip(padding, spatial)))]
 
 
-def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups):
+def _weight_adjoint_numpy(g, x, kernel, stride, padding, dilation, groups):
     columns, out = _columns(x, kernel, stride, padding, dilation, groups)
     n, o = g.shape[:2]
     # NOTE: with a stride the last inputs may lie under no window; g then has as many positions as there are windows.
@@ -155,8 +193,8 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         sizes = _transposed_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation, output_padding)
         out = _input_adjoint(x, w, sizes, stride, padding, dilation, groups)
     else:
-        out = _forward(x, w, stride, padding, dilation, groups)
-    if bias is not None:
+        out = _forward(x, w, stride, padding, dilation, groups, bias)
+    if bias is not None and transposed:
         out = out + bias.reshape(-1, *[1] * (x.ndim - 2)).astype(out.dtype, copy=False)
     return np.ascontiguousarray(out).astype(kind, copy=False)
 

@@ -1,4 +1,4 @@
-"""Addresses of the matrix products of the BLAS that NumPy already holds in the process.
+"""The BLAS that NumPy already holds in the process, handed to the runtime: matrix products and convolutions are made with it.
 
 NumPy's wheels bundle OpenBLAS under prefixed names; where it isn't found, SciPy's exported function pointers serve. One BLAS in the process
 means one set of BLAS threads.
@@ -15,9 +15,23 @@ import numpy
 
 from .. import _runtime
 
-__all__ = ["gemm_address", "matmul", "share_threads"]
+__all__ = ["convolve", "gemm_address", "matmul", "share_threads"]
 
-matmul = _runtime.matmul
+
+def matmul(a, b):
+    """The product of two matrices, or of two stacks of as many (ndarrays), split over the thread pool; None for what the runtime has no way to:
+    other dtypes than float32 and float64, strides that BLAS doesn't read."""
+    share_threads()
+    return _runtime.matmul(a, b)
+
+
+def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups):
+    """A convolution of float32 or float64 ndarrays in C order, or an adjoint, over the thread pool. ``what`` 0: output (N, O, *S') of input
+    (N, C, *S) and weight (O, C / groups, *K); 1: cotangent of the input, whose spatial shape is ``sizes``, from that of the output and the
+    weight; 2: cotangent of the weight, whose spatial shape is ``sizes``, from that of the output and the input. ValueError for shapes that
+    don't fit."""
+    share_threads()
+    return _runtime.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups)
 
 
 @functools.cache

@@ -1,0 +1,362 @@
+/* Convolutions: the forward product and its adjoints with respect to the input and to the weight, over the one thread pool.
+ *
+ * A convolution is a matrix product with a matrix that is never whole in memory: a block of its columns (output positions, of all images in
+ * a row) is gathered into memory that stays in the second-level cache, multiplied, and forgotten. Where a group has few channels (depthwise),
+ * each tap slides over the rows instead. One to three spatial dimensions are handled as three. The cut into blocks depends on sizes only, so results don't
+ * depend on the number of threads.
+ *
+ * Shapes, all in C order: input (N, C, *in), weight (O, C / groups, *kernel), output (N, O, *out). */
+#include "graph.h"
+
+typedef struct {
+    int64_t images, channels, outputs, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+} Conv;
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#else
+#define CLONES
+#endif
+
+#define T float
+#define NAME(x) x##_f32
+#include "conv_kernels.h"
+#undef T
+#undef NAME
+#define T double
+#define NAME(x) x##_f64
+#include "conv_kernels.h"
+#undef T
+#undef NAME
+
+#define BLOCK 524288            /* bytes of gathered columns: half of a usual second-level cache */
+#define FEW 64                  /* output positions of an image below which several images share a block */
+
+enum { FORWARD, INPUT, WEIGHT };
+
+typedef struct {
+    const Conv *c;
+    int what, f64;
+    GemmFn gemm;
+    char *x, *w, *y;            /* input, weight, output; the one that `what` makes is written */
+    const char *bias;
+    int64_t positions, taps, per, made;  /* output positions of an image, taps of a kernel, channels and outputs of a group */
+    int64_t chunks, images, cuts, span;  /* blocks of columns: `images` images each, or an image in `cuts` pieces of `span` positions */
+    int64_t blocks, block;      /* blocks of input channels of a group */
+    int64_t parts;              /* WEIGHT: sums over columns that are made apart and added */
+    char *sums;
+    int *failed;                /* set when there is no memory */
+} Job;
+
+/* C = A B + beta C in C order. */
+static void multiply(const Job *j, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
+                     int accumulate, void *c, int64_t ldc) {
+    static const float one_f = 1, zero_f = 0;
+    static const double one = 1, zero = 0;
+    const void *alpha = j->f64 ? (const void *)&one : &one_f;
+    const void *beta = accumulate ? alpha : j->f64 ? (const void *)&zero : &zero_f;
+    j->gemm(&tb, &ta, &n, &m, &k, alpha, b, &ldb, a, &lda, beta, c, &ldc);
+}
+
+static void gather(const Job *j, int64_t c0, int64_t c1, int64_t q0, int64_t q1, char *cols) {
+    if (j->f64) gather_f64(j->c, (double *)j->x, c0, c1, q0, q1, (double *)cols);
+    else gather_f32(j->c, (float *)j->x, c0, c1, q0, q1, (float *)cols);
+}
+
+/* Columns of chunk i: images [n, n + count), positions [p0, p1) of each. */
+static void chunk_at(const Job *j, int64_t i, int64_t *n, int64_t *count, int64_t *p0, int64_t *p1) {
+    if (j->cuts > 1) {
+        *n = i / j->cuts, *count = 1;
+        *p0 = i % j->cuts * j->span;
+        *p1 = *p0 + j->span < j->positions ? *p0 + j->span : j->positions;
+    } else {
+        *n = i * j->images;
+        *count = *n + j->images < j->c->images ? j->images : j->c->images - *n;
+        *p0 = 0, *p1 = j->positions;
+    }
+}
+
+/* Outputs of a group at a chunk, (made, columns): in place where one image is concerned, else copied together. */
+static const char *outputs_at(const Job *j, int64_t group, int64_t n, int64_t count, int64_t p0, char *room, int64_t *ld) {
+    int64_t item = j->f64 ? 8 : 4, row = j->positions * item;
+    const char *from = j->y + ((n * j->c->groups + group) * j->made) * row;
+    if (count == 1) {
+        *ld = j->positions;
+        return from + p0 * item;
+    }
+    *ld = count * j->positions;
+    for (int64_t o = 0; o < j->made; o++)
+        for (int64_t i = 0; i < count; i++) memcpy(room + (o * count + i) * row, from + (i * j->c->outputs + o) * row, row);
+    return room;
+}
+
+#define ADD_BIAS(T)                                                                                              \
+    for (int64_t o = 0; o < rows; o++) {                                                                         \
+        T f = ((const T *)bias)[o], *to = (T *)y + o * ld;                                                       \
+        for (int64_t i = 0; i < width; i++) to[i] += f;                                                          \
+    }
+
+static void add_bias(int f64, char *y, const char *bias, int64_t rows, int64_t width, int64_t ld) {
+    if (f64) {
+        ADD_BIAS(double)
+    } else {
+        ADD_BIAS(float)
+    }
+}
+
+static void forward_range(void *context, int64_t begin, int64_t end) {
+    const Job *j = context;
+    const Conv *c = j->c;
+    int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps, most = (j->cuts > 1 ? j->span : j->images * j->positions);
+    int in_place = j->taps == 1 && c->stride[0] == 1 && c->stride[1] == 1 && c->stride[2] == 1 && !c->padding[0] && !c->padding[1] && !c->padding[2];
+    char *room = flb_api->malloc((rows + j->made) * most * item);
+    if (!room) {
+        *j->failed = 1;
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        int64_t n, count, p0, p1, group = i % c->groups;
+        chunk_at(j, i / c->groups, &n, &count, &p0, &p1);
+        int64_t width = (count - 1) * j->positions + p1 - p0, ldb = width;
+        const char *cols = room, *w = j->w + group * j->made * rows * item;
+        if (in_place && count == 1) cols = j->x + ((n * c->channels + group * j->per) * j->positions + p0) * item, ldb = j->positions;
+        else gather(j, group * j->per, (group + 1) * j->per, n * j->positions + p0, n * j->positions + p0 + width, room);
+        char *y = j->y + ((n * c->outputs + group * j->made) * j->positions + p0) * item;
+        char *to = count == 1 ? y : room + rows * most * item;
+        int64_t ld = count == 1 ? j->positions : width;
+        multiply(j, 'N', 'N', j->made, width, rows, w, rows, cols, ldb, 0, to, ld);
+        if (j->bias) add_bias(j->f64, to, j->bias + group * j->made * item, j->made, width, ld);
+        for (int64_t o = 0; count > 1 && o < j->made; o++)
+            for (int64_t k = 0; k < count; k++)
+                memcpy(y + (k * c->outputs + o) * j->positions * item, to + (o * count + k) * j->positions * item, j->positions * item);
+    }
+    flb_api->free(room);
+}
+
+static void input_range(void *context, int64_t begin, int64_t end) {
+    const Job *j = context;
+    const Conv *c = j->c;
+    /* A piece is a block of channels of an image (or some), whose chunks it does in order: they overlap in the input. */
+    int64_t item = j->f64 ? 8 : 4, most = j->cuts > 1 ? j->span : j->images * j->positions, rows = j->per * j->taps;
+    char *room = flb_api->malloc((j->block * j->taps + j->made) * most * item);
+    if (!room) {
+        *j->failed = 1;
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        int64_t group = i % c->groups, block = i / c->groups % j->blocks, unit = i / c->groups / j->blocks;
+        int64_t c0 = block * j->block, c1 = c0 + j->block < j->per ? c0 + j->block : j->per;
+        for (int64_t k = 0; k < j->cuts; k++) {
+            int64_t n, count, p0, p1, lda;
+            chunk_at(j, unit * j->cuts + k, &n, &count, &p0, &p1);
+            int64_t width = (count - 1) * j->positions + p1 - p0, q0 = n * j->positions + p0;
+            const char *g = outputs_at(j, group, n, count, p0, room + j->block * j->taps * most * item, &lda);
+            const char *w = j->w + (group * j->made * rows + c0 * j->taps) * item;
+            multiply(j, 'T', 'N', (c1 - c0) * j->taps, width, j->made, w, rows, g, lda, 0, room, width);
+            c0 += group * j->per, c1 += group * j->per;
+            if (j->f64) scatter_f64(c, (double *)j->x, c0, c1, q0, q0 + width, (double *)room);
+            else scatter_f32(c, (float *)j->x, c0, c1, q0, q0 + width, (float *)room);
+            c0 -= group * j->per, c1 -= group * j->per;
+        }
+    }
+    flb_api->free(room);
+}
+
+static void weight_range(void *context, int64_t begin, int64_t end) {
+    const Job *j = context;
+    const Conv *c = j->c;
+    int64_t item = j->f64 ? 8 : 4, most = j->cuts > 1 ? j->span : j->images * j->positions, rows = j->per * j->taps;
+    char *room = flb_api->malloc((j->block * j->taps + j->made) * most * item);
+    if (!room) {
+        *j->failed = 1;
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        int64_t group = i % c->groups, block = i / c->groups % j->blocks, part = i / c->groups / j->blocks;
+        int64_t c0 = block * j->block, c1 = c0 + j->block < j->per ? c0 + j->block : j->per;
+        int64_t from = j->chunks * part / j->parts, to = j->chunks * (part + 1) / j->parts;
+        char *sum = j->sums + (part * c->outputs * rows + group * j->made * rows + c0 * j->taps) * item;
+        for (int64_t k = from; k < to; k++) {
+            int64_t n, count, p0, p1, lda;
+            chunk_at(j, k, &n, &count, &p0, &p1);
+            int64_t width = (count - 1) * j->positions + p1 - p0, q0 = n * j->positions + p0;
+            gather(j, group * j->per + c0, group * j->per + c1, q0, q0 + width, room);
+            const char *g = outputs_at(j, group, n, count, p0, room + j->block * j->taps * most * item, &lda);
+            multiply(j, 'N', 'T', j->made, (c1 - c0) * j->taps, width, g, lda, room, width, k > from, sum, rows);
+        }
+    }
+    flb_api->free(room);
+}
+
+#define SLIDE(T, S)                                                                                                               \
+    for (int64_t i = begin; i < end; i++) {                                                                                       \
+        if (j->what == WEIGHT) {                                                                                                  \
+            int64_t group = i / j->made;                                                                                          \
+            memset((T *)j->w + i * j->per * j->taps, 0, j->per * j->taps * sizeof(T));                                            \
+            for (int64_t n = 0; n < c->images; n++)                                                                               \
+                for (int64_t k = 0; k < j->per; k++)                                                                              \
+                    slide_weight_##S(c, (T *)j->x + (n * c->channels + group * j->per + k) * plane, (T *)j->w + (i * j->per + k) * j->taps, \
+                                     (T *)j->y + (n * c->outputs + i) * j->positions);                                            \
+        } else if (j->what == INPUT) {                                                                                            \
+            int64_t n = i / c->channels, ch = i % c->channels, group = ch / j->per;                                               \
+            for (int64_t o = group * j->made; o < (group + 1) * j->made; o++)                                                     \
+                slide_input_##S(c, (T *)j->x + i * plane, (T *)j->w + (o * j->per + ch % j->per) * j->taps,                       \
+                                (T *)j->y + (n * c->outputs + o) * j->positions);                                                 \
+        } else {                                                                                                                  \
+            int64_t n = i / c->outputs, o = i % c->outputs, group = o / j->made;                                                  \
+            T f = j->bias ? ((const T *)j->bias)[o] : 0, *y = (T *)j->y + i * j->positions;                                       \
+            for (int64_t p = 0; p < j->positions; p++) y[p] = f;                                                                  \
+            for (int64_t k = 0; k < j->per; k++)                                                                                  \
+                slide_##S(c, (T *)j->x + (n * c->channels + group * j->per + k) * plane, (T *)j->w + (o * j->per + k) * j->taps, y); \
+        }                                                                                                                         \
+    }
+
+static void slide_range(void *context, int64_t begin, int64_t end) {
+    const Job *j = context;
+    const Conv *c = j->c;
+    int64_t plane = c->in[0] * c->in[1] * c->in[2];
+    if (j->f64) {
+        SLIDE(double, f64)
+    } else {
+        SLIDE(float, f32)
+    }
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Everything is cut by sizes alone. */
+static void run(Job *j) {
+    const Conv *c = j->c;
+    int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
+    double flops = 2.0 * c->images * c->outputs * rows * j->positions;
+    if (j->per * j->made <= 4) {
+        int64_t total = j->what == WEIGHT ? c->outputs : c->images * (j->what == INPUT ? c->channels : c->outputs);
+        flb_parallel(slide_range, j, total, (int64_t)(3e4 * total / (flops + 1)) + 1);
+        return;
+    }
+    j->block = j->what == FORWARD ? j->per : ceil_div(192, j->taps) < j->per ? ceil_div(192, j->taps) : j->per;
+    j->blocks = ceil_div(j->per, j->block);
+    int64_t width = BLOCK / ((j->what == FORWARD ? rows : j->block * j->taps) * item) / 16 * 16;
+    if (width < 128) width = 128;
+    if (width > 1024) width = 1024;
+    j->images = j->cuts = 1;
+    if (j->positions < FEW) {
+        j->images = ceil_div(2 * FEW, j->positions);
+        if (j->images > ceil_div(c->images, 2)) j->images = ceil_div(c->images, 2);
+    } else {
+        int64_t least = c->images < 8 ? ceil_div(8, c->images) : 1;  /* some blocks for the threads */
+        j->cuts = ceil_div(j->positions, width);
+        if (j->cuts < least && j->what != INPUT) j->cuts = least < j->positions / FEW ? least : j->positions / FEW;
+        j->span = ceil_div(ceil_div(j->positions, j->cuts), 16) * 16;
+        j->cuts = ceil_div(j->positions, j->span);
+    }
+    int64_t units = j->images > 1 ? ceil_div(c->images, j->images) : c->images;
+    j->chunks = units * j->cuts;
+    if (j->what == FORWARD) flb_parallel(forward_range, j, j->chunks * c->groups, (int64_t)(2e5 * j->chunks * c->groups / flops) + 1);
+    else if (j->what == INPUT) {
+        int64_t total = units * j->blocks * c->groups;
+        flb_parallel(input_range, j, total, (int64_t)(2e5 * total / flops) + 1);
+    } else {
+        int64_t pieces = j->blocks * c->groups;
+        j->parts = pieces >= 4 ? 1 : j->chunks < 8 ? j->chunks : 8;
+        size_t size = c->outputs * rows * item;
+        j->sums = j->parts == 1 ? j->w : flb_api->malloc(j->parts * size);
+        if (!j->sums) {
+            *j->failed = 1;
+            return;
+        }
+        flb_parallel(weight_range, j, pieces * j->parts, (int64_t)(2e5 * pieces * j->parts / flops) + 1);
+        if (j->parts > 1) {
+            for (int64_t i = 0; i < c->outputs * rows; i++) {
+                double d = 0;
+                for (int64_t p = 0; p < j->parts; p++)
+                    d += j->f64 ? ((double *)j->sums)[p * c->outputs * rows + i] : ((float *)j->sums)[p * c->outputs * rows + i];
+                if (j->f64) ((double *)j->w)[i] = d;
+                else ((float *)j->w)[i] = (float)d;
+            }
+            flb_api->free(j->sums);
+        }
+    }
+}
+
+/* A tuple of n integers into the last n of three places. */
+static int three(PyObject *o, int n, int64_t fill, int64_t *out) {
+    for (int i = 0; i < 3; i++) out[i] = fill;
+    PyObject *fast = PySequence_Fast(o, "convolution: a sequence of integers is expected");
+    if (!fast) return -1;
+    if (PySequence_Fast_GET_SIZE(fast) != n) {
+        Py_DECREF(fast);
+        PyErr_Format(PyExc_ValueError, "convolution: %d integers are expected", n);
+        return -1;
+    }
+    for (int i = 0; i < n; i++) out[3 - n + i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, i));
+    Py_DECREF(fast);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray
+ * what 0: (input, weight) -> output, `sizes` unused. 1: (output cotangent, weight) -> input cotangent of spatial `sizes`.
+ * 2: (output cotangent, input) -> weight cotangent of kernel `sizes`. All in C order, float32 or float64; None without a BLAS library. */
+PyObject *flb_convolve(PyObject *self, PyObject *args) {
+    PyObject *first, *second, *bias, *sizes, *stride, *padding, *dilation, *result = NULL;
+    int what;
+    long long groups;
+    if (!PyArg_ParseTuple(args, "iO!O!OOOOOL", &what, &PyArray_Type, &first, &PyArray_Type, &second, &bias, &sizes, &stride, &padding, &dilation, &groups))
+        return NULL;
+    PyArrayObject *a = (PyArrayObject *)first, *b = (PyArrayObject *)second, *d = bias == Py_None ? NULL : (PyArrayObject *)bias;
+    int n = PyArray_NDIM(a) - 2, type = PyArray_TYPE(a), f64 = type == NPY_DOUBLE;
+    Conv c = {.groups = groups};
+    Job j = {.c = &c, .what = what, .f64 = f64, .gemm = flb_blas_gemm(f64)};
+    if (!j.gemm) Py_RETURN_NONE;
+    if (what < FORWARD || what > WEIGHT || n < 1 || n > 3 || PyArray_NDIM(b) != n + 2 || (type != NPY_FLOAT && type != NPY_DOUBLE) ||
+        PyArray_TYPE(b) != type || !PyArray_ISCARRAY_RO(a) || !PyArray_ISCARRAY_RO(b) || groups < 1 ||
+        (d && (!PyArray_Check(bias) || PyArray_TYPE(d) != type || PyArray_NDIM(d) != 1 || !PyArray_ISCARRAY_RO(d))))
+        return PyErr_SetString(PyExc_ValueError, "convolve: float32 or float64 arrays of 3 to 5 dimensions in C order are expected"), NULL;
+    if (three(stride, n, 1, c.stride) < 0 || three(padding, n, 0, c.padding) < 0 || three(dilation, n, 1, c.dilation) < 0) return NULL;
+    npy_intp *s = PyArray_DIMS(a), *t = PyArray_DIMS(b);
+    for (int i = 0; i < 3; i++) c.in[i] = c.out[i] = c.kernel[i] = 1;
+    if (what != FORWARD && three(sizes, n, 1, what == INPUT ? c.in : c.kernel) < 0) return NULL;
+    for (int i = 0; i < n; i++) {
+        int k = 3 - n + i;
+        if (what == FORWARD) c.in[k] = s[2 + i], c.kernel[k] = t[2 + i];
+        else if (what == INPUT) c.out[k] = s[2 + i], c.kernel[k] = t[2 + i];
+        else c.out[k] = s[2 + i], c.in[k] = t[2 + i];
+    }
+    c.images = s[0];
+    c.channels = what == FORWARD ? s[1] : what == INPUT ? t[1] * groups : t[1];
+    c.outputs = what == FORWARD ? t[0] : s[1];
+    int ok = c.channels % groups == 0 && c.outputs % groups == 0;
+    ok = ok && (what == FORWARD ? t[1] * groups == c.channels && (!d || PyArray_DIM(d, 0) == c.outputs) : what == INPUT ? t[0] == c.outputs : t[0] == s[0]);
+    for (int k = 0; k < 3 && ok; k++) {
+        ok = c.stride[k] > 0 && c.dilation[k] > 0 && c.padding[k] >= 0 && c.kernel[k] > 0 && c.in[k] > 0;
+        int64_t room = c.in[k] + 2 * c.padding[k] - c.dilation[k] * (c.kernel[k] - 1) - 1;
+        int64_t out = ok && room >= 0 ? room / c.stride[k] + 1 : 0;
+        if (what == FORWARD) c.out[k] = out;
+        ok = ok && out > 0 && c.out[k] <= out && c.out[k] > 0;  /* fewer positions than there are windows: the last ones count as zero */
+    }
+    ok = ok && c.images > 0 && c.channels > 0 && c.outputs > 0;
+    if (!ok) return PyErr_SetString(PyExc_ValueError, "convolve: shapes don't fit"), NULL;
+    j.positions = c.out[0] * c.out[1] * c.out[2];
+    j.taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
+    j.per = c.channels / groups, j.made = c.outputs / groups;
+    npy_intp shape[5] = {what == WEIGHT ? c.outputs : c.images, what == FORWARD ? c.outputs : what == INPUT ? c.channels : j.per};
+    for (int i = 0; i < n; i++) shape[2 + i] = what == FORWARD ? c.out[3 - n + i] : what == INPUT ? c.in[3 - n + i] : c.kernel[3 - n + i];
+    result = what == INPUT ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
+    if (!result) return NULL;
+    char *made = PyArray_DATA((PyArrayObject *)result), *pa = PyArray_DATA(a), *pb = PyArray_DATA(b);
+    j.bias = d ? PyArray_DATA(d) : NULL;
+    j.x = what == FORWARD ? pa : what == INPUT ? made : pb;
+    j.w = what == WEIGHT ? made : pb;
+    j.y = what == FORWARD ? made : pa;
+    int failed = 0;
+    j.failed = &failed;
+    Py_BEGIN_ALLOW_THREADS
+    run(&j);
+    Py_END_ALLOW_THREADS
+    if (failed) {
+        Py_DECREF(result);
+        return PyErr_NoMemory();
+    }
+    return result;
+}

@@ -1,0 +1,115 @@
+"""The runtime's convolutions beside NumPy's windows, over shapes that meet every way of cutting the work."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.base import blas
+from flambeau.ops import convolution as reference
+
+CASES = [
+    # images, channels, spatial, outputs, kernel, stride, padding, dilation, groups
+    (1, 3, (8, 8), 4, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (2, 3, (33, 31), 7, (5, 3), (2, 1), (2, 0), (1, 2), 1),
+    (8, 64, (16, 16), 32, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (5, 40, (4, 4), 24, (3, 3), (1, 1), (1, 1), (1, 1), 1),  # several images in a block
+    (3, 40, (7, 9), 24, (3, 3), (2, 2), (1, 1), (1, 1), 1),
+    (2, 16, (20, 20), 48, (1, 1), (1, 1), (0, 0), (1, 1), 1),  # the input as it is
+    (2, 16, (20, 20), 48, (1, 1), (2, 2), (0, 0), (1, 1), 1),
+    (2, 16, (6, 6), 8, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    (2, 24, (15, 15), 24, (3, 3), (1, 1), (1, 1), (1, 1), 24),  # depthwise
+    (2, 24, (15, 15), 48, (3, 3), (2, 2), (1, 1), (1, 1), 24),
+    (2, 24, (15, 15), 36, (3, 3), (2, 1), (2, 1), (2, 1), 3),
+    (2, 5, (70,), 6, (4,), (3,), (5,), (2,), 1),
+    (2, 4, (6, 7, 8), 6, (2, 3, 3), (1, 2, 1), (1, 1, 2), (2, 1, 1), 2),
+    (1, 2, (3, 3), 8, (3, 3), (1, 1), (4, 4), (1, 1), 1),  # windows that lie in the padding
+    (70, 1, (5, 5), 6, (5, 5), (1, 1), (0, 0), (1, 1), 1),  # one position an image
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_product_and_adjoints(case, dtype):
+    images, channels, spatial, outputs, kernel, *how, groups = case
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(images, channels, *spatial)).astype(dtype)
+    w = rng.normal(size=(outputs, channels // groups, *kernel)).astype(dtype)
+    b = rng.normal(size=outputs).astype(dtype)
+
+    def agrees(got, want, terms):
+        assert got.dtype == dtype and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=0, atol=float(np.finfo(dtype).eps) * 8 * terms**0.5 * 8)
+
+    exact = [a.astype(np.float64) for a in (x, w, b)]
+    want = reference._forward_numpy(exact[0], exact[1], *how, groups) + exact[2].reshape(-1, *[1] * len(spatial))
+    got = blas.convolve(0, x, w, b, (), *how, groups)
+    agrees(got, want, w[0].size)
+    g = rng.normal(size=want.shape).astype(dtype)
+    wide = g.astype(np.float64)
+    want = reference._input_adjoint_numpy(wide, exact[1], spatial, *how, groups)
+    agrees(blas.convolve(1, g, w, None, spatial, *how, groups), want, outputs * np.prod(kernel))
+    want = reference._weight_adjoint_numpy(wide, exact[0], kernel, *how, groups)
+    agrees(blas.convolve(2, g, x, None, kernel, *how, groups), want, g[:, 0].size)
+
+
+def test_result_does_not_depend_on_threads():
+    old = torch.get_num_threads()
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(6, 3, 40, 40)).astype("f"), rng.normal(size=(16, 3, 3, 3)).astype("f")
+    g = rng.normal(size=(6, 16, 40, 40)).astype("f")
+    how = ((1, 1), (1, 1), (1, 1), 1)
+    try:
+        results = []
+        for n in (1, 2, 5):
+            torch.set_num_threads(n)
+            results.append(
+                (
+                    blas.convolve(0, x, w, None, (), *how),
+                    blas.convolve(1, g, w, None, (40, 40), *how),
+                    blas.convolve(2, g, x, None, (3, 3), *how),
+                )
+            )
+    finally:
+        torch.set_num_threads(old)
+    for other in results[1:]:
+        for a, b in zip(results[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (0, np.ones((1, 2, 5), "f"), np.ones((3, 3, 2), "f"), None, (), (1,), (0,), (1,), 1),  # channels differ
+        (
+            0,
+            np.ones((1, 2, 5), "f"),
+            np.ones((3, 2, 7), "f"),
+            None,
+            (),
+            (1,),
+            (0,),
+            (1,),
+            1,
+        ),  # kernel longer than input
+        (0, np.ones((1, 2, 5), "f"), np.ones((3, 2, 2), "f"), None, (), (0,), (0,), (1,), 1),
+        (0, np.ones((1, 2, 5), "f"), np.ones((3, 2, 2), "f"), None, (), (1, 1), (0,), (1,), 1),
+        (0, np.ones((1, 2, 5), "f"), np.ones((3, 2, 2), "d"), None, (), (1,), (0,), (1,), 1),
+        (0, np.ones((1, 2, 5), "f"), np.ones((3, 2, 2), "f"), np.ones(2, "f"), (), (1,), (0,), (1,), 1),
+        (0, np.ones((1, 2, 5), "f")[:, ::2], np.ones((3, 1, 2), "f"), None, (), (1,), (0,), (1,), 1),
+        (0, np.ones((1, 0, 5), "f"), np.ones((3, 0, 2), "f"), None, (), (1,), (0,), (1,), 1),
+        (1, np.ones((1, 3, 9), "f"), np.ones((3, 2, 2), "f"), None, (5,), (1,), (0,), (1,), 1),
+        (2, np.ones((2, 3, 4), "f"), np.ones((1, 2, 5), "f"), None, (2,), (1,), (0,), (1,), 1),
+        (3, np.ones((1, 2, 5), "f"), np.ones((3, 2, 2), "f"), None, (), (1,), (0,), (1,), 1),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments):
+    with pytest.raises(ValueError, match="convol"):
+        blas.convolve(*arguments)
+
+
+def test_transposed_layouts_and_empty_batches_go_through_the_operator():
+    x = torch.randn(2, 8, 8, 6).permute(0, 3, 1, 2)
+    conv = torch.nn.Conv2d(6, 10, 3, padding=1)
+    want = conv(x.contiguous())
+    np.testing.assert_allclose(conv(x).detach().numpy(), want.detach().numpy(), rtol=1e-5, atol=1e-5)
+    assert torch.nn.functional.conv2d(torch.zeros(0, 6, 8, 8), conv.weight).shape == (0, 10, 6, 6)
