@@ -26,6 +26,7 @@ CORE = (
     "module",
 )
 AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")
+FRAME = ("frame_eval", "guards", *(f"interpreter_{v}" for v in (311, 312, 313)))
 
 setup(
     ext_modules=[
@@ -34,7 +35,7 @@ setup(
             "flambeau._C", [f"csrc/{name}.c" for name in (*CORE, *(f"autograd_{part}" for part in AUTOGRAD))], **COMMON
         ),
         # PEP 523 frame evaluator, guard tree, the callable that compile() returns.
-        Extension("flambeau._frame", ["csrc/frame_eval.c", "csrc/guards.c"], **COMMON),
+        Extension("flambeau._frame", [f"csrc/{name}.c" for name in FRAME], **COMMON),
         # Thread pool and the launch of a compiled graph.
         Extension(
             "flambeau._runtime",

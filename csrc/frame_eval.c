@@ -1,4 +1,4 @@
-/* Where calls are caught: the callable that compile() returns, and the PEP 523 frame evaluator of CPython 3.11.
+/* Where calls are caught: the callable that compile() returns, and the PEP 523 frame evaluator.
  *
  * Both look up a Cache (one per code object and Context, where a Context is a compile() configuration), check the guards of its entries
  * against the flat argument vector, and call the entry's code as a plain function of that vector: captured code has no *args, no
@@ -7,17 +7,18 @@
  *
  * Thread state is one pointer: the Context that new frames are captured with, or NULL.
  */
-#define Py_BUILD_CORE 1
 #include "frame.h"
+#include "interpreter.h"
 #include <structmember.h>
-#include "internal/pycore_frame.h"
-#include "internal/pycore_pystate.h"
-
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
-#error "flambeau._frame is written for CPython 3.11"
+#if PY_VERSION_HEX < 0x030C0000
+#define REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
+#define GET_EXTRA _PyCode_GetExtra
+#define SET_EXTRA _PyCode_SetExtra
+#else
+#define REQUEST_EXTRA PyUnstable_Eval_RequestCodeExtraIndex
+#define GET_EXTRA PyUnstable_Code_GetExtra
+#define SET_EXTRA PyUnstable_Code_SetExtra
 #endif
-
-extern PyObject *_PyEval_EvalFrameDefault(PyThreadState *, struct _PyInterpreterFrame *, int);
 
 /* ---- objects ---- */
 
@@ -65,15 +66,15 @@ static _Thread_local Context *current;   /* strong */
 static _Thread_local PyCodeObject *plain_once;   /* the next frame of this code has just been found to run plainly */
 static int active_threads;               /* threads whose current is set; guarded by the GIL */
 
-static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag);
+static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
 
 /* Steals nothing; returns the previous context, which the caller gives back to leave(). */
 static Context *enter(Context *next)
 {
     Context *prev = current;
     if (prev == next) return prev;
-    if (!prev && next && active_threads++ == 0) _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), custom_eval);
-    if (prev && !next && --active_threads == 0) _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
+    if (!prev && next && active_threads++ == 0) flb_set_eval(custom_eval);
+    if (prev && !next && --active_threads == 0) flb_set_eval(NULL);
     current = next;
     return prev;
 }
@@ -91,7 +92,7 @@ static void extra_free(void *p)
 static Extra *extra_get(PyObject *code)
 {
     void *p = NULL;
-    if (_PyCode_GetExtra(code, extra_index, &p) < 0) { PyErr_Clear(); return NULL; }
+    if (GET_EXTRA(code, extra_index, &p) < 0) { PyErr_Clear(); return NULL; }
     return p;
 }
 
@@ -101,7 +102,7 @@ static Extra *extra_make(PyObject *code)
     if (e) return e;
     e = PyMem_Calloc(1, sizeof(Extra));
     if (!e) { PyErr_NoMemory(); return NULL; }
-    if (_PyCode_SetExtra(code, extra_index, e) < 0) { PyMem_Free(e); return NULL; }
+    if (SET_EXTRA(code, extra_index, e) < 0) { PyMem_Free(e); return NULL; }
     return e;
 }
 
@@ -229,10 +230,10 @@ static PyObject *dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, Py
 
 /* ---- the frame evaluator ---- */
 
-static PyObject *eval_uncaptured(PyThreadState *ts, _PyInterpreterFrame *frame)
+static PyObject *eval_uncaptured(PyThreadState *ts, FlbFrame *frame)
 {
     Context *prev = enter(NULL);
-    PyObject *r = _PyEval_EvalFrameDefault(ts, frame, 0);
+    PyObject *r = flb_default_eval(ts, frame, 0);
     enter(prev);
     return r;
 }
@@ -284,32 +285,35 @@ static PyTypeObject TailCallType = {
     .tp_traverse = (traverseproc)tail_call_traverse, .tp_dealloc = (destructor)tail_call_dealloc,
 };
 
-static PyObject *custom_eval(PyThreadState *ts, _PyInterpreterFrame *frame, int throwflag)
+static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag)
 {
     Context *ctx = current;
-    PyCodeObject *code = frame->f_code;
-    if (!ctx || throwflag || frame->prev_instr != _PyCode_CODE(code) - 1 || !(code->co_flags & CO_OPTIMIZED)
+    PyCodeObject *code = flb_frame_code(frame);
+    if (!ctx || throwflag || !flb_frame_is_fresh(frame) || !(code->co_flags & CO_OPTIMIZED)
         || (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
-        return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+        return flb_default_eval(ts, frame, throwflag);
     if (code == plain_once) {
         plain_once = NULL;
-        return _PyEval_EvalFrameDefault(ts, frame, 0);
+        return flb_default_eval(ts, frame, 0);
     }
     Extra *e = extra_get((PyObject *)code);
     if (e && e->flags & SKIP_RECURSIVE) return eval_uncaptured(ts, frame);
-    if (e && e->flags & SKIP) return _PyEval_EvalFrameDefault(ts, frame, 0);
+    if (e && e->flags & SKIP) return flb_default_eval(ts, frame, 0);
     Cache *cache = cache_for((PyObject *)code, ctx, 1);
     if (!cache) return NULL;
-    if (cache->skip && !cache->n) return _PyEval_EvalFrameDefault(ts, frame, 0);
+    if (cache->skip && !cache->n) return flb_default_eval(ts, frame, 0);
     int ran;
     Py_INCREF(ctx);
     Py_INCREF(cache);
-    PyObject *r = dispatch(ctx, cache, frame->f_func, frame->localsplus, flat_count(code), 0, &ran);
+    PyObject *r = dispatch(ctx, cache, flb_frame_func(frame), flb_frame_locals(frame), flat_count(code), 0, &ran);
     Py_DECREF(cache);
     Py_DECREF(ctx);
-    if (ran) return settle(r);
+    if (ran) {
+        flb_frame_discard(ts, frame);
+        return settle(r);
+    }
     e = extra_get((PyObject *)code);     /* the miss may have marked it */
-    return e && e->flags & SKIP_RECURSIVE ? eval_uncaptured(ts, frame) : _PyEval_EvalFrameDefault(ts, frame, 0);
+    return e && e->flags & SKIP_RECURSIVE ? eval_uncaptured(ts, frame) : flb_default_eval(ts, frame, 0);
 }
 
 /* ---- callables ---- */
@@ -726,7 +730,7 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "_frame", "Frame 
 
 PyMODINIT_FUNC PyInit__frame(void)
 {
-    extra_index = _PyEval_RequestCodeExtraIndex(extra_free);
+    extra_index = REQUEST_EXTRA(extra_free);
     if (extra_index < 0) { PyErr_SetString(PyExc_RuntimeError, "no free slot for data on code objects"); return NULL; }
     PyObject *m = PyModule_Create(&module_def);
     if (!m) return NULL;
@@ -739,6 +743,6 @@ PyMODINIT_FUNC PyInit__frame(void)
         if (PyModule_AddObject(m, types[i].name, (PyObject *)types[i].type) < 0) return NULL;
     }
     if (PyModule_AddIntConstant(m, "SKIP", SKIP) < 0 || PyModule_AddIntConstant(m, "SKIP_RECURSIVE", SKIP_RECURSIVE) < 0) return NULL;
-    if (flb_guards_init(m) < 0) return NULL;
+    if (PyModule_AddIntConstant(m, "captures", flb_captures) < 0 || flb_guards_init(m) < 0) return NULL;
     return m;
 }

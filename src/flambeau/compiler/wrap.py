@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +43,8 @@ def compile(
     whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. Sizes are
     guarded by value whatever ``dynamic`` says: a new size is a new variant, up to ``config.cache_size_limit``.
 
-    Raises RuntimeError when both ``mode`` and ``options`` are given, or for an unknown mode or backend."""
+    Raises RuntimeError when both ``mode`` and ``options`` are given, for an unknown mode or backend, or with a CPython that frames
+    are not captured with yet (3.12, 3.13)."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
@@ -63,6 +65,12 @@ def compile(
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
+    if not _frame.captures:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise RuntimeError(
+            f"torch.compile: capture needs CPython 3.11, this is {version}. Eager code, autograd, modes and make_fx work here; "
+            "disable=True, or TORCHDYNAMO_DISABLE=1, runs the program without compiling."
+        )
     return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options, verify))
 
 

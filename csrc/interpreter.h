@@ -1,0 +1,25 @@
+/* What depends on the CPython version: frames, the evaluator hook. One file a version (interpreter_311.c ...) defines it; nothing else of
+ * flambeau reads a frame or an interpreter-private structure. */
+#ifndef FLB_INTERPRETER_H
+#define FLB_INTERPRETER_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+typedef struct _PyInterpreterFrame FlbFrame;
+/* A hook: evaluates the frame as it likes, flb_default_eval() being the interpreter's way. */
+typedef PyObject *(*FlbEval)(PyThreadState *ts, FlbFrame *frame, int throwflag);
+
+/* Whether frames can be captured with this version. Without, flb_set_eval() does nothing and the functions below are not called. */
+extern const int flb_captures;
+
+/* Puts `hook` in front of the evaluator that is installed (another PEP 523 evaluator, or the interpreter's); NULL takes it away. */
+void flb_set_eval(FlbEval hook);
+PyObject *flb_default_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
+
+PyCodeObject *flb_frame_code(FlbFrame *frame);      /* borrowed */
+PyFunctionObject *flb_frame_func(FlbFrame *frame);  /* borrowed */
+int flb_frame_is_fresh(FlbFrame *frame);            /* no instruction ran yet */
+PyObject **flb_frame_locals(FlbFrame *frame);       /* the values it starts with, in the order of the code's first local variables */
+/* Ends a frame that is not evaluated: a hook that returns a result of its own calls this first. */
+void flb_frame_discard(PyThreadState *ts, FlbFrame *frame);
+#endif
