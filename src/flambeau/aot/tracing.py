@@ -19,6 +19,7 @@ from ..autograd.node import set_history
 from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS
 from ..core import modes
+from ..core.higher_order import HigherOrderOperator
 from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
@@ -27,7 +28,7 @@ from ..proxy import ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced, sizes_in
 from .graph_passes import common_subexpressions, draws, identities
 
-__all__ = ["trace"]
+__all__ = ["trace", "trace_subgraph"]
 
 
 def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) -> Traced:
@@ -252,10 +253,85 @@ def _keep_overwritten(graph: Graph, traced: Traced) -> None:
             inputs[i].meta["overwritten"] = copy.meta["copy_of_overwritten"] = True
 
 
+class _Inner(ProxyTorchDispatchMode):
+    """Traces a body: tensors of the trace around it are its last inputs."""
+
+    def __init__(self, outer: ProxyTorchDispatchMode):
+        super().__init__(Graph(), outer.fake_mode)
+        self.execute = outer.fake_mode.run
+        self.outer, self.lifted = outer, {}
+
+    def constant(self, tensor):
+        if id(tensor._storage) in self._memory:
+            return super().constant(tensor)
+        self.outer.argument(tensor)  # it has to be known there, or be a constant
+        node = self.placeholder(f"lifted_{len(self.lifted)}", tensor)
+        self.lifted[id(tensor)] = tensor, node
+        return node
+
+
+class Subgraph:
+    """A traced body. ``lifted``: tensors from outside that it reads."""
+
+    def __init__(self, mode: _Inner, operands: list[Node], results: list):
+        self.mode, self.operands, self.results = mode, operands, results
+        self.lifted = [t for t, _ in mode.lifted.values()]
+
+    def module(self, lifted: list) -> GraphModule:
+        """The body as a graph of its operands and of these tensors, which contain its own lifted ones."""
+        graph, at = Graph(), {}
+        known = {i: node for i, (_, node) in self.mode.lifted.items()}
+        for n in [*self.operands, *(known.get(id(t)) or t for t in lifted)]:
+            fresh = graph.placeholder(f"arg{len(graph.nodes)}")
+            if isinstance(n, Node):
+                at[n] = fresh
+            fresh.meta["val"] = n.meta["val"] if isinstance(n, Node) else self.mode.snapshot(n)
+        for n in self.mode.graph.nodes:
+            if n.op not in ("placeholder", "output"):
+                at[n] = graph.node_copy(n, at.__getitem__)
+        outs = []
+        for r in self.results:
+            node = at[r] if isinstance(r, Node) else r
+            if isinstance(node, Node) and (node.op in ("placeholder", "get_attr") or node in outs):
+                node = graph.call_function(namespace("aten").clone.default, (node,))
+                node.meta["val"] = node.args[0].meta["val"]
+            outs.append(node)
+        graph.output(tuple(outs))
+        return _without_writes(self.mode, graph)
+
+
+def trace_subgraph(outer: ProxyTorchDispatchMode, fn: Callable, operands: list[Any]) -> Subgraph:
+    """Trace a body on fake twins of ``operands``, without recording gradients. RuntimeError when it writes to what it is given."""
+    mode = _Inner(outer)
+    nodes, given = [], []
+    for i, x in enumerate(operands):
+        fake = outer.snapshot(x)
+        nodes.append(mode.placeholder(f"arg{i}", fake))
+        given.append(fake)
+    with modes.disabled("dispatch"), mode.fake_mode, mode, _autograd.no_grad():
+        outs = list(fn(*given))
+        results = [mode.argument(o) for o in outs]
+    inputs = [*given, *(t for t, _ in mode.lifted.values())]
+    if any(isinstance(t, _C.TensorBase) and id(t._storage) in mode.written for t in inputs):
+        raise RuntimeError(f"{getattr(fn, '__name__', 'a body')} might be modifying the input! Write to a copy of it.")
+    return Subgraph(mode, nodes, results)
+
+
+def _without_writes(mode: ProxyTorchDispatchMode, graph: Graph) -> GraphModule:
+    constants = mode.constants
+    if mode.written:
+        graph, constants = _functional(mode, graph)
+    graph.eliminate_dead_code()
+    identities(graph)
+    return GraphModule(constants, graph)
+
+
 class _Functional(Interpreter):
     """Runs a graph on functional values."""
 
     def call_function(self, target, args, kwargs):
+        if isinstance(target, HigherOrderOperator):
+            return functionalize.call_higher_order(target, args, kwargs)
         if hasattr(target, "_schema"):
             return functionalize.call(target, args, kwargs)
         if target is operator.getitem:
@@ -265,7 +341,8 @@ class _Functional(Interpreter):
         raise RuntimeError(f"functionalization met the call of {target}, which is not an operator")
 
     def fetch_attr(self, target):
-        return functionalize.Value(functionalize.Memory(super().fetch_attr(target)))
+        found = super().fetch_attr(target)
+        return functionalize.Value(functionalize.Memory(found)) if isinstance(found, _C.TensorBase) else found
 
     def run_node(self, n):
         self.mode.stack = n.meta.get("stack")

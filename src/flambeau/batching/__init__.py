@@ -13,6 +13,20 @@ Enter at :func:`flambeau.func.vmap`. Reference: Bradbury et al., JAX (2018); Zou
 
 from . import contraction, draws, functions, index, rules, views  # noqa: F401
 from .handler import Call, Unbatched
-from .levels import BatchedTensor, Level, conceal, current, expose, innermost, level, wrap
+from .levels import BatchedTensor, Level, below, conceal, current, expose, innermost, level, movedim, value_at, wrap
 
-__all__ = ["BatchedTensor", "Call", "Level", "Unbatched", "conceal", "current", "expose", "innermost", "level", "wrap"]
+__all__ = [
+    "BatchedTensor",
+    "Call",
+    "Level",
+    "Unbatched",
+    "below",
+    "conceal",
+    "current",
+    "expose",
+    "innermost",
+    "level",
+    "movedim",
+    "value_at",
+    "wrap",
+]

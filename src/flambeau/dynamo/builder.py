@@ -16,6 +16,7 @@ import numpy as np
 from flambeau import _C
 from flambeau.autograd import grad_mode
 
+from . import control_flow as control_flow  # its handlers
 from . import numpy_bridge, tensors, trace_rules, world
 from .autograd_functions import AutogradFunctionVariable
 from .config import config

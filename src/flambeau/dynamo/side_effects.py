@@ -30,8 +30,9 @@ class SideEffects:
 
     def touch(self, var: Variable) -> None:
         """``var`` is written to. ``oldest_touched`` lets eagerly run generators notice that they are not pure."""
-        if self.oldest_touched is None or var.born < self.oldest_touched:
-            self.oldest_touched = var.born
+        age = var.born if var.source is None else -1  # what existed before the call is older than all that was made
+        if self.oldest_touched is None or age < self.oldest_touched:
+            self.oldest_touched = age
         if var.source is not None or isinstance(var, CellVariable):
             self.modified.setdefault(id(var), var)
 

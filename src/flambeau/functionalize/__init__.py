@@ -8,5 +8,6 @@ a program, as a graph or as calls, runs it through :func:`call` and reads the me
 from .values import Memory as Memory
 from .values import Value as Value
 from .values import call as call
+from .values import call_higher_order as call_higher_order
 from .wrapper import FunctionalTensor as FunctionalTensor
 from .wrapper import functionalize as functionalize

@@ -14,7 +14,7 @@ from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
 from .views import steps_of, write_back
 
-__all__ = ["Memory", "Value", "call"]
+__all__ = ["Memory", "Value", "call", "call_higher_order"]
 
 
 class Memory:
@@ -100,6 +100,11 @@ def call(op: OpOverload, args: tuple, kwargs: dict) -> Any:
         return _view(op, args, kwargs)
     if op._schema.is_mutable:
         return _mutate(op, args, kwargs)
+    return _wrap(op(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+
+
+def call_higher_order(op, args: tuple, kwargs: dict) -> Any:
+    """Run an operator with bodies, which write to nothing they are given, on Values."""
     return _wrap(op(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
 
 

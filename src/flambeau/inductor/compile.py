@@ -61,6 +61,9 @@ def compile_graph(gm, example_inputs=None, **_unused):
     return graph
 
 
+Lowering.compile_body = staticmethod(compile_graph)
+
+
 @dataclasses.dataclass
 class Made:
     """What the passes made on the way, for those who look."""

@@ -7,6 +7,7 @@ output), when it is reduced or scattered, or when it is costly and read more tha
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -15,9 +16,11 @@ from typing import Any
 from ..base.expr import Expr, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.body import TABLE, Input, topological, trace
+from ..core.higher_order import HigherOrderOperator
 from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
+from ..fx import GraphModule
 from .builder import compute_type
 from .codegen import weight
 from .gemm import lower_contraction
@@ -61,6 +64,8 @@ class IndexOps:
 
 class Lowering:
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
+
+    compile_body: Any  # compiles a subgraph; set where graphs are compiled
 
     def __init__(self):
         self.values = Values()
@@ -267,6 +272,8 @@ class Lowering:
     def call(self, call, args, kwargs):
         if call.target is operator.getitem:
             return args[0][args[1]]
+        if isinstance(call.target, HigherOrderOperator):
+            return self._extern(call.target, (args, tuple(kwargs.items())), call.val)
         if not hasattr(call.target, "definition"):
             if any(isinstance(a, Lazy) for a in _flatten((args, kwargs))):
                 raise NotImplementedError(f"inductor: {call.target} is not an ATen operator")
@@ -626,18 +633,38 @@ class Lowering:
             buffer = self.new_buffer(shape, strides, t, "object", v.dtype.np)
             outs.append(buffer.name)
             results.append(self.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
-        effect = bool({"nondeterministic_seeded"} & set(op.tags)) or op.definition.kind in ("random", "extern")
-        plan = _EagerCall(op, full, [self.buffers[n] for n in outs], self.values.hint)
-        self.nodes.append(ExternCall("call", op.name(), regions, outs, plan, effect))
+        if isinstance(op, HigherOrderOperator):
+            full = _replace(full, self.compile_body, GraphModule)
+            name, effect, run = op.__name__, True, functools.partial(_call_rule, op)
+        else:
+            effect = bool({"nondeterministic_seeded"} & set(op.tags)) or op.definition.kind in ("random", "extern")
+            name, run = op.name(), functools.partial(_call_schema, op)
+        plan = _EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint)
+        self.nodes.append(ExternCall("call", name, regions, outs, plan, effect))
         return results if isinstance(val, (tuple, list)) else results[0]
+
+
+def _call_schema(op, full):
+    pos, kw = [], {}
+    for a, v in zip(op._schema.arguments, full):
+        if a.kwarg_only:
+            kw[a.name] = v
+        else:
+            pos.append(v)
+    return op(*pos, **{k: v for k, v in kw.items() if v is not None})
+
+
+def _call_rule(op, full):
+    """An operator with bodies, which are compiled graphs by now."""
+    return op.rules["eager"](op, *full[0], **dict(full[1]))
 
 
 class _EagerCall:
     """Calls an operator on tensors over regions of buffers; they are followed by the values of ``numbers``, the symbolic integers among the
     arguments."""
 
-    def __init__(self, op, full, outs, hint):
-        self.op = op
+    def __init__(self, call, full, outs, hint):
+        self.call = call
         # Dimensions of each result from the outermost in memory to the innermost: its strides follow from its shape.
         self.orders = [sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d)) for b in outs]
         self.numbers: list = []
@@ -661,14 +688,7 @@ class _EagerCall:
 
         tensors, numbers = given[: self.count], given[self.count :]
         full = _replace(self.template, lambda s: tensors[s.k] if s.k >= 0 else numbers[-s.k - 1], _Slot)
-        pos, kw = [], {}
-        for a, v in zip(self.op._schema.arguments, full):
-            if a.kwarg_only:
-                kw[a.name] = v
-            else:
-                pos.append(v)
-        kw = {k: v for k, v in kw.items() if v is not None}
-        result = self.op(*pos, **kw)
+        result = self.call(full)
         results = [
             r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, _C.TensorBase)
         ]

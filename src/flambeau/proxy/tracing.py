@@ -160,7 +160,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             node.meta["stack"] = stack
         if _is_mutable(func):
             self._write(func, args, kwargs, node, out)
-        self._track_result(out, node)
+        self.track_result(out, node)
         return out
 
     def _refuse_number(self, func, out):
@@ -170,7 +170,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             f"{out!r} for all inputs."
         )
 
-    def _track_result(self, out: Any, node: Node) -> None:
+    def track_result(self, out: Any, node: Node) -> None:
         if isinstance(out, _C.TensorBase):
             node.meta["val"] = self.snapshot(out)
             self.track(out, node)
