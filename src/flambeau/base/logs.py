@@ -142,6 +142,7 @@ for _name, _help in [
     ("ir_post_fusion", "loop IR after fusion"),
     ("schedule", "which nodes were fused and why not others"),
     ("dynamo", "capture"),
+    ("loops", "which loops became native ones, and why others did not"),
     ("aot", "differentiation ahead of time"),
     ("inductor", "lowering and code generation"),
     ("perf_hints", "fallbacks and other things that cost time"),

@@ -43,6 +43,11 @@ KNOBS = {
     "verify": Knob(
         False, "run every compiled graph beside the plain one and compare, at each call", ("FLAMBEAU_VERIFY",)
     ),
+    "native_loops": Knob(
+        True,
+        "long loops over arrays and numbers become native ones instead of being unrolled",
+        ("FLAMBEAU_NATIVE_LOOPS",),
+    ),
     "capture_empty_graphs": Knob(
         False, "keep captured code that has no tensor operation (to test the executor on plain Python)"
     ),

@@ -10,7 +10,7 @@ import enum
 import operator
 import sys
 
-from . import trace_rules, world
+from . import native_loops, trace_rules, world
 from .codegen import STACK_ARGUMENT
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
@@ -23,7 +23,7 @@ from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, NestedFunctionVariable
 from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
-from .variables.lists import ListVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ObjectVariable
 
 BINARY = {
@@ -303,6 +303,9 @@ class Opcodes:
         self.stack.extend(reversed(out))
 
     def GET_ITER(self, inst):
+        if isinstance(self.top(), RangeVariable) and native_loops.try_range(self, self.top().value):
+            self.stack.pop()
+            return
         self.push(operators.iterate(self, self.pop()))
 
     def FOR_ITER(self, inst):
@@ -323,6 +326,8 @@ class Opcodes:
         if self.truth(self.top()) == want:
             self.ip = inst.target
         self.pop()
+        if self.ip in native_loops.loop_starts(self.code) and self.ip == inst.index + 1:
+            native_loops.try_while(self)
 
     def POP_JUMP_FORWARD_IF_TRUE(self, inst):
         self._jump_if(inst, True)

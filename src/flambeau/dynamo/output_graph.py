@@ -34,7 +34,6 @@ from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMetho
 __all__ = ["GraphInput", "OutputGraph"]
 
 ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
-NUMPY_DEFAULT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 @dataclass
@@ -328,10 +327,10 @@ class OutputGraph:
         return f.node
 
     def guard_numpy_errors(self) -> None:
-        """Captured operations neither raise nor warn about overflow and its kin."""
-        if np.geterr() != NUMPY_DEFAULT_ERRORS:
+        """Captured operations neither raise nor call anything on overflow and its kin, and warn no more than under "ignore"."""
+        if not numpy_is_quiet(np.geterr):
             unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
-        self.guard(ConstSource(np.geterr, "np.geterr"), "CALL", lambda get: get() == NUMPY_DEFAULT_ERRORS)
+        self.guard(ConstSource(np.geterr, "np.geterr"), "CALL", numpy_is_quiet)
 
     def _check_proxies(self, args, kwargs):
         """Objects in the graph must be values that mean the same at every call."""

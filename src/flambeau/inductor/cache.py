@@ -106,8 +106,8 @@ def write(name: str, body: bytes) -> None:
         log.info("cannot write the cache in %s: %s", folder, e)
 
 
-def addresses(kernels: dict[str, str]) -> dict[str, int]:
-    """name -> address, for kernels given as name -> text (which defines that name)."""
+def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]:
+    """name -> address, for kernels given as name -> text (which defines that name). ``optimise``: see llvm.compile_text."""
     from . import llvm
 
     with _lock:
@@ -116,7 +116,7 @@ def addresses(kernels: dict[str, str]) -> dict[str, int]:
         for name in missing:
             data = read(name)
             if data is None:
-                data = llvm.compile_text(kernels[name])
+                data = llvm.compile_text(kernels[name], optimise)
                 metrics.compiled_kernels += 1
                 write(name, data)
             else:

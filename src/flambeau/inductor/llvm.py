@@ -36,8 +36,9 @@ def host() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
-def compile_text(text: str) -> bytes:
-    """Object code of a module in LLVM assembly. Raises RuntimeError with LLVM's message when the text is wrong."""
+def compile_text(text: str, optimise: bool = False) -> bytes:
+    """Object code of a module in LLVM assembly. ``optimise``: with all of LLVM's passes, for text that isn't vector code already.
+    Raises RuntimeError with LLVM's message when the text is wrong."""
     llvm = _binding()
     with _lock:
         module = llvm.parse_assembly(text)
@@ -45,6 +46,12 @@ def compile_text(text: str) -> bytes:
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()
+        if optimise:
+            options = llvm.create_pipeline_tuning_options(speed_level=3)
+            options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+            builder = llvm.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+            return machine.emit_object(module)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
         passes = llvm.create_new_module_pass_manager()
         # The kernels come as explicit vector code in good order: promote the stack slots, fold, share, and nothing else.

@@ -1,0 +1,235 @@
+"""Loops that become one node of the graph instead of being unrolled: those over arrays and numbers that flambeau.loops understands.
+
+At the start of a loop over a long range, or of a while loop, the loop is compiled from its bytecode with the types that its variables have
+there. What it writes goes back into the arrays, the numbers that are used later are results of the node.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from flambeau.base import logs
+from flambeau.loops import Declined, compile_region
+from flambeau.loops.emitter import constant
+from flambeau.loops.interpreter import Inputs
+from flambeau.loops.region import find
+from flambeau.loops.values import Known, memory_type
+
+from . import numpy_bridge
+from .config import config
+from .exc import Unsupported, unsupported
+from .instructions import live_locals
+from .utils import counters
+from .variables.constant import ConstantVariable
+from .variables.lists import ListVariable
+from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+
+__all__ = ["NumberVariable", "loop_starts", "try_range", "try_while"]
+
+LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
+WORTH = 1000  # instructions that unrolling would interpret
+
+
+class NumberVariable(NumpyNdarrayVariable):
+    """A Python number that a loop computed: known as a tensor in the graph, as a number outside. Whatever is done with it happens outside.
+    ``flag``: the node that tells whether it is NumPy's after all, where that depends on data (see loops.values.Scalar)."""
+
+    def __init__(self, node, val, python_type, flag=None):
+        super().__init__(node, val)
+        self.number_type, self.flag = python_type, flag
+
+    def python_type(self):
+        if self.flag is not None:
+            self.as_proxy()
+        return self.number_type
+
+    def reconstruct(self, cg):
+        if self.flag is None:
+            cg.call_function(item, lambda: cg.graph_output(self.node), 1)
+            return
+
+        def both():
+            cg.graph_output(self.node)
+            cg.graph_output(self.flag)
+
+        cg.call_function(number, both, 2)
+
+    def as_proxy(self):
+        unsupported(
+            "loop-number", "a number that a loop computed is used in the graph", "It is Python's, not a tensor."
+        )
+
+    def getattr(self, tx, name):
+        self.as_proxy()
+
+    def call_method(self, tx, name, args, kwargs):
+        self.as_proxy()
+
+
+def item(t):
+    """The Python number that a tensor without dimensions holds."""
+    return t.item()
+
+
+def number(t, flag):
+    """The number of a tensor without dimensions as NumPy's, or as Python's float or int, as ``flag`` says."""
+    kind = flag.item()
+    return numpy_bridge.to_scalar(t) if kind == 0 else t.item() if kind == 1 else int(t.item())
+
+
+@functools.lru_cache(1024)
+def loop_starts(code) -> frozenset[int]:
+    """Instructions that are jumped back to, other than those of for loops: where while loops start."""
+    from .instructions import decode
+
+    insts = decode(code)
+    return frozenset(
+        i.target for i in insts if i.target is not None and i.target < i.index and insts[i.target].name != "FOR_ITER"
+    )
+
+
+def _describe(tx, v):
+    """A variable as flambeau.loops wants it."""
+    v = tx.realize(v)
+    if isinstance(v, NumberVariable):
+        raise Declined("a number that another loop computed")
+    if isinstance(v, NumpyNdarrayVariable):
+        dtype = numpy_bridge.np_dtype(v.val)
+        memory_type(dtype)
+        if v.val.requires_grad:
+            raise Declined("a gradient is asked for")
+        ndim = len(v.val.shape)
+        if ndim == 0 and not v.scalar:
+            raise Declined("an array without dimensions")
+        tx.loop_operands[id(v.node)] = v
+        return v.node, dtype, ndim
+    if isinstance(v, TensorVariable):
+        raise Declined("a tensor")
+    if v.is_constant():
+        value = v.as_constant()
+        if type(value) in (bool, int, float):
+            if type(value) is int and not -(1 << 62) < value < 1 << 62:
+                raise Declined("a very large integer")
+            return constant(value)
+        if isinstance(value, (np.bool_, np.integer, np.floating)):
+            memory_type(value.dtype)
+            return constant(value)
+        return Known(value, v)
+    value = getattr(v, "value", None)
+    if value is None:
+        value = getattr(v, "fn", None)
+    if value is None:
+        raise Declined(f"{v!r}")
+    return Known(value, v)
+
+
+def _native(tx, header: int, trip) -> bool:
+    code, insts = tx.code, tx.insts
+    tx.loop_operands = {}
+    live = live_locals(code, header)
+
+    def local(name):
+        if name not in live or name not in tx.locals or tx.locals[name] is None:
+            raise Declined("it may have no value")
+        return _describe(tx, tx.locals[name])
+
+    def attribute(known, name):
+        return _describe(tx, known.origin.getattr(tx, name))
+
+    inputs = Inputs(
+        local,
+        lambda name: _describe(tx, tx.load_global(name)),
+        lambda name: _describe(tx, tx.cells[name].get(tx)),
+        attribute,
+        trip,
+    )
+    where = f"{code.co_name} ({code.co_filename}:{insts[header].line})"
+    try:
+        done = compile_region(insts, header, inputs, lambda i: live_locals(code, i))
+        if not done.arrays and not done.results:
+            raise Declined("it computes nothing")
+    except Declined as reason:
+        LOG("loop in %s stays Python: %s", where, reason)
+        return False
+    except Unsupported as e:
+        LOG("loop in %s stays Python: %s", where, e.reason.reason)
+        return False
+    from flambeau.loops.operator import loop, program
+
+    operands = [tx.loop_operands[id(node)] for node in done.arrays]
+    outs = tx.output.call_in_graph(
+        tx,
+        "call_function",
+        loop,
+        [
+            ListVariable(operands),
+            ListVariable([ConstantVariable(n) for n in done.ints]),
+            ListVariable([ConstantVariable(x) for x in done.floats]),
+            ConstantVariable(program(done)),
+        ],
+        {},
+    ).items(tx)
+    for n, new in zip(done.written, outs):
+        operands[n].setitem(tx, ConstantVariable(...), as_ndarray(new, scalar=False))
+    assigned = _assigned(insts, header)
+    for name in assigned:
+        tx.locals.pop(name, None)
+    rest = iter(outs[len(done.written) :])
+    for name, dtype, weak in done.results:
+        out = next(rest)
+        if weak is not False:
+            kind = {"b": bool, "i": int, "f": float}[dtype.kind]
+            tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
+        else:
+            tx.locals[name] = as_ndarray(out)
+    counters["stats"]["native_loops"] += 1
+    LOG("loop in %s is native", where)
+    tx.ip = done.exit
+    return True
+
+
+def _assigned(insts, header) -> set[str]:
+    blocks = find(insts, header).blocks
+    out = set()
+    for start, end in blocks.items():
+        for i in insts[start:end]:
+            if i.name.startswith("STORE_FAST"):
+                out.update(i.argval if isinstance(i.argval, tuple) else (i.argval,))
+    return out
+
+
+def _reads_arrays(tx, header: int) -> bool:
+    """Whether something that the loop reads may be an array: a quick look before it is compiled."""
+    try:
+        region = find(tx.insts, header)
+    except Declined:
+        return False
+    for start, end in region.blocks.items():
+        for i in tx.insts[start:end]:
+            if i.name in ("LOAD_FAST", "LOAD_FAST_CHECK") and i.argval in tx.locals:
+                v = tx.locals[i.argval]
+                if v is not None and isinstance(v.unwrap(), NumpyNdarrayVariable):
+                    return True
+                if isinstance(getattr(v, "value", None), np.ndarray):
+                    return True
+    return False
+
+
+def try_range(tx, value: range) -> bool:
+    """At GET_ITER of a range: run the loop natively when it is long. True when that happened; control is behind the loop then."""
+    header = tx.ip
+    if not config.native_loops or not value or tx.insts[header].name != "FOR_ITER":
+        return False
+    inner = sum(i.name == "FOR_ITER" for i in tx.insts[header + 1 : tx.insts[header].target])
+    if len(value) * (tx.insts[header].target - header) * 10**inner < WORTH:
+        return False
+    if not _reads_arrays(tx, header) and len(value) < WORTH:
+        return False
+    return _native(tx, header, (value.start, value.stop, value.step))
+
+
+def try_while(tx) -> bool:
+    """At the start of a while loop's body, when its condition has just been found true."""
+    return config.native_loops and _reads_arrays(tx, tx.ip) and _native(tx, tx.ip, None)

@@ -1,0 +1,518 @@
+"""Arithmetic of single numbers: Python's rules for Python's numbers, NumPy's (NEP 50) for NumPy's.
+
+Python's integers are kept in 64 bits; an operation that needs more ends the loop with OverflowError instead of a wrong number. NumPy's
+integers wrap around, its divisions by zero give infinities; Python's raise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from .emitter import BOOL, F64, I64, Emitter, constant, float_literal
+from .values import Declined, Scalar, register_type
+
+__all__ = [
+    "MATH",
+    "absolute",
+    "binary",
+    "cast",
+    "choose",
+    "compare",
+    "invert",
+    "negate",
+    "to_bool",
+    "to_float",
+    "to_int",
+]
+
+BINARY = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.remainder, "**": np.power,
+    "<<": np.left_shift, ">>": np.right_shift, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
+}  # fmt: skip
+COMPARE = {"<": ("slt", "ult", "olt"), "<=": ("sle", "ule", "ole"), ">": ("sgt", "ugt", "ogt"), ">=": ("sge", "uge", "oge"), "==": ("eq", "eq", "oeq"), "!=": ("ne", "ne", "une")}  # fmt: skip
+MOST, LEAST = (1 << 63) - 1, -(1 << 63)
+BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
+TOO_LONG = (
+    "an integer of a compiled loop needs more than 64 bits; run it with torch._dynamo.config.native_loops = False"
+)
+EITHER = "division by zero in a compiled loop, by a number that may be Python's or NumPy's"
+
+
+def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None = ...) -> Scalar:
+    """The number in another dtype, as C converts it."""
+    weak = s.weak if weak is ... else weak
+    if s.dtype == dtype:
+        return replace(s, weak=weak)
+    if s.const is not None and dtype.kind in "fb":
+        return Scalar(dtype, weak, constant(dtype.type(s.const)).v, None, s.const)
+    a, b, kind = register_type(s.dtype), register_type(dtype), s.kind + dtype.kind
+    if dtype.kind == "b":
+        v = e.op(f"fcmp une {a} {s.v}, 0.0" if s.kind == "f" else f"icmp ne {a} {s.v}, 0")
+    elif kind in ("ff",):
+        v = e.op(f"{'fpext' if dtype.itemsize > s.dtype.itemsize else 'fptrunc'} {a} {s.v} to {b}")
+    elif dtype.kind == "f":
+        v = e.op(f"{'sitofp' if s.kind == 'i' else 'uitofp'} {a} {s.v} to {b}")
+    elif s.kind == "f":
+        v = e.call(
+            f"llvm.fpto{'si' if dtype.kind == 'i' else 'ui'}.sat.{b}.{'f32' if a == 'float' else 'f64'}", b, (a, s.v)
+        )
+    elif s.kind == "b" or dtype.itemsize > s.dtype.itemsize:
+        v = e.op(f"{'sext' if s.kind == 'i' else 'zext'} {a} {s.v} to {b}")
+    elif dtype.itemsize < s.dtype.itemsize:
+        v = e.op(f"trunc {a} {s.v} to {b}")
+    else:
+        v = s.v
+    return Scalar(dtype, weak, v, s.bounds if dtype == I64 else None)
+
+
+def _given(s: Scalar, weak: bool):
+    """A number as ufunc.resolve_dtypes wants it: its dtype, or Python's type for a weak one."""
+    if not weak:
+        return s.dtype
+    return {"b": bool, "i": int, "f": float}[s.kind]
+
+
+def loop_dtypes(uf, *operands: Scalar) -> tuple[np.dtype, np.dtype]:
+    """(dtype in which a ufunc computes, dtype of its result) for these numbers. Declined when that depends on which of them are Python's."""
+    found = set()
+    for choice in range(1 << sum(s.weak is None for s in operands)):
+        given, at = [], 0
+        for s in operands:
+            weak = s.weak
+            if weak is None:
+                weak = bool(choice >> at & 1)
+                at += 1
+            given.append(_given(s, weak))
+        if all(isinstance(g, type) for g in given):
+            given = [np.dtype(g) for g in given]
+        try:
+            dtypes = uf.resolve_dtypes((*given, None))
+        except TypeError as error:
+            raise Declined(f"np.{uf.__name__}: {error}") from None
+        found.add((dtypes[0], dtypes[-1]))
+        if any(d != dtypes[0] for d in dtypes[1:-1]):
+            raise Declined(f"np.{uf.__name__} of different dtypes")
+    if len(found) > 1:
+        raise Declined(f"np.{uf.__name__}: the dtype depends on whether a number is Python's or NumPy's")
+    return found.pop()
+
+
+def _operand(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
+    """The number in the loop's dtype. A Python integer that doesn't fit is NumPy's OverflowError."""
+    if s.weak is True and s.kind == "i" and dtype.kind in "iu" and dtype != I64:
+        info = np.iinfo(dtype)
+        if s.const is not None and not info.min <= s.const <= info.max:
+            raise Declined(f"the integer {s.const} in {dtype}")
+        if s.const is None:
+            if dtype == np.uint64:
+                ok = e.op(f"icmp sge i64 {s.v}, 0")
+            else:
+                ok = e.op(
+                    f"and i1 {e.op(f'icmp sge i64 {s.v}, {info.min}')}, {e.op(f'icmp sle i64 {s.v}, {info.max}')}"
+                )
+            e.check(ok, "OverflowError", f"Python integer {{0}} out of bounds for {dtype}", s.v)
+    return cast(e, s, dtype).v
+
+
+def both_python(a: Scalar, b: Scalar) -> bool:
+    return a.weak is not False and b.weak is not False
+
+
+def flag_of(e: Emitter, s: Scalar) -> str | None:
+    """The flag that tells whether a number is Python's, see Scalar; None when it isn't known."""
+    return "0" if s.weak is False else "1" if s.weak else s.flag
+
+
+def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """``a op b``."""
+    out = _binary(e, op, a, b)
+    if out.weak is None and out.kind == "f":
+        x, y = flag_of(e, a), flag_of(e, b)
+        if x is not None and y is not None and "i" not in (a.kind, b.kind):
+            both = e.op(f"and i1 {e.op(f'icmp eq i8 {x}, 1')}, {e.op(f'icmp eq i8 {y}, 1')}")
+            return replace(out, flag=e.op(f"zext i1 {both} to i8"))
+    return out
+
+
+def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
+    weak = True if a.weak and b.weak else None if both_python(a, b) else False
+    if both_python(a, b):
+        return _python(e, op, a, b, weak)
+    compute, result = loop_dtypes(BINARY[op], a, b)
+    if op == "**" and b.const is not None and compute.kind == "f":
+        return _power(e, cast(e, a, compute), b, weak)
+    x, y = _operand(e, a, compute), _operand(e, b, compute)
+    return Scalar(result, weak, numpy_operation(e, op, compute, x, y))
+
+
+def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
+    if a.kind == "b" and b.kind == "b" and op in "&|^":
+        return Scalar(BOOL, weak, e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor'}[op] } i1 {a.v}, {b.v}"))
+    if any(s.dtype not in (BOOL, I64, F64) for s in (a, b)):
+        raise Declined(f"{op} of numbers of which it isn't known whether they are Python's")
+    error = ("ZeroDivisionError", None) if weak else ("RuntimeError", EITHER)
+    if "f" in (a.kind, b.kind) or op == "/":
+        if op in ("<<", ">>", "&", "|", "^"):
+            raise Declined(f"{op} of floats")
+        x, y = cast(e, a, F64), cast(e, b, F64)
+        if op == "**":
+            if b.const is None:
+                raise Declined("a power with a float whose exponent isn't a constant")
+            return _power(e, x, b, weak)
+        if op in ("/", "//", "%") and not b.const:
+            text = {
+                "/": "division by zero" if a.kind == b.kind == "i" else "float division by zero",
+                "//": "float floor division by zero",
+                "%": "float modulo",
+            }[op]
+            e.check(e.op(f"fcmp une double {y.v}, 0.0"), error[0], error[1] or text)
+        return Scalar(F64, weak, numpy_operation(e, op, F64, x.v, y.v))
+    x, y = cast(e, a, I64), cast(e, b, I64)
+    if op in ("//", "%"):
+        if not b.const:
+            e.check(
+                e.op(f"icmp ne i64 {y.v}, 0"),
+                error[0],
+                error[1] or "integer division or modulo by zero"
+                if op == "//"
+                else error[1] or "integer modulo by zero",
+            )
+        v = numpy_operation(e, op, I64, x.v, y.v)
+        bounds = (0, b.const - 1) if op == "%" and b.const and b.const > 0 else None
+        if op == "//" and b.const and b.const > 0 and x.bounds:
+            bounds = (x.bounds[0] // b.const, x.bounds[1] // b.const)
+        return Scalar(I64, weak, v, bounds)
+    if op == "**":
+        return _integer_power(e, x, b, weak)
+    if op == "<<":
+        ok = e.op(f"icmp ult i64 {y.v}, 63")
+        e.check(ok, "OverflowError", TOO_LONG)
+        v = e.op(f"shl i64 {x.v}, {y.v}")
+        e.check(e.op(f"icmp eq i64 {e.op(f'ashr i64 {v}, {y.v}')}, {x.v}"), "OverflowError", TOO_LONG)
+        return Scalar(I64, weak, v)
+    if op == ">>":
+        if b.const is None:
+            e.check(e.op(f"icmp sge i64 {y.v}, 0"), "ValueError", "negative shift count")
+        return Scalar(I64, weak, e.op(f"ashr i64 {x.v}, {e.smaller(y.v, '63')}"))
+    if op in "&|^":
+        v = e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor'}[op] } i64 {x.v}, {y.v}")
+        return Scalar(I64, weak, v, (0, b.const) if op == "&" and b.const is not None and b.const >= 0 else None)
+    name = {"+": "add", "-": "sub", "*": "mul"}[op]
+    bounds = _bounds(op, x.bounds, y.bounds)
+    if bounds and LEAST <= bounds[0] and bounds[1] <= MOST:
+        return Scalar(I64, weak, e.op(f"{name} nsw i64 {x.v}, {y.v}"), bounds)
+    pair = e.call(f"llvm.s{name}.with.overflow.i64", "{ i64, i1 }", ("i64", x.v), ("i64", y.v))
+    e.check(e.op(f"xor i1 {e.op(f'extractvalue {{ i64, i1 }} {pair}, 1')}, true"), "OverflowError", TOO_LONG)
+    return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"))
+
+
+def _bounds(op, a, b):
+    if a is None or b is None:
+        return None
+    if op == "*":
+        corners = [x * y for x in a for y in b]
+        return min(corners), max(corners)
+    return (a[0] + b[0], a[1] + b[1]) if op == "+" else (a[0] - b[1], a[1] - b[0])
+
+
+def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
+    if not isinstance(b.const, int) or not 0 <= b.const <= 63:
+        raise Declined("an integer power whose exponent isn't a small constant")
+    out = constant(1)
+    for _ in range(b.const):
+        out = _python(e, "*", out, x, weak)
+    return Scalar(I64, weak, out.v, out.bounds)
+
+
+def _power(e, x: Scalar, b: Scalar, weak) -> Scalar:
+    n = b.const
+    t = register_type(x.dtype)
+    if n == 2:
+        return Scalar(x.dtype, weak, e.op(f"fmul {t} {x.v}, {x.v}"))
+    if n == 1:
+        return Scalar(x.dtype, weak, x.v)
+    if weak is not False and n != int(n):  # Python: a complex number
+        e.check(
+            e.op(f"fcmp oge {t} {x.v}, 0.0"),
+            "RuntimeError",
+            "a power of a negative number in a compiled loop would be complex",
+        )
+    if weak is not False and n < 0:
+        e.check(e.op(f"fcmp une {t} {x.v}, 0.0"), "ZeroDivisionError", "0.0 cannot be raised to a negative power")
+    return Scalar(
+        x.dtype, weak, e.call("pow" if t == "double" else "powf", t, (t, x.v), (t, float_literal(n, x.dtype)))
+    )
+
+
+def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: str, y: str) -> str:
+    """One element of the ufunc's loop for ``dtype``."""
+    t = register_type(dtype)
+    if dtype.kind == "f":
+        simple = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+        if op in simple:
+            return e.op(f"{simple[op]} {t} {x}, {y}")
+        if op == "**":
+            return e.call("pow" if t == "double" else "powf", t, (t, x), (t, y))
+        return _float_division(e, op, t, x, y)
+    if dtype.kind == "b":
+        if op in "&|^+*":
+            return e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor', '+': 'or', '*': 'and'}[op] } i1 {x}, {y}")
+        raise Declined(f"{op} of bools")
+    signed = dtype.kind == "i"
+    simple = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
+    if op in simple:
+        return e.op(f"{simple[op]} {t} {x}, {y}")
+    if op in ("<<", ">>"):
+        within = e.op(f"icmp ult {t} {y}, {BITS[dtype]}")
+        safe = e.op(f"select i1 {within}, {t} {y}, {t} 0")
+        v = e.op(f"{'shl' if op == '<<' else 'ashr' if signed else 'lshr'} {t} {x}, {safe}")
+        beyond = e.op(f"ashr {t} {x}, {BITS[dtype] - 1}") if op == ">>" and signed else "0"
+        return e.op(f"select i1 {within}, {t} {v}, {t} {beyond}")
+    if op not in ("//", "%"):
+        raise Declined(f"{op} of {dtype}")
+    zero = e.op(f"icmp eq {t} {y}, 0")
+    if not signed:
+        v = e.op(f"{'udiv' if op == '//' else 'urem'} {t} {x}, {e.op(f'select i1 {zero}, {t} 1, {t} {y}')}")
+        return e.op(f"select i1 {zero}, {t} 0, {t} {v}")
+    minus = e.op(f"icmp eq {t} {y}, -1")  # the least number divided by -1 traps
+    safe = e.op(f"select i1 {e.op(f'or i1 {zero}, {minus}')}, {t} 1, {t} {y}")
+    q, r = e.op(f"sdiv {t} {x}, {safe}"), e.op(f"srem {t} {x}, {safe}")
+    differs = e.op(f"icmp slt {t} {e.op(f'xor {t} {r}, {safe}')}, 0")
+    apart = e.op(f"and i1 {e.op(f'icmp ne {t} {r}, 0')}, {differs}")
+    if op == "//":
+        v = e.op(f"select i1 {apart}, {t} {e.op(f'sub {t} {q}, 1')}, {t} {q}")
+        v = e.op(f"select i1 {minus}, {t} {e.op(f'sub {t} 0, {x}')}, {t} {v}")
+    else:
+        v = e.op(f"select i1 {apart}, {t} {e.op(f'add {t} {r}, {safe}')}, {t} {r}")
+        v = e.op(f"select i1 {minus}, {t} 0, {t} {v}")
+    return e.op(f"select i1 {zero}, {t} 0, {t} {v}")
+
+
+def _float_division(e, op, t, x, y) -> str:
+    """``//`` and ``%`` of floats as npy_divmod and Python's float_divmod have them."""
+    suffix = "f32" if t == "float" else "f64"
+    copysign = lambda a, b: e.call(f"llvm.copysign.{suffix}", t, (t, a), (t, b))  # noqa: E731
+    mod = e.op(f"frem {t} {x}, {y}")
+    nonzero = e.op(f"fcmp une {t} {mod}, 0.0")
+    apart = e.op(f"xor i1 {e.op(f'fcmp olt {t} {y}, 0.0')}, {e.op(f'fcmp olt {t} {mod}, 0.0')}")
+    apart = e.op(f"and i1 {nonzero}, {apart}")
+    moved = e.op(f"select i1 {apart}, {t} {e.op(f'fadd {t} {mod}, {y}')}, {t} {mod}")
+    if op == "%":
+        return e.op(f"select i1 {nonzero}, {t} {moved}, {t} {copysign('0.0', y)}")
+    div = e.op(f"fdiv {t} {e.op(f'fsub {t} {x}, {mod}')}, {y}")
+    div = e.op(f"select i1 {apart}, {t} {e.op(f'fsub {t} {div}, 1.0')}, {t} {div}")
+    down = e.call(f"llvm.floor.{suffix}", t, (t, div))
+    more = e.op(f"fcmp ogt {t} {e.op(f'fsub {t} {div}, {down}')}, 0.5")
+    down = e.op(f"select i1 {more}, {t} {e.op(f'fadd {t} {down}, 1.0')}, {t} {down}")
+    quotient = e.op(f"fdiv {t} {x}, {y}")
+    v = e.op(f"select i1 {e.op(f'fcmp une {t} {div}, 0.0')}, {t} {down}, {t} {copysign('0.0', quotient)}")
+    return e.op(f"select i1 {e.op(f'fcmp oeq {t} {y}, 0.0')}, {t} {quotient}, {t} {v}")
+
+
+def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """``a op b``; integers of all types are compared as the numbers they are."""
+    weak = True if a.weak and b.weak else None if both_python(a, b) else False
+    if "f" in (a.kind, b.kind):
+        if both_python(a, b):
+            dtype = F64
+        else:
+            dtype, _ = loop_dtypes(np.less, a, b)
+        x, y = cast(e, a, dtype).v, cast(e, b, dtype).v
+        return Scalar(BOOL, weak, e.op(f"fcmp {COMPARE[op][2]} {register_type(dtype)} {x}, {y}"))
+    if np.uint64 in (a.dtype, b.dtype):
+        if a.dtype != b.dtype:
+            raise Declined("a comparison of unsigned and signed 64-bit integers")
+        return Scalar(BOOL, weak, e.op(f"icmp {COMPARE[op][1]} i64 {a.v}, {b.v}"))
+    x, y = cast(e, a, I64).v, cast(e, b, I64).v
+    return Scalar(BOOL, weak, e.op(f"icmp {COMPARE[op][0]} i64 {x}, {y}"))
+
+
+def negate(e: Emitter, s: Scalar) -> Scalar:
+    if s.const is not None:
+        return constant(-s.const, s.weak)
+    if s.kind == "f":
+        return Scalar(s.dtype, s.weak, e.op(f"fneg {register_type(s.dtype)} {s.v}"))
+    if s.weak is not False:
+        return binary(e, "-", constant(0), s)
+    if s.kind == "b":
+        raise Declined("the negative of a NumPy bool")
+    return Scalar(s.dtype, False, e.op(f"sub {register_type(s.dtype)} 0, {s.v}"))
+
+
+def invert(e: Emitter, s: Scalar) -> Scalar:
+    if s.kind == "f" or (s.kind == "b" and s.weak is not False):
+        raise Declined("~ of this number")
+    return Scalar(s.dtype, s.weak, e.op(f"xor {register_type(s.dtype)} {s.v}, {'true' if s.kind == 'b' else -1}"))
+
+
+def absolute(e: Emitter, s: Scalar) -> Scalar:
+    t = register_type(s.dtype)
+    if s.kind == "f":
+        return Scalar(s.dtype, s.weak, e.call(f"llvm.fabs.{'f32' if t == 'float' else 'f64'}", t, (t, s.v)))
+    if s.kind == "u" or (s.kind == "b" and s.weak is False):
+        return s
+    s = cast(e, s, I64) if s.kind == "b" else s
+    minus = negate(e, s)
+    return Scalar(s.dtype, s.weak, e.op(f"select i1 {e.op(f'icmp slt {t} {s.v}, 0')}, {t} {minus.v}, {t} {s.v}"))
+
+
+def to_bool(e: Emitter, s: Scalar) -> str:
+    """What ``if`` asks: an i1."""
+    return cast(e, s, BOOL).v
+
+
+def to_int(e: Emitter, s: Scalar) -> Scalar:
+    """int(x)"""
+    if s.kind == "f":
+        x = cast(e, s, F64)
+        e.check(e.op(f"fcmp ord double {x.v}, 0.0"), "ValueError", "cannot convert float NaN to integer")
+        inside = e.op(f"fcmp olt double {absolute(e, x).v}, {float_literal(2.0**63)}")
+        e.check(
+            inside,
+            "OverflowError",
+            "cannot convert float infinity to integer, or one of more than 64 bits in a compiled loop",
+        )
+        return Scalar(I64, True, e.op(f"fptosi double {x.v} to i64"))
+    if s.dtype == np.uint64:
+        raise Declined("int() of an unsigned 64-bit integer")
+    small = s.kind == "u" or s.dtype.itemsize < 8
+    bounds = s.bounds
+    if bounds is None and small and s.kind in "iu":
+        bounds = (int(np.iinfo(s.dtype).min), int(np.iinfo(s.dtype).max))
+    return Scalar(I64, True, cast(e, s, I64).v, (0, 1) if s.kind == "b" else bounds, s.const and int(s.const))
+
+
+def to_float(e: Emitter, s: Scalar) -> Scalar:
+    """float(x)"""
+    return cast(e, s, F64, True)
+
+
+def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
+    """Python's max() and min() of several numbers: the first unless a later one is better."""
+    out = values[0]
+    for v in values[1:]:
+        better = compare(e, ">" if greater else "<", v, out).v
+        if v.dtype != out.dtype:
+            if {v.dtype, out.dtype} != {I64, F64} or not (v if v.dtype == I64 else out).weak:
+                raise Declined("max or min of numbers of different types")
+            v, out = cast(e, v, F64, None), cast(e, out, F64, None)
+        t = register_type(v.dtype)
+        flag = None
+        if v.weak is not out.weak or v.weak is None:
+            x, y = flag_of(e, v), flag_of(e, out)
+            flag = e.op(f"select i1 {better}, i8 {x}, i8 {y}") if x is not None and y is not None else None
+        bounds = (min(v.bounds[0], out.bounds[0]), max(v.bounds[1], out.bounds[1])) if v.bounds and out.bounds else None
+        out = Scalar(
+            v.dtype, v.weak if v.weak is out.weak else None, e.op(f"select i1 {better}, {t} {v.v}, {t} {out.v}"), bounds
+        )
+    return out
+
+
+def extreme(e: Emitter, greater: bool, a: Scalar, b: Scalar) -> Scalar:
+    """np.maximum and np.minimum: nan when either is."""
+    compute, result = loop_dtypes(np.maximum, a, b)
+    x, y = _operand(e, a, compute), _operand(e, b, compute)
+    t = register_type(compute)
+    if compute.kind == "f":
+        keep = e.op(f"fcmp {'oge' if greater else 'ole'} {t} {x}, {y}")
+        keep = e.op(f"or i1 {keep}, {e.op(f'fcmp uno {t} {x}, {x}')}")
+    elif compute.kind == "b":
+        return Scalar(result, False, e.op(f"{'or' if greater else 'and'} i1 {x}, {y}"))
+    else:
+        keep = e.op(f"icmp {'s' if compute.kind == 'i' else 'u'}{'ge' if greater else 'le'} {t} {x}, {y}")
+    return Scalar(result, False, e.op(f"select i1 {keep}, {t} {x}, {t} {y}"))
+
+
+_LIBM = {
+    np.sin: "sin", np.cos: "cos", np.tan: "tan", np.exp: "exp", np.log: "log", np.log2: "log2", np.log10: "log10", np.exp2: "exp2",
+    np.expm1: "expm1", np.log1p: "log1p", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsin: "asin", np.arccos: "acos",
+    np.arctan: "atan",
+}  # fmt: skip
+_INTRINSIC = {np.sqrt: "sqrt", np.floor: "floor", np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.fabs: "fabs"}
+
+
+def _one(uf, external: str | None, intrinsic: str | None):
+    def call(e: Emitter, x: Scalar) -> Scalar:
+        compute, result = loop_dtypes(uf, x)
+        if compute.kind != "f" or compute.itemsize < 4:
+            if compute.kind in "iu" and uf in (np.floor, np.ceil, np.trunc):
+                return Scalar(compute, False, _operand(e, x, compute))
+            raise Declined(f"np.{uf.__name__} of {x.dtype}")
+        t, v = register_type(compute), _operand(e, x, compute)
+        name = (
+            f"llvm.{intrinsic}.{'f32' if t == 'float' else 'f64'}"
+            if intrinsic
+            else external + ("f" if t == "float" else "")
+        )
+        return Scalar(result, False, e.call(name, t, (t, v)))
+
+    return call
+
+
+def _two(uf, name: str):
+    def call(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+        compute, result = loop_dtypes(uf, x, y)
+        if compute.kind != "f" or compute.itemsize < 4:
+            raise Declined(f"np.{uf.__name__} of {x.dtype} and {y.dtype}")
+        t = register_type(compute)
+        v = e.call(name + ("f" if t == "float" else ""), t, (t, _operand(e, x, compute)), (t, _operand(e, y, compute)))
+        return Scalar(result, False, v)
+
+    return call
+
+
+def _operator(op: str):
+    def call(e, x, y):
+        compute, result = loop_dtypes(BINARY[op], x, y)
+        return Scalar(result, False, numpy_operation(e, op, compute, _operand(e, x, compute), _operand(e, y, compute)))
+
+    return call
+
+
+def _python_math(name: str, external: str | None, valid=None, text: str = "math domain error", integer: bool = False):
+    def call(e: Emitter, x: Scalar) -> Scalar:
+        v = cast(e, x, F64, True).v
+        if valid is not None:
+            e.check(e.op(f"fcmp {valid[0]} double {v}, {valid[1]}"), "ValueError", text)
+        out = e.call(external, "double", ("double", v))
+        if name in ("exp", "sinh", "cosh", "expm1"):
+            finite = e.op(
+                f"fcmp olt double {e.call('llvm.fabs.f64', 'double', ('double', out))}, {float_literal(math.inf)}"
+            )
+            given = e.op(
+                f"fcmp olt double {e.call('llvm.fabs.f64', 'double', ('double', v))}, {float_literal(math.inf)}"
+            )
+            e.check(e.op(f"or i1 {finite}, {e.op(f'xor i1 {given}, true')}"), "OverflowError", "math range error")
+        s = Scalar(F64, True, out)
+        return to_int(e, s) if integer else s
+
+    return call
+
+
+# Python callable -> function of the emitter and numbers.
+MATH = {
+    **{uf: _one(uf, name, None) for uf, name in _LIBM.items()},
+    **{uf: _one(uf, None, name) for uf, name in _INTRINSIC.items()},
+    np.arctan2: _two(np.arctan2, "atan2"),
+    np.hypot: _two(np.hypot, "hypot"),
+    np.add: _operator("+"), np.subtract: _operator("-"), np.multiply: _operator("*"), np.divide: _operator("/"),
+    np.floor_divide: _operator("//"), np.remainder: _operator("%"),
+    np.power: lambda e, x, y: binary(e, "**", Scalar(x.dtype, False, x.v), y),
+    np.square: lambda e, x: Scalar(x.dtype, False, binary(e, "*", Scalar(x.dtype, False, x.v), Scalar(x.dtype, False, x.v)).v),
+    np.absolute: lambda e, x: absolute(e, Scalar(x.dtype, False, x.v)),
+    np.maximum: lambda e, x, y: extreme(e, True, x, y),
+    np.minimum: lambda e, x, y: extreme(e, False, x, y),
+    math.sqrt: _python_math("sqrt", "llvm.sqrt.f64", ("uge", "0.0")),
+    math.exp: _python_math("exp", "exp"),
+    math.log: _python_math("log", "log", ("ugt", "0.0")),
+    math.sin: _python_math("sin", "sin", ("one", float_literal(math.inf))),
+    math.cos: _python_math("cos", "cos", ("one", float_literal(math.inf))),
+    math.tanh: _python_math("tanh", "tanh"),
+    math.atan: _python_math("atan", "atan"),
+    math.fabs: _python_math("fabs", "llvm.fabs.f64"),
+    math.floor: _python_math("floor", "llvm.floor.f64", integer=True),
+    math.ceil: _python_math("ceil", "llvm.ceil.f64", integer=True),
+}  # fmt: skip

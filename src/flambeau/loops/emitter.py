@@ -1,0 +1,232 @@
+"""Writes the LLVM assembly of one loop kernel.
+
+``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the arrays; for each array its sizes and byte strides; the
+numbers that the loop reads; a slot of 8 bytes for each result and three more for the numbers of an error message. It returns 0, or the
+number of an error. Local variables are stack slots, which LLVM turns into registers.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from .values import Scalar, memory_type, register_type
+
+__all__ = ["Emitter", "float_literal"]
+
+I64 = np.dtype(np.int64)
+F64 = np.dtype(np.float64)
+BOOL = np.dtype(bool)
+
+
+def float_literal(x: float, dtype: np.dtype = F64) -> str:
+    """A float as LLVM writes it: the bits of the double that equals it."""
+    x = float(np.float32(x)) if dtype == np.float32 else float(x)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
+class Emitter:
+    def __init__(self, arrays: int):
+        self.lines: list[str] = []
+        self.slots: dict[str, str] = {}
+        self.declared: set[str] = set()
+        self.errors: list[tuple[str, str]] = []
+        self.count = 0
+        self.error_blocks: list[str] = []
+        self.results = 0
+        self.arrays = arrays
+
+    # -- text --
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        """An instruction that has a value."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {text}")
+        return f"%t{self.count}"
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def new_label(self) -> str:
+        self.count += 1
+        return f"L{self.count}"
+
+    def jump(self, label: str) -> None:
+        self.line(f"br label %{label}")
+
+    def branch(self, v: str, yes: str, no: str) -> None:
+        self.line(f"br i1 {v}, label %{yes}, label %{no}")
+
+    # -- memory --
+    def slot(self, name: str, llvm: str) -> str:
+        """A stack slot of this name and type."""
+        key = f"%s.{len(self.slots)}" if (name, llvm) not in self.slots else self.slots[name, llvm]
+        self.slots[name, llvm] = key
+        return key
+
+    def get(self, name: str, llvm: str) -> str:
+        return self.op(f"load {llvm}, ptr {self.slot(name, llvm)}")
+
+    def set(self, name: str, llvm: str, v: str) -> None:
+        self.line(f"store {llvm} {v}, ptr {self.slot(name, llvm)}")
+
+    def argument(self, which: str, i: int, llvm: str) -> str:
+        p = self.op(f"getelementptr i64, ptr %{which}, i64 {i}")
+        return self.op(f"load {llvm}, ptr {p}")
+
+    def load(self, array: int, offset: str, dtype: np.dtype) -> str:
+        p = self.op(f"getelementptr i8, ptr %a{array}, i64 {offset}")
+        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align 1")
+        return self.op(f"icmp ne i8 {v}, 0") if dtype.kind == "b" else v
+
+    def store(self, array: int, offset: str, dtype: np.dtype, v: str) -> None:
+        self.store_at(self.op(f"getelementptr i8, ptr %a{array}, i64 {offset}"), dtype, v)
+
+    def store_at(self, pointer: str, dtype: np.dtype, v: str) -> None:
+        if dtype.kind == "b":
+            v = self.op(f"zext i1 {v} to i8")
+        self.line(f"store {memory_type(dtype)} {v}, ptr {pointer}, align 1")
+
+    # -- integers of addresses --
+    def add(self, a: str, b: str) -> str:
+        if a == "0":
+            return b
+        if b == "0":
+            return a
+        if _number(a) and _number(b):
+            return str(int(a) + int(b))
+        return self.op(f"add i64 {a}, {b}")
+
+    def sub(self, a: str, b: str) -> str:
+        if b == "0":
+            return a
+        if _number(a) and _number(b):
+            return str(int(a) - int(b))
+        return self.op(f"sub i64 {a}, {b}")
+
+    def mul(self, a: str, b: str) -> str:
+        if a == "1":
+            return b
+        if b == "1":
+            return a
+        if _number(a) and _number(b):
+            return str(int(a) * int(b))
+        return self.op(f"mul i64 {a}, {b}")
+
+    def smaller(self, a: str, b: str) -> str:
+        return self.op(f"select i1 {self.op(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def larger(self, a: str, b: str) -> str:
+        return self.op(f"select i1 {self.op(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    # -- calls, errors, loops --
+    def call(self, name: str, result: str, *args: tuple[str, str]) -> str:
+        """Call an external function or intrinsic; ``args``: (type, value)."""
+        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in args)})")
+        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in args)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.op(text)
+
+    def check(self, holds: str, error: str, text: str, *numbers: str) -> None:
+        """Leave the kernel with this error (a type's name, and its text with places for ``numbers``) unless ``holds``."""
+        entry = (error, text)
+        if entry not in self.errors:
+            self.errors.append(entry)
+        number = self.errors.index(entry) + 1
+        on, off = self.new_label(), self.new_label()
+        self.line(f"br i1 {holds}, label %{on}, label %{off}, !prof !0")
+        block = [f"{off}:"]
+        for k, v in enumerate(numbers):
+            block.append(f"  %{off}.{k} = getelementptr i64, ptr %errors, i64 {k}")
+            block.append(f"  store i64 {v}, ptr %{off}.{k}")
+        block.append(f"  ret i64 {number}")
+        self.error_blocks += block
+        self.label(on)
+
+    def loop(self, sizes):
+        """Opens nested loops over ``sizes`` (LLVM values); yields the indices once, and closes the loops after."""
+        closing, indices = [], []
+        for n in sizes:
+            self.count += 1
+            name = f"loop{self.count}"
+            self.set(name, "i64", "0")
+            head, body, end = self.new_label(), self.new_label(), self.new_label()
+            self.jump(head)
+            self.label(head)
+            i = self.get(name, "i64")
+            self.branch(self.op(f"icmp slt i64 {i}, {n}"), body, end)
+            self.label(body)
+            indices.append(i)
+            closing.append((name, i, head, end))
+        yield tuple(indices)
+        for name, i, head, end in reversed(closing):
+            self.set(name, "i64", self.op(f"add nsw i64 {i}, 1"))
+            self.jump(head)
+            self.label(end)
+
+    def result(self, value: Scalar) -> None:
+        """Give a number back in the next slot of ``out``."""
+        p = self.op(f"getelementptr i64, ptr %out, i64 {self.results}")
+        self.store_at(p, value.dtype, value.v)
+        self.results += 1
+
+    def text(self, shapes: list[int]) -> str:
+        """The whole module. ``shapes``: the number of dimensions of each array."""
+        entry = []
+        for n in range(self.arrays):
+            entry += [f"  %p{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %a{n} = load ptr, ptr %p{n}"]
+        at = 0
+        for n, ndim in enumerate(shapes):
+            for what in ("n", "s"):
+                for d in range(ndim):
+                    entry.append(f"  %a{n}.{what}{d}.p = getelementptr i64, ptr %meta, i64 {at}")
+                    entry.append(f"  %a{n}.{what}{d} = load i64, ptr %a{n}.{what}{d}.p")
+                    at += 1
+        entry += [f"  {slot} = alloca {llvm}" for (_, llvm), slot in self.slots.items()]
+        entry.append(f"  %errors = getelementptr i64, ptr %out, i64 {self.results}")
+        lines = [
+            "define i64 @KERNEL(ptr noalias %data, ptr noalias %meta, ptr noalias %ints, ptr noalias %floats, ptr noalias %out) {",
+            "entry:",
+            *entry,
+            *self.lines,
+            *self.error_blocks,
+            "}",
+            *sorted(self.declared),
+            '!0 = !{!"branch_weights", i32 2000, i32 1}',
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _number(v: str) -> bool:
+    return not v.startswith("%")
+
+
+def constant(value, weak: bool | None = True) -> Scalar:
+    """A Python or NumPy number as a Scalar."""
+    dtype = (
+        value.dtype
+        if isinstance(value, np.generic)
+        else BOOL
+        if type(value) is bool
+        else I64
+        if type(value) is int
+        else F64
+    )
+    if isinstance(value, np.generic):
+        weak = False
+    if dtype.kind == "f":
+        return Scalar(dtype, weak, float_literal(value, dtype), None, value)
+    if dtype.kind == "b":
+        return Scalar(dtype, weak, "true" if value else "false", None, value)
+    n = int(value)
+    signed = n - (1 << 64) if n >= 1 << 63 else n
+    return Scalar(dtype, weak, str(signed), (n, n), value)
+
+
+def llvm_of(s: Scalar) -> str:
+    return register_type(s.dtype)

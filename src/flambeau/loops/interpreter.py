@@ -1,0 +1,720 @@
+"""Abstract interpretation of a loop's bytecode.
+
+Each block is run on the types of its variables where control enters it; types of paths that meet are joined, until nothing changes. A last
+run writes the code. A variable is a stack slot of the kernel (one for each type that it has anywhere); within a block its value is known
+better than its type (constants, bounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from . import arithmetic, arrays
+from .arrays import OnElements
+from .emitter import I64, Emitter, constant
+from .region import Region, find, through
+from .values import (
+    CONFLICT,
+    Array,
+    Declined,
+    Expression,
+    Iterator,
+    Known,
+    Method,
+    Null,
+    Scalar,
+    ScalarType,
+    Slice,
+    Tuple,
+    TupleType,
+    View,
+    ViewType,
+    join,
+    register_type,
+    type_of,
+)
+
+__all__ = ["Compiled", "Inputs", "compile_region"]
+
+UNKNOWN = "3"  # flag of a number of which it isn't known whether it is Python's
+LARGEST = 1 << 62  # of a range's ends
+_IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL"}
+
+
+@dataclass
+class Inputs:
+    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, an operand's description ``(token, dtype,
+    ndim)`` or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is
+    guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty; None for while."""
+
+    local: Callable[[str], Any]
+    load_global: Callable[[str], Any]
+    deref: Callable[[str], Any]
+    attribute: Callable[[Known, str], Any]
+    trip: tuple[int, int, int] | None
+
+
+@dataclass
+class Compiled:
+    """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``ints`` and ``floats``: numbers
+    read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``: (type's name, text) by number - 1."""
+
+    text: str
+    arrays: list[Any]
+    shapes: list[int]
+    written: list[int]
+    ints: list[int]
+    floats: list[float]
+    results: list[tuple[str, np.dtype, bool | None]]
+    errors: list[tuple[str, str]]
+    exit: int
+
+
+@dataclass
+class State:
+    """Types where control enters a block."""
+
+    locals: dict[str, Any]
+    stack: tuple[Any, ...] = field(default=())
+
+    def joined(self, other: State) -> State:
+        if len(self.stack) != len(other.stack):
+            raise Declined("paths meet with different stacks")
+        names = self.locals.keys() & other.locals.keys()
+        return State(
+            {n: join(self.locals[n], other.locals[n]) for n in names},
+            tuple(map(join, self.stack, other.stack)),
+        )
+
+
+class Interpreter:
+    def __init__(self, insts, region: Region, inputs: Inputs, names: set[str], live_out: frozenset[str]):
+        self.insts, self.region, self.inputs, self.names, self.live_out = insts, region, inputs, names, live_out
+        self.operands: dict[int, tuple[Any, Array]] = {}
+        self.ints: dict[str, int] = {}
+        self.floats: dict[str, float] = {}
+        self.initial: dict[str, Any] = {}
+        self.written: set[int] = set()
+        self.states: dict[int, State] = {}
+        self.e = Emitter(0)
+        self.final = False
+
+    # ---- inputs --------------------------------------------------------------------------------------------------------
+    def given(self, what, name: str | None = None):
+        """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
+        if isinstance(what, tuple):
+            token, dtype, ndim = what
+            _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim)))
+            whole = arrays.operand(array)
+            return arrays.load(self.e, whole, ()) if ndim == 0 else whole
+        if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, bool):
+            table, t = (self.ints, "i64") if what.kind == "i" else (self.floats, "double")
+            if what.kind == "i" and not -LARGEST < what.const < LARGEST:
+                raise Declined("a very large integer")
+            table.setdefault(name, what.const)
+            at = list(table).index(name)
+            return Scalar(what.dtype, True, self.e.argument("ints" if t == "i64" else "floats", at, t))
+        return what
+
+    def entry(self) -> State:
+        """Put what variables hold before the loop into their slots; the state in which the loop is entered."""
+        types = {}
+        for name in sorted(self.names):
+            if name not in self.initial:
+                try:
+                    self.initial[name] = self.inputs.local(name)
+                except Declined as reason:
+                    self.initial[name] = reason
+            what = self.initial[name]
+            if isinstance(what, Declined) or what is None:
+                continue
+            value = self.given(what, name)
+            self.keep(name, value)
+            types[name] = type_of(value)
+        return State(types)
+
+    # ---- variables -----------------------------------------------------------------------------------------------------
+    def keep(self, name: str, value) -> None:
+        """Store into the slots of a variable."""
+        e = self.e
+        if isinstance(value, Scalar):
+            e.set(name, register_type(value.dtype), value.v)
+            e.set(f"{name}.w", "i8", arithmetic.flag_of(e, value) or UNKNOWN)
+        elif isinstance(value, View):
+            e.set(f"{name}.o", "i64", value.offset)
+            for d, (n, s) in enumerate(zip(value.sizes, value.strides)):
+                e.set(f"{name}.n{d}", "i64", n)
+                e.set(f"{name}.s{d}", "i64", s)
+        elif isinstance(value, Tuple):
+            for k, item in enumerate(value.items):
+                self.keep(f"{name}.{k}", item)
+
+    def fetch(self, name: str, t):
+        e = self.e
+        if isinstance(t, ScalarType):
+            flag = e.get(f"{name}.w", "i8") if t.weak is None else None
+            return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag)
+        if isinstance(t, ViewType):
+            return View(
+                t.array,
+                e.get(f"{name}.o", "i64"),
+                tuple(e.get(f"{name}.n{d}", "i64") for d in range(t.ndim)),
+                tuple(e.get(f"{name}.s{d}", "i64") for d in range(t.ndim)),
+            )
+        if isinstance(t, TupleType):
+            return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
+        if t is CONFLICT:
+            raise Declined("a variable has different types on different paths")
+        return t
+
+    def read(self, name: str):
+        if name not in self.values:
+            if name not in self.types:
+                reason = self.initial.get(name)
+                raise Declined(f"{name}: {reason}" if isinstance(reason, Declined) else f"{name} may have no value")
+            if self.types[name] is CONFLICT:
+                raise Declined(f"{name} has different types on different paths")
+            self.values[name] = self.fetch(name, self.types[name])
+        return self.values[name]
+
+    def write(self, name: str, value) -> None:
+        if isinstance(value, Expression):
+            raise Declined(f"a new array is made in the loop ({name})")
+        self.types[name] = type_of(value)
+        self.values[name] = value
+        self.keep(name, value)
+
+    def convert(self, name: str, have, want) -> None:
+        """Bring the slots of a variable from one type to another that holds it."""
+        if want == have or want is CONFLICT:
+            return
+        if isinstance(want, ScalarType):
+            if want.dtype != have.dtype:
+                value = self.values.get(name) or self.fetch(name, have)
+                self.keep(name, replace(arithmetic.cast(self.e, value, want.dtype), weak=None, flag="2"))
+        elif isinstance(want, TupleType):
+            for k, (a, b) in enumerate(zip(have.items, want.items)):
+                self.convert(f"{name}.{k}", a, b)
+
+    # ---- blocks --------------------------------------------------------------------------------------------------------
+    def types_until_stable(self) -> None:
+        todo = []
+        self.types, self.values, self.stack = {}, {}, []
+        for target, state in self.start():
+            self.meet(target, state, todo)
+        rounds = 0
+        while todo:
+            rounds += 1
+            if rounds > 50 * (len(self.region.blocks) + 1):
+                raise Declined("types don't settle")
+            at = todo.pop()
+            for target, state in self.block(at):
+                self.meet(target, state, todo)
+
+    def meet(self, target: int, state: State, todo: list) -> None:
+        known = self.states.get(target)
+        new = state if known is None else known.joined(state)
+        if new != known:
+            self.states[target] = new
+            if target != self.region.exit and target not in todo:
+                todo.append(target)
+
+    def start(self):
+        """The edge into the loop."""
+        state = self.entry()
+        header, trip = self.region.header, self.inputs.trip
+        if trip is None:
+            return [(header, state)]
+        start, stop, step = trip
+        it = Iterator(f"it{header}", step)
+        first = self.given(constant(start), "range start")
+        self.e.set(f"{it.key}.stop", "i64", self.given(constant(stop), "range stop").v)
+        self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
+        bounds = _range_bounds(start if start in (0, 1) else None, stop if step < 0 and stop >= -1 else None, step)
+        first = Scalar(I64, True, first.v, bounds)
+        self.pending = [it, first]
+        return [(header + 1, State(state.locals, (it, type_of(first))))]
+
+    def block(self, at: int) -> list[tuple[int, State]]:
+        """Run one block; the edges out of it. In the final run the code is written, conversions on the edges included."""
+        state = self.states[at]
+        e = self.e
+        if self.final:
+            e.label(f"b{at}")
+        self.types, self.values = dict(state.locals), {}
+        self.stack = [self.fetch(f"stack{k}", t) for k, t in enumerate(state.stack)]
+        end = self.region.blocks[at]
+        edges = None
+        self.kw_names: tuple[str, ...] = ()
+        for i in range(at, end):
+            inst = self.insts[i]
+            if inst.name in _IGNORED:
+                continue
+            handler = getattr(self, inst.name, None)
+            if handler is None:
+                raise Declined(f"the instruction {inst.name} in line {inst.line}")
+            edges = handler(inst)
+        if edges is None:
+            edges = (None, [(end, self.stack)])
+        test, ways = edges
+        labels = [e.new_label() for _ in ways] if test is not None else []
+        if test is not None and self.final:
+            e.branch(test, *labels)
+        out = []
+        for k, (target, stack) in enumerate(ways):
+            target = self.canonical(target)
+            kept = {n: t for n, t in self.types.items()}
+            new = State(kept, tuple(map(type_of, stack)))
+            out.append((target, new))
+            if self.final:
+                if labels:
+                    e.label(labels[k])
+                want = self.states[target]
+                for name, t in want.locals.items():
+                    self.convert(name, self.types[name], t)
+                for d, (value, t) in enumerate(zip(stack, want.stack)):
+                    if isinstance(t, ScalarType) and value.dtype != t.dtype:
+                        value = replace(arithmetic.cast(e, value, t.dtype), weak=None, flag="2")
+                    self.keep(f"stack{d}", value)
+                e.jump("exit" if target == self.region.exit else f"b{target}")
+        return out
+
+    def canonical(self, target: int) -> int:
+        if target in self.region.blocks:
+            return target
+        return self.region.exit if through(self.insts, target) == self.region.exit else target
+
+    def compile(self) -> Compiled:
+        self.types_until_stable()
+        exit_state = self.states.get(self.region.exit)
+        if exit_state is None:
+            raise Declined("the loop never ends")
+        if exit_state.stack:
+            raise Declined("the loop ends with something on the stack")
+        self.final, self.e = True, Emitter(len(self.operands))
+        self.types, self.values, self.stack = {}, {}, []
+        ((target, state),) = self.start()
+        self.types = dict(state.locals)
+        for name, t in self.states[target].locals.items():
+            self.convert(name, self.types[name], t)
+        for d, value in enumerate(self.pending if self.inputs.trip is not None else []):
+            self.keep(f"stack{d}", value)
+        self.e.jump(f"b{target}")
+        for at in sorted(self.region.blocks):
+            if at in self.states:
+                self.block(at)
+        results = self.results(exit_state)
+        shapes = [array.ndim for _, array in self.operands.values()]
+        self.e.arrays = len(shapes)
+        return Compiled(
+            self.e.text(shapes), [token for token, _ in self.operands.values()], shapes, sorted(self.written),
+            list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
+        )  # fmt: skip
+
+    def results(self, state: State) -> list[tuple[str, np.dtype, bool]]:
+        self.e.label("exit")
+        self.types, self.values = dict(state.locals), {}
+        assigned = {
+            self.insts[i].argval
+            for start, end in self.region.blocks.items()
+            for i in range(start, end)
+            if self.insts[i].name == "STORE_FAST"
+        }
+        out = []
+        for name in sorted(assigned & self.live_out):
+            t = state.locals.get(name)
+            if not isinstance(t, ScalarType):
+                raise Declined(f"{name} is used after the loop, and is not a number on all paths")
+            value = self.fetch(name, t)
+            self.e.result(value)
+            if t.weak is None:  # whose number it is is a result too
+                known = self.e.op(f"icmp ne i8 {value.flag}, {UNKNOWN}")
+                self.e.check(
+                    known, "RuntimeError", f"a compiled loop lost track of whether {name} is Python's or NumPy's number"
+                )
+                self.e.result(Scalar(np.dtype(np.int8), True, value.flag))
+            out.append((name, t.dtype, t.weak))
+        self.e.line("ret i64 0")
+        return out
+
+    # ---- instructions: the stack -----------------------------------------------------------------------------------------
+    def pop(self):
+        return self.stack.pop()
+
+    def number(self) -> Scalar:
+        v = self.pop()
+        if not isinstance(v, Scalar):
+            raise Declined(f"a {type(v).__name__.lower()} where a number is wanted")
+        return v
+
+    def POP_TOP(self, inst):
+        self.pop()
+
+    def PUSH_NULL(self, inst):
+        self.stack.append(Null())
+
+    def SWAP(self, inst):
+        s = self.stack
+        s[-1], s[-inst.arg] = s[-inst.arg], s[-1]
+
+    def COPY(self, inst):
+        self.stack.append(self.stack[-inst.arg])
+
+    def LOAD_CONST(self, inst):
+        v = inst.argval
+        self.stack.append(self.constant(v))
+
+    def constant(self, v):
+        if type(v) in (bool, int, float):
+            if type(v) is int and not -(1 << 63) <= v < 1 << 63:
+                raise Declined("a very large integer")
+            return constant(v)
+        if type(v) is tuple:
+            return Tuple(tuple(map(self.constant, v)))
+        if isinstance(v, slice):
+            return Slice(self.constant(v.start), self.constant(v.stop), self.constant(v.step))
+        return Known(v)
+
+    def LOAD_FAST(self, inst):
+        self.stack.append(self.read(inst.argval))
+
+    LOAD_FAST_CHECK = LOAD_FAST
+
+    def STORE_FAST(self, inst):
+        self.write(inst.argval, self.pop())
+
+    def LOAD_FAST_LOAD_FAST(self, inst):
+        for name in inst.argval:
+            self.stack.append(self.read(name))
+
+    def STORE_FAST_STORE_FAST(self, inst):
+        for name in inst.argval:
+            self.write(name, self.pop())
+
+    def STORE_FAST_LOAD_FAST(self, inst):
+        self.write(inst.argval[0], self.pop())
+        self.stack.append(self.read(inst.argval[1]))
+
+    def LOAD_GLOBAL(self, inst):
+        if inst.arg & 1:
+            self.stack.append(Null())
+        self.stack.append(self.given(self.inputs.load_global(inst.argval)))
+
+    def LOAD_DEREF(self, inst):
+        self.stack.append(self.given(self.inputs.deref(inst.argval)))
+
+    def BUILD_TUPLE(self, inst):
+        items = self.stack[len(self.stack) - inst.arg :]
+        del self.stack[len(self.stack) - inst.arg :]
+        self.stack.append(Tuple(tuple(items)))
+
+    def BUILD_SLICE(self, inst):
+        step = self.pop() if inst.arg == 3 else Known(None)
+        stop, start = self.pop(), self.pop()
+        self.stack.append(Slice(start, stop, step))
+
+    def UNPACK_SEQUENCE(self, inst):
+        v = self.pop()
+        if isinstance(v, View):
+            e, n = self.e, v.sizes[0]
+            e.check(
+                e.op(f"icmp eq i64 {n}, {inst.arg}"),
+                "ValueError",
+                f"expected {inst.arg} values to unpack, got {{0}}",
+                n,
+            )
+            v = Tuple(tuple(arrays.subscript(e, v, constant(k)) for k in range(inst.arg)))
+        if not isinstance(v, Tuple) or len(v.items) != inst.arg:
+            raise Declined("unpacking of this value")
+        self.stack.extend(reversed(v.items))
+
+    # ---- arithmetic ------------------------------------------------------------------------------------------------------
+    def BINARY_OP(self, inst):
+        b, a = self.pop(), self.pop()
+        text = inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
+        inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
+        if op == "@":
+            self.stack.append(arrays.dot(self.e, a, b))
+            return
+        if op not in arithmetic.BINARY:
+            raise Declined(f"the operator {text}")
+        if isinstance(a, Tuple) or isinstance(b, Tuple):
+            raise Declined(f"{text} of a tuple")
+        out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
+        if inplace and isinstance(a, View):
+            if out.dtype.kind not in {"b": "b", "i": "i", "u": "iu", "f": "f"}[a.dtype.kind] + a.dtype.kind:
+                raise Declined(f"{text} would change the dtype of an array")
+            self.store(a, out)
+            out = a
+        self.stack.append(out)
+
+    def COMPARE_OP(self, inst):
+        b, a = self.pop(), self.pop()
+        op = str(inst.argval).removeprefix("bool(").rstrip(")")
+        fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, op, x, y))
+        self.stack.append(arrays.elementwise(self.e, fn, a, b))
+
+    def IS_OP(self, inst):
+        b, a = self.pop(), self.pop()
+        if not (isinstance(a, Known) or isinstance(b, Known)):
+            raise Declined("is")
+        self.stack.append(constant((a == b) != bool(inst.arg)))
+
+    def UNARY_NEGATIVE(self, inst):
+        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.negate), self.pop()))
+
+    def UNARY_INVERT(self, inst):
+        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.invert), self.pop()))
+
+    def UNARY_NOT(self, inst):
+        v = self.e.op(f"xor i1 {arithmetic.to_bool(self.e, self.number())}, true")
+        self.stack.append(Scalar(np.dtype(bool), True, v))
+
+    def TO_BOOL(self, inst):
+        self.stack.append(Scalar(np.dtype(bool), True, arithmetic.to_bool(self.e, self.number())))
+
+    # ---- arrays ----------------------------------------------------------------------------------------------------------
+    def BINARY_SUBSCR(self, inst):
+        key, owner = self.pop(), self.pop()
+        self.stack.append(self.subscript(owner, key))
+
+    def BINARY_SLICE(self, inst):
+        stop, start, owner = self.pop(), self.pop(), self.pop()
+        self.stack.append(self.subscript(owner, Slice(start, stop, Known(None))))
+
+    def subscript(self, owner, key):
+        if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
+            return owner.items[key.const]
+        if not isinstance(owner, View):
+            raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
+        return arrays.subscript(self.e, owner, key)
+
+    def STORE_SUBSCR(self, inst):
+        key, owner, value = self.pop(), self.pop(), self.pop()
+        self.store_subscript(owner, key, value)
+
+    def STORE_SLICE(self, inst):
+        stop, start, owner, value = self.pop(), self.pop(), self.pop(), self.pop()
+        self.store_subscript(owner, Slice(start, stop, Known(None)), value)
+
+    def store_subscript(self, owner, key, value):
+        if not isinstance(owner, View):
+            raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
+        if isinstance(value, Scalar):
+            self.written.add(owner.array.n)
+            arrays.store_element(self.e, owner, key, value)
+            return
+        target = arrays.subscript(self.e, owner, key)
+        if isinstance(target, Scalar):
+            raise Declined("an array is stored as an element")
+        self.store(target, value)
+
+    def store(self, target: View, value) -> None:
+        self.written.add(target.array.n)
+        if value != target:
+            arrays.assign(self.e, target, value)
+
+    def LOAD_ATTR(self, inst):
+        if inst.arg is not None and getattr(inst, "method", False):
+            return self.LOAD_METHOD(inst)
+        self.stack.append(self.attribute(self.pop(), inst.argval))
+
+    def LOAD_METHOD(self, inst):
+        owner = self.pop()
+        self.stack.append(Null())
+        self.stack.append(self.attribute(owner, inst.argval))
+
+    def attribute(self, owner, name: str):
+        if isinstance(owner, Known):
+            return self.given(self.inputs.attribute(owner, name))
+        if isinstance(owner, View):
+            if name == "shape":
+                return Tuple(tuple(Scalar(I64, True, n, (0, LARGEST)) for n in owner.sizes))
+            if name == "ndim":
+                return constant(owner.ndim)
+            if name == "size":
+                n = "1"
+                for m in owner.sizes:
+                    n = self.e.mul(n, m)
+                return Scalar(I64, True, n, (0, LARGEST))
+            if name == "T":
+                return View(owner.array, owner.offset, owner.sizes[::-1], owner.strides[::-1])
+        if isinstance(owner, (View, Expression)) and name in _METHODS:
+            return Method(owner, name)
+        raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")
+
+    # ---- calls -----------------------------------------------------------------------------------------------------------
+    def KW_NAMES(self, inst):
+        self.kw_names = inst.argval
+
+    def CALL(self, inst):
+        args = self.stack[len(self.stack) - inst.arg :]
+        del self.stack[len(self.stack) - inst.arg :]
+        b, a = self.pop(), self.pop()
+        fn = b if isinstance(a, Null) else a
+        if not (isinstance(a, Null) or isinstance(b, Null)):
+            args = [b, *args]
+        if self.kw_names:
+            raise Declined("a call with keyword arguments")
+        self.stack.append(self.call(fn, args))
+
+    def call(self, fn, args):
+        e = self.e
+        if isinstance(fn, Method):
+            if args:
+                raise Declined(f"{fn.name}() with arguments")
+            return _METHODS[fn.name](e, fn.owner)
+        if not isinstance(fn, Known):
+            raise Declined(f"a call of a {type(fn).__name__.lower()}")
+        f = fn.value
+        if f is range:
+            return Known(range), args
+        if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
+            return arithmetic.choose(e, f is max, args)
+        if f is len and isinstance(args[0], View):
+            return Scalar(I64, True, args[0].sizes[0], (0, LARGEST))
+        simple = _ON_NUMBERS.get(f)
+        if simple is not None and all(isinstance(a, Scalar) for a in args):
+            return simple(e, *args)
+        if f is abs:
+            return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
+        if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
+            return arrays.dot(e, *args)
+        if f in _REDUCTIONS and len(args) == 1:
+            return _METHODS[_REDUCTIONS[f]](e, args[0])
+        try:
+            known = arithmetic.MATH.get(f)
+        except TypeError:
+            known = None
+        if known is None:
+            raise Declined(f"a call of {getattr(f, '__name__', f)}")
+        return arrays.elementwise(e, OnElements(e, known), *args)
+
+    # ---- control ---------------------------------------------------------------------------------------------------------
+    def GET_ITER(self, inst):
+        v = self.pop()
+        if not (isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is range):
+            raise Declined("a loop over something else than a range")
+        args = [a for a in v[1]]
+        if not all(isinstance(a, Scalar) and a.kind in "iu" for a in args) or not 1 <= len(args) <= 3:
+            raise Declined("a range of these arguments")
+        step = args[2].const if len(args) == 3 else 1
+        if not isinstance(step, int) or step == 0:
+            raise Declined("a range whose step isn't known")
+        start, stop = (constant(0), args[0]) if len(args) == 1 else args[:2]
+        e = self.e
+        ends = []
+        for s in (start, stop):
+            s = arithmetic.to_int(e, s)
+            if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
+                inside = e.op(f"icmp ult i64 {e.op(f'add i64 {s.v}, {LARGEST}')}, {2 * LARGEST - 1}")
+                e.check(inside, "OverflowError", arithmetic.TOO_LONG)
+            ends.append(s)
+        start, stop = ends
+        it = Iterator(f"it{inst.index}", step)
+        e.set(f"{it.key}.cur", "i64", start.v)
+        e.set(f"{it.key}.stop", "i64", stop.v)
+        low = start.bounds[0] if start.bounds and start.bounds[0] > -LARGEST and step > 0 else None
+        high = stop.bounds[0] if stop.bounds and step < 0 else None
+        self.lows = getattr(self, "lows", {})
+        self.lows[it.key] = _range_bounds(low, high, step)
+        self.stack.append(it)
+
+    def FOR_ITER(self, inst):
+        it = self.stack[-1]
+        if not isinstance(it, Iterator):
+            raise Declined("a loop over something else than a range")
+        e = self.e
+        cur, stop = e.get(f"{it.key}.cur", "i64"), e.get(f"{it.key}.stop", "i64")
+        test = e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
+        # Beyond the end once too often does no harm: the slot is written before it is tested.
+        e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
+        if inst.index == self.region.header:
+            start, stop_, step = self.inputs.trip
+            bounds = _range_bounds(
+                start if start in (0, 1) else None, stop_ if step < 0 and stop_ >= -1 else None, step
+            )
+        else:
+            bounds = getattr(self, "lows", {}).get(it.key)
+        value = Scalar(I64, True, cur, bounds)
+        return test, [(inst.index + 1, [*self.stack, value]), (after_for(self.insts, inst), self.stack[:-1])]
+
+    def JUMP_FORWARD(self, inst):
+        return None, [(inst.target, self.stack)]
+
+    JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
+
+    def _jump_if(self, inst, want: bool):
+        test = arithmetic.to_bool(self.e, self.number())
+        ways = [(inst.target, self.stack), (inst.index + 1, self.stack)]
+        return test, ways if want else ways[::-1]
+
+    def POP_JUMP_FORWARD_IF_TRUE(self, inst):
+        return self._jump_if(inst, True)
+
+    def POP_JUMP_FORWARD_IF_FALSE(self, inst):
+        return self._jump_if(inst, False)
+
+    POP_JUMP_BACKWARD_IF_TRUE = POP_JUMP_IF_TRUE = POP_JUMP_FORWARD_IF_TRUE
+    POP_JUMP_BACKWARD_IF_FALSE = POP_JUMP_IF_FALSE = POP_JUMP_FORWARD_IF_FALSE
+
+    def JUMP_IF_TRUE_OR_POP(self, inst):
+        test = arithmetic.to_bool(self.e, self.stack[-1])
+        return test, [(inst.target, self.stack), (inst.index + 1, self.stack[:-1])]
+
+    def JUMP_IF_FALSE_OR_POP(self, inst):
+        test = arithmetic.to_bool(self.e, self.stack[-1])
+        return test, [(inst.index + 1, self.stack[:-1]), (inst.target, self.stack)]
+
+
+_BINARY_NAMES = (
+    "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
+    "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
+)  # fmt: skip
+_METHODS = {
+    "sum": lambda e, x: arrays.reduce(e, "+", x),
+    "prod": lambda e, x: arrays.reduce(e, "*", x),
+    "max": lambda e, x: arrays.reduce(e, "max", x),
+    "min": lambda e, x: arrays.reduce(e, "min", x),
+    "mean": lambda e, x: arrays.mean(e, x),
+}
+_REDUCTIONS = {np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean"}
+_ON_NUMBERS = {
+    int: arithmetic.to_int,
+    float: arithmetic.to_float,
+    bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
+    abs: arithmetic.absolute,
+}
+
+
+def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:
+    """Bounds of a range's elements: all ranges stay within LARGEST."""
+    if step > 0:
+        return (low if low is not None else -LARGEST, LARGEST)
+    return (high + 1 if high is not None else -LARGEST, LARGEST)
+
+
+def after_for(insts, inst) -> int:
+    """Where a for loop goes on at its end; newer versions take the iterator away by instructions there."""
+    at = inst.target
+    if insts[at].name == "END_FOR":
+        at += 2 if insts[at + 1].name == "POP_TOP" else 1
+    return at
+
+
+def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int], frozenset[str]]) -> Compiled:
+    """The loop that starts at instruction ``header`` as a kernel. ``live_out(i)``: variables that may be read at or after instruction i.
+    Declined when something in it isn't understood."""
+    region = find(insts, header)
+    names = {
+        name
+        for start, end in region.blocks.items()
+        for i in range(start, end)
+        if insts[i].name.startswith(("LOAD_FAST", "STORE_FAST"))
+        for name in (insts[i].argval if isinstance(insts[i].argval, tuple) else (insts[i].argval,))
+    }
+    return Interpreter(insts, region, inputs, names, live_out(region.exit)).compile()

@@ -1,0 +1,88 @@
+"""The node of the graph that a loop becomes: ``flambeau::loop``.
+
+It takes the arrays that the loop reads or writes, the numbers that it reads, and the program: the kernel's text and what is known of its
+results, as JSON, so that a graph that holds it can be kept on disk. It returns the written arrays as they are after the loop, as new ones,
+and then the numbers that are used later.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import functools
+import importlib
+import json
+
+import numpy as np
+
+from ..base.device import CPU
+from ..base.dtypes import from_numpy
+from ..base.shapes import contiguous_strides
+from ..core.declare import extern
+from ..core.definition import TensorMeta
+from .interpreter import Compiled
+
+__all__ = ["loop", "program"]
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5)
+
+
+def program(compiled: Compiled) -> str:
+    """What the operator's last argument is for a compiled region."""
+    return json.dumps(
+        {
+            "text": "; a loop\n" + compiled.text,
+            "written": compiled.written,
+            "results": [
+                d for _, dtype, weak in compiled.results for d in ((dtype.str, "|i1") if weak is None else (dtype.str,))
+            ],
+            "errors": compiled.errors,
+        }
+    )
+
+
+@functools.lru_cache(1024)
+def _parsed(text: str) -> dict:
+    return json.loads(text)
+
+
+@functools.lru_cache(1024)
+def _kernel(text: str):
+    cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
+    name = cache.kernel_name(text)
+    address = cache.addresses({name: text.replace("@KERNEL", f"@{name}")}, optimise=True)[name]
+    return _SIGNATURE(address)
+
+
+def _meta(arrays, ints, floats, program):
+    p = _parsed(program)
+    written = [
+        TensorMeta(tuple(arrays[n].shape), contiguous_strides(arrays[n].shape), arrays[n].dtype, CPU)
+        for n in p["written"]
+    ]
+    return written + [TensorMeta((), (), from_numpy(np.dtype(d)), CPU) for d in p["results"]]
+
+
+@extern(
+    "flambeau::loop(Tensor[] arrays, SymInt[] ints, float[] floats, str program) -> Tensor[]", meta=_meta, variants=""
+)
+def loop(arrays, ints, floats, program):
+    p = _parsed(program)
+    arrays = list(arrays)
+    for n in p["written"]:
+        arrays[n] = np.array(arrays[n], order="C")
+    data = np.array([a.ctypes.data for a in arrays] or [0], np.intp)
+    meta = np.array([x for a in arrays for x in (*a.shape, *a.strides)] or [0], np.int64)
+    numbers = np.array([*ints, 0], np.int64)
+    reals = np.array([*floats, 0.0])
+    results = p["results"]
+    out = np.zeros(len(results) + 3, np.int64)
+    code = _kernel(p["text"])(
+        data.ctypes.data, meta.ctypes.data, numbers.ctypes.data, reals.ctypes.data, out.ctypes.data
+    )
+    if code:
+        kind, text = p["errors"][code - 1]
+        raise getattr(builtins, kind)(text.format(*out[len(results) :].tolist()))
+    return [arrays[n] for n in p["written"]] + [
+        out[k : k + 1].view(np.dtype(d))[:1].reshape(()).copy() for k, d in enumerate(results)
+    ]

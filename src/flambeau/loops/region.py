@@ -1,0 +1,92 @@
+"""The part of a frame's bytecode that is a loop: its basic blocks, and where it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .values import Declined
+
+__all__ = ["Region", "find", "through"]
+
+_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+
+
+@dataclass(frozen=True)
+class Region:
+    """``blocks``: first instruction of each block -> index after its last. ``header``: where the loop is entered and returned to.
+    ``exit``: the one instruction outside that every way out of the loop leads to."""
+
+    header: int
+    exit: int
+    blocks: dict[int, int]
+
+
+def successors(insts, i: int) -> list[int]:
+    inst = insts[i]
+    out = [] if inst.name in _ENDS or inst.name in _ALWAYS else [i + 1]
+    if inst.target is not None:
+        out.append(inst.target)
+    return out
+
+
+def through(insts, i: int) -> int:
+    """Where control really goes that arrives at instruction ``i``."""
+    seen = set()
+    while insts[i].name in ("JUMP_FORWARD", "NOP") and i not in seen:
+        seen.add(i)
+        i = insts[i].target if insts[i].name == "JUMP_FORWARD" else i + 1
+    return i
+
+
+def find(insts, header: int) -> Region:
+    """The natural loop of the backward jumps to ``header``, with the code that leads from it to its common end (what follows ``break``).
+
+    Declined when there is no backward jump, or when the loop is left to different places, by return, or covered by an exception handler
+    of its own."""
+    back = [i.index for i in insts if i.target == header and i.index >= header]
+    if not back:
+        raise Declined("nothing jumps back to the start of the loop")
+    inside = set(range(header, max(back) + 1))
+    is_for = insts[header].name == "FOR_ITER"
+    exits = (
+        [insts[header].target]
+        if is_for
+        else sorted({s for i in inside for s in successors(insts, i) if s not in inside})
+    )
+    if not exits:
+        raise Declined("the loop has no end")
+    # 3.12 and later: the end of a for loop takes the iterator away by instructions of its own.
+    exit = through(insts, max(exits) if not is_for else exits[0])
+    reached: set[int] = set()
+    stack = [header]
+    while stack:
+        i = stack.pop()
+        if i in reached or i == exit or through(insts, i) == exit:
+            continue
+        if insts[i].name in _ENDS:
+            raise Declined("the loop is left by return or by an exception")
+        if i not in inside and insts[i].index > exit and exit > header:
+            raise Declined("the loop is left to different places")
+        if insts[i].handler != insts[header].handler:
+            raise Declined("try or with inside the loop")
+        reached.add(i)
+        stack.extend(successors(insts, i))
+    if min(reached) < header and not is_for:
+        raise Declined("the loop is entered in more than one way")
+    starts = {header}
+    for i in reached:
+        if insts[i].target is not None or insts[i].name in _ALWAYS:
+            starts.update(s for s in successors(insts, i) if s in reached)
+    ordered = sorted(reached)
+    blocks: dict[int, int] = {}
+    for start in sorted(starts):
+        end = start
+        while end in reached and (end == start or end not in starts):
+            end += 1
+            if insts[end - 1].target is not None or insts[end - 1].name in _ALWAYS:
+                break
+        blocks[start] = end
+    if len(ordered) > 4000:
+        raise Declined("the loop's body is very long")
+    return Region(header, exit, blocks)

@@ -1,0 +1,227 @@
+"""What is known of a value while a loop is compiled, and the types that meet where paths of the region join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "Array",
+    "CONFLICT",
+    "Declined",
+    "Expression",
+    "Iterator",
+    "Known",
+    "Method",
+    "Null",
+    "Scalar",
+    "ScalarType",
+    "Slice",
+    "Tuple",
+    "TupleType",
+    "View",
+    "ViewType",
+    "join",
+    "memory_type",
+    "register_type",
+    "type_of",
+]
+
+
+class Declined(Exception):
+    """The region can't be a native loop; the text says why."""
+
+
+LLVM = {
+    "b": "i8",
+    "i1": "i8",
+    "i2": "i16",
+    "i4": "i32",
+    "i8": "i64",
+    "u1": "i8",
+    "u2": "i16",
+    "u4": "i32",
+    "u8": "i64",
+    "f4": "float",
+    "f8": "double",
+}
+"""Type in memory, by NumPy's kind and size."""
+
+
+def memory_type(dtype: np.dtype) -> str:
+    key = "b" if dtype.kind == "b" else dtype.str[1:]
+    if key not in LLVM or not dtype.isnative:
+        raise Declined(f"elements of {dtype}")
+    return LLVM[key]
+
+
+def register_type(dtype: np.dtype) -> str:
+    return "i1" if dtype.kind == "b" else memory_type(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number: LLVM value ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
+    ``bounds``: what an integer is known to lie between. ``const``: its value, when known. ``flag``: where ``weak`` is None, an i8 that is
+    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float."""
+
+    dtype: np.dtype
+    weak: bool | None
+    v: str
+    bounds: tuple[int, int] | None = None
+    const: Any = None
+    flag: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.dtype.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Operand number ``n`` of the loop."""
+
+    n: int
+    dtype: np.dtype
+    ndim: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Part of an operand: byte offset, sizes, and byte strides, all LLVM values of type i64."""
+
+    array: Array
+    offset: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An array that isn't stored: ``element(indices)`` emits one element. It is used up in the statement that makes it: a view that it
+    reads may be written after that. ``reads``: the views."""
+
+    dtype: np.dtype
+    sizes: tuple[str, ...]
+    element: Callable[[tuple[str, ...]], Scalar]
+    reads: tuple[View, ...] = field(default=())
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Iterator:
+    """Over a range. ``key`` names its slots; ``step`` is a known number."""
+
+    key: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A Python object that is the same at every call: a module, a function, a string, None. ``origin``: what capture knows it as."""
+
+    value: Any
+    origin: Any = None
+
+    def __eq__(self, other):
+        return isinstance(other, Known) and other.value is self.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of an array."""
+
+    owner: Any
+    name: str
+
+
+class Null:
+    """What PUSH_NULL pushes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    dtype: np.dtype
+    weak: bool | None
+    bounds: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewType:
+    array: Array
+    ndim: int
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    items: tuple[Any, ...]
+
+
+class _Conflict:
+    """Different on different paths: reading it declines the region."""
+
+    def __repr__(self):
+        return "conflict"
+
+
+CONFLICT = _Conflict()
+
+
+def type_of(value):
+    """The type under which a value is kept where paths join."""
+    if isinstance(value, Scalar):
+        return ScalarType(value.dtype, value.weak, value.bounds if value.dtype == np.int64 else None)
+    if isinstance(value, View):
+        return ViewType(value.array, value.ndim)
+    if isinstance(value, Tuple):
+        return TupleType(tuple(map(type_of, value.items)))
+    if isinstance(value, (Iterator, Known)):
+        return value
+    raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
+
+
+def join(a, b):
+    """The type that holds both, CONFLICT when there is none. Python's int and float meet in float, which every int that is exact there
+    equals; Python's and NumPy's float64 meet in a number of which it isn't known which it is."""
+    if a == b:
+        return a
+    if isinstance(a, ScalarType) and isinstance(b, ScalarType):
+        weak = a.weak if a.weak is b.weak else None
+        if a.dtype == b.dtype:
+            return ScalarType(a.dtype, weak, a.bounds if a.bounds == b.bounds else None)
+        kinds = {a.dtype.kind, b.dtype.kind}
+        if kinds == {"i", "f"} and (a if a.dtype.kind == "i" else b).weak is True and np.float64 in (a.dtype, b.dtype):
+            return ScalarType(np.dtype(np.float64), None)
+        return CONFLICT
+    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
+        return TupleType(tuple(join(x, y) for x, y in zip(a.items, b.items)))
+    return CONFLICT

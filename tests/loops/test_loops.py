@@ -1,0 +1,324 @@
+"""Loops as native loops: values, types, effects and errors beside plain Python, and what is left to Python."""
+
+import math
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.dynamo.utils import counters
+
+R = np.random.RandomState(0)
+N = 200
+
+
+def run(f, *args):
+    try:
+        with np.errstate(all="ignore"):
+            return f(*args)
+    except Exception as e:
+        return type(e), str(e)
+
+
+def same(got, want):
+    assert type(got) is type(want), (got, want)
+    if isinstance(want, tuple):
+        assert len(got) == len(want)
+        for g, w in zip(got, want):
+            same(g, w)
+    elif isinstance(want, np.ndarray | np.generic):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+    else:
+        assert got == want or (got != got and want != want), (got, want)
+
+
+def check(f, *args, native=True):
+    """f plain and compiled, twice: results and what is written into the arguments."""
+    before = counters["stats"]["native_loops"]
+    compiled = torch.compile(f)
+    for _ in range(2):
+        copies = [[a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in range(2)]
+        same(run(compiled, *copies[0]), run(f, *copies[1]))
+        for a, b in zip(*copies):
+            same(a, b)
+    assert (counters["stats"]["native_loops"] > before) == native
+
+
+def sums(x):
+    total, count = 0.0, 0
+    for i in range(len(x)):
+        if x[i] > 0:
+            total += x[i]
+            count += 1
+    return total, count
+
+
+def breaks(x, limit):
+    at = -1
+    for i in range(x.shape[0]):
+        if x[i] > limit:
+            at = i
+            break
+    return at
+
+
+def continues(x):
+    s = 0
+    for i in range(len(x)):
+        if i % 3 == 1:
+            continue
+        s += int(x[i] * 10) // 3
+    return s
+
+
+def nested(a, b):
+    for i in range(a.shape[0]):
+        for j in range(i, a.shape[1]):
+            if (i + j) % 2 == 0 and a[i, j] > 0.5 or j == 3:
+                a[i, j] += b[j] * 2 - a[j, i] ** 2
+            else:
+                a[i, j] = -a[i, j] if b[i] > 0 else max(a[i, j], 0.25)
+
+
+def backwards(x):
+    for i in range(len(x) - 2, -1, -1):
+        x[i] += 0.5 * x[i + 1]
+    return i
+
+
+def while_loop(x):
+    i, j = 0, len(x) - 1
+    while i < j:
+        x[i], x[j] = x[j], x[i]
+        i += 1
+        j -= 1
+    return i
+
+
+def numbers_only(n):
+    a, b = 0.1, 3
+    for i in range(n):
+        a = 3.7 * a * (1 - a)
+        b = (b * 7 + i) % 1013
+    return a, b, i
+
+
+def slices(a, v):
+    for i in range(1, a.shape[0]):
+        a[i, :] -= a[i - 1, :] * v[i] / 2
+        a[i, :-1] = a[i, 1:] * 0.5 + v[: a.shape[1] - 1]
+        v[i] = a[i, ::2].sum() + a[i] @ a[i - 1]
+
+
+def mathematics(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = np.sin(x[i]) + math.sqrt(abs(x[i])) * np.exp(-x[i]) + np.arctan2(x[i], 2.0) + math.floor(x[i] * 3)
+    return out
+
+
+def float32s(x, y):
+    s = x[0]
+    for i in range(len(x)):
+        y[i] = x[i] * 2.5 + 1
+        s = np.maximum(s, y[i])
+    return s
+
+
+def bytes_(x):
+    h = 0
+    for i in range(len(x)):
+        h = ((h << 5) ^ int(x[i])) & 0xFFFFFF
+        x[i] = x[i] * 3 + 7
+    return h
+
+
+def flags(x):
+    found = False
+    for i in range(len(x)):
+        found = found or x[i]
+        x[i] = not x[i]
+    return found
+
+
+def chained(x):
+    n = 0
+    for i in range(len(x)):
+        if -0.5 < x[i] <= 0.5:
+            n += 1
+    return n
+
+
+V = R.randn(N)
+A = R.rand(24, 24)
+CASES = {
+    "sums": (sums, V),
+    "sums of views": (sums, V[::-2].copy()[::3]),
+    "no trips": (sums, V[:0]),
+    "break": (breaks, V, 2.0),
+    "no break": (breaks, V, 1e9),
+    "continue": (continues, np.abs(V)),
+    "nested": (nested, A, R.rand(24)),
+    "nested, transposed": (nested, A.T, R.rand(24)),
+    "backwards": (backwards, V),
+    "while": (while_loop, V),
+    "numbers only": (numbers_only, 5000),
+    "slices": (slices, R.rand(40, 8), R.rand(40)),
+    "mathematics": (mathematics, V),
+    "float32": (float32s, V.astype(np.float32), np.zeros(N, np.float32)),
+    "mixed": (float32s, V.astype(np.float32), np.zeros(N)),
+    "bytes": (bytes_, R.randint(0, 256, N).astype(np.uint8)),
+    "flags": (flags, V > 2),
+    "chained": (chained, V),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees(name):
+    f, *args = CASES[name]
+    check(f, *args, native=name != "no trips")
+
+
+def index_error(x):
+    for i in range(len(x) + 3):
+        x[i] = i
+
+
+def zero_division(x):
+    t = 1.0
+    for i in range(len(x)):
+        t = 1.0 / (5 - i)
+        x[i] = t
+
+
+def integer_modulo(x):
+    for i in range(len(x)):
+        x[i] = 7 % (50 - i)
+
+
+def overflow(x):
+    n = 1
+    for i in range(len(x)):
+        n = n * 3
+        x[i] = n % 1000
+
+
+def uint8_overflow(x):
+    for i in range(len(x)):
+        x[i] = i + 100
+
+
+def domain(x):
+    for i in range(len(x)):
+        x[i] = math.sqrt(3 - i)
+
+
+@pytest.mark.parametrize(
+    "f, dtype",
+    [(index_error, float), (zero_division, float), (integer_modulo, int), (uint8_overflow, np.uint8), (domain, float)],
+)
+def test_errors_are_pythons(f, dtype):
+    with pytest.raises(Exception) as plain:
+        f(np.zeros(N, dtype))
+    with pytest.raises(type(plain.value)) as compiled:
+        torch.compile(f)(np.zeros(N, dtype))
+    assert str(compiled.value) == str(plain.value)
+
+
+def test_integers_beyond_64_bits_are_an_error_not_a_wrong_number():
+    with pytest.raises(OverflowError, match="native_loops"):
+        torch.compile(overflow)(np.zeros(N))
+    x, y = np.zeros(N), np.zeros(N)
+    with torch._dynamo.config.patch(native_loops=False):
+        torch.compile(overflow)(x)
+    overflow(y)
+    same(x, y)
+
+
+INTS = [-7, -3, -1, 1, 2, 5, 1 << 40, -(1 << 40)]
+FLOATS = [-2.5, -1.0, -0.0, 0.0, 0.75, 3.0, 1e300, math.inf, -math.inf, math.nan]
+
+
+def _operators(symbol, x, y, out):
+    scope = {}
+    exec(
+        f"def f(x, y, out):\n    for i in range(len(x)):\n        for j in range(len(y)):\n            out[i, j] = x[i] {symbol} y[j]\n",
+        scope,
+    )
+    check(scope["f"], x, y, out)
+
+
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "<", "==", "!="])
+@pytest.mark.parametrize("kinds", ["ff", "fi", "ii"])
+def test_operators_on_numpy_numbers(symbol, kinds):
+    x, y = (np.array((FLOATS if k == "f" else INTS) * 4) for k in kinds)
+    _operators(symbol, x, y, np.zeros((len(x), len(y))))
+
+
+@pytest.mark.parametrize("symbol", ["&", "|", "^", "<<", ">>", "//", "%"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])
+def test_operators_on_integers(symbol, dtype):
+    x = np.array([0, 1, 5, 100, 127, 3, 64, 2] * 4).astype(dtype)
+    y = np.array([0, 1, 2, 7, 100, 3, 6, 5] * 4).astype(dtype)
+    _operators(symbol, x, y, np.zeros((len(x), len(y)), dtype))
+
+
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "//", "%", "&", "|", "^", ">>", "/"])
+def test_operators_on_python_integers(symbol):
+    scope = {}
+    text = f"def f(out):\n    for i in range(40):\n        for j in range(40):\n            out[i, j] = (i - 20) {symbol} (j + 1)\n"
+    exec(text, scope)
+    check(scope["f"], np.zeros((40, 40)))
+
+
+def new_array(x):
+    for i in range(len(x)):
+        y = x * 2
+        x[i] = y[i]
+
+
+def strings(x):
+    s = "a"
+    for i in range(len(x)):
+        s = s + "b"
+        x[i] = len(s)
+
+
+def test_what_is_not_understood_stays_python():
+    with torch._dynamo.config.patch(native_loops=True):
+        check(strings, np.zeros(60), native=False)
+
+
+def test_gradients_unroll():
+    def f(x):
+        y = x.copy()
+        for i in range(1, len(x)):
+            y[i] = y[i - 1] * 0.5 + x[i]
+        return y.sum()
+
+    g = torch.func.grad(torch._dynamo.wrap_numpy(f)) if hasattr(torch._dynamo, "wrap_numpy") else None
+    if g is None:
+        g = torch.func.grad(torch.compiler.wrap_numpy(f))
+    x = torch.randn(120, dtype=torch.float64)
+    compiled = torch.compile(g)(x)
+    torch.testing.assert_close(compiled, g(x)) if hasattr(torch.testing, "assert_close") else same(
+        compiled.numpy(), g(x).numpy()
+    )
+
+
+def test_a_short_loop_is_unrolled():
+    def f(x):
+        for i in range(3):
+            x = x + i
+        return x
+
+    check(f, V, native=False)
+
+
+def test_the_kernel_is_found_again_for_other_sizes():
+    compiled = torch.compile(sums)
+    for n in (100, 150, 151, 3000):
+        same(compiled(R.randn(n)[:n]), sums(np.zeros(0))) if n == 0 else compiled(R.randn(n))
+    x = R.randn(500)
+    same(compiled(x), sums(x))
