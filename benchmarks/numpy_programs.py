@@ -1,7 +1,7 @@
 """NumPy programs beside Numba, JAX and torch.compile: ``python benchmarks/numpy_programs.py [--numba-python PATH] [--jax-python PATH]
 [--torch-python PATH] [--rows TEXT] [--rounds N] [--limit SECONDS] [--out FILE]``.
 
-The programs are those of benchmarks/programs, as plain NumPy. flambeau and torch compile them, Numba gets the same source under ``njit``
+The programs are those of benchmarks/numpy_suite, as plain NumPy. flambeau and torch compile them, Numba gets the same source under ``njit``
 (``parallel=True`` where that compiles), JAX the ones that write nothing in place, with ``jax.numpy`` as ``np``. Every peer is a process of its
 own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
 call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE))
 
 import numpy as np  # noqa: E402
 from harness import environment, unit  # noqa: E402
-from programs import PROGRAMS  # noqa: E402
+from numpy_suite import PROGRAMS  # noqa: E402
 
 SPAN = 0.2  # seconds of one measurement, about
 

@@ -38,7 +38,7 @@ def check(f, *args, native=True):
     before = counters["stats"]["native_loops"]
     compiled = torch.compile(f)
     for _ in range(2):
-        copies = [[a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in range(2)]
+        copies = [[np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in args] for _ in range(2)]
         same(run(compiled, *copies[0]), run(f, *copies[1]))
         for a, b in zip(*copies):
             same(a, b)
@@ -154,7 +154,7 @@ V = R.randn(N)
 A = R.rand(24, 24)
 CASES = {
     "sums": (sums, V),
-    "sums of views": (sums, V[::-2].copy()[::3]),
+    "strided": (nested, np.broadcast_to(A[:, :, None], (24, 24, 2))[:, :, 0], R.rand(24)),
     "no trips": (sums, V[:0]),
     "break": (breaks, V, 2.0),
     "no break": (breaks, V, 1e9),
@@ -177,7 +177,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_agrees(name):
     f, *args = CASES[name]
-    check(f, *args, native=name != "no trips")
+    torch._dynamo.reset()
+    # A maximum of float32 and float64 has one dtype or the other, from one turn of the loop to the next.
+    check(f, *args, native=name not in ("no trips", "mixed"))
 
 
 def index_error(x):
@@ -230,6 +232,7 @@ def test_integers_beyond_64_bits_are_an_error_not_a_wrong_number():
     with pytest.raises(OverflowError, match="native_loops"):
         torch.compile(overflow)(np.zeros(N))
     x, y = np.zeros(N), np.zeros(N)
+    torch._dynamo.reset()
     with torch._dynamo.config.patch(native_loops=False):
         torch.compile(overflow)(x)
     overflow(y)
@@ -272,12 +275,6 @@ def test_operators_on_python_integers(symbol):
     check(scope["f"], np.zeros((40, 40)))
 
 
-def new_array(x):
-    for i in range(len(x)):
-        y = x * 2
-        x[i] = y[i]
-
-
 def strings(x):
     s = "a"
     for i in range(len(x)):
@@ -297,14 +294,14 @@ def test_gradients_unroll():
             y[i] = y[i - 1] * 0.5 + x[i]
         return y.sum()
 
-    g = torch.func.grad(torch._dynamo.wrap_numpy(f)) if hasattr(torch._dynamo, "wrap_numpy") else None
-    if g is None:
-        g = torch.func.grad(torch.compiler.wrap_numpy(f))
-    x = torch.randn(120, dtype=torch.float64)
-    compiled = torch.compile(g)(x)
-    torch.testing.assert_close(compiled, g(x)) if hasattr(torch.testing, "assert_close") else same(
-        compiled.numpy(), g(x).numpy()
-    )
+    x, y = (torch.from_numpy(V[:120].copy()).requires_grad_() for _ in range(2))
+    torch.compile(torch.compiler.wrap_numpy(f))(x).backward()
+    total = t = torch.zeros((), dtype=torch.float64)
+    for i in range(120):
+        t = t * 0.5 + y[i] if i else y[0]
+        total = total + t
+    total.backward()
+    assert torch.allclose(x.grad, y.grad)
 
 
 def test_a_short_loop_is_unrolled():
@@ -319,6 +316,5 @@ def test_a_short_loop_is_unrolled():
 def test_the_kernel_is_found_again_for_other_sizes():
     compiled = torch.compile(sums)
     for n in (100, 150, 151, 3000):
-        same(compiled(R.randn(n)[:n]), sums(np.zeros(0))) if n == 0 else compiled(R.randn(n))
-    x = R.randn(500)
-    same(compiled(x), sums(x))
+        x = R.randn(n)
+        same(compiled(x), sums(x))

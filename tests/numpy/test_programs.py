@@ -1,4 +1,4 @@
-"""The programs of benchmarks/programs, compiled, beside NumPy: results, types, and what they write into their arguments."""
+"""The programs of benchmarks/numpy_suite, compiled, beside NumPy: results, types, and what they write into their arguments."""
 
 import importlib
 import sys
@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def _programs():
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        return importlib.import_module("programs").PROGRAMS
+        return importlib.import_module("numpy_suite").PROGRAMS
     finally:
         sys.path.remove(str(BENCHMARKS))
 

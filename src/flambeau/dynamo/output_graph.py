@@ -44,6 +44,11 @@ class GraphInput:
     ndarray: bool
 
 
+def numpy_is_quiet(geterr) -> bool:
+    """Whether floating-point errors end no NumPy operation now."""
+    return all(how in ("warn", "ignore") for how in geterr().values())
+
+
 class OutputGraph:
     """One per attempt at tracing a frame."""
 

@@ -32,7 +32,10 @@ BINARY = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.remainder, "**": np.power,
     "<<": np.left_shift, ">>": np.right_shift, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
 }  # fmt: skip
-COMPARE = {"<": ("slt", "ult", "olt"), "<=": ("sle", "ule", "ole"), ">": ("sgt", "ugt", "ogt"), ">=": ("sge", "uge", "oge"), "==": ("eq", "eq", "oeq"), "!=": ("ne", "ne", "une")}  # fmt: skip
+COMPARE = {
+    "<": ("slt", "ult", "olt"), "<=": ("sle", "ule", "ole"), ">": ("sgt", "ugt", "ogt"), ">=": ("sge", "uge", "oge"),
+    "==": ("eq", "eq", "oeq"), "!=": ("ne", "ne", "une"),
+}  # fmt: skip
 MOST, LEAST = (1 << 63) - 1, -(1 << 63)
 BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
 TOO_LONG = (
@@ -405,9 +408,8 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
             x, y = flag_of(e, v), flag_of(e, out)
             flag = e.op(f"select i1 {better}, i8 {x}, i8 {y}") if x is not None and y is not None else None
         bounds = (min(v.bounds[0], out.bounds[0]), max(v.bounds[1], out.bounds[1])) if v.bounds and out.bounds else None
-        out = Scalar(
-            v.dtype, v.weak if v.weak is out.weak else None, e.op(f"select i1 {better}, {t} {v.v}, {t} {out.v}"), bounds
-        )
+        weak = v.weak if v.weak is out.weak else None
+        out = Scalar(v.dtype, weak, e.op(f"select i1 {better}, {t} {v.v}, {t} {out.v}"), bounds, None, flag)
     return out
 
 

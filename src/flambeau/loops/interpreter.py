@@ -61,7 +61,8 @@ class Inputs:
 @dataclass
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``ints`` and ``floats``: numbers
-    read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``: (type's name, text) by number - 1."""
+    read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``: (type's
+    name, text) by number - 1."""
 
     text: str
     arrays: list[Any]
