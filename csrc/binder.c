@@ -54,6 +54,7 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
         p[i].name = Py_NewRef(name);
         PyUnicode_InternInPlace(&p[i].name);
         p[i].fallback = Py_XNewRef(fallback);
+        if (fallback && PyUnicode_CheckExact(fallback)) PyUnicode_InternInPlace(&p[i].fallback); /* recipes know strings by address */
         op->n_parameters = (int)i + 1;
         if (!p[i].keyword_only) positional = (int)i + 1;
     }

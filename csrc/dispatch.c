@@ -96,10 +96,37 @@ static PyObject *dispatch(FlbOperator *op, uint32_t keys, PyObject *args, PyObje
     Py_XDECREF(k);
     return r;
 }
+/* NumPy's complaint about an array that can't be: a MemoryError of its own class, or a ValueError. Users catch RuntimeError, as PyTorch's
+ * allocator raises. */
+static PyObject *allocation_error = NULL;
+static void translate_error(void) {
+    int memory = PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (!allocation_error || (!memory && !PyErr_ExceptionMatches(PyExc_ValueError))) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    int ours = memory && type != PyExc_MemoryError && type != allocation_error;
+    if (!memory && type == PyExc_ValueError) {
+        PyObject *text = PyObject_Str(value);
+        const char *s = text ? PyUnicode_AsUTF8(text) : NULL;
+        ours = s && (!strncmp(s, "array is too big", 16) || !strncmp(s, "Maximum allowed dimension", 25) || !strncmp(s, "maximum supported dimension", 27));
+        Py_XDECREF(text);
+        if (!s) PyErr_Clear();
+    }
+    if (ours) {
+        PyErr_Format(allocation_error, memory ? "DefaultCPUAllocator: can't allocate memory: %S" : "Storage size calculation overflowed: %S", value);
+        Py_DECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Restore(type, value, traceback);
+    }
+}
 static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     PyObject *impl = Py_NewRef(op->impl); /* the kernel may be replaced while it runs */
     PyObject *r = op->loud ? PyObject_Vectorcall(impl, values, op->n_parameters, NULL) : flb_quietly(impl, values, op->n_parameters, NULL);
     Py_DECREF(impl);
+    if (!r) translate_error();
     return r;
 }
 static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
@@ -126,6 +153,7 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         PyObject *body = Py_NewRef(op->body);
         PyObject *r = PyObject_Vectorcall(body, values, op->n_parameters, NULL);
         Py_DECREF(body);
+        if (!r) translate_error();
         return r;
     }
     if (keys == FLB_BACKEND) return flb_backend(op, values);
@@ -198,6 +226,7 @@ static PyObject *operator_run(FlbOperator *op, PyObject *const *args, Py_ssize_t
     PyObject *kernel = Py_NewRef(op->kernel);
     PyObject *r = op->loud ? PyObject_Vectorcall(kernel, args, n, kwnames) : flb_quietly(kernel, args, n, kwnames);
     Py_DECREF(kernel);
+    if (!r) translate_error();
     return r;
 }
 /* set_kernel(kernel, impl): impl takes all arguments by position. Both None: none yet. */
@@ -259,9 +288,9 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch", "quiet", "prepare", "cook", "device", "python", "checked", "dtype", NULL};
-    PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL, *y = NULL, *k = NULL, *t = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!", names, &o, &d, &variable, &value, &p, &c, &v, &y, &k, &PyType_Type, &t)) return NULL;
+    static char *names[] = {"override", "dispatch", "quiet", "prepare", "cook", "device", "python", "checked", "dtype", "allocation", NULL};
+    PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL, *y = NULL, *k = NULL, *t = NULL, *e = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O", names, &o, &d, &variable, &value, &p, &c, &v, &y, &k, &PyType_Type, &t, &e)) return NULL;
     if (variable && !PyContextVar_CheckExact(variable)) return PyErr_SetString(PyExc_TypeError, "quiet is (context variable, value)"), NULL;
     if (o) Py_XSETREF(flb_override_handler, Py_NewRef(o));
     if (d) Py_XSETREF(flb_dispatch_handler, Py_NewRef(d));
@@ -271,6 +300,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
     if (y) Py_XSETREF(flb_python_handler, Py_NewRef(y));
     if (k) Py_XSETREF(flb_check_handler, Py_NewRef(k));
     if (t) Py_XSETREF(flb_dtype_class, (PyTypeObject *)Py_NewRef(t));
+    if (e) Py_XSETREF(allocation_error, Py_NewRef(e));
     if (variable) {
         Py_XSETREF(quiet_variable, Py_NewRef(variable));
         Py_XSETREF(quiet_value, Py_NewRef(value));

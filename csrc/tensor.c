@@ -136,6 +136,16 @@ FlbTensor *flb_alloc(PyTypeObject *type) {
     return t;
 }
 
+/* A field of a structured array has strides that no number of elements is. */
+static int whole_strides(PyArrayObject *a) {
+    npy_intp item = PyArray_ITEMSIZE(a);
+    for (int i = 0; item > 1 && i < PyArray_NDIM(a); i++)
+        if (PyArray_STRIDE(a, i) % item) {
+            PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+            return -1;
+        }
+    return 0;
+}
 PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array) {
     if (!PyArray_Check(array)) {
         if (PyArray_IsScalar(array, Generic)) {
@@ -150,6 +160,7 @@ PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array) {
     }
     PyObject *dtype = dtype_of_array((PyArrayObject *)array);
     if (!dtype) return NULL;
+    if (!PyArray_IS_C_CONTIGUOUS((PyArrayObject *)array) && whole_strides((PyArrayObject *)array) < 0) return NULL;
     FlbTensor *t = flb_alloc(type);
     if (!t) return NULL;
     t->array = Py_NewRef(array);
@@ -288,7 +299,7 @@ static int set_array(FlbTensor *t, PyObject *v, void *c) {
         return -1;
     }
     PyObject *dtype = dtype_of_array((PyArrayObject *)v);
-    if (!dtype) return -1;
+    if (!dtype || whole_strides((PyArrayObject *)v) < 0) return -1;
     Py_SETREF(t->dtype, Py_NewRef(dtype));
     PyObject *old = t->array;
     t->array = Py_NewRef(v);

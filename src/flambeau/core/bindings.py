@@ -17,6 +17,7 @@ from .. import _C
 from ..base import dtypes
 from ..base.device import Device, as_device, current_device
 from ..base.dtypes import DType
+from ..base.errors import AllocationError
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
 from .operator import OpOverload, _safe, namespace, opened
@@ -501,4 +502,4 @@ def functions(place: str) -> dict[str, _C.Function]:
     }
 
 
-_C.set_handlers(prepare=prepare, device=as_device, dtype=DType)
+_C.set_handlers(prepare=prepare, device=as_device, dtype=DType, allocation=AllocationError)

@@ -54,6 +54,10 @@ def write(op: OpOverload, target, result) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
             "tensor before performing the operation."
         )
+    if result._dtype.category > target._dtype.category:
+        raise RuntimeError(
+            f"result type {_scalar_name(result._dtype)} can't be cast to the desired output type {_scalar_name(target._dtype)}"
+        )
     if target._shape != result._shape:
         if op.kind == "inplace":
             raise RuntimeError(
@@ -66,10 +70,6 @@ def write(op: OpOverload, target, result) -> None:
                 f"{op._opname}: an output with shape {list(target._shape)} was given where the result has shape "
                 f"{list(result._shape)}"
             )
-    if result._dtype.category > target._dtype.category:
-        raise RuntimeError(
-            f"result type {_scalar_name(result._dtype)} can't be cast to the desired output type {_scalar_name(target._dtype)}"
-        )
     np.copyto(target._array, result._array, casting="unsafe")
     target._bump_version()
 

@@ -69,9 +69,19 @@ def cook(op: OpOverload, values: tuple):
             return None
         if target is None:
             out = RULES[base.kind](p, base, bound, "result")
-            if not isinstance(out, Value):
-                return None
-            _settle(p, out)
+            if isinstance(out, list):
+                if p.results or base.kind != "composite":
+                    return None
+                for x in out:
+                    _settle(p, x)
+                if len(out) != len(p.results):
+                    return None
+            elif isinstance(out, _C.Recipe):
+                return out
+            else:
+                _settle(p, out)
+                if len(p.results) != 1:
+                    return None
         else:
             if base.kind == "pointwise":
                 out = RULES[base.kind](p, base, bound, target)
@@ -100,7 +110,9 @@ def _settle(p: Program, out: Value) -> None:
     """The result must be new memory of its own."""
     if out.slot[0] == "tensor":
         raise NoRecipe  # the argument itself, or a view of it
-    if out.slot[0] != "result" or len(p.results) != 1 or out.offset or out.shape != p.results[0][1]:
+    if not isinstance(out, Value):
+        raise NoRecipe
+    if out.slot != ("result", 0) or out.offset or out.shape != p.results[0][1]:
         strides = _elements(out)
         step = 1
         for s, n in sorted((s, n) for s, n in zip(strides, out.shape) if n > 1):
@@ -108,8 +120,6 @@ def _settle(p: Program, out: Value) -> None:
                 raise NoRecipe  # not dense: a view of something larger
             step *= n
         p.copy(out, p.empty(out.shape, out.dtype, strides, result=True))
-    if len(p.results) != 1:
-        raise NoRecipe
 
 
 def _category(dtype: np.dtype) -> int:
@@ -193,7 +203,7 @@ def _native(op: str, args):
     found = getattr(fn, "ufunc", None)  # the same for floating operands
     if found is None or any(isinstance(a, Value) and a.dtype.kind != "f" for a in args):
         raise NoRecipe
-    return found() if not isinstance(found, np.ufunc) else found
+    return found()
 
 
 def _dtype_of(node, args) -> np.dtype:
@@ -202,6 +212,8 @@ def _dtype_of(node, args) -> np.dtype:
         return np.result_type(*[v.dtype if isinstance(v, Value) else v for v in args[1:]])
     if node.op == "cast":
         return args[1].np
+    if hasattr(TABLE[node.op].numpy, "body"):
+        return args[0].dtype
     if hasattr(TABLE[node.op].numpy, "body"):
         return args[0].dtype
     return _native(node.op, args).resolve_dtypes((*kinds, None))[-1]
@@ -220,7 +232,13 @@ def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
         if not isinstance(v, Value):
             raise NoRecipe
         return p.copy(v, out if out is not None else p.empty(shape, to.np, strides))
-    return p.ufunc(_native(op, args), args, out, shape, strides)
+    body = getattr(TABLE[op].numpy, "body", None)
+    if body is None:
+        return p.ufunc(_native(op, args), args, out, shape, strides)
+    if len(args) != 1 or not isinstance(args[0], Value) or args[0].dtype.kind != "f":
+        raise NoRecipe
+    root, _ = trace(body, [Input("x")])
+    return _expression(p, root, {"x": args[0]}, shape, out, args[0].dtype, strides)
 
 
 @rule("pointwise")
@@ -230,6 +248,11 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     compute = compute_dtype(op, metas)
     out_dtype = result_dtype(op, metas, compute)
     if compute in _WIDE or out_dtype in _WIDE:
+        raise NoRecipe
+    check_scalars(op, metas, compute)
+    if compute.category < 2 and any(
+        a.type == "Scalar" and not (x.__class__ is int and 0 <= x <= 127) for a, x in zip(op._schema.arguments, values)
+    ):
         raise NoRecipe
     operands = set(operand_indices(op))
     args, inputs, tensors = list(values), {}, []
@@ -300,6 +323,9 @@ def _reduction(p: Program, op: OpOverload, values, out):
         x = p.cast(x, acc)
     if ufunc is np.add and any(x.shape[a] > LONG and abs(x.strides[a]) > acc.itemsize for a in axes):
         raise NoRecipe  # the kernel adds in blocks
+    if ufunc is np.add and acc.kind == "f" and len(axes) < len(x.shape) + (x.strides != bytes_of(_dense(x.shape), acc)):
+        if any(x.shape[a] > LONG and abs(x.strides[a]) > acc.itemsize for a in axes):
+            raise NoRecipe  # long sums are taken in blocks, which only the kernel does
     n = math.prod(x.shape[a] for a in axes)
     kept = tuple(1 if k in axes else m for k, m in enumerate(x.shape))
     shape = kept if r.keepdim else tuple(m for k, m in enumerate(x.shape) if k not in axes)
@@ -462,7 +488,13 @@ def _factory(p: Program, op: OpOverload, values, out):
 
 @rule("extern")
 def _extern(p: Program, op: OpOverload, values, out):
-    coords = op.overrides.get("coords")
+    coords, pieces = op.overrides.get("coords"), op.overrides.get("pieces")
+    if pieces is not None:
+        meta = op.definition.meta(*[_meta(x) for x in values])
+        to = _memory(p, out, meta.shape, meta.dtype.np)
+        for x, d, start in pieces(*values):
+            p.copy(x, Value(to.slot, x.shape, to.strides, to.dtype, to.offset + start * to.strides[d]))
+        return to
     if coords is None:
         raise NoRecipe
     shape, fn, tensor = coords(*values)
@@ -492,7 +524,8 @@ class _Record(TorchDispatchMode):
             return out[0] if isinstance(made, Strided) else out
         if func.kind not in RULES or "eager" in func.overrides:
             raise NoRecipe
-        return _stand_in(RULES[func.kind](self.program, func, values, None))
+        made = RULES[func.kind](self.program, func, values, None)
+        return tuple(map(_stand_in, made)) if isinstance(made, list) else _stand_in(made)
 
 
 def _values_of(x):
@@ -522,8 +555,8 @@ class _StandIn(Tensor):
 @rule("composite")
 def _composite(p: Program, op: OpOverload, values, out):
     d = op.definition
-    if d.eager is not None or op.namespace != "aten" or op._schema.is_view or op._schema.is_mutable:
-        raise NoRecipe  # NOTE: lift_fresh and its like return the argument itself
+    if d.eager is not None or op.namespace != "aten" or op._schema.is_mutable:
+        raise NoRecipe
     args = [
         _stand_in(x)
         if isinstance(x, Value)
@@ -539,7 +572,20 @@ def _composite(p: Program, op: OpOverload, values, out):
         _Record(p),
     ):
         made = d.fn(*args)
-    return made._value
+    many = isinstance(made, (list, tuple))
+    pieces = list(made) if many else [made]
+    if any(x is y for x in pieces for y in args) or not all(isinstance(x, _StandIn) for x in pieces):
+        raise NoRecipe  # the argument itself
+    found = [x._value for x in pieces]
+    if not op._schema.is_view:
+        return found if many else found[0]
+    # All of them views of the first argument, or what was computed.
+    if not p.steps and all(v.slot == ("tensor", 0) for v in found) and p.counts["tensor"] == 1 and out == "result":
+        results = tuple((None, v.shape, v.strides, v.offset) for v in found)
+        return _C.Recipe(1, results, view=True, many=many, tracked=True)
+    if many or found[0].slot[0] == "tensor":
+        raise NoRecipe
+    return found[0]
 
 
 RECIPE_KINDS.update(("view", "inplace", "out"))

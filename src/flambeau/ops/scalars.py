@@ -26,6 +26,12 @@ def _special(name):
         out = getattr(scipy.special, name)(x, *rest)
         return out.astype(x.dtype, copy=False) if isinstance(x, np.ndarray) else out
 
+    def ufunc():
+        import scipy.special
+
+        return getattr(scipy.special, name)
+
+    call.ufunc = ufunc  # for native loops on floating operands
     return call
 
 
@@ -35,6 +41,9 @@ def _where(c, a, b):
 
 def _rsqrt(x):
     return 1 / np.sqrt(x)
+
+
+_rsqrt.body = lambda s, x: s.div(1.0, s.sqrt(x))
 
 
 def _sigmoid(x):
@@ -78,6 +87,8 @@ def _checked(fn):
             raise RuntimeError("ZeroDivisionError")
         return fn(x, y)
 
+    if isinstance(fn, np.ufunc):
+        call.ufunc = lambda: fn
     return call
 
 
@@ -105,6 +116,12 @@ def _pow_exponent(s, ct, x, y, r):
 def _cast(x, dtype):
     return np.asarray(x).astype(dtype)
 
+
+def _round(x):
+    return np.round(x)
+
+
+_round.ufunc = lambda: np.rint
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
@@ -156,7 +173,7 @@ scalar("erf", 1, "float", _special("erf"), {"f": "@erf"},
 scalar("floor", 1, "arith", np.floor, {"f": "call {t} @llvm.floor.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
 scalar("ceil", 1, "arith", np.ceil, {"f": "call {t} @llvm.ceil.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
 scalar("trunc", 1, "arith", np.trunc, {"f": "call {t} @llvm.trunc.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
-scalar("round", 1, "arith", np.round, {"f": "call {t} @llvm.roundeven.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
+scalar("round", 1, "arith", _round, {"f": "call {t} @llvm.roundeven.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
 
 # --- comparison, logic, bits ------------------------------------------------------------------------------------------
 _NONE2 = lambda s, ct, x, y, r: (None, None)  # noqa: E731
