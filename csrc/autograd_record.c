@@ -234,7 +234,14 @@ static int floating(FlbTensor *t) {
     Py_XDECREF(c);
     return k == -1 && PyErr_Occurred() ? -1 : k >= 2;
 }
-static int asks(PyObject *o) { return PyObject_TypeCheck(o, &FlbTensor_Type) ? flb_requires_grad((FlbTensor *)o) : 0; }
+/* NOTE: a view that looks for its history may run Python, which may change a list. */
+static int asks(PyObject *o) {
+    if (!PyObject_TypeCheck(o, &FlbTensor_Type)) return 0;
+    Py_INCREF(o);
+    int r = flb_requires_grad((FlbTensor *)o);
+    Py_DECREF(o);
+    return r;
+}
 /* Bit i: argument i, or a tensor in the list that it is, asks for a gradient. */
 static int needs_of(PyObject *const *full, int n, uint64_t *needs) {
     *needs = 0;
@@ -338,14 +345,19 @@ static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full,
         if (!(needs >> i & 1)) continue;
         PyObject *x = full[i];
         if (is_list(x)) {
-            Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
-            PyTuple_SET_ITEM(node->lists, at++, PyLong_FromSsize_t(n));
-            for (Py_ssize_t k = 0; k < n && k < PySequence_Fast_GET_SIZE(x) && e < n_edges; k++, e++) {
-                PyObject *item = PySequence_Fast_GET_ITEM(x, k);
-                if (PyObject_TypeCheck(item, &FlbTensor_Type) && flb_edge_of((FlbTensor *)item, &node->base.edges[e]) < 0) goto fail;
+            PyObject *held = PySequence_Tuple(x), *count = held ? PyLong_FromSsize_t(PyTuple_GET_SIZE(held)) : NULL;
+            int bad = !count;
+            if (count) PyTuple_SET_ITEM(node->lists, at++, count);
+            for (Py_ssize_t k = 0; !bad && k < PyTuple_GET_SIZE(held) && e < n_edges; k++, e++) {
+                PyObject *item = PyTuple_GET_ITEM(held, k);
+                if (PyObject_TypeCheck(item, &FlbTensor_Type)) bad = flb_edge_of((FlbTensor *)item, &node->base.edges[e]) < 0;
             }
+            Py_XDECREF(held);
+            if (bad) goto fail;
         } else {
-            if (lists) PyTuple_SET_ITEM(node->lists, at++, PyLong_FromLong(-1));
+            PyObject *one = lists ? PyLong_FromLong(-1) : NULL;
+            if (lists && !one) goto fail;
+            if (lists) PyTuple_SET_ITEM(node->lists, at++, one);
             if (flb_edge_of((FlbTensor *)x, &node->base.edges[e++]) < 0) goto fail;
         }
     }

@@ -6,7 +6,6 @@ PyObject *flb_like_class = NULL;
 static PyObject *detach_python = NULL; /* detach(tensor) through the dispatcher, for classes with __torch_dispatch__ */
 static PyObject *alias_op = NULL;      /* aten.alias.default */
 static PyObject *replay_steps = NULL;  /* replay(root, steps): the steps of a view on another root */
-static __thread PyObject *hook_stack = NULL; /* list of (pack, unpack) */
 
 /* ---- saving --------------------------------------------------------------------------------------------------------- */
 
@@ -33,10 +32,9 @@ int flb_save(FlbSaved *s, PyObject *tensor, int nr) {
     s->nr = nr;
     s->version = t->storage ? t->storage->version : 0;
     s->value = v;
-    Py_ssize_t depth = hook_stack ? PyList_GET_SIZE(hook_stack) : 0;
-    if (!depth) return 0;
-    PyObject *hooks = Py_NewRef(PyList_GET_ITEM(hook_stack, depth - 1));
-    int r = hooks == Py_None ? 0 : pack_with(s, hooks);
+    if (!flb_tls()->saved_hooks) return 0;
+    PyObject *hooks = Py_NewRef(flb_stack(FLB_SAVED_HOOKS)->value);
+    int r = PyTuple_Check(hooks) && PyTuple_GET_SIZE(hooks) == 2 ? pack_with(s, hooks) : 0;
     Py_DECREF(hooks);
     return r;
 }
@@ -366,23 +364,6 @@ static PyObject *py_view_map(PyObject *m, PyObject *t) {
     if (!v) Py_RETURN_NONE;
     return view_map((FlbTensor *)t, v);
 }
-static PyObject *py_push_hooks(PyObject *m, PyObject *args) {
-    PyObject *pack, *unpack;
-    if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) return NULL;
-    if (!hook_stack && !(hook_stack = PyList_New(0))) return NULL;
-    PyObject *pair = pack == Py_None ? Py_NewRef(Py_None) : PyTuple_Pack(2, pack, unpack);
-    int r = pair ? PyList_Append(hook_stack, pair) : -1;
-    Py_XDECREF(pair);
-    if (r < 0) return NULL;
-    Py_RETURN_NONE;
-}
-static PyObject *py_pop_hooks(PyObject *m, PyObject *unused) {
-    Py_ssize_t n = hook_stack ? PyList_GET_SIZE(hook_stack) : 0;
-    if (!n) return PyErr_SetString(PyExc_RuntimeError, "no hooks on saved tensors are in force"), NULL;
-    if (PyList_SetSlice(hook_stack, n - 1, n, NULL) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-static PyObject *py_hooks_in_force(PyObject *m, PyObject *unused) { return PyLong_FromSsize_t(hook_stack ? PyList_GET_SIZE(hook_stack) : 0); }
 static PyObject *py_configure_saved(PyObject *m, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"like", "detach", "alias", "replay", NULL};
     PyObject *like, *detach, *alias, *replay;
@@ -396,9 +377,6 @@ static PyObject *py_configure_saved(PyObject *m, PyObject *args, PyObject *kwarg
 PyMethodDef flb_saved_functions[] = {
     {"note_view", py_note_view, METH_VARARGS, "note_view(out, base, op, rest, which=None): out is (item which of) op(base, *rest)."},
     {"view_map", py_view_map, METH_O, "view_map(tensor): how it follows from its root, or None: (steps before, op, rest, which); op None: rest is a geometry."},
-    {"push_saved_hooks", py_push_hooks, METH_VARARGS, "push_saved_hooks(pack, unpack); None, None: no hooks."},
-    {"pop_saved_hooks", py_pop_hooks, METH_NOARGS, "Take the innermost hooks off."},
-    {"saved_hooks_depth", py_hooks_in_force, METH_NOARGS, "How many hooks on saved tensors are in force."},
     {"configure_saved", (PyCFunction)(void (*)(void))py_configure_saved, METH_VARARGS | METH_KEYWORDS, "Python's part of saved values and views."},
     {NULL}};
 int flb_init_saved(PyObject *module) {

@@ -58,7 +58,7 @@ typedef struct {
 } FlbTensor;
 
 /* The stacks of the dispatch state (csrc/state.h), and their places in FlbTls.depth. */
-enum { FLB_FUNCTION_MODES, FLB_DISPATCH_MODES, FLB_TRANSFORMS, FLB_DEVICES, FLB_N_STACKS };
+enum { FLB_FUNCTION_MODES, FLB_DISPATCH_MODES, FLB_TRANSFORMS, FLB_DEVICES, FLB_SAVED_HOOKS, FLB_N_STACKS };
 
 typedef struct {
     union {
@@ -67,6 +67,7 @@ typedef struct {
             uint32_t dispatch_modes; /* depth of the __torch_dispatch__ mode stack that is active now */
             uint32_t transforms;     /* depth of the vmap/grad interpreter stack */
             uint32_t devices;        /* depth of the stack of devices that factories use */
+            uint32_t saved_hooks;    /* depth of the stack of hooks on what is saved for backward: (pack, unpack) */
         };
         uint32_t depth[FLB_N_STACKS];
     };

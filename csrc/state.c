@@ -15,7 +15,7 @@ typedef struct FlbStacks {
     FlbLayer *top[FLB_N_STACKS];
 } FlbStacks;
 
-static const char *const stack_names[FLB_N_STACKS] = {"function_modes", "dispatch_modes", "transforms", "devices"};
+static const char *const stack_names[FLB_N_STACKS] = {"function_modes", "dispatch_modes", "transforms", "devices", "saved_hooks"};
 #define STACKS_KEY "flambeau._C.stacks"
 
 static int layer_traverse(FlbLayer *self, visitproc visit, void *arg) {
@@ -308,7 +308,7 @@ PyTypeObject FlbGuard_Type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Guard(*, grad_enabled, inference, exclude=0, readmit=0, include=0, function_disabled, push | pop | clear | replace=STACK, value,\n"
               "result, everything=False): for the duration of a with block, changes of the thread's dispatch state. Any number of flags and masks,\n"
-              "and one stack (function_modes, dispatch_modes, transforms, devices): a value pushed, the innermost taken off (__enter__ returns it),\n"
+              "and one stack (function_modes, dispatch_modes, transforms, devices, saved_hooks): a value pushed, the innermost taken off (__enter__ returns it),\n"
               "all taken off (returned as a list), or other values put in place. What was changed is restored, whatever happened in the block;\n"
               "everything=True restores the whole state. grad_before: what leaving sets grad_enabled to. May be entered again while it is entered.",
     .tp_new = PyType_GenericNew,

@@ -277,13 +277,18 @@ OBJECT_GETTER(dtype, dtype)
 OBJECT_GETTER(device, device)
 OBJECT_GETTER(grad, grad)
 OBJECT_SETTER(grad, grad)
+extern PyTypeObject FlbNode_Type;
 void flb_node_named(PyObject *node);
 static PyObject *get_grad_fn(FlbTensor *t, void *c) {
     if (flb_refresh(t) < 0) return NULL;
     if (t->grad_fn) flb_node_named(t->grad_fn);
     return Py_NewRef(t->grad_fn ? t->grad_fn : Py_None);
 }
-OBJECT_SETTER(grad_fn, grad_fn)
+static int set_grad_fn(FlbTensor *t, PyObject *v, void *c) {
+    if (v && v != Py_None && !PyObject_TypeCheck(v, &FlbNode_Type)) return PyErr_Format(PyExc_TypeError, "grad_fn is a Node or None, not %s", Py_TYPE(v)->tp_name), -1;
+    Py_XSETREF(t->grad_fn, v == Py_None ? NULL : Py_XNewRef(v));
+    return 0;
+}
 OBJECT_GETTER(autograd, autograd)
 OBJECT_SETTER(autograd, autograd)
 OBJECT_GETTER(payload, payload)

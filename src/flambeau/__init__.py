@@ -91,6 +91,12 @@ def _accelerate(op, args):
     return call(op, args)
 
 
+def _vmap(fn):
+    """What autograd.grad(is_grads_batched=True) maps with, imported when it is first asked for."""
+    return _importlib.import_module("flambeau.func").vmap(fn)
+
+
+autograd.engine.set_vmap(_vmap)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.backend.set_accelerator(_accelerate)
 

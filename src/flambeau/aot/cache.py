@@ -70,7 +70,7 @@ def _fingerprint() -> str:
 
 def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
     """Name of the entry for this graph and inputs like these, None when it can't have one."""
-    if not isinstance(gm, GraphModule) or not enabled() or _C.saved_hooks_depth():
+    if not isinstance(gm, GraphModule) or not enabled() or _C.tls("saved_hooks"):
         return None
     code = gm.graph.python_code()
     for value in code.globals.values():

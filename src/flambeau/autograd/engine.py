@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .. import _C
-from ..core.dispatch import HANDLERS
 from ..core.operator import namespace
 from ..core.overrides import handle_torch_function
 from .graph import GradientEdge
@@ -12,10 +11,21 @@ from .node import gradient_edge
 __all__ = ["backward", "grad"]
 
 aten = namespace("aten")
+_vmap = None  # vmap(fn); a higher level
+
+
+def set_vmap(fn) -> None:
+    """``fn`` maps over the batch of cotangents that ``is_grads_batched`` gives."""
+    global _vmap
+    _vmap = fn
 
 
 def _tensors(x) -> list:
-    return [x] if isinstance(x, (_C.TensorBase, GradientEdge)) else list(x)
+    found = [x] if isinstance(x, (_C.TensorBase, GradientEdge)) else list(x)
+    for t in found:
+        if not isinstance(t, (_C.TensorBase, GradientEdge)):
+            raise TypeError(f"expected a Tensor or a GradientEdge, got {type(t).__name__}")
+    return found
 
 
 def _cotangents(outputs: list, given) -> list:
@@ -61,7 +71,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         return
     inputs = _tensors(inputs)
     if not inputs:
-        raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     for t in inputs:
         if isinstance(t, _C.TensorBase) and t._requires_grad:
             t.retain_grad()
@@ -128,8 +138,8 @@ def grad(
                 g = aten.zeros_like.default(t)
             elif not allow_unused:
                 raise RuntimeError(
-                    f"One of the differentiated Tensors (input {k}) appears to not have been used in the graph. "
-                    "Set allow_unused=True if this is the desired behavior."
+                    f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set allow_unused=True if this is "
+                    "the desired behavior."
                 )
         result.append(g)
     return tuple(result)
@@ -147,5 +157,5 @@ def _batched(outputs, edges, grad_outputs, keep, create):
         present[:] = [g is not None for g in found]
         return tuple(g for g in found if g is not None)
 
-    got = iter(HANDLERS["vmap"](pull)(*cotangents))
+    got = iter(_vmap(pull)(*cotangents))
     return [next(got) if there else None for there in present]

@@ -46,39 +46,23 @@ def increment_version(tensor) -> None:
         t._bump_version()
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(_C.Guard):
     """Context manager: what is saved for the backward inside goes through ``pack_hook(tensor)``, and comes back through
     ``unpack_hook(packed)``, which returns the tensor. The innermost pair applies."""
 
     def __init__(self, pack_hook, unpack_hook):
+        message = _C.innermost("saved_hooks")
+        if isinstance(message, str):
+            raise RuntimeError(message)
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-
-    def __enter__(self):
-        if _disabled.message is not None:
-            raise RuntimeError(_disabled.message)
-        _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
-
-    def __exit__(self, *exc):
-        _C.pop_saved_hooks()
+        super().__init__(push="saved_hooks", value=(pack_hook, unpack_hook))
 
 
-class _Disabled(threading.local):
-    message = None
-
-
-_disabled = _Disabled()
-
-
-@contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str):
-    """Using saved_tensors_hooks inside is a RuntimeError with this text."""
-    if _C.saved_hooks_depth():
+    """Context manager in which making saved_tensors_hooks is a RuntimeError with this text."""
+    if isinstance(_C.innermost("saved_hooks"), tuple):
         raise RuntimeError(error_message)
-    before, _disabled.message = _disabled.message, error_message
-    try:
-        yield
-    finally:
-        _disabled.message = before
+    return _C.Guard(push="saved_hooks", value=str(error_message))
 
 
 class save_on_cpu(saved_tensors_hooks):

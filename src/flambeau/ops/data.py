@@ -326,8 +326,8 @@ index_put.override(
     lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val),
 )
 index_put.derivative(
-    self=lambda ct, indices, values, accumulate: (
-        ct if accumulate else aten.index_put.default(ct, indices, aten.zeros_like.default(values))
+    self=lambda ct, indices, values_like, accumulate: (
+        ct if accumulate else aten.index_put.default(ct, indices, aten.new_zeros.default(ct, list(values_like.shape)))
     ),
     values=lambda ct, indices: aten.index.Tensor(ct, indices),
 )

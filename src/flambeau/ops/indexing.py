@@ -329,8 +329,8 @@ def slice_scatter(ix, self, src, dim, start, end, step):
 
 
 slice_scatter.derivative(
-    self=lambda ct, src, dim, start, end, step: aten.slice_scatter.default(
-        ct, aten.zeros_like.default(src), dim, start, end, step
+    self=lambda ct, src_like, dim, start, end, step: aten.slice_scatter.default(
+        ct, aten.new_zeros.default(ct, list(src_like.shape)), dim, start, end, step
     ),
     src=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step),
 )
