@@ -113,7 +113,7 @@ static int parse_parts(PyObject *parts, Step *s, Graph *g) {
 
 /* ("kernel", address, slots, total, grain, params, number of params)
  * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions)
- * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots, stage, [place of each integer]) */
+ * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots (-1: a number), stage, [place of each integer]) */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
     const char *kind = kind_of(o);
     PyObject *args, *more, *numbers, *parts = NULL;
@@ -140,7 +140,9 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         if (parse_ints(numbers, &s->numbers, &s->nnumbers) < 0) return -1;
         for (int i = 0; i < s->nnumbers; i++)
             if (check_place(g, s->numbers[i], 1) < 0) return -1;
-        if (parse_ints(more, &s->results, &s->nresults) < 0 || check_slots(g, s->results, s->nresults) < 0) return -1;
+        if (parse_ints(more, &s->results, &s->nresults) < 0) return -1;
+        for (int i = 0; i < s->nresults; i++)
+            if (s->results[i] != -1 && check_slots(g, s->results + i, 1) < 0) return -1;
         for (int i = 0; s->stage && i < g->stages[s->stage].nbinds; i++)
             if (g->stages[s->stage].binds[i].source >= s->nresults) FAIL("result %d does not exist", g->stages[s->stage].binds[i].source);
         g->has_call = 1;

@@ -204,6 +204,7 @@ static int run_call(Call *c, const Step *s) {
     if (s->stage && bind(&c->g->stages[s->stage], c->f, PySequence_Fast_ITEMS(fast), "result") < 0) goto done;
     for (int i = 0; i < s->nresults; i++) {
         PyObject *t = PySequence_Fast_GET_ITEM(fast, i);
+        if (s->results[i] < 0) continue;
         PyArrayObject *array = array_of(t);
         if (!array || !matches(array, &c->g->slots[s->results[i]].layout, c->f)) {
             PyErr_Format(PyExc_RuntimeError, "a graph step returned %R, which does not have the layout its shape rule gave", t);

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
 
 from ..base.logs import artifact
+from ..base.shape_env import shape_rules
 from . import cache, debug, memory, metrics
 from .codegen import write_kernel
 from .ir import ExternCall, loads, stores, verify
@@ -42,8 +44,9 @@ def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
     inputs as positional tensors and returns the list of its outputs."""
     start = time.perf_counter()
-    program = open_graph(gm)
-    graph, made = compile_program(program, {"open composites": time.perf_counter() - start})
+    with looking_only(gm):
+        program = open_graph(gm)
+        graph, made = compile_program(program, {"open composites": time.perf_counter() - start})
     info = graph.info
     metrics.ir_nodes_pre_fusion += len(made.nodes)
     metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in info.steps)
@@ -62,6 +65,30 @@ def compile_graph(gm, example_inputs=None, **_unused):
 
 
 Lowering.compile_body = staticmethod(compile_graph)
+
+
+@contextlib.contextmanager
+def looking_only(gm):
+    """Questions about the symbolic sizes of a graph are answered, and leave no guard: the trace is over."""
+    env = next((n.env for node in gm.graph.nodes for n in _numbers(node.meta.get("val"))), None)
+    if env is None:
+        yield
+        return
+    before, env.frozen = env.frozen, True
+    try:
+        with shape_rules(env):
+            yield
+    finally:
+        env.frozen = before
+
+
+def _numbers(val):
+    parts = (*val.shape, *val.stride()) if hasattr(val, "stride") else val if isinstance(val, (tuple, list)) else ()
+    for n in (val, *parts):
+        if hasattr(n, "__sym__"):
+            yield n
+        elif n is not val and hasattr(n, "stride"):
+            yield from _numbers(n)
 
 
 @dataclasses.dataclass

@@ -89,7 +89,7 @@ def lower_contraction(lowering, op, full, val):
     buffer = lowering.new_buffer(shape, dense_strides(shape), t)
     sc = dict(zip(out, buffer.strides))
     plan = Gemm(t, ta, tb, m, n, k, lda, ldb, maximum(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
-    lowering.nodes.append(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
+    lowering.add(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
 
 
@@ -113,5 +113,5 @@ def _matrix_vector(lowering, left, right, out, k, sizes, a, b, t, val):
     buffer = lowering.new_buffer(shape, dense_strides(shape), t)
     value = lowering.values.make("mul", (x, y), t)
     where = linear(map(variable, loops), buffer.strides)
-    lowering.nodes.append(Reduction(buffer.name, loops, (r,), "add", 0, value, where))
+    lowering.add(Reduction(buffer.name, loops, (r,), "add", 0, value, where))
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)

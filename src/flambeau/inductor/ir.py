@@ -2,7 +2,8 @@
 
 Four classes: :class:`Buffer` (memory), :class:`Pointwise` (each element of a loop nest stored somewhere), :class:`Reduction` (a loop nest
 with reduced loops inside), :class:`ExternCall` (a matrix product or an eager kernel). Positions in a buffer are :class:`~..base.expr.Expr`
-expressions over the loop variables, counted in elements. :func:`verify` holds after every pass.
+expressions over the loop variables, counted in elements. ``after``: buffers whose making also tells a size the node uses (a size that depends
+on data). :func:`verify` holds after every pass.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Pointwise:
     value: Value
     index: Expr | int
     combine: str | None = None
+    after: frozenset = frozenset()
 
 
 @dataclass(slots=True)
@@ -61,6 +63,7 @@ class Reduction:
     value: Value
     index: Expr | int
     limit: tuple[Var, Var, int] | None = None
+    after: frozenset = frozenset()
 
 
 @dataclass(slots=True)
@@ -83,6 +86,7 @@ class ExternCall:
     outputs: list[str]
     data: Any
     effect: bool = field(default=False)  # must run in program order, even when its results aren't used
+    after: frozenset = frozenset()
 
 
 Node = Pointwise | Reduction | ExternCall
@@ -99,8 +103,8 @@ def dense_strides(shape) -> tuple:
 def loads(node) -> frozenset[str] | set[str]:
     """Names of the buffers a node reads."""
     if isinstance(node, ExternCall):
-        return {r.buffer for r in node.inputs}
-    out = node.value.buffers()
+        return {r.buffer for r in node.inputs} | node.after
+    out = node.value.buffers() | node.after
     for x in loaded_atoms(node.index):
         out = out | x.buffers()
     return out

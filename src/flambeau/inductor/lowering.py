@@ -23,6 +23,7 @@ from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
 from .builder import compute_type
 from .codegen import weight
+from .eager_call import EagerCall, call_rule, call_schema, replace, same_layout
 from .gemm import lower_contraction
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
 from .lazy import Lazy
@@ -75,6 +76,7 @@ class Lowering:
         self.messages: list[str] = []
         self.inputs: list[str | None] = []
         self.numbers: dict[int, Any] = {}  # input -> the integer it is, where it is no tensor
+        self.late: dict = {}  # symbol that depends on data -> buffer of the call that tells it
         self.example = None  # some symbolic integer of the graph
         self.fallbacks: list[str] = []
         self._ids = itertools.count()
@@ -91,6 +93,23 @@ class Lowering:
 
     def lazy(self, *args, **kwargs) -> Lazy:
         return Lazy(*args, **kwargs, example=self.example)
+
+    def add(self, node) -> None:
+        if self.late:
+            node.after = self.needs(node)
+        self.nodes.append(node)
+
+    def needs(self, node) -> frozenset:
+        """Buffers whose making tells a size that the node uses."""
+        if isinstance(node, ExternCall):
+            data = node.data
+            parts = [*data.numbers] if node.what == "call" else [data.m, data.n, data.k, data.lda, data.ldb, data.ldc]
+            parts += [e for r in node.inputs for e in (*r.shape, *r.strides, r.offset)]
+        else:
+            values = walk(node.value, *loaded_atoms(node.index))
+            parts = [a for v in values for a in v.args if isinstance(a, Expr)] + [node.index]
+            parts += [v.extent for v in (*node.loops, *getattr(node, "reduced", ()))]
+        return frozenset(self.late[s] for e in parts for s in symbols(e) if s in self.late)
 
     def in_memory(self, region: Region, dtype, strides=None, device=None) -> Lazy:
         """The Lazy of a region of a buffer."""
@@ -148,12 +167,12 @@ class Lowering:
         coords = tuple(variable(v) for v in loops)
         value = self.values.cast(x.at(coords), buffer.dtype)
         order = sorted(range(len(loops)), key=lambda d: (-self.values.hint(buffer.strides[d]), d))
-        self.nodes.append(Pointwise(buffer.name, tuple(loops[d] for d in order), value, linear(coords, buffer.strides)))
+        self.add(Pointwise(buffer.name, tuple(loops[d] for d in order), value, linear(coords, buffer.strides)))
 
     def contiguous(self, x: Lazy) -> Region:
         """In memory in C order."""
         region = self.realize(x)
-        if _same_layout(region.shape, region.strides, dense_strides(region.shape)):
+        if same_layout(region.shape, region.strides, dense_strides(region.shape)):
             return region
         return self.realize(self.lazy(x.sizes, x.dtype, x.at))
 
@@ -248,7 +267,7 @@ class Lowering:
             region = self.realize(x, strides)
             if (
                 strides is not None
-                and not _same_layout(x.sizes, region.strides, strides)
+                and not same_layout(x.sizes, region.strides, strides)
                 and _dense(x.sizes, strides, self.values.hint)
             ):
                 region = self.realize(self.lazy(x.sizes, x.dtype, x.at), strides)
@@ -292,6 +311,8 @@ class Lowering:
             for v in val if isinstance(val, (tuple, list)) else (val,):
                 if hasattr(v, "stride"):
                     short(v.dtype)
+            if "has_side_effects" in op.tags or hasattr(val, "__sym__"):
+                return self._extern(op, full, val)  # a check, or a number out of a tensor: Python's, and no fallback
             special = op.overrides.get("lower")
             if special is not None:
                 return special(self, val, *full)
@@ -418,7 +439,7 @@ class Lowering:
             buffer = self.new_buffer((pieces, *outer), dense_strides((pieces, *outer)), v.dtype)
             where = linear([variable(c), *map(variable, loops)], buffer.strides)
             limit = (c, l, n) if mod(n, piece) != 0 else None
-            self.nodes.append(Reduction(buffer.name, (c, *loops), (l,), combine, init, v, where, limit))
+            self.add(Reduction(buffer.name, (c, *loops), (l,), combine, init, v, where, limit))
             return self.reduce(
                 combine,
                 init,
@@ -431,9 +452,7 @@ class Lowering:
         v = value([variable(p) for p in loops], [variable(r) for r in reduced])
         t = "i64" if arg else v.dtype
         buffer = self.new_buffer(outer, dense_strides(outer), t)
-        self.nodes.append(
-            Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides))
-        )
+        self.add(Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides)))
         return lambda c: self.values.load(buffer.name, linear(c, buffer.strides), t)
 
     def _view(self, op, full, val):
@@ -530,7 +549,7 @@ class Lowering:
             else:
                 value = self.values.cast(self.values.const(source, compute_type(t)), t)
             where = linear(position(coords, out_shape), target.strides)
-            self.nodes.append(Pointwise(target.name, loops, value, where, d.combine))
+            self.add(Pointwise(target.name, loops, value, where, d.combine))
         return self.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
 
     def _contraction(self, op, full, val):
@@ -555,7 +574,7 @@ class Lowering:
                 coords = tuple(variable(v) for v in loops)
                 value = self.values.cast(x.at(coords), t)
                 where = linear(coords, buffer.strides, at * buffer.strides[dim])
-                self.nodes.append(Pointwise(buffer.name, loops, value, where, "part"))
+                self.add(Pointwise(buffer.name, loops, value, where, "part"))
             at = at + x.sizes[dim]
         return self.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
 
@@ -565,7 +584,7 @@ class Lowering:
         given = [k for k, i in enumerate(indices) if i is not None]
         if any(indices[k].dtype.category != 1 for k in given):
             raise Unsupported("a mask: the size of the result depends on data")
-        together = sizes(broadcast_shapes(*[indices[k].shape for k in given]))
+        together = broadcast_shapes(*[indices[k].sizes for k in given])
         adjacent = given == list(range(given[0], given[-1] + 1))
         front = given[0] if adjacent else 0
         plain = [k for k in range(len(shape)) if k not in given]
@@ -608,7 +627,7 @@ class Lowering:
             coords = tuple(variable(v) for v in loops)
             value = self.values.cast(values.at(_broadcast(coords, values.sizes)), t)
             where = linear(position(coords), target.strides)
-            self.nodes.append(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
+            self.add(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
         return self.in_memory(Region(target.name, target.shape, target.strides), val.dtype, target.strides, val.device)
 
     # --- eager kernels ------------------------------------------------------------------------------------------------
@@ -620,9 +639,15 @@ class Lowering:
         outs = []
         results: list = []
         for v in vals:
+            if hasattr(v, "__sym__"):
+                outs.append(self.told(v))
+                results.append(v)
+                continue
             if not hasattr(v, "stride"):
                 results.append(v)
                 continue
+            for n in (*v.shape, *v.stride()):
+                self.meet(n)
             shape, strides = sizes(v.shape), sizes(v.stride())
             if not _dense(shape, strides, self.values.hint):
                 strides = dense_strides(shape)
@@ -631,89 +656,35 @@ class Lowering:
             except NotImplementedError:
                 t = "opaque"
             buffer = self.new_buffer(shape, strides, t, "object", v.dtype.np)
+            for n in (*shape, *strides):
+                for s in symbols(n):
+                    if s not in self.values.hints:
+                        self.late.setdefault(s, buffer.name)
             outs.append(buffer.name)
             results.append(self.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
         if isinstance(op, HigherOrderOperator):
-            full = _replace(full, self.compile_body, GraphModule)
-            name, effect, run = op.__name__, True, functools.partial(_call_rule, op)
+            full = replace(full, self.compile_body, GraphModule)
+            name, effect, run = op.__name__, True, functools.partial(call_rule, op)
         else:
-            effect = bool({"nondeterministic_seeded"} & set(op.tags)) or op.definition.kind in ("random", "extern")
-            name, run = op.name(), functools.partial(_call_schema, op)
-        plan = _EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint)
-        self.nodes.append(ExternCall("call", name, regions, outs, plan, effect))
+            effect = bool({"nondeterministic_seeded", "has_side_effects"} & set(op.tags))
+            effect = effect or op.definition.kind in ("random", "extern") or any(hasattr(v, "__sym__") for v in vals)
+            name, run = op.name(), functools.partial(call_schema, op)
+        plan = EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint)
+        self.add(ExternCall("call", name, regions, outs, plan, effect))
         return results if isinstance(val, (tuple, list)) else results[0]
 
-
-def _call_schema(op, full):
-    pos, kw = [], {}
-    for a, v in zip(op._schema.arguments, full):
-        if a.kwarg_only:
-            kw[a.name] = v
+    def told(self, v) -> str:
+        """The buffer of a number that a call tells: a floating-point one is read from memory, an integer is no memory at all."""
+        self.meet(v)
+        if isinstance(v.expr, Expr):
+            buffer = self.new_buffer((), (), "i64", "number")
+            buffer.constant = v.expr
+            for s in symbols(v.expr):
+                self.late.setdefault(s, buffer.name)
         else:
-            pos.append(v)
-    return op(*pos, **{k: v for k, v in kw.items() if v is not None})
-
-
-def _call_rule(op, full):
-    """An operator with bodies, which are compiled graphs by now."""
-    return op.rules["eager"](op, *full[0], **dict(full[1]))
-
-
-class _EagerCall:
-    """Calls an operator on tensors over regions of buffers; they are followed by the values of ``numbers``, the symbolic integers among the
-    arguments."""
-
-    def __init__(self, call, full, outs, hint):
-        self.call = call
-        # Dimensions of each result from the outermost in memory to the innermost: its strides follow from its shape.
-        self.orders = [sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d)) for b in outs]
-        self.numbers: list = []
-        tensors = itertools.count()
-
-        def leave(x):
-            if isinstance(x, Lazy):
-                return _Slot(next(tensors))
-            if hasattr(x, "__sym__") and type(size(x)) is Expr:
-                self.numbers.append(size(x))
-                return _Slot(-len(self.numbers))
-            return size(x) if hasattr(x, "__sym__") else x
-
-        self.template = _replace(full, leave, object)
-        self.count = next(tensors)
-
-    def __call__(self, *given):
-        import numpy as np
-
-        from .. import _C
-
-        tensors, numbers = given[: self.count], given[self.count :]
-        full = _replace(self.template, lambda s: tensors[s.k] if s.k >= 0 else numbers[-s.k - 1], _Slot)
-        result = self.call(full)
-        results = [
-            r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, _C.TensorBase)
-        ]
-        out = []
-        for r, order in zip(results, self.orders):
-            array = r._array
-            want, step = [0] * array.ndim, array.itemsize
-            for d in reversed(order):
-                want[d] = step
-                step *= max(array.shape[d], 1)
-            if not _same_layout(array.shape, array.strides, want) or any(
-                np.may_share_memory(array, t._array) for t in tensors
-            ):
-                made = np.ndarray(array.shape, array.dtype, np.empty(array.size, array.dtype), 0, want)
-                made[...] = array
-                array = made
-            out.append(_C.from_array(array))
-        return out
-
-
-class _Slot:
-    __slots__ = ("k",)
-
-    def __init__(self, k):
-        self.k = k
+            buffer = self.new_buffer((), (), "f64", "object")
+            self.values.scalars[v.expr] = buffer.name
+        return buffer.name
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
@@ -734,10 +705,6 @@ def _dense(shape, strides, hint=int) -> bool:
             return False
         step = step * n
     return True
-
-
-def _same_layout(shape, a, b) -> bool:
-    return 0 in shape or all(n == 1 or x == y for n, x, y in zip(shape, a, b))
 
 
 def _unflatten(flat: Expr | int, shape):
@@ -768,12 +735,6 @@ def _flatten(tree):
             yield from _flatten(x)
     else:
         yield tree
-
-
-def _replace(tree, fn, kind=Lazy):
-    if isinstance(tree, (tuple, list)):
-        return [_replace(x, fn, kind) for x in tree]
-    return fn(tree) if isinstance(tree, kind) else tree
 
 
 def eliminate_dead(nodes, outputs: set[str]) -> list:

@@ -10,6 +10,7 @@ import operator
 from typing import Any
 
 from .. import _C
+from ..base.relations import symbols
 from ..core import keys
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
@@ -143,6 +144,7 @@ def open_graph(gm) -> Program:
     program = Program()
     recording = _Recording(program)
     env: dict[Any, Any] = {}  # node -> Call, or a nested list of them for an opened composite with several results
+    known: set = set()  # symbols that inputs and calls so far have told
 
     def look(x):
         return _nodes(x, env.__getitem__)
@@ -166,7 +168,9 @@ def open_graph(gm) -> Program:
                 )
             elif node.target is operator.getitem and isinstance(env.get(node.args[0]), list):
                 env[node] = env[node.args[0]][node.args[1]]
-            elif getattr(node.target, "kind", None) == "composite":
+            elif hasattr(val, "__sym__") and symbols(val.expr) <= known:
+                env[node] = val  # a number that follows from others
+            elif getattr(node.target, "kind", None) == "composite" and not _numeric(node, val):
 
                 def tensor(call):
                     return recording.know(call.val, call) if isinstance(call.val, _C.TensorBase) else call.val
@@ -177,8 +181,27 @@ def open_graph(gm) -> Program:
                 env[node] = recording.reference(out)
             else:
                 env[node] = program.add("call", node.target, look(node.args), look(dict(node.kwargs)), val)
+            _learn(val, known)
     program.count()
     return program
+
+
+def _numeric(node, val) -> bool:
+    """A composite that gives or looks at a number which is known only when the graph runs: a call, not to be opened."""
+    return hasattr(val, "__sym__") or "has_side_effects" in node.target.tags
+
+
+def _learn(val, known: set) -> None:
+    """Symbols in a node's value."""
+    if hasattr(val, "__sym__"):
+        known |= symbols(val.expr)
+    elif isinstance(val, (tuple, list)):
+        for v in val:
+            _learn(v, known)
+    elif isinstance(val, _C.TensorBase):
+        for n in (*val.shape, *val.stride()):
+            if hasattr(n, "__sym__"):
+                known |= symbols(n.expr)
 
 
 def _count(call):

@@ -67,6 +67,8 @@ class _Assembly:
                 entry = ("input", self.lowering.inputs.index(name), self.layout(b))
             elif b.kind == "constant":
                 entry = ("constant", b.constant)
+            elif b.kind == "number":
+                return -1
             elif b.kind == "object":
                 entry = ("object", self.layout(b))
             elif b.kind == "output" or name not in self.offsets:
@@ -105,7 +107,11 @@ class _Assembly:
         args = [self.slot(r.buffer) for r in step.inputs]
         known, stage = len(frame.symbols), len(frame.stages)
         for i, name in enumerate(step.outputs):
-            self.bind(self.buffers[name], i, stage)
+            b = self.buffers[name]
+            symbol = lone(b.constant) if b.kind == "number" else None
+            if symbol is not None:
+                frame.bind(symbol, i, VALUE, 0, stage=stage)
+            self.bind(b, i, stage)
         stage = stage if len(frame.symbols) > known else 0
         numbers = [frame.number(e) for e in step.data.numbers]
         return ("call", step.data, args, parts, [self.slot(n) for n in step.outputs], stage, numbers)

@@ -278,11 +278,6 @@ _ORDER = {
 }
 
 
-def _fits(number: int, t: str) -> bool:
-    bits = itemsize(t) * 8
-    return 0 <= number < 1 << bits if is_unsigned(t) else -(1 << (bits - 1)) <= number < 1 << (bits - 1)
-
-
 class Typed:
     """Handler: scalar operations on Values and Python numbers. ``dtype``: the type that numbers alone compute in."""
 
@@ -323,8 +318,6 @@ class Typed:
                 for a, b in ((args[0], args[1]), (args[1], args[0])):
                     if not isinstance(a, Value) and a == (1 if name == "mul" else None) and isinstance(b, Value):
                         return self._as(b, t)
-            if row.kind == "compare" and t[0] in "iu" and any(isinstance(a, int) and not _fits(a, t) for a in args):
-                t = "i64"  # a number that the tensor's dtype can't hold is compared as it is
             out = "bool" if row.kind == "compare" else t
             return self.values.make(name, tuple(self._as(a, t) for a in args), out)
 

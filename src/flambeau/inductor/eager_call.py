@@ -1,0 +1,118 @@
+"""Operators that a compiled graph runs by their eager kernel, on tensors over its buffers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from .. import _C
+from ..base.expr import Expr, Symbol, of
+from ..base.relations import symbols
+from .lazy import Lazy
+from .sizes import size
+
+__all__ = ["EagerCall", "call_rule", "call_schema", "replace", "same_layout"]
+
+
+def call_schema(op, full):
+    pos, kw = [], {}
+    for a, v in zip(op._schema.arguments, full):
+        if a.kwarg_only:
+            kw[a.name] = v
+        else:
+            pos.append(v)
+    return op(*pos, **{k: v for k, v in kw.items() if v is not None})
+
+
+def call_rule(op, full):
+    """An operator with bodies, which are compiled graphs by now."""
+    return op.rules["eager"](op, *full[0], **dict(full[1]))
+
+
+class EagerCall:
+    """Calls an operator on tensors over regions of buffers; they are followed by the values of ``numbers``, the symbolic integers among the
+    arguments."""
+
+    def __init__(self, call, full, outs, hint):
+        self.call = call
+        # Dimensions of each result from the outermost in memory to the innermost: its strides follow from its shape.
+        self.orders = [sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d)) for b in outs]
+        self.numbers: list = []
+        tensors = itertools.count()
+
+        def leave(x):
+            if isinstance(x, Lazy):
+                return _Slot(next(tensors))
+            if hasattr(x, "__sym__") and type(size(x)) is Expr:
+                self.numbers.append(size(x))
+                return _Slot(-len(self.numbers))
+            if hasattr(x, "__sym__") and hasattr(x.expr, "evaluate"):  # a condition, or a floating-point number
+                needed = sorted(symbols(x.expr), key=repr)
+                if any(not isinstance(s, Symbol) for s in needed):
+                    raise NotImplementedError(f"inductor: an eager kernel on the number {x!r}")
+                first = len(self.numbers)
+                self.numbers += map(of, needed)
+                return _Late(x.expr, [(s, first + i) for i, s in enumerate(needed)])
+            return size(x) if hasattr(x, "__sym__") else x
+
+        self.template = replace(full, leave, object)
+        self.count = next(tensors)
+
+    def __call__(self, *given):
+        tensors, numbers = given[: self.count], given[self.count :]
+        full = replace(self.template, lambda s: s.look(tensors, numbers), (_Slot, _Late))
+        result = self.call(full)
+        results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if r is not None]
+        out = []
+        for r, order in zip(results, self.orders):
+            if not isinstance(r, _C.TensorBase):
+                out.append(_C.from_array(np.array(r)) if isinstance(r, float) else int(r))
+                continue
+            array = r._array
+            want, step = [0] * array.ndim, array.itemsize
+            for d in reversed(order):
+                want[d] = step
+                step *= max(array.shape[d], 1)
+            if not same_layout(array.shape, array.strides, want) or any(
+                np.may_share_memory(array, t._array) for t in tensors
+            ):
+                made = np.ndarray(array.shape, array.dtype, np.empty(array.size, array.dtype), 0, want)
+                made[...] = array
+                array = made
+            out.append(_C.from_array(array))
+        return out
+
+
+class _Slot:
+    """Where an argument of the call goes: tensor k, or the number before the end of the negative ones."""
+
+    __slots__ = ("k",)
+
+    def __init__(self, k):
+        self.k = k
+
+    def look(self, tensors, numbers):
+        return tensors[self.k] if self.k >= 0 else numbers[-self.k - 1]
+
+
+class _Late:
+    """A number or truth value that is computed from symbols at the call."""
+
+    __slots__ = ("expr", "symbols")
+
+    def __init__(self, expr, symbols):
+        self.expr, self.symbols = expr, symbols
+
+    def look(self, tensors, numbers):
+        return self.expr.evaluate({s: numbers[i] for s, i in self.symbols})
+
+
+def same_layout(shape, a, b) -> bool:
+    return 0 in shape or all(n == 1 or x == y for n, x, y in zip(shape, a, b))
+
+
+def replace(tree, fn, kind=Lazy):
+    if isinstance(tree, (tuple, list)):
+        return [replace(x, fn, kind) for x in tree]
+    return fn(tree) if isinstance(tree, kind) else tree
