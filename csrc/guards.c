@@ -16,18 +16,33 @@ enum { A_ARG, A_FUNC, A_GLOBALS, A_CONST, A_CELL, A_ATTR, A_GETATTR, A_ITEM, A_K
 static const char *const access_names[A_COUNT] = {"arg", "func", "globals", "const", "cell", "attr", "getattr", "item", "key",
     "instance_dict", "type_lookup", "type", "global", "call", "closure_cell"};
 enum { C_TYPE, C_ID, C_EQUALS, C_TENSOR, C_NDARRAY, C_LENGTH, C_KEYS, C_HAS_KEY, C_NO_KEY, C_GLOBAL_STATE, C_NOT_ALIASED, C_SAME_AS, C_CALL,
-       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_DICT_FACTS, C_TYPE_FACTS, C_CODE, C_EMPTY, C_COUNT };
+       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_DICT_FACTS, C_TYPE_FACTS, C_CODE, C_EMPTY, C_SIZES, C_COUNT };
 static const char *const check_names[C_COUNT] = {"TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "TENSOR_MATCH", "NDARRAY_MATCH", "LENGTH",
     "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP",
-    "DICT_FACTS", "TYPE_FACTS", "CODE_MATCH", "EMPTY_DICTS"};
+    "DICT_FACTS", "TYPE_FACTS", "CODE_MATCH", "EMPTY_DICTS", "SIZES"};
 
 typedef struct {
     PyTypeObject *type;
     PyObject *dtype, *device;
     int ndim, requires_grad;
     uint32_t keys;
-    Py_ssize_t dims[];               /* shape, then strides (tensor: elements, ndarray: bytes) */
+    Py_ssize_t dims[];               /* shape, then strides (tensor: elements, ndarray: bytes); ANY: a symbol, SIZES says more */
 } ArrayFacts;
+#define ANY PY_SSIZE_T_MIN
+
+/* SIZES: relations between numbers of the call, as one postfix program. An operand is a size or stride of a tensor or array, or a number. */
+enum { V_SIZE, V_STRIDE, V_INT, V_FLOAT };
+enum { P_CONST, P_OPERAND, P_ADD, P_MUL, P_FLOORDIV, P_MOD, P_MIN, P_MAX, P_EQ, P_NE, P_GE, P_AND, P_OR, P_NOT, P_FLOAT, P_FCONST, P_FADD, P_FSUB,
+       P_FMUL, P_FDIV, P_FLT, P_FLE, P_FEQ, P_FNE, P_FGT, P_FGE, P_CALL, P_CHECK };
+static const char *const size_ops[] = {"const", "operand", "add", "mul", "floordiv", "mod", "min", "max", "==", "!=", ">=", "and", "or", "not",
+    "float", "fconst", "fadd", "fsub", "fmul", "ftruediv", "flt", "fle", "feq", "fne", "fgt", "fge", "call", "check"};
+#define MAX_SIZES 64
+typedef struct {
+    Py_ssize_t n_operands, n_code;
+    long *operands;                  /* triples: slot, what, dimension */
+    long *code;                      /* operations; const, operand, fconst and call take the next number */
+    PyObject *constants;             /* tuple: ints, floats, callables of all operands */
+} Sizes;
 
 /* One thing assumed of a dict or a class: what is found under a name, or that nothing is (value is ABSENT). */
 typedef struct {
@@ -290,6 +305,8 @@ static int tuple_equals(PyObject *t, const Py_ssize_t *dims, int n)
 {
     if (!t || !PyTuple_Check(t) || PyTuple_GET_SIZE(t) != n) return 0;
     for (int i = 0; i < n; i++) {
+        if (dims[i] == ANY) continue;
+        if (!PyLong_Check(PyTuple_GET_ITEM(t, i))) return 0;
         Py_ssize_t d = PyLong_AsSsize_t(PyTuple_GET_ITEM(t, i));
         if (d == -1 && PyErr_Occurred()) { PyErr_Clear(); return 0; }
         if (d != dims[i]) return 0;
@@ -311,7 +328,8 @@ static int check_tensor(PyObject *v, const ArrayFacts *f)
         if (PyArray_NDIM(a) != f->ndim) return 0;
         Py_ssize_t item = PyArray_ITEMSIZE(a);
         for (int i = 0; i < f->ndim; i++)
-            if (PyArray_DIM(a, i) != f->dims[i] || PyArray_STRIDE(a, i) != f->dims[f->ndim + i] * item) return 0;
+            if ((PyArray_DIM(a, i) != f->dims[i] && f->dims[i] != ANY) ||
+                (f->dims[f->ndim + i] != ANY && PyArray_STRIDE(a, i) != f->dims[f->ndim + i] * item)) return 0;
         return 1;
     }
     return tuple_equals(t->shape, f->dims, f->ndim) && tuple_equals(t->strides, f->dims + f->ndim, f->ndim);
@@ -325,7 +343,115 @@ static int check_ndarray(PyObject *v, const ArrayFacts *f)
     if ((PyObject *)PyArray_DESCR(a) != f->dtype && !PyArray_EquivTypes(PyArray_DESCR(a), (PyArray_Descr *)f->dtype)) return 0;
     if (((PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE) != 0) != f->requires_grad) return 0;
     for (int i = 0; i < f->ndim; i++)
-        if (PyArray_DIM(a, i) != f->dims[i] || PyArray_STRIDE(a, i) != f->dims[f->ndim + i]) return 0;
+        if ((PyArray_DIM(a, i) != f->dims[i] && f->dims[i] != ANY) ||
+            (f->dims[f->ndim + i] != ANY && PyArray_STRIDE(a, i) != f->dims[f->ndim + i])) return 0;
+    return 1;
+}
+
+typedef union { int64_t i; double f; } Number;
+
+static int size_operand(PyObject *v, long what, long d, Number *out)
+{
+    if (what == V_INT) {
+        int overflow = 0;
+        if (!PyLong_Check(v)) return 0;
+        out->i = PyLong_AsLongLongAndOverflow(v, &overflow);
+        return !overflow;
+    }
+    if (what == V_FLOAT) {
+        if (!PyFloat_Check(v)) return 0;
+        out->f = PyFloat_AS_DOUBLE(v);
+        return 1;
+    }
+    FlbApi *a = get_api();
+    Py_ssize_t unit = 1;
+    if (a && PyObject_TypeCheck(v, a->tensor_type)) {
+        FlbTensor *t = (FlbTensor *)v;
+        if (!t->array) {
+            PyObject *numbers = what == V_SIZE ? t->shape : t->strides;
+            if (!numbers || d >= PyTuple_GET_SIZE(numbers) || !PyLong_Check(PyTuple_GET_ITEM(numbers, d))) return 0;
+            out->i = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, d));
+            return 1;
+        }
+        v = t->array;
+    }
+    if (!PyArray_Check(v) || d >= PyArray_NDIM((PyArrayObject *)v)) return 0;
+    if (what == V_STRIDE && !(unit = PyArray_ITEMSIZE((PyArrayObject *)v))) return 0;
+    out->i = what == V_SIZE ? PyArray_DIM((PyArrayObject *)v, d) : PyArray_STRIDE((PyArrayObject *)v, d) / unit;
+    return 1;
+}
+
+static int call_relation(PyObject *fn, const Sizes *p, const Number *values)
+{
+    PyObject *args = PyTuple_New(p->n_operands), *r = NULL;
+    for (Py_ssize_t i = 0; args && i < p->n_operands; i++) {
+        PyObject *v = p->operands[3 * i + 1] == V_FLOAT ? PyFloat_FromDouble(values[i].f) : PyLong_FromLongLong(values[i].i);
+        if (!v) Py_CLEAR(args);
+        else PyTuple_SET_ITEM(args, i, v);
+    }
+    if (args) r = PyObject_CallOneArg(fn, args);
+    int ok = r ? PyObject_IsTrue(r) : -1;
+    Py_XDECREF(args);
+    Py_XDECREF(r);
+    return ok < 0 ? failed() : ok;
+}
+
+/* An overflow, and a division by zero, make the guard fail: the numbers are no sizes then. */
+static int check_sizes(Tree *t, const Check *c, PyObject **slots)
+{
+    const Sizes *p = c->data;
+    Number values[MAX_SIZES], stack[MAX_SIZES];
+    int top = -1, relation = 0;
+    t->failed_fact = -1;
+    for (Py_ssize_t i = 0; i < p->n_operands; i++)
+        if (!size_operand(slots[p->operands[3 * i]], p->operands[3 * i + 1], p->operands[3 * i + 2], &values[i])) return 0;
+    for (Py_ssize_t i = 0; i < p->n_code; i++) {
+        Number *a = &stack[top > 0 ? top - 1 : 0], *b = &stack[top > 0 ? top : 0];
+        switch (p->code[i]) {
+        case P_CONST: stack[++top].i = PyLong_AsLongLong(PyTuple_GET_ITEM(p->constants, p->code[++i])); continue;
+        case P_FCONST: stack[++top].f = PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(p->constants, p->code[++i])); continue;
+        case P_OPERAND: stack[++top] = values[p->code[++i]]; continue;
+        case P_CALL: {
+            int ok = call_relation(PyTuple_GET_ITEM(p->constants, p->code[++i]), p, values);
+            if (ok < 0) return ok;
+            stack[++top].i = ok;
+            continue;
+        }
+        case P_CHECK:
+            if (!stack[top--].i) { t->failed_fact = relation; return 0; }
+            relation++;
+            continue;
+        case P_NOT: stack[top].i = !stack[top].i; continue;
+        case P_FLOAT: stack[top].f = (double)stack[top].i; continue;
+        case P_ADD: if (__builtin_add_overflow(a->i, b->i, &a->i)) { t->failed_fact = relation; return 0; } break;
+        case P_MUL: if (__builtin_mul_overflow(a->i, b->i, &a->i)) { t->failed_fact = relation; return 0; } break;
+        case P_FLOORDIV: case P_MOD: {
+            if (!b->i || b->i == -1) { t->failed_fact = relation; return 0; }
+            int64_t q = a->i / b->i, r = a->i % b->i;
+            if (r && ((r < 0) != (b->i < 0))) { q--; r += b->i; }
+            a->i = p->code[i] == P_MOD ? r : q;
+            break;
+        }
+        case P_MIN: a->i = a->i < b->i ? a->i : b->i; break;
+        case P_MAX: a->i = a->i > b->i ? a->i : b->i; break;
+        case P_EQ: a->i = a->i == b->i; break;
+        case P_NE: a->i = a->i != b->i; break;
+        case P_GE: a->i = a->i >= b->i; break;
+        case P_AND: a->i = a->i && b->i; break;
+        case P_OR: a->i = a->i || b->i; break;
+        case P_FADD: a->f = a->f + b->f; break;
+        case P_FSUB: a->f = a->f - b->f; break;
+        case P_FMUL: a->f = a->f * b->f; break;
+        case P_FDIV: a->f = a->f / b->f; break;
+        case P_FLT: a->i = a->f < b->f; break;
+        case P_FLE: a->i = a->f <= b->f; break;
+        case P_FEQ: a->i = a->f == b->f; break;
+        case P_FNE: a->i = a->f != b->f; break;
+        case P_FGT: a->i = a->f > b->f; break;
+        case P_FGE: a->i = a->f >= b->f; break;
+        }
+        top--;
+    }
     return 1;
 }
 
@@ -451,6 +577,7 @@ static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
     case C_DICT_FACTS: return check_dict_facts(t, c, v);
     case C_TYPE_FACTS: return check_type_facts(t, c, v);
     case C_EMPTY: return check_empty(c, v);
+    case C_SIZES: return check_sizes(t, c, slots);
     case C_CODE: {
         PyFunctionObject *f = (PyFunctionObject *)v;
         return PyFunction_Check(v) && f->func_code == PyTuple_GET_ITEM(c->payload, 0) && f->func_globals == PyTuple_GET_ITEM(c->payload, 1);
@@ -532,7 +659,12 @@ static void tree_dealloc(Tree *t)
     for (Py_ssize_t i = 0; i < t->n; i++) {
         Node *n = &t->nodes[i];
         Py_XDECREF(n->key);
-        for (int j = 0; j < n->n_checks; j++) { Py_XDECREF(n->checks[j].payload); PyMem_Free(n->checks[j].data); }
+        for (int j = 0; j < n->n_checks; j++) {
+            Check *c = &n->checks[j];
+            if (c->kind == C_SIZES && c->data) { PyMem_Free(((Sizes *)c->data)->operands); PyMem_Free(((Sizes *)c->data)->code); }
+            Py_XDECREF(c->payload);
+            PyMem_Free(c->data);
+        }
         PyMem_Free(n->checks);
     }
     PyMem_Free(t->nodes);
@@ -591,8 +723,9 @@ static void *array_facts(PyObject *p)
     f->requires_grad = flag;
     f->keys = keys;
     for (Py_ssize_t i = 0; i < n; i++) {
-        f->dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-        f->dims[n + i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i));
+        PyObject *size = PyTuple_GET_ITEM(shape, i), *stride = PyTuple_GET_ITEM(strides, i);
+        f->dims[i] = size == Py_None ? ANY : PyLong_AsSsize_t(size);
+        f->dims[n + i] = stride == Py_None ? ANY : PyLong_AsSsize_t(stride);
     }
     if (PyErr_Occurred()) { PyMem_Free(f); return NULL; }
     return f;
@@ -615,6 +748,49 @@ static Fact *build_facts(PyObject *p, Py_ssize_t *n)
         if (out[i].after == Py_None) out[i].after = NULL;
     }
     return out;
+}
+
+/* payload: (operands: slot, what, dimension of each in one tuple; code; constants) */
+static Sizes *build_sizes(PyObject *payload)
+{
+    PyObject *operands, *code, *constants;
+    if (!PyTuple_Check(payload) || !PyArg_ParseTuple(payload, "O!O!O!", &PyTuple_Type, &operands, &PyTuple_Type, &code, &PyTuple_Type, &constants)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "guard: SIZES takes (operands, code, constants)");
+        return NULL;
+    }
+    Sizes *p = PyMem_Calloc(1, sizeof(Sizes));
+    if (!p) { PyErr_NoMemory(); return NULL; }
+    Py_ssize_t n = 0;
+    p->constants = constants;        /* kept alive by the payload */
+    if (!(p->operands = longs(operands, &n)) || !(p->code = longs(code, &p->n_code))) goto fail;
+    p->n_operands = n / 3;
+    int depth = 0;
+    for (Py_ssize_t i = 0; i < p->n_code; i++) {
+        long op = p->code[i];
+        int takes = op == P_CONST || op == P_FCONST || op == P_OPERAND || op == P_CALL;
+        if (takes) {
+            long k = ++i < p->n_code ? p->code[i] : -1;
+            if (k < 0 || k >= (op == P_OPERAND ? p->n_operands : PyTuple_GET_SIZE(constants))) goto bad;
+            PyObject *v = op == P_OPERAND ? NULL : PyTuple_GET_ITEM(constants, k);
+            if (op == P_CONST && (!PyLong_Check(v) || (PyLong_AsLongLong(v) == -1 && PyErr_Occurred()))) goto bad;
+            if (op == P_FCONST && !PyFloat_Check(v)) goto bad;
+            depth++;
+        } else if (op != P_NOT && op != P_FLOAT) {
+            if (op < 0 || op > P_CHECK || depth < (op == P_CHECK ? 1 : 2)) goto bad;
+            depth--;
+        } else if (!depth) goto bad;
+        if (depth > MAX_SIZES) goto bad;
+    }
+    if (n % 3 || p->n_operands > MAX_SIZES || depth) goto bad;
+    return p;
+bad:
+    PyErr_Clear();
+    PyErr_SetString(PyExc_ValueError, "guard: a program over sizes that is not one");
+fail:
+    PyMem_Free(p->operands);
+    PyMem_Free(p->code);
+    PyMem_Free(p);
+    return NULL;
 }
 
 static int build_check(Check *c, PyObject *spec)
@@ -647,6 +823,7 @@ static int build_check(Check *c, PyObject *spec)
     case C_CODE:
         if (!PyTuple_Check(payload) || PyTuple_GET_SIZE(payload) != 2) { PyErr_SetString(PyExc_TypeError, "guard: CODE_MATCH takes (code, globals)"); return -1; }
         return 0;
+    case C_SIZES: return (c->data = build_sizes(payload)) ? 0 : -1;
     case C_NOT_ALIASED: case C_NO_OVERLAP: return (c->data = longs(payload, &c->n)) ? 0 : -1;
     case C_KEYS:
         if (!PyTuple_Check(payload)) { PyErr_SetString(PyExc_TypeError, "guard: DICT_KEYS takes a tuple"); return -1; }
@@ -778,5 +955,6 @@ int flb_guards_init(PyObject *module)
     Py_INCREF(&TreeType);
     if (PyModule_AddObject(module, "GuardTree", (PyObject *)&TreeType) < 0) return -1;
     if (add_names(module, "ACCESS", access_names, A_COUNT) < 0) return -1;
+    if (add_names(module, "SIZE_OPS", size_ops, P_CHECK + 1) < 0) return -1;
     return add_names(module, "CHECK", check_names, C_COUNT);
 }

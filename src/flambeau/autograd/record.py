@@ -8,7 +8,7 @@ calls are recorded (:func:`describe`) and once for each set of arguments which f
 from __future__ import annotations
 
 from .. import _C
-from ..base.shapes import dense_order
+from ..base.shapes import dense_order, same_shape
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.operator import OpOverload, namespace
@@ -139,7 +139,7 @@ class CopySlices(Node):
 
 def fit(g, shape, dtype, device, name, nr):
     """A cotangent with the shape and dtype of the argument: summed over broadcast dimensions, cast back."""
-    if tuple(g._shape) != tuple(shape):
+    if not same_shape(g._shape, shape):
         pad = g._ndim - len(shape)
         dims = list(range(pad)) + [i + pad for i, n in enumerate(shape) if n == 1 and g._shape[i + pad] != 1]
         if pad >= 0 and all(n == 1 or n == m for n, m in zip(shape, g._shape[pad:])):

@@ -108,6 +108,8 @@ class ShapeEnv:
         self.guards: list[Guard] = []
         self.asserts: list[Assert] = []
         self.replacements: dict[Any, Any] = {}
+        self.aliases: list[tuple[Any, Any]] = []  # (expression, source that has its value)
+        self.output: Any = None  # of the tracer that owns the environment
         self.size_like: set[Symbol] = set()
         self.oblivious = 0  # > 0: sizes that depend on data are taken to be neither 0 nor 1 (shape rules)
         self._facts: dict[Any, bool] = {}
@@ -189,7 +191,15 @@ class ShapeEnv:
         sizes: list = []
         for d, n in enumerate(shape):
             how = dynamic(d)
-            sizes.append(n if how is None else self.create_size(n, source and source(("size", d)), **how))
+            if how is None:
+                sizes.append(n)
+            elif how.get("unbacked"):
+                lo, hi = how.get("lo"), how.get("hi")
+                size = self.create_unbacked_symint(lo or 0, INF if hi is None else hi, size=True)
+                self.origins[size.expr.terms[0][0]] = Origin([source(("size", d))] if source else [], "", lo, hi)
+                sizes.append(size)
+            else:
+                sizes.append(self.create_size(n, source and source(("size", d)), **how))
         out: list = [None] * len(shape)
         known: list[tuple[int, Any]] = [(1, 1)]
         for d in sorted(range(len(shape)), key=lambda d: (strides[d], shape[d], -d)):
@@ -205,6 +215,10 @@ class ShapeEnv:
             out[d] = found
             known.append((k * shape[d], found * sizes[d]))
         return tuple(sizes), tuple(out)
+
+    def same_value(self, e, source) -> None:
+        """``source`` has the value of the expression too."""
+        self.aliases.append((e, source))
 
     # -- knowledge -----------------------------------------------------------------------------------------------------
     def is_unbacked(self, e) -> bool:

@@ -48,6 +48,11 @@ def is_contiguous(shape, strides) -> bool:
     return True
 
 
+def same_shape(a, b) -> bool:
+    """Whether two shapes are equal. NOTE: tuples compare their elements before their lengths, which asks more of symbolic sizes than is needed."""
+    return len(a) == len(b) and tuple(a) == tuple(b)
+
+
 def broadcast_shapes(*shapes) -> tuple[int, ...]:
     """Common shape. RuntimeError in PyTorch's words when there is none."""
     ndim = max(map(len, shapes), default=0)
@@ -115,7 +120,7 @@ def view_strides(shape, strides, new_shape) -> tuple[int, ...] | None:
     Walks both shapes from the right, matching chunks of dimensions that are contiguous among themselves.
     """
     if math.prod(shape) == 0:
-        return contiguous_strides(new_shape) if tuple(shape) != tuple(new_shape) else tuple(strides)
+        return contiguous_strides(new_shape) if not same_shape(shape, new_shape) else tuple(strides)
     if not shape:
         return (1,) * len(new_shape)
     out = [0] * len(new_shape)
@@ -163,7 +168,7 @@ def elementwise_strides(shape, inputs) -> tuple[int, ...]:
     for s, st in inputs:
         pad = ndim - len(s)
         aligned.append([0] * pad + [0 if n == 1 and shape[pad + i] != 1 else x for i, (n, x) in enumerate(zip(s, st))])
-    if all(tuple(s) == tuple(shape) and is_contiguous(s, st) for s, st in inputs):
+    if all(len(s) == ndim and tuple(s) == tuple(shape) and is_contiguous(s, st) for s, st in inputs):
         return contiguous_strides(shape)
 
     def compare(a, b):  # should a be further in than b? 1 yes, -1 no, 0 unknown; a < b as positions

@@ -7,7 +7,7 @@ import logging
 
 from .. import _C
 from ..base.errors import MissingFacet
-from ..base.shapes import normalize_dim, normalize_dims
+from ..base.shapes import normalize_dim, normalize_dims, same_shape
 from ..core import keys as K
 from ..core.operator import OpOverload, namespace, namespaces
 from ..core.promotion import compute_dtype, operand_indices
@@ -242,7 +242,7 @@ def _write(call, target, result):
     new, new_mapped = value_at(result, call.level)
     if new_mapped and not mapped:
         raise _incompatible(call.op)
-    if tuple(target._shape) != tuple(result._shape):
+    if not same_shape(target._shape, result._shape):
         raise RuntimeError(
             f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
         )

@@ -8,6 +8,7 @@ import types
 from flambeau import _frame
 from flambeau.dynamo import convert, exc, numpy_bridge, trace_rules, utils, variables
 from flambeau.dynamo.config import config
+from flambeau.dynamo.dynamic import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
 
 from . import backends as _backends
 from .backends import list_backends, lookup_backend, register_backend
@@ -40,6 +41,10 @@ __all__ = [
     "is_compiling",
     "list_backends",
     "lookup_backend",
+    "mark_dynamic",
+    "mark_static",
+    "mark_unbacked",
+    "maybe_mark_dynamic",
     "numpy_bridge",
     "optimize",
     "register_backend",
@@ -77,13 +82,6 @@ def optimize_assert(backend):
 def forbid_in_graph(fn):
     """Tracing a call of ``fn`` breaks the graph, as disallow_in_graph."""
     return disallow_in_graph(fn)
-
-
-def mark_dynamic(tensor, index, **kwargs) -> None:
-    """Accepted: sizes are guarded by value, so a new size is a new variant."""
-
-
-mark_static = maybe_mark_dynamic = mark_dynamic
 
 
 def _submodule(name: str, doc: str, **names) -> types.ModuleType:

@@ -394,7 +394,7 @@ def _set_requires_grad(t, value):
 def _check_grad(t, grad):
     if not isinstance(grad, _C.TensorBase):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type '{type(grad).__name__}'")
-    if tuple(grad._shape) != tuple(t._shape):
+    if not shapes.same_shape(grad._shape, t._shape):
         raise RuntimeError(
             f"assigned grad has data of a different size: {list(grad._shape)}, expected {list(t._shape)}"
         )

@@ -15,6 +15,7 @@ import numpy as np
 
 from flambeau import _C
 from flambeau.autograd import grad_mode
+from flambeau.base.symint import NUMBERS
 
 from . import control_flow as control_flow  # its handlers
 from . import numpy_bridge, tensors, trace_rules, world
@@ -41,6 +42,7 @@ from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
 from .variables.operators import OPERATORS
+from .variables.symbolic import SymbolicVariable, wrap_number
 from .variables.tensor import as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
 
@@ -53,9 +55,15 @@ FAKE_OR_WRAPPED = 2 | 4 | 16
 
 def wrap(tx, value, source: Source) -> Variable:
     """The variable for ``value``, guarded at ``source``."""
+    if isinstance(value, NUMBERS):
+        return SymbolicVariable(value)
+    if isinstance(value, tuple) and any(isinstance(v, NUMBERS) for v in value):
+        return TupleVariable([wrap_number(v) for v in value], cls=type(value))
     known = type(source) is ConstSource and source.value is value
     if is_constant_value(value):
         if type(value) is tuple:
+            if not known and all(type(v) in (int, float) for v in value) and tx.output.seen.numbers(source.name, value):
+                return _tuple(tx, value, source)
             if not known:
                 tx.output.guard(source, "EQUALS_MATCH", value)
             return TupleVariable([wrap(tx, v, ConstSource(v, "const")) for v in value])
@@ -63,6 +71,10 @@ def wrap(tx, value, source: Source) -> Variable:
             if not known:
                 tx.output.guard(source, "EQUALS_MATCH", value)
             return SetVariable([ConstantVariable(v) for v in value], cls=frozenset)
+        if not known and type(value) in (int, float) and type(source) is not ConstSource:
+            number = tx.output.number_input(value, source)
+            if number is not None:
+                return number
         if not known:
             identity = (
                 value is None

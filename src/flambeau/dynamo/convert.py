@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import inspect
 import itertools
@@ -21,6 +22,7 @@ from flambeau.base import logs
 from . import tensors, trace_rules, utils
 from .codegen import assemble, flat_argument_names
 from .config import config
+from .dynamic import Seen
 from .exc import (
     BackendCompilerFailed,
     BreakReason,
@@ -121,6 +123,7 @@ def reset_caches() -> None:
     for c in list(_compilers):
         c.warned.clear()
         c.attempts.clear()
+        c.seen.clear()
 
 
 class NothingCaptured(SkipFrame):
@@ -138,6 +141,7 @@ class Compiler:
         self.listeners: list[Callable[[Event], None]] = []
         self.warned: set[types.CodeType] = set()
         self.attempts: dict[types.CodeType, int] = {}
+        self.seen: dict[types.CodeType, Seen] = {}  # what the values of a frame were when it was captured
         self.resume_codes: dict[Any, types.CodeType] = {}
         # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
         self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
@@ -260,11 +264,12 @@ class Compiler:
             counters["recompiles"]["total"] += 1
             self._recompiling(code, func, args, cache)
         grad = _C.tls("grad_enabled")
+        seen = self.seen.setdefault(code, Seen())
         break_at: int | None = None
         reason: BreakReason | None = None
         unroll = True
         for _ in range(MAX_RESTARTS):
-            output = OutputGraph(self, code, func.__globals__)
+            output = OutputGraph(self, code, func.__globals__, copy.deepcopy(seen))
             output.unroll = unroll
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
             try:
@@ -292,6 +297,7 @@ class Compiler:
             LOG_BREAKS("Graph break in %s: %s", code.co_name, reason.describe())
         if output.graph_module is None and reason is None and not output.inputs and not config.capture_empty_graphs:
             raise NothingCaptured("no tensor operation was captured")
+        self.seen[code] = output.seen
         tree = output.finish_guards()
         final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
         event.graph, event.break_reason, event.guards, event.seconds = (

@@ -188,6 +188,7 @@ class Frame(Opcodes):
 
     def run(self) -> Variable:
         _active.append(self)
+        before, self.output.tx = self.output.tx, self
         try:
             while self.step():
                 pass
@@ -197,6 +198,7 @@ class Frame(Opcodes):
             raise
         finally:
             _active.pop()
+            self.output.tx = before
         return self.result
 
     def inline(self, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
@@ -401,6 +403,7 @@ class RootFrame(Frame):
         from . import resume
 
         _active.append(self)
+        before, self.output.tx = self.output.tx, self
         try:
             while True:
                 if self.visits == self.break_at:
@@ -424,6 +427,7 @@ class RootFrame(Frame):
             raise RestartAnalysis(self.visits - 1, e.reason, e) from e
         finally:
             _active.pop()
+            self.output.tx = before
 
     def emit_return(self) -> None:
         value = self.stack[-1]

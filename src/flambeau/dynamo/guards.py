@@ -15,6 +15,7 @@ import numpy as np
 
 from flambeau import _frame
 
+from .size_guards import SizeProgram, holds
 from .source import ConstSource, InstanceDictSource, Source
 
 __all__ = ["ABSENT", "Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
@@ -34,6 +35,8 @@ class Guard:
 
     def __str__(self) -> str:
         p = self.payload
+        if self.kind == "SIZES":
+            return f"SIZES: {self.source}"
         if self.kind == "TENSOR_MATCH":
             return f"{self.kind}: {self.source}, dtype={p[1]}, device={p[2]}, size={list(p[3])}, stride={list(p[4])}, requires_grad={p[5]}"
         if self.kind == "NDARRAY_MATCH":
@@ -87,6 +90,7 @@ class GuardBuilder:
         self.index: dict[Any, int] = {}
         self.facts: dict[int, dict[Any, Fact]] = {}  # by node
         self.of_type: set[int] = set()  # nodes whose facts are of a class
+        self.size_texts: list[str] = []  # of the relations of the SIZES check
 
     def node(self, source: Source) -> int:
         key = source.identity()
@@ -149,6 +153,14 @@ class GuardBuilder:
             a, b = b, a
         self.nodes[a][3].append((CHECK["DUPLICATE_INPUT"], b))
 
+    def sizes(self, env) -> None:
+        """What the trace assumed about the symbols of ``env``, behind the last value it reads."""
+        program = SizeProgram(env, self.node)
+        if program.operands:
+            at = max(o[0] for o in program.operands)
+            self.nodes[at][3].append((CHECK["SIZES"], program.payload))
+            self.size_texts = program.texts()
+
     def spec(self) -> list[tuple]:
         out = []
         for i, (parent, access, key, checks) in enumerate(self.nodes):
@@ -163,20 +175,20 @@ class GuardBuilder:
     def guards(self) -> list[Guard]:
         out = []
         for i, (name, node) in enumerate(zip(self.sources, self.nodes)):
-            out += [Guard(name, CHECK_NAME[k], p) for k, p in node[3]]
+            out += [Guard(name, CHECK_NAME[k], p) for k, p in node[3] if CHECK_NAME[k] != "SIZES"]
             out += [f.guard(name, i in self.of_type) for f in self.facts.get(i, {}).values()]
-        return out
+        return out + [Guard(text, "SIZES", None) for text in self.size_texts]
 
     def build(self):
         spec = self.spec()
-        return _frame.GuardTree(spec, Mirror(spec, self.sources))
+        return _frame.GuardTree(spec, Mirror(spec, self.sources, self.size_texts))
 
 
 class Mirror:
     """The Python mirror as a callable ``(func, flat_args) -> bool``."""
 
-    def __init__(self, spec, sources):
-        self.spec, self.sources = spec, sources
+    def __init__(self, spec, sources, size_texts=()):
+        self.spec, self.sources, self.size_texts = spec, sources, size_texts
 
     def __call__(self, func, args) -> bool:
         return mirror_check(self.spec, func, args)
@@ -186,6 +198,8 @@ class Mirror:
         if check < 0:
             return f"{self.sources[node]} does not exist"
         kind, payload = self.spec[node][3][check]
+        if CHECK_NAME[kind] == "SIZES":
+            return f"SIZES: {self.size_texts[fact]}" if fact >= 0 else "SIZES: a number has another type"
         if fact >= 0:
             g = Fact(*payload[fact]).guard(self.sources[node], CHECK_NAME[kind] == "TYPE_FACTS")
             return f"{g.source}: {g}"
@@ -291,6 +305,11 @@ def fact_holds(found, value, exact=True) -> bool:
     return found is value or (not exact and found is not ABSENT and value is not ABSENT and same_constant(found, value))
 
 
+def same_dims(found, wanted) -> bool:
+    """Sizes or strides as guarded; None stands for a symbol."""
+    return len(found) == len(wanted) and all(b is None or a == b for a, b in zip(found, wanted))
+
+
 def _holds(kind: str, p, v, values) -> bool:
     if kind == "TYPE_MATCH":
         return type(v) is p
@@ -302,9 +321,12 @@ def _holds(kind: str, p, v, values) -> bool:
         if type(v) is not p[0]:
             return False
         f = tensor_facts(v)
-        return f[1] is p[1] and f[2] == p[2] and f[3:] == (tuple(p[3]), tuple(p[4]), *p[5:])
+        return f[1] is p[1] and f[2] == p[2] and same_dims(f[3], p[3]) and same_dims(f[4], p[4]) and f[5:] == p[5:]
     if kind == "NDARRAY_MATCH":
-        return type(v) is p[0] and ndarray_facts(v) == p
+        if type(v) is not p[0]:
+            return False
+        f = ndarray_facts(v)
+        return f[1] == p[1] and same_dims(f[3], p[3]) and same_dims(f[4], p[4]) and f[5:] == p[5:]
     if kind == "LENGTH":
         return len(v) == p
     if kind == "DICT_KEYS":
@@ -330,6 +352,8 @@ def _holds(kind: str, p, v, values) -> bool:
         return isinstance(v, types.FunctionType) and v.__code__ is p[0] and v.__globals__ is p[1]
     if kind == "DUPLICATE_INPUT":
         return v is values[p]
+    if kind == "SIZES":
+        return holds(p, values)
     return bool(p(v))
 
 

@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 
 from flambeau import _C, _frame, fx
+from flambeau.base.relations import as_symbol
+from flambeau.base.relations import symbols as relation_symbols
+from flambeau.base.shape_env import ShapeEnv
+from flambeau.base.symint import NUMBERS, is_int, is_symbolic
 from flambeau.core.modes import TorchDispatchMode
+from flambeau.proxy.sizes import SizeNodes
 
 from . import numpy_bridge, tensors, trace_rules, world
 from .codegen import TEMP, Codegen
+from .config import config
+from .dynamic import Seen, SizeSource, dimensions, setting
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
 from .opaque import FunctionTemplate, guard_function, writes_to_closure
@@ -27,7 +34,9 @@ from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
 from .variables.functions import fixed as fixed_value
+from .variables.lists import ListVariable, TupleVariable
 from .variables.objects import ClassVariable, PythonModuleVariable
+from .variables.symbolic import SymbolicVariable, wrap_number
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod
 
@@ -42,6 +51,7 @@ class GraphInput:
     source: Source
     example: Any  # the tensor of this call
     ndarray: bool
+    number: bool = False  # an int or float
 
 
 def numpy_is_quiet(geterr) -> bool:
@@ -52,8 +62,11 @@ def numpy_is_quiet(geterr) -> bool:
 class OutputGraph:
     """One per attempt at tracing a frame."""
 
-    def __init__(self, compiler, code: types.CodeType, globals: dict):
+    def __init__(self, compiler, code: types.CodeType, globals: dict, seen: Seen | None = None):
         self.compiler = compiler
+        self.seen = seen or Seen()
+        self.numbers: dict[str, Variable] = {}  # by source, the numbers that are symbols
+        self.tx = None  # the frame that is interpreted
         self.code, self.globals = code, globals
         self.graph = self.root = fx.Graph()  # the graph being made: the root's, or that of the innermost subgraph
         self.levels: list[Level] = []  # subgraphs being traced, outermost first
@@ -70,6 +83,9 @@ class OutputGraph:
         self.mutable_sources: list[Source] = []
         self.cells: dict[int, CellVariable] = {}
         self._fake_mode = None
+        self._sizes: SizeNodes | None = None
+        self.env: ShapeEnv | None = None  # made when something is a symbol
+        self.dynamic = setting(compiler.dynamic)
         self.initial_grad = tensors.grad_enabled()
         self.graph_module = None
         self.compile_seconds = 0.0
@@ -82,7 +98,10 @@ class OutputGraph:
     def finish_guards(self):
         state = ConstSource(None, "global state")
         self.guards.add(state, "GLOBAL_STATE", global_state_of(self.initial_grad))
-        self.guards.not_aliased([i.source for i in self.inputs])
+        self.guards.not_aliased([i.source for i in self.inputs if not i.number])
+        if self.env is not None:
+            self.env.check_constraints()
+            self.guards.sizes(self.env)
         if self.side_effects.any():
             self.guards.not_aliased(self.mutable_sources)
         return self.guards.build()
@@ -106,27 +125,88 @@ class OutputGraph:
             self._fake_mode = tensors.fake_mode()
         return self._fake_mode
 
-    def add_input(self, value, source: Source, ndarray: bool) -> TensorVariable:
-        if ndarray:
-            self.guard_numpy_errors()
-            self.guard(source, "NDARRAY_MATCH", ndarray_facts(value))
-            tensor = numpy_bridge.from_ndarray(value)
-        else:
-            self.guard(source, "TENSOR_MATCH", tensor_facts(value))
-            tensor = value
+    # -- symbols --
+    def shape_env(self) -> ShapeEnv:
+        """The environment of this trace's symbols."""
+        if self.env is None:
+            self.env = ShapeEnv(where=self.user_line)
+            self.env.output = self
+            data = self.compiler.fullgraph
+            self.env.allow_data_dependent_numbers = data or config.capture_scalar_outputs
+            self.env.allow_data_dependent_sizes = data or config.capture_dynamic_output_shape_ops
+            self.fake_mode.shape_env = self.env
+            self._sizes = SizeNodes(self.root)
+        return self.env
+
+    def user_line(self) -> str | None:
+        """Where the user's program is, for guards."""
+        stack = self.tx.user_stack() if self.tx is not None else ()
+        if not stack:
+            return None
+        f = stack[-1]
+        return f'File "{f.filename}", line {f.lineno}, in {f.name}, code: {f.line}'
+
+    def number_node(self, number):
+        """The node (or constant) of a symbolic number."""
+        return self._sizes.node_of(number)
+
+    def number_input(self, value, source: Source) -> Variable | None:
+        """The symbolic variable of an int or float that varies; None when it is a constant."""
+        if not self.seen.number(source.name, value) or value != value or self.dynamic is False:
+            return None
+        if config.specialize_float if type(value) is float else config.specialize_int or value in (0, 1):
+            return None
+        known = self.numbers.get(source.name)
+        if known is not None:
+            return known
+        self.guard(source, "TYPE_MATCH", type(value))
+        env = self.shape_env()
+        origin = SizeSource(source, "value")
+        number = env.create_int(value, origin) if type(value) is int else env.create_float(value, origin)
+        self._sizes.bind_lazily(number, lambda: self._number_placeholder(number, value, source))
+        out = self.numbers[source.name] = SymbolicVariable(number, source)
+        return out
+
+    def _number_placeholder(self, number, value, source: Source):
+        node = self._placeholder(source)
+        node.meta["val"] = node.meta["example_value"] = number
+        self.inputs.append(GraphInput(node, source, value, False, number=True))
+        return node
+
+    def _placeholder(self, source: Source):
         name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name).lower()
         if name[:1].isdigit():
             name = "_" + name
-        if self.first_call is None:
+        first = next((n for n in self.root.nodes if n.op != "placeholder"), None)
+        if first is None:
             node = self.root.placeholder(name)
         else:
-            with self.root.inserting_before(self.first_call):
+            with self.root.inserting_before(first):
                 node = self.root.placeholder(name)
-        fake = self.fake_mode.from_tensor(tensor)
-        node.meta["val"] = node.meta["example_value"] = fake
         node.meta["source"] = source.name
+        return node
+
+    def add_input(self, value, source: Source, ndarray: bool) -> TensorVariable:
+        if ndarray:
+            self.guard_numpy_errors()
+            facts = ndarray_facts(value)
+            tensor = numpy_bridge.from_ndarray(value)
+        else:
+            facts = tensor_facts(value)
+            tensor = value
+        varying = self.seen.tensor(source.name, tuple(value.shape))
+        symbols = dimensions(value, varying, self.dynamic, trace_rules.is_parameter_class(type(value)))
+        if symbols:
+            fake, facts = self._symbolic_input(tensor, source, symbols, facts, value.itemsize if ndarray else 1)
+        else:
+            fake = self.fake_mode.from_tensor(tensor, static_shapes=True)
+        self.guard(source, "NDARRAY_MATCH" if ndarray else "TENSOR_MATCH", facts)
+        node = self._placeholder(source)
+        node.meta["val"] = node.meta["example_value"] = fake
         self.inputs.append(GraphInput(node, source, tensor, ndarray))
         self.examples[node] = tensor
+        if symbols:
+            self._sizes.bind_tensor(fake, node)
         if ndarray:
             return NumpyNdarrayVariable(node, fake, source)
         return TensorVariable(node, fake, source, type(value))
@@ -136,11 +216,31 @@ class OutputGraph:
 
     def source_of_node(self, node) -> Source | None:
         """The source of a graph input that is a tensor, for a value that is that tensor again."""
-        return next((i.source for i in self.inputs if i.node is node and not i.ndarray), None)
+        return next((i.source for i in self.inputs if i.node is node and not i.ndarray and not i.number), None)
 
     def example_of(self, var: TensorVariable):
         """The tensor of this call behind a graph input (its fake tensor for an intermediate)."""
         return self.examples.get(var.node, var.val)
+
+    def _symbolic_input(self, tensor, source: Source, symbols: dict, facts: tuple, unit: int):
+        """(fake tensor, what is guarded natively) of an input with symbols for the dimensions in ``symbols``."""
+        env = self.shape_env()
+        fake = self.fake_mode.from_tensor(
+            tensor,
+            static_shapes=False,
+            symbolic_context=symbols.get,
+            source=lambda part: SizeSource(source, *part),
+        )
+        shape = tuple(n if type(n) is int else None for n in fake._shape)
+        strides = tuple(n * unit if type(n) is int else None for n in fake._strides)
+        for d, s in enumerate(fake._strides):
+            if strides[d] is None:
+                own = as_symbol(s.expr)
+                if own is None or not any(
+                    o.base is source and (o.what, o.dim) == ("stride", d) for o in env.origins[own].sources
+                ):
+                    env.same_value(s.expr, SizeSource(source, "stride", d))  # a product of sizes
+        return fake, (*facts[:3], shape, strides, *facts[5:])
 
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
         if self.levels:
@@ -246,6 +346,11 @@ class OutputGraph:
             value = self.checked_fake(name, target, fargs, fkwargs)
         if value is None and not none_ok and not effects:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
+        if isinstance(value, NUMBERS) and not self._is_new(value):
+            return SymbolicVariable(value)  # a size, a stride, their sum: a node when it is used
+        if isinstance(value, (tuple, list)) and all(map(is_int, value)) and any(isinstance(v, NUMBERS) for v in value):
+            numbers = [wrap_number(v) for v in value]
+            return TupleVariable(numbers, cls=type(value)) if isinstance(value, tuple) else ListVariable(numbers)
         if value is not None and is_constant_value(value):
             if not has_nodes(pargs, pkwargs):
                 world.library_state(tx, target, fargs, fkwargs, value)
@@ -271,7 +376,27 @@ class OutputGraph:
         node.meta["val"] = node.meta["example_value"] = value
         if value is None:
             return ConstantVariable(None)
+        if self.env is not None:
+            self._bind_new(value, node)
+            if isinstance(value, NUMBERS):
+                return SymbolicVariable(value)
         return wrap_result(tx, node, value, *args)
+
+    def _is_new(self, number) -> bool:
+        """Whether a number depends on data that no node was made for."""
+        return any(s not in number.env.hints and not self._sizes.has(s) for s in relation_symbols(number.expr))
+
+    def _bind_new(self, value, node) -> None:
+        """Symbols of results whose size, or value, depends on data."""
+        if isinstance(value, NUMBERS):
+            self._sizes.bind_number(value, node)
+        elif tensors.is_tensor(value):
+            if is_symbolic(value._shape):
+                self._sizes.bind_tensor(value, node, unbacked_only=True)
+        elif isinstance(value, (tuple, list)):
+            for i, v in enumerate(value):
+                if tensors.is_tensor(v) and is_symbolic(v._shape):
+                    self._sizes.bind_item(v, node, i)
 
     def call_function_mode(self, tx, op: str, target, args, kwargs) -> Variable:
         """Trace the innermost mode's handler, with that mode off."""
@@ -431,13 +556,13 @@ class OutputGraph:
                 self.root.erase_node(i.node)
         self.inputs = keep
         if any(writes(n) for n in self.root.nodes if n.op.startswith("call")):
-            arrays = [i.example._array for i in keep if i.example._array is not None]
+            arrays = [i.example._array for i in keep if not i.number and i.example._array is not None]
             if overlapping(arrays):
                 raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
-            self.guards.no_overlap([i.source for i in keep])
+            self.guards.no_overlap([i.source for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
         self.graph_module = gm
-        examples = [i.example for i in keep]
+        examples = [i.example if self.env is None else i.node.meta["val"] for i in keep]
         grad = tensors.grad_enabled()
         tensors.set_grad_enabled(self.initial_grad)
         start = time.perf_counter()

@@ -13,6 +13,7 @@ from .. import _C
 from ..base.device import CPU
 from ..base.errors import DataDependentOutputException, MissingFacet
 from ..base.shape_env import shape_rules
+from ..base.shapes import same_shape
 from ..core.definition import TensorMeta
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
@@ -92,7 +93,7 @@ class FakeTensorMode(TorchDispatchMode):
         if found is not None:
             return found
         meta = meta_of(t)
-        if self.shape_env is not None and not self.static_shapes and not static_shapes:
+        if self.shape_env is not None and not (self.static_shapes if static_shapes is None else static_shapes):
             dynamic = symbolic_context or (lambda d: {})
             shape, strides = self.shape_env.create_shape(meta.shape, meta.strides, dynamic, source)
             meta = replace(meta, shape=shape, strides=strides)
@@ -125,7 +126,7 @@ class FakeTensorMode(TorchDispatchMode):
         values = [self._fakify(func, x) for x in values]
         if func.kind == "inplace":
             meta = func.definition.functional.facet("meta")(*values)
-            if tuple(meta.shape) != tuple(values[0]._shape):
+            if not same_shape(meta.shape, values[0]._shape):
                 raise RuntimeError(
                     f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}"
                 )

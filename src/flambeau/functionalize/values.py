@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
+from ..base.shapes import same_shape
 from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
 from .views import steps_of, write_back
@@ -54,7 +55,7 @@ class Value:
     def write(self, new: Any) -> None:
         """Overwrite the contents; shape and dtype stay."""
         old = self.tensor
-        if tuple(new.shape) != tuple(old.shape):
+        if not same_shape(new.shape, old.shape):
             new = namespace("aten").expand(new, list(old.shape))
         if new.dtype != old.dtype:
             new = namespace("aten")._to_copy(new, dtype=old.dtype)

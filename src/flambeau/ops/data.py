@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.dtypes import from_numpy, promote_types
 from ..base.shape_env import data_dependent_number, data_dependent_size
-from ..base.shapes import broadcast_shapes, contiguous_strides
+from ..base.shapes import broadcast_shapes, contiguous_strides, same_shape
 from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -187,7 +187,7 @@ def stack(tensors, dim):
         raise RuntimeError("stack expects a non-empty TensorList")
     shape = tensors[0].shape
     for k, t in enumerate(tensors):
-        if t.shape != shape:
+        if not same_shape(t.shape, shape):
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.shapes import same_shape
 from ..base.symint import sym_float, sym_max
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
@@ -112,7 +113,7 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if target.shape == self.shape and target.dtype.is_floating_point:
+    if target.dtype.is_floating_point and same_shape(target.shape, self.shape):
         return _soft_cross_entropy(self, target, weight, reduction, label_smoothing)
     if label_smoothing:
         return _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing)

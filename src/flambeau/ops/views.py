@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.shape_env import sizes_of
 from ..base.shapes import infer_size, normalize_dim, normalize_dims, view_strides
 from ..core.declare import composite, view
 from ..core.operator import namespace
@@ -268,7 +269,7 @@ def _fits(self, shape):
 @composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
 def reshape(self, shape):
     shape = infer_size(shape, self.numel())
-    if tuple(shape) == tuple(self.shape):
+    if sizes_of(shape) == sizes_of(self.shape):
         return aten.view.default(self, list(shape)) if self.ndim else aten.alias.default(self)
     if _fits(self, shape):
         return aten.view.default(self, list(shape))

@@ -67,6 +67,19 @@ class SizeNodes:
         else:
             self._bind(number, lambda: node)
 
+    def bind_lazily(self, number: Any, make: Callable[[], Node]) -> None:
+        """``make`` gives the node of the number when it is first used."""
+        self._bind(number, make)
+
+    def bind_item(self, tensor: Any, node: Node, index: int) -> None:
+        """Sizes of the ``index``-th tensor that ``node`` gives, as far as they depend on data."""
+        item = self._call(operator.getitem, (node, index), tensor)
+        self.bind_tensor(tensor, item, unbacked_only=True)
+
+    def has(self, s: Any) -> bool:
+        """Whether the symbol's origin is known."""
+        return s in self._origin
+
     def _bind(self, number, make: Callable[[], Node]) -> None:
         self.env = number.env
         e = number.expr
@@ -137,7 +150,9 @@ class SizeNodes:
         make = self._origin.get(s)
         if make is None:
             raise InternalError(f"the trace uses {s}, which is neither the size of an input nor a result of the graph")
-        return make()
+        node = make()
+        self._origin[s] = lambda: node
+        return node
 
     # -- the emitter: pairs (node or int, expression) -----------------------------------------------------------------------
     def constant(self, k: int):

@@ -14,6 +14,8 @@ import types
 
 import numpy as np
 
+from flambeau.base.symint import sym_max, sym_min
+
 from .. import world
 from ..exc import SkipFrame, UserRaises, unsupported
 from . import polyfills
@@ -34,6 +36,7 @@ from .lists import (
 )
 from .objects import ClassVariable, NamespaceDict, ObjectVariable, SuperVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
+from .symbolic import FUNCTIONS, SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
 __all__ = ["BuiltinVariable", "sort"]
@@ -99,6 +102,13 @@ class BuiltinVariable(Variable):
 
     def call(self, tx, args, kwargs):
         fn = self.value
+        if any(isinstance(tx.realize(a), SymbolicVariable) for a in args):
+            args = [tx.realize(a) for a in args]
+            found = self.call_symbolic(tx, args, kwargs)
+            if found is not None:
+                return found
+            if not any(isinstance(a, TensorVariable) for a in args):
+                args = [specialized(tx, a) for a in args]
         h = HANDLERS.get(fn)
         if h is not None:
             r = h(tx, args, kwargs)
@@ -130,6 +140,33 @@ class BuiltinVariable(Variable):
             why,
             "Move the call out of the compiled function, or accept the graph break.",
         )
+
+    def call_symbolic(self, tx, args, kwargs) -> Variable | None:
+        """A call with a symbolic number among the arguments; None when the number's value is needed."""
+        fn = self.value
+        if fn in OPERATORS and len(args) == 2:
+            return binary(tx, fn, *args)
+        if fn in UNARY and len(args) == 1:
+            return unary(tx, fn, args[0])
+        if fn is bool and len(args) == 1:
+            return ConstantVariable(args[0].truth(tx))
+        if fn in (min, max) and len(args) == 2 and not kwargs:
+            return arithmetic(tx, sym_min if fn is min else sym_max, args)
+        if fn is pow and len(args) == 2:
+            return arithmetic(tx, operator.pow, args)
+        if fn in FUNCTIONS and not kwargs:
+            return arithmetic(tx, fn, args)
+        if fn in TAKE_NUMBERS:
+            h = HANDLERS.get(fn)
+            return h(tx, args, kwargs) if h is not None else None
+        return None
+
+
+# Builtins that pass numbers on without looking at them.
+TAKE_NUMBERS = (
+    isinstance, type, tuple, list, slice, set, dict, setattr, getattr, hasattr, iter, next, zip, enumerate, operator.getitem,
+    operator.setitem, id,
+)  # fmt: skip
 
 
 class UnboundMethod(Variable):

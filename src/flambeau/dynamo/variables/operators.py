@@ -23,6 +23,7 @@ from .lists import (
     is_size,
 )
 from .objects import ClassVariable, ModuleVariable, ObjectVariable
+from .symbolic import SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
 __all__ = ["OPERATORS", "UNARY", "advance", "binary", "fold", "identical", "iterate", "unary"]
@@ -89,6 +90,11 @@ def identical(tx, a: Variable, b: Variable) -> bool:
     a, b = a.unwrap(), b.unwrap()
     if a is b:
         return True
+    if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
+        other = b if isinstance(a, SymbolicVariable) else a
+        if other.is_constant() and not isinstance(other.as_constant(), (int, float)):
+            return False
+        return identical(tx, specialized(tx, a), specialized(tx, b))
     if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
         return a.node is b.node and type(a) is type(b)  # inputs are guarded to be different objects
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
@@ -139,6 +145,8 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     a, b = tx.realize(a), tx.realize(b)
     if a is b:
         return True
+    if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
+        return bool(tx.truth(binary(tx, operator.eq, a, b)))
     if a.can_constant() and b.can_constant():
         return bool(fold(tx, operator.eq, [a, b]).as_constant())
     if isinstance(a, (ObjectVariable, ClassVariable)) or isinstance(b, (ObjectVariable, ClassVariable)):
@@ -171,6 +179,11 @@ def unary(tx, fn, v: Variable) -> Variable:
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [v], {}))
     if isinstance(v, TensorVariable):
         return tx.output.call_in_graph(tx, "call_function", fn, [v], {})
+    if isinstance(v, SymbolicVariable):
+        if fn is operator.not_:
+            return ConstantVariable(not v.truth(tx))
+        found = arithmetic(tx, fn, [v])
+        return found if found is not None else fold(tx, fn, [specialized(tx, v)])
     if v.can_constant():
         return fold(tx, fn, [v])
     if isinstance(v, ObjectVariable) and UNARY.get(fn):
@@ -179,6 +192,12 @@ def unary(tx, fn, v: Variable) -> Variable:
 
 
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
+    a, b = tx.realize(a), tx.realize(b)
+    if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
+        found = symbolic_binary(tx, fn, a, b)
+        if found is not None:
+            return found
+        a, b = (x if isinstance(x, TensorVariable) else specialized(tx, x) for x in (a, b))
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
         return tensor_binary(tx, fn, a, b)
     if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
@@ -237,6 +256,20 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def symbolic_binary(tx, fn, a, b) -> Variable | None:
+    """An operation on a symbolic number; None when it needs the number's value."""
+    if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
+        return tensor_binary(tx, fn, a, b)
+    if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
+        return object_binary(tx, fn, a, b)
+    base = INPLACE.get(fn, fn)
+    if base in (operator.eq, operator.ne) and any(
+        x.is_constant() and not isinstance(x.as_constant(), (int, float)) for x in (a, b)
+    ):
+        return ConstantVariable(base is operator.ne)
+    return arithmetic(tx, base, [a, b])
 
 
 def equal(tx, a: Variable, b: Variable) -> bool:

@@ -83,7 +83,7 @@ class TensorVariable(Variable):
     def items(self, tx):
         if not self.val.ndim:
             tx.raise_user(TypeError("iteration over a 0-d tensor"))
-        return [self.getitem(tx, ConstantVariable(i)) for i in range(self.val.shape[0])]
+        return [self.getitem(tx, ConstantVariable(i)) for i in range(int(self.val.shape[0]))]
 
     def getattr(self, tx, name):
         if name in NOT_TRACED_ATTRS:
@@ -243,9 +243,7 @@ class NumpyNdarrayVariable(TensorVariable):
             for s in self.val.shape:
                 n *= s
             item = numpy_bridge.np_dtype(self.val).itemsize
-            return ConstantVariable(
-                {"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name]
-            )
+            return tx.wrap_known({"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name])
         if name == "dtype":
             return ConstantVariable(numpy_bridge.np_dtype(self.val))
         numpy_bridge.load()

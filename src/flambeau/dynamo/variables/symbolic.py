@@ -1,0 +1,140 @@
+"""Numbers that are symbols: sizes, ints and floats that vary, and what is computed from them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from flambeau.base import symint
+from flambeau.base.shape_env import GuardOnDataDependentSymNode
+from flambeau.base.symint import NUMBERS, SymInt
+
+from ..exc import unsupported
+from .base import Variable
+from .constant import ConstantVariable
+
+__all__ = ["SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
+
+_TYPES = {"int": int, "float": float, "bool": bool}
+
+# Functions of numbers that need no value.
+FUNCTIONS: dict[Any, Any] = {
+    int: symint.sym_int,
+    float: symint.sym_float,
+    abs: operator.abs,
+    math.sqrt: symint.sym_sqrt,
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+    math.trunc: math.trunc,
+    divmod: divmod,
+    math.prod: math.prod,
+    **{getattr(math, n.removeprefix("sym_")): f for n, f in symint.FUNCTIONS.items()},
+    **{getattr(symint, n): getattr(symint, n) for n in symint.__all__ if n.startswith("sym_")},
+}
+
+
+class SymbolicVariable(Variable):
+    """``number``: a SymInt, SymFloat or SymBool of the trace's environment."""
+
+    def __init__(self, number, source=None):
+        super().__init__(source)
+        self.number = number
+
+    def __repr__(self):
+        return f"SymbolicVariable({self.number!r})"
+
+    def python_type(self):
+        return _TYPES[self.number.__sym__]
+
+    def is_constant(self):
+        return False
+
+    def as_constant(self):
+        """The value; the number is a constant of this variant from here on."""
+        return _ask(_value, self.number)
+
+    def as_proxy(self):
+        return self.number.env.output.number_node(self.number)
+
+    def reloadable(self):
+        return self.source is not None
+
+    def reconstruct(self, cg):
+        node = self.as_proxy()
+        if isinstance(node, (int, float)):
+            cg.load_const(node)
+        else:
+            cg.graph_output(node)
+
+    def truth(self, tx):
+        return _ask(bool, self.number)
+
+    def getattr(self, tx, name):
+        if name in ("real", "numerator"):
+            return self
+        if name in ("imag", "denominator"):
+            return ConstantVariable(0 if name == "imag" else 1)
+        if name == "__class__":
+            return tx.wrap_known(self.python_type())
+        return specialized(tx, self).getattr(tx, name)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.python_type(), name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("__index__", "__int__") and isinstance(self.number, SymInt):
+            return self
+        if name == "is_integer" and isinstance(self.number, SymInt):
+            return ConstantVariable(True)
+        return specialized(tx, self).call_method(tx, name, [specialized(tx, a) for a in args], kwargs)
+
+
+def _value(x):
+    return x._value()
+
+
+def _ask(question, number):
+    try:
+        return question(number)
+    except GuardOnDataDependentSymNode as e:
+        unsupported("data-dependent", str(e), "The value depends on tensor data.")
+
+
+def specialized(tx, v: Variable) -> Variable:
+    """A constant in the place of a symbolic number."""
+    v = tx.realize(v)
+    return ConstantVariable(v.as_constant()) if isinstance(v, SymbolicVariable) else v
+
+
+def wrap_number(x, source=None) -> Variable:
+    """The variable of a number, symbolic or not."""
+    return SymbolicVariable(x, source) if isinstance(x, NUMBERS) else ConstantVariable(x)
+
+
+def _plain(v: Variable):
+    """The number of an operand; None when it is no number that is known."""
+    if isinstance(v, SymbolicVariable):
+        return v.number
+    if v.is_constant() and isinstance(v.as_constant(), (int, float)):
+        return v.as_constant()
+    return None
+
+
+def arithmetic(tx, fn, args) -> Variable | None:
+    """``fn`` of numbers, some of them symbolic, without asking for a value; None where that can't be."""
+    numbers = [_plain(a) for a in args]
+    if any(n is None for n in numbers):
+        return None
+    fn = FUNCTIONS.get(fn, fn)
+    try:
+        out = _ask(lambda ns: fn(*ns), numbers)
+    except (ZeroDivisionError, OverflowError, ValueError) as e:
+        tx.raise_user(e)
+    except TypeError:
+        return None
+    if isinstance(out, tuple):
+        from .lists import TupleVariable
+
+        return TupleVariable([wrap_number(x) for x in out])
+    return wrap_number(out) if isinstance(out, (*NUMBERS, int, float)) else None
