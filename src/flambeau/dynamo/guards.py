@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau import _frame
+from flambeau import _C, _frame
 
 from .size_guards import SizeProgram, holds
 from .source import ConstSource, InstanceDictSource, Source
@@ -80,6 +80,10 @@ class Fact:
         return Guard(name, FACT_KIND[self.exact], self.value)
 
 
+def equal(a, b) -> bool:
+    return not isinstance(a, _C.TensorBase) and a == b  # tensors compare elementwise; they are the same or not
+
+
 class GuardBuilder:
     """Collects what one variant assumes. ``add`` takes any check of a source; what is found under a name in a dict (``fact``) or on a class
     (``class_fact``) is kept together, so that one comparison of versions answers for all of it."""
@@ -130,7 +134,7 @@ class GuardBuilder:
         checks = self.nodes[self.node(source)][3]
         c = (CHECK[kind], payload)
         for k, p in checks:
-            if k == c[0] and (p is payload or (type(p) is type(payload) and kind in SAME and p == payload)):
+            if k == c[0] and (p is payload or (type(p) is type(payload) and kind in SAME and equal(p, payload))):
                 return
         checks.append(c)
 

@@ -71,6 +71,7 @@ class OutputGraph:
         self.graph = self.root = fx.Graph()  # the graph being made: the root's, or that of the innermost subgraph
         self.levels: list[Level] = []  # subgraphs being traced, outermost first
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
+        self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
         self.unroll = True  # take the elements of iterators that existed before, as far as they are known
         self.first_call = None  # placeholders go in front of it
@@ -293,6 +294,14 @@ class OutputGraph:
         if self.first_call is None and not self.levels:
             self.first_call = node
         return node
+
+    def detached(self, node):
+        """The node of the same value without a history."""
+        found = next((n for n in node.users if n.target == "detach" and n.op == "call_method"), None)
+        if found is None:
+            found = self.root.call_method("detach", (node,))
+            found.meta["val"] = found.meta["example_value"] = node.meta["val"].detach()
+        return found
 
     def checked_fake(self, name: str, fn: Callable, args, kwargs=None):
         """``fn`` on fake tensors; what it raises is a graph break that names the operation."""

@@ -17,6 +17,7 @@ from .variables.functions import CellVariable
 from .variables.iterators import ExistingIteratorVariable, advance_iterator
 from .variables.lists import ListVariable, SetVariable
 from .variables.objects import ObjectVariable
+from .variables.tensor import TensorVariable
 
 __all__ = ["SideEffects"]
 
@@ -113,6 +114,17 @@ class SideEffects:
             target, taken = self._keep(cg, lambda: v.source.load(cg)), v.position
             if taken:
                 writes.append(lambda: self._call(cg, advance_iterator, [target], [taken]))
+        elif isinstance(v, TensorVariable):
+            target = self._keep(cg, lambda: v.source.load(cg))
+            for name, value in v.written.items():
+                t = self._keep(cg, lambda value=value: cg(value))
+                writes.append(
+                    lambda t=t, name=name: (
+                        cg.emit("LOAD_FAST", t),
+                        cg.emit("LOAD_FAST", target),
+                        cg.emit("STORE_ATTR", name),
+                    )
+                )
         elif isinstance(v, ObjectVariable):
             target = self._keep(cg, lambda: v.source.load(cg))
             for name, value in v.written.items():

@@ -153,6 +153,8 @@ class NullVariable(Variable):
 
 def hashable_key(v: Variable):
     """Dict key of a variable: its constant value, or an identity for functions, modules, classes."""
+    if hasattr(v, "key_object"):
+        return v.key_object()
     if v.can_constant():
         k = v.as_constant()
         try:

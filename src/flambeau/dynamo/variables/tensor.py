@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import operator
 import types
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +34,6 @@ NOT_TRACED_ATTRS = frozenset(
     }
 )
 NOT_TRACED_METHODS = {
-    "backward": "Autograd runs on real tensors.",
     "register_hook": "Hooks belong to the tensor of one call.",
     "retain_grad": "It changes how autograd treats this very tensor.",
     "_is_view": "It is a fact about the tensor of one call.",
@@ -55,6 +56,13 @@ NOT_TRACED_METHODS = {
 }
 
 
+@dataclass(frozen=True)
+class TensorKey:
+    """A tensor made while tracing, as a key of a dict or set."""
+
+    node: Any
+
+
 class TensorVariable(Variable):
     """``node`` in the graph; ``val`` its fake tensor; ``cls`` the Python class of the value."""
 
@@ -62,6 +70,7 @@ class TensorVariable(Variable):
         super().__init__(source)
         self.node, self.val = node, val
         self.cls = cls or tensors.Tensor
+        self.written: dict[str, Variable] = {}  # attributes; of graph inputs only
 
     def python_type(self):
         return self.cls
@@ -69,8 +78,26 @@ class TensorVariable(Variable):
     def as_proxy(self):
         return self.node
 
+    def key_object(self):
+        """What stands for the tensor as a key: tensors are hashed by identity."""
+        if self.source is None or type(self) is not TensorVariable:
+            return TensorKey(self.node)
+        from ..executor import current
+
+        output = current().output
+        value = output.example_of(self)
+        output.guard(self.source, "ID_MATCH", value)
+        return value
+
     def reconstruct(self, cg):
-        cg.graph_output(self.node)
+        from ..executor import current
+        from .backward import is_freed, with_freed_history
+
+        output = current().output
+        if is_freed(output, self.val):
+            cg.call_function(with_freed_history, lambda: cg.graph_output(output.detached(self.node)), 1)
+        else:
+            cg.graph_output(self.node)
 
     def truth(self, tx):
         return None
@@ -93,6 +120,8 @@ class TensorVariable(Variable):
                 "It belongs to the tensor of one call, not to the graph.",
             )
         if name == "grad":
+            if name in self.written:
+                return self.written[name]
             if self.source is None:
                 unsupported(
                     "tensor-attribute",
@@ -139,6 +168,12 @@ class TensorVariable(Variable):
         return world.has(tx, lambda: self.getattr(tx, name))
 
     def setattr(self, tx, name, value):
+        if name == "grad" and self.source is not None and type(self) is TensorVariable:
+            if isinstance(value, TensorVariable) and tuple(value.val.shape) != tuple(self.val.shape):
+                unsupported("tensor-setattr", "a gradient of another shape than its tensor", "It raises an error.")
+            self.written[name] = value
+            tx.side_effects.touch(self)
+            return
         unsupported(
             "tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph."
         )
@@ -186,6 +221,10 @@ class TensorMethodVariable(Variable):
             unsupported(
                 "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."
             )
+        if self.name == "backward" and type(self.owner) is TensorVariable:
+            from .backward import backward
+
+            return backward(tx, self.owner, args, kwargs)
         if self.name == "numpy" and not isinstance(self.owner, NumpyNdarrayVariable):
             return numpy_of(tx, self.owner)
         if self.name == "requires_grad_" and self.owner.source is not None:

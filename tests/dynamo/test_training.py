@@ -1,0 +1,145 @@
+"""Optimizer steps and whole training steps in captured code."""
+
+import pytest
+from helpers import Graphs
+
+import flambeau as torch
+from flambeau.compiler import compile
+
+X = torch.arange(4.0).reshape(2, 2)
+OPTIMIZERS = [
+    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
+    (torch.optim.Adam, {"lr": 0.01}),
+    (torch.optim.AdamW, {"lr": 0.01}),
+    (torch.optim.RMSprop, {}),
+    (torch.optim.Adagrad, {}),
+]
+BACKENDS = ("eager", "aot_eager", "inductor")
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+
+
+def states(m):
+    return [p.detach().clone() for p in m.parameters()] + [p.grad.clone() for p in m.parameters() if p.grad is not None]
+
+
+def close(a, b):
+    return all(torch.allclose(x, y, atol=1e-6) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("cls, options", OPTIMIZERS, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize("backend", [None, *BACKENDS])
+def test_a_training_step_is_one_graph(cls, options, backend):
+    def trained(wrap):
+        m = model()
+        opt = cls(m.parameters(), **options)
+
+        def step(x):
+            opt.zero_grad()
+            loss = (m(x) ** 2).mean()
+            loss.backward()
+            opt.step()
+            return loss
+
+        f = wrap(step)
+        losses = [f(X) for _ in range(4)]
+        assert all(loss.requires_grad for loss in losses)
+        with pytest.raises(RuntimeError, match="second time"):
+            losses[-1].backward()
+        return [*(loss.detach() for loss in losses), *states(m)]
+
+    g = Graphs()
+    want = trained(lambda f: f)
+    got = trained(lambda f: compile(f, backend=g if backend is None else backend, fullgraph=True))
+    assert close(want, got)
+    if backend is None:
+        assert len(g.gms) <= 2  # the first step makes the optimizer's state
+
+
+def test_a_compiled_step_follows_the_schedule():
+    def trained(wrap):
+        m = model()
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        f = wrap(lambda: opt.step())
+        for i in range(4):
+            opt.param_groups[0]["lr"] = 0.1 / (i + 1)
+            opt.zero_grad()
+            (m(X) ** 2).mean().backward()
+            f()
+        return states(m)
+
+    assert close(trained(lambda f: f), trained(lambda f: compile(f, backend="eager", fullgraph=True)))
+
+
+def accumulates(w, x):
+    (w * x).sum().backward()
+    (w * w).sum().backward()
+    return w.grad * 1
+
+
+def twice_over_one_tape(w, x):
+    y = (w * x).sin().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    return w.grad + 0
+
+
+def with_a_gradient(w, x):
+    (w * x).backward(x)
+    w.grad *= 2
+    return w.grad + 0
+
+
+def by_autograd_grad(w, x):
+    (g,) = torch.autograd.grad((w * x).exp().sum(), [w])
+    with torch.no_grad():
+        w -= 0.1 * g
+    return g
+
+
+@pytest.mark.parametrize("fn", [accumulates, twice_over_one_tape, with_a_gradient, by_autograd_grad])
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("before", [False, True])
+def test_gradients_inside(fn, backend, before):
+    def outcome(f):
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        old = None
+        if before:
+            (w * 3).sum().backward()
+            old = w.grad
+        out = [f(w, torch.tensor([0.5, 1.5])) for _ in range(2)]
+        if old is not None and w.grad is not None:
+            assert w.grad is old  # accumulated in place
+        return [*(o.detach() for o in out), w.detach(), *([] if w.grad is None else [w.grad])]
+
+    assert close(outcome(fn), outcome(compile(fn, backend=backend, fullgraph=True)))
+
+
+def test_hooks_on_leaves_run():
+    w = torch.ones(2, requires_grad=True)
+    seen = []
+
+    def f(x):
+        (w * x).sum().backward()
+
+    c = compile(f, backend="eager")
+    c(X[0])
+    handle = w.register_hook(lambda g: seen.append(g.clone()))
+    c(X[1])
+    handle.remove()
+    c(X[1])
+    assert len(seen) == 1 and torch.equal(w.grad, X[0] + X[1] * 2)
+
+
+def test_tensors_as_keys():
+    def f(x, y):
+        z = x + y
+        d = {x: 1, z: 2}
+        s = {x, y, z, x}
+        return d[x] + d[z], len(s), y in s, (x * 1) in s, z * d.get(y, 7)
+
+    got, want = compile(f, backend="eager", fullgraph=True)(X, X + 1), f(X, X + 1)
+    assert got[:4] == want[:4] and torch.equal(got[4], want[4])
