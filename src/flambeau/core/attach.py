@@ -10,6 +10,14 @@ from .overrides import wrap_function
 from .tensor import Tensor
 
 
+def _where(self, condition, other):
+    """Elements of ``self`` where ``condition`` holds, else those of ``other``."""
+    return namespace("aten").where(condition, self, other)
+
+
+_where.__name__ = "where"
+
+
 def attach() -> dict:
     """Returns the public functions of the ``torch`` namespace by name."""
     aten = namespace("aten")
@@ -89,6 +97,7 @@ def attach() -> dict:
     ):
         if name in m:
             setattr(Tensor, f"__{dunder}__", m[name])
+    Tensor.where = wrap_function(_where)
     Tensor.T = property(lambda self: aten.permute(self, list(range(self._ndim))[::-1]))
     Tensor.mT = property(lambda self: aten.transpose(self, -2, -1))
     return functions("function")

@@ -13,6 +13,14 @@ from flambeau._C import has_override as has_torch_function
 from flambeau.core.bindings import function as _binding
 from flambeau.core.operator import namespace
 from flambeau.core.overrides import handle_torch_function
+from flambeau.nn.functions.activation import *  # noqa: F403
+from flambeau.nn.functions.attention import *  # noqa: F403
+from flambeau.nn.functions.dropout import *  # noqa: F403
+from flambeau.nn.functions.losses import *  # noqa: F403
+from flambeau.nn.functions.normalization import *  # noqa: F403
+from flambeau.nn.functions.normalization import renormed
+from flambeau.nn.functions.pooling import *  # noqa: F403
+from flambeau.nn.functions.vision import *  # noqa: F403
 
 
 def function(name: str):
@@ -34,8 +42,6 @@ softplus = function("softplus")
 hardsigmoid = function("hardsigmoid")
 hardswish = function("hardswish")
 mish = function("mish")
-avg_pool2d = function("avg_pool2d")
-adaptive_avg_pool2d = function("adaptive_avg_pool2d")
 scaled_dot_product_attention = function("scaled_dot_product_attention")
 one_hot = function("one_hot")
 conv1d = function("conv1d")
@@ -46,7 +52,6 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
 )
 bilinear = function("bilinear")
 cosine_similarity = function("cosine_similarity")
-pixel_shuffle = function("pixel_shuffle")
 
 _relu, _relu_ = function("relu"), function("relu_")
 _silu, _silu_ = function("silu"), function("silu_")
@@ -56,12 +61,11 @@ _softmax, _log_softmax = function("softmax"), function("log_softmax")
 _dropout, _dropout_ = function("dropout"), function("dropout_")
 _embedding = function("embedding")
 _layer_norm, _rms_norm, _group_norm = function("layer_norm"), function("rms_norm"), function("group_norm")
-_batch_norm, _max_pool2d = function("batch_norm"), function("max_pool2d")
-_cross_entropy_loss, _nll_loss = function("cross_entropy_loss"), function("nll_loss")
+_batch_norm = function("batch_norm")
+_cross_entropy_loss, _nll_loss = function("cross_entropy_loss"), function("nll_loss_nd")
 _mse_loss, _l1_loss = function("mse_loss"), function("l1_loss")
 _smooth_l1_loss, _huber_loss = function("smooth_l1_loss"), function("huber_loss")
 _bce, _bce_logits = function("binary_cross_entropy"), function("binary_cross_entropy_with_logits")
-_constant_pad = function("constant_pad_nd")
 
 _REDUCTION = {"none": 0, "mean": 1, "sum": 2}
 
@@ -207,7 +211,7 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx = padding_idx % n
     if max_norm is not None:
-        raise NotImplementedError("embedding: max_norm is not supported")
+        renormed(weight, input, max_norm, norm_type)
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -265,42 +269,12 @@ def batch_norm(
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
-def max_pool2d(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
-):
-    """The maximum of each window of (N, C, H, W)."""
-    if has_torch_function(input):
-        return handle_torch_function(
-            max_pool2d,
-            (input,),
-            input,
-            kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-            return_indices=return_indices,
-        )
-    if return_indices:
-        raise NotImplementedError("max_pool2d: return_indices=True is not supported")
-    return _max_pool2d(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
-
-
 def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
     """x / max(norm_p(x), eps) along ``dim``."""
     if has_torch_function(input, out):
         return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
     result = input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return result if out is None else out.copy_(result)
-
-
-def pad(input, pad, mode: str = "constant", value: float | None = None):
-    """Pad the last dimensions by pairs (before, after), last dimension first."""
-    if has_torch_function(input):
-        return handle_torch_function(globals()["pad"], (input,), input, pad, mode=mode, value=value)
-    if mode != "constant":
-        raise NotImplementedError(f"pad: mode={mode!r} is not supported, only 'constant'")
-    return _constant_pad(input, pad, 0 if value is None else value)
 
 
 # Losses

@@ -6,7 +6,7 @@ from flambeau import _C
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
 
 empty = function("empty")
 
@@ -81,3 +81,60 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 _C.configure(parameter=Parameter)  # the native core takes it for a plain tensor, without looking at its class
+
+
+class UninitializedTensorMixin:
+    """A parameter or buffer without a shape yet; ``materialize(shape)`` makes it an ordinary one."""
+
+    cls_to_become: type
+
+    def materialize(self, shape, device=None, dtype=None) -> None:
+        """Give it memory of this shape, in place: whoever holds it sees the new one. The class becomes ``cls_to_become``."""
+        made = empty(tuple(shape), device=device or self.device, dtype=dtype or self.dtype)
+        self._array, self._storage = made._array, made._storage
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
+            "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+
+def is_lazy(param) -> bool:
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape the first input will tell."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape the first input will tell."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        out = Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        out.persistent, out._is_buffer = persistent, True
+        return out

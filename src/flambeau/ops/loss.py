@@ -100,15 +100,44 @@ def nll_loss(self, target, weight, reduction, ignore_index):
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
 
 
+def _over_positions(loss, self, target, rest):
+    """A loss of (N, C) for (N, C, d1, ...): classes last, positions in one dimension; ``rest`` has the reduction second."""
+    n = self.shape[0]
+    if target.shape[0] != n:
+        raise ValueError(f"Expected input batch_size ({n}) to match target batch_size ({target.shape[0]}).")
+    lead = [n, *self.shape[2:]]
+    order = [0, *range(2, self.ndim), 1]
+    if target.ndim == self.ndim:
+        target = aten.reshape.default(aten.permute.default(target, order), [-1, self.shape[1]])
+    elif list(target.shape) != lead:
+        raise RuntimeError(f"size mismatch (got input: {list(self.shape)} , target: {list(target.shape)}")
+    else:
+        target = aten.reshape.default(target, [-1])
+    out = loss(aten.reshape.default(aten.permute.default(self, order), [-1, self.shape[1]]), target, *rest)
+    if rest[1] == 0:
+        return aten.reshape.default(out, lead)
+    return out
+
+
+@composite(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    variants="",
+)
+def nll_loss_nd(self, target, weight, reduction, ignore_index):
+    if self.ndim <= 2:
+        return aten.nll_loss.default(self, target, weight, reduction, ignore_index)
+    return _over_positions(aten.nll_loss.default, self, target, (weight, reduction, ignore_index))
+
+
 @composite(
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     variants="",
 )
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
-    if self.ndim not in (1, 2):
-        raise NotImplementedError(
-            f"cross_entropy: inputs of {self.ndim} dimensions are not built yet; move classes last and flatten to (N, C)"
-        )
+    if self.ndim == 0:
+        raise RuntimeError("cross_entropy_loss(): expected an input of 1 dimension or more")
+    if self.ndim > 2:
+        return _over_positions(aten.cross_entropy_loss.default, self, target, (weight, reduction, ignore_index, label_smoothing))
     if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if not 0 <= label_smoothing <= 1:

@@ -17,11 +17,9 @@ from flambeau.nn.modules.activation import (
     Softplus,
     Tanh,
 )
-from flambeau.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from flambeau.nn.modules import adaptive, batchnorm, conv, dropout, instancenorm, lazy, linear, more_activation, more_loss, padding, pooling
+from flambeau.nn.modules import rnn, shaping, sparse, transformer
 from flambeau.nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from flambeau.nn.modules.conv import Conv1d, Conv2d, Conv3d
-from flambeau.nn.modules.dropout import Dropout
-from flambeau.nn.modules.linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from flambeau.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -34,41 +32,25 @@ from flambeau.nn.modules.loss import (
 )
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
-from flambeau.nn.modules.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
-from flambeau.nn.modules.sparse import Embedding
+
 
 __all__ = [
-    "AdaptiveAvgPool2d",
-    "AvgPool2d",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Hardsigmoid",
-    "Hardswish",
-    "MaxPool2d",
-    "Mish",
     "BCELoss",
     "BCEWithLogitsLoss",
-    "Bilinear",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
     "CrossEntropyLoss",
-    "Dropout",
     "ELU",
-    "Embedding",
-    "Flatten",
     "GELU",
     "GroupNorm",
+    "Hardsigmoid",
+    "Hardswish",
     "HuberLoss",
-    "Identity",
     "L1Loss",
     "LayerNorm",
     "LeakyReLU",
-    "Linear",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -85,5 +67,23 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Tanh",
-    "Unflatten",
 ]
+for _part in (
+    adaptive,
+    batchnorm,
+    conv,
+    dropout,
+    instancenorm,
+    lazy,
+    linear,
+    more_activation,
+    more_loss,
+    padding,
+    pooling,
+    rnn,
+    shaping,
+    sparse,
+    transformer,
+):
+    globals().update({_name: getattr(_part, _name) for _name in _part.__all__})
+    __all__ += _part.__all__

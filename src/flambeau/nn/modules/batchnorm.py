@@ -8,13 +8,13 @@ from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 empty, zeros, ones = function("empty"), function("zeros"), function("ones")
 
 
-class _BatchNorm(Module):
-    """Normalises each channel of (N, C, *): by the batch while training, by the running statistics in evaluation."""
+class _NormBase(Module):
+    """Weight, bias and running statistics of batch and instance normalisation."""
 
     ranks: tuple[int, ...]
 
@@ -68,10 +68,21 @@ class _BatchNorm(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input):
+    def _check_input_dim(self, input) -> None:
         if input.dim() not in self.ranks:
             wanted = " or ".join(f"{r}D" for r in self.ranks)
             raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+
+    def extra_repr(self) -> str:
+        flags = f"affine={self.affine}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, {flags}"
+
+
+class _BatchNorm(_NormBase):
+    """Normalises each channel of (N, C, *): by the batch while training, by the running statistics in evaluation."""
+
+    def forward(self, input):
+        self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
@@ -90,10 +101,6 @@ class _BatchNorm(Module):
             self.eps,
         )
 
-    def extra_repr(self) -> str:
-        flags = f"affine={self.affine}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, {flags}"
-
 
 class BatchNorm1d(_BatchNorm):
     """(N, C) or (N, C, L)."""
@@ -111,3 +118,28 @@ class BatchNorm3d(_BatchNorm):
     """(N, C, D, H, W)."""
 
     ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over several processes; with one process, which is what there is here, BatchNorm."""
+
+    ranks = (2, 3, 4, 5)
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None, dtype=None):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """A copy of the tree of modules with each BatchNorm as a SyncBatchNorm."""
+        out = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            out = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            if module.affine:
+                out.weight, out.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(out, name, getattr(module, name))
+            out.training = module.training
+        for name, child in module.named_children():
+            setattr(out, name, cls.convert_sync_batchnorm(child, process_group))
+        return out

@@ -10,7 +10,7 @@ from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 empty = function("empty")
 
@@ -42,10 +42,10 @@ class _ConvNd(Module):
             raise ValueError("in_channels must be divisible by groups")
         if out_channels % groups != 0:
             raise ValueError("out_channels must be divisible by groups")
-        if padding_mode != "zeros":
-            raise NotImplementedError(
-                f"{type(self).__name__}: padding_mode={padding_mode!r} is not supported, only 'zeros'"
-            )
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode must be one of 'zeros', 'reflect', 'replicate', 'circular', but got padding_mode='{padding_mode}'")
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = self._each(kernel_size)
@@ -54,8 +54,9 @@ class _ConvNd(Module):
         self.dilation = self._each(dilation)
         self.groups = groups
         self.padding_mode = padding_mode
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+        self.transposed, self.output_padding = False, (0,) * self.spatial
+        self._reversed_padding_repeated_twice = self._padding_pairs()
+        self.weight = Parameter(empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
         else:
@@ -73,8 +74,26 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+
+    def _padding_pairs(self) -> list[int]:
+        """Padding as ``F.pad`` takes it: (before, after) of the last dimension first."""
+        if self.padding == "valid":
+            return [0, 0] * self.spatial
+        if self.padding == "same":
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            return [n for t in reversed(totals) for n in (t // 2, t - t // 2)]
+        return [n for p in reversed(self.padding) for n in (p, p)]
+
+    def _conv_forward(self, input, weight, bias):
+        if self.padding_mode != "zeros":
+            padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return self.convolve(padded, weight, bias, self.stride, (0,) * self.spatial, self.dilation, self.groups)
+        return self.convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
     def forward(self, input):
-        return self.convolve(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return self._conv_forward(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -86,6 +105,8 @@ class _ConvNd(Module):
             s += f", groups={self.groups}"
         if self.bias is None:
             s += ", bias=False"
+        if self.padding_mode != "zeros":
+            s += f", padding_mode={self.padding_mode}"
         return s
 
 
@@ -102,3 +123,78 @@ class Conv2d(_ConvNd):
 class Conv3d(_ConvNd):
     spatial = 3
     convolve = staticmethod(F.conv3d)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """(N, in_channels, *) -> (N, out_channels, *): the transpose of a convolution with these options."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation=1,
+        padding_mode: str = "zeros",
+        device=None,
+        dtype=None,
+    ):
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+        self.transposed, self.output_padding = True, self._each(output_padding)
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
+
+    def _output_padding(self, input, output_size) -> tuple[int, ...]:
+        """What ``output_size`` needs added at the end, or the layer's own."""
+        if output_size is None:
+            return self.output_padding
+        n = self.spatial
+        output_size = list(output_size)
+        if len(output_size) == input.dim():
+            output_size = output_size[-n:]
+        if len(output_size) != n:
+            raise ValueError(
+                f"{type(self).__name__}: for {input.dim()}D input, output_size must have {n} or {input.dim()} elements (got {len(output_size)})"
+            )
+        least = [
+            (input.size(input.dim() - n + d) - 1) * self.stride[d]
+            - 2 * self.padding[d]
+            + self.dilation[d] * (self.kernel_size[d] - 1)
+            + 1
+            for d in range(n)
+        ]
+        for d in range(n):
+            if not least[d] <= output_size[d] <= least[d] + self.stride[d] - 1:
+                raise ValueError(
+                    f"requested an output size of {output_size}, but valid sizes range from {least} to "
+                    f"{[m + s - 1 for m, s in zip(least, self.stride)]} (for an input of {list(input.shape[-n:])})"
+                )
+        return tuple(o - m for o, m in zip(output_size, least))
+
+    def forward(self, input, output_size=None):
+        extra = self._output_padding(input, output_size)
+        return self.convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    spatial = 1
+    convolve = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    spatial = 2
+    convolve = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    spatial = 3
+    convolve = staticmethod(F.conv_transpose3d)

@@ -10,7 +10,7 @@ from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 
-__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "Unflatten"]
+__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "NonDynamicallyQuantizableLinear", "Unflatten"]
 
 empty = function("empty")
 
@@ -52,6 +52,10 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """A Linear that quantisation leaves alone."""
 
 
 class Bilinear(Module):

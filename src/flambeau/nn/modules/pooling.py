@@ -1,80 +1,113 @@
-"""Pooling over windows of two spatial dimensions."""
+"""Pooling layers in one, two and three dimensions."""
 
 from __future__ import annotations
 
 from flambeau.nn import functional as F
+from flambeau.nn.modules._made import layer
+from flambeau.nn.modules._tuples import _pair, _triple
 from flambeau.nn.modules.module import Module
 
-__all__ = ["AdaptiveAvgPool2d", "AvgPool2d", "MaxPool2d"]
+__all__ = []
+
+_STRIDE = "stride = kernel_size if stride is None else stride"
 
 
-class MaxPool2d(Module):
-    """The maximum of each window."""
+def _put(name: str, cls: type) -> None:
+    globals()[name] = cls
+    __all__.append(name)
 
-    def __init__(
-        self, kernel_size, stride=None, padding=0, dilation=1, return_indices: bool = False, ceil_mode: bool = False
-    ):
+
+for _n in (1, 2, 3):
+    _put(
+        f"MaxPool{_n}d",
+        layer(
+            f"MaxPool{_n}d",
+            getattr(F, f"max_pool{_n}d"),
+            "kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
+            "The maximum of each window; with ``return_indices`` also its place.",
+            check=_STRIDE,
+            shown="kernel_size stride padding dilation ceil_mode",
+        ),
+    )
+    _extra = ", divisor_override=None" if _n > 1 else ""
+    _put(
+        f"AvgPool{_n}d",
+        layer(
+            f"AvgPool{_n}d",
+            getattr(F, f"avg_pool{_n}d"),
+            f"kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True{_extra}",
+            "The mean of each window.",
+            check=_STRIDE,
+            shown="kernel_size stride padding",
+        ),
+    )
+    _put(
+        f"LPPool{_n}d",
+        layer(
+            f"LPPool{_n}d",
+            getattr(F, f"lp_pool{_n}d"),
+            "norm_type, kernel_size, stride=None, ceil_mode=False",
+            "(sum of x^p over each window)^(1/p).",
+        ),
+    )
+    _put(
+        f"AdaptiveAvgPool{_n}d",
+        layer(f"AdaptiveAvgPool{_n}d", getattr(F, f"adaptive_avg_pool{_n}d"), "output_size", "Means of windows that share the input evenly."),
+    )
+    _put(
+        f"AdaptiveMaxPool{_n}d",
+        layer(
+            f"AdaptiveMaxPool{_n}d",
+            getattr(F, f"adaptive_max_pool{_n}d"),
+            "output_size, return_indices=False",
+            "Maxima of windows that share the input evenly.",
+            shown="output_size",
+        ),
+    )
+    _put(
+        f"MaxUnpool{_n}d",
+        layer(
+            f"MaxUnpool{_n}d",
+            getattr(F, f"max_unpool{_n}d"),
+            "kernel_size, stride=None, padding=0",
+            "Puts maxima back to the places that ``return_indices`` gave; the rest is zero.",
+            inputs="input, indices, output_size=None",
+            check=_STRIDE,
+            passed="kernel_size stride padding output_size=output_size",
+        ),
+    )
+
+
+class _FractionalMaxPool(Module):
+    """Maxima of windows at random places. Graham, arXiv:1412.6071."""
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None):
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
+        each = _pair if self.dimensions == 2 else _triple
+        self.kernel_size = each(kernel_size)
         self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = each(output_size) if output_size is not None else None
+        self.output_ratio = each(output_ratio) if output_ratio is not None else None
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input):
-        return F.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        pool = F.fractional_max_pool2d if self.dimensions == 2 else F.fractional_max_pool3d
+        return pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples)
 
 
-class AvgPool2d(Module):
-    """The mean of each window."""
-
-    def __init__(
-        self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override=None,
-    ):
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, input):
-        return F.avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+class FractionalMaxPool2d(_FractionalMaxPool):
+    dimensions = 2
 
 
-class AdaptiveAvgPool2d(Module):
-    """The mean of each of ``output_size`` equal windows."""
+class FractionalMaxPool3d(_FractionalMaxPool):
+    dimensions = 3
 
-    def __init__(self, output_size):
-        super().__init__()
-        self.output_size = output_size
 
-    def forward(self, input):
-        return F.adaptive_avg_pool2d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+__all__ += ["FractionalMaxPool2d", "FractionalMaxPool3d"]

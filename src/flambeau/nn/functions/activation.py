@@ -1,0 +1,83 @@
+"""Activations with an ``inplace`` flag or parameters of their own."""
+
+from __future__ import annotations
+
+import warnings
+
+from flambeau.core.bindings import function
+from flambeau.core.overrides import wrap_function
+
+__all__ = ["celu", "celu_", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardtanh_", "leaky_relu_", "prelu", "relu_", "rrelu", "rrelu_"]
+__all__ += ["selu", "selu_", "softmin", "softshrink", "softsign", "tanhshrink", "threshold", "threshold_"]
+
+_celu, _selu, _threshold, _rrelu, _softmax, _elu, _hardtanh, _leaky, _relu = map(
+    function, ("celu", "selu", "threshold", "rrelu", "softmax", "elu", "hardtanh", "leaky_relu", "relu")
+)
+celu_, selu_, threshold_, elu_, hardtanh_, leaky_relu_, relu_ = map(
+    function, ("celu_", "selu_", "threshold_", "elu_", "hardtanh_", "leaky_relu_", "relu_")
+)
+hardshrink, softshrink, prelu, glu = map(function, ("hardshrink", "softshrink", "prelu", "glu"))
+_like, _zeros = function("rand_like"), function("zeros_like")
+
+
+@wrap_function
+def celu(input, alpha: float = 1.0, inplace: bool = False):
+    """max(0, x) + min(0, alpha (exp(x / alpha) - 1))."""
+    return celu_(input, alpha) if inplace else _celu(input, alpha)
+
+
+@wrap_function
+def selu(input, inplace: bool = False):
+    """ELU with the scale and alpha of self-normalising networks."""
+    return selu_(input) if inplace else _selu(input)
+
+
+@wrap_function
+def threshold(input, threshold: float, value: float, inplace: bool = False):
+    """x where it is above the threshold, else ``value``."""
+    return threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
+
+
+@wrap_function
+def rrelu(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False):
+    """Leaky ReLU with slopes drawn from [lower, upper] while training, their mean else."""
+    out = _rrelu(input, lower, upper, training)
+    return input.copy_(out) if inplace else out
+
+
+def rrelu_(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False):
+    return rrelu(input, lower, upper, training, True)
+
+
+@wrap_function
+def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
+    """softmax(-x)."""
+    if dim is None:
+        warnings.warn(
+            "Implicit dimension choice for softmin has been deprecated. Change the call to include dim=X as an argument.", stacklevel=3
+        )
+        dim = 0 if input.dim() in (0, 1, 3) else 1
+    return _softmax(-input, dim) if dtype is None else _softmax(-input, dim, dtype=dtype)
+
+
+@wrap_function
+def softsign(input):
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+@wrap_function
+def tanhshrink(input):
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+@wrap_function
+def gumbel_softmax(logits, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1):
+    """A sample of a relaxed one-hot; with ``hard`` one-hot in the forward pass and soft in the backward. Jang et al., arXiv:1611.01144."""
+    gumbels = -_zeros(logits).exponential_().log()
+    soft = ((logits + gumbels) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    return _zeros(logits).scatter_(dim, index, 1.0) - soft.detach() + soft

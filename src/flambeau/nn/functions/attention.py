@@ -1,0 +1,158 @@
+"""Attention of several heads, as ``MultiheadAttention`` computes it. Vaswani et al., arXiv:1706.03762."""
+
+from __future__ import annotations
+
+import math
+
+from flambeau.core.bindings import function
+from flambeau.core.overrides import wrap_function
+
+__all__ = ["multi_head_attention_forward"]
+
+_linear, _dropout, _cat, _zeros, _zeros_like, _attend = map(
+    function, ("linear", "dropout", "cat", "zeros", "zeros_like", "scaled_dot_product_attention")
+)
+
+
+def _as_bias(mask, name: str, dtype):
+    """A mask to be added: -inf where a boolean one is true."""
+    if mask is None:
+        return None
+    if mask.dtype.category == 0:
+        return _zeros_like(mask, dtype=dtype).masked_fill(mask, float("-inf"))
+    if not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return mask
+
+
+def _projected(query, key, value, weight, bias):
+    """Query, key and value by the packed weight (3E, E): one product where they are one tensor."""
+    e = query.size(-1)
+    if key is value:
+        if query is key:
+            return _linear(query, weight, bias).chunk(3, -1)
+        wq, wkv = weight.split([e, 2 * e])
+        bq, bkv = (None, None) if bias is None else bias.split([e, 2 * e])
+        return (_linear(query, wq, bq), *_linear(key, wkv, bkv).chunk(2, -1))
+    weights = weight.chunk(3)
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return tuple(_linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+
+
+@wrap_function
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight,
+    out_proj_bias,
+    training: bool = True,
+    key_padding_mask=None,
+    need_weights: bool = True,
+    attn_mask=None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+):
+    """query (L, N, E), key and value (S, N, E), or without N: output (L, N, E) and the weights (N, L, S), a head each unless averaged."""
+    batched = query.dim() == 3
+    if query.dim() not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+    if key.dim() != query.dim() or value.dim() != query.dim():
+        raise AssertionError(f"For {'batched' if batched else 'unbatched'} query, expected key and value to be {query.dim()}-D")
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    if not batched:
+        same_kv, same_q = value is key, key is query
+        query = query.unsqueeze(1)
+        key = query if same_q else key.unsqueeze(1)
+        value = key if same_kv else value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    length, batch, e = query.shape
+    source = key.shape[0]
+    if e != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {e}")
+    head = e // num_heads
+    if head * num_heads != e:
+        raise AssertionError(f"embed_dim {e} not divisible by num_heads {num_heads}")
+    if key.shape[:2] != value.shape[:2] if use_separate_proj_weight else key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    key_padding_mask = _as_bias(key_padding_mask, "key_padding_mask", query.dtype)
+    attn_mask = _as_bias(attn_mask, "attn_mask", query.dtype)
+    use_causal = is_causal and key_padding_mask is None and not need_weights
+    if use_causal:
+        attn_mask = None
+
+    if use_separate_proj_weight:
+        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = (_linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+    else:
+        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)
+
+    if attn_mask is not None:
+        if attn_mask.dim() == 2:
+            if tuple(attn_mask.shape) != (length, source):
+                raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}.")
+            attn_mask = attn_mask.unsqueeze(0)
+        elif attn_mask.dim() != 3 or tuple(attn_mask.shape) != (batch * num_heads, length, source):
+            raise RuntimeError(
+                f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {(batch * num_heads, length, source)}."
+                if attn_mask.dim() == 3
+                else f"attn_mask's dimension {attn_mask.dim()} is not supported"
+            )
+
+    def widened(mask):
+        return None if mask is None else _cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
+
+    if bias_k is not None and bias_v is not None:
+        k, v = _cat([k, bias_k.repeat(1, batch, 1)]), _cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = widened(attn_mask), widened(key_padding_mask)
+    q = q.reshape(length, batch * num_heads, head).transpose(0, 1)
+    k = k.reshape(k.shape[0], batch * num_heads, head).transpose(0, 1) if static_k is None else static_k
+    v = v.reshape(v.shape[0], batch * num_heads, head).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        nothing = (batch * num_heads, 1, head)
+        k = _cat([k, _zeros(nothing, dtype=k.dtype, device=k.device)], 1)
+        v = _cat([v, _zeros(nothing, dtype=v.dtype, device=v.device)], 1)
+        attn_mask, key_padding_mask = widened(attn_mask), widened(key_padding_mask)
+    source = k.shape[1]
+    if key_padding_mask is not None:
+        if tuple(key_padding_mask.shape) != (batch, source):
+            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}")
+        mask = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+        attn_mask = mask if attn_mask is None else attn_mask + mask
+    dropout_p = dropout_p if training else 0.0
+
+    if need_weights:
+        scores = (q * math.sqrt(1.0 / head)).bmm(k.transpose(-2, -1))
+        weights = (scores if attn_mask is None else scores + attn_mask).softmax(-1)
+        if dropout_p > 0.0:
+            weights = _dropout(weights, dropout_p, True)
+        out = weights.bmm(v).transpose(0, 1).reshape(length * batch, e)
+        out = _linear(out, out_proj_weight, out_proj_bias).view(length, batch, e)
+        weights = weights.view(batch, num_heads, length, source)
+        if average_attn_weights:
+            weights = weights.mean(1)
+        return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
+    if attn_mask is not None:
+        shared = attn_mask.shape[0] == 1
+        attn_mask = attn_mask.unsqueeze(0) if shared else attn_mask.view(batch, num_heads, -1, source)
+    q, k, v = (t.view(batch, num_heads, t.shape[1], head) for t in (q, k, v))
+    out = _attend(q, k, v, attn_mask, dropout_p, use_causal)
+    out = out.permute(2, 0, 1, 3).reshape(length * batch, e)
+    out = _linear(out, out_proj_weight, out_proj_bias).view(length, batch, e)
+    return (out, None) if batched else (out.squeeze(1), None)

@@ -1,0 +1,57 @@
+"""Kinds of dropout."""
+
+from __future__ import annotations
+
+import warnings
+
+from flambeau.core.bindings import function
+from flambeau.core.overrides import wrap_function
+
+__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+_alpha, _feature, _feature_alpha = map(function, ("alpha_dropout", "feature_dropout", "feature_alpha_dropout"))
+
+
+def _drop(fn, input, p, training, inplace):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    out = fn(input, p, training)
+    return input.copy_(out) if inplace and out is not input else out
+
+
+@wrap_function
+def alpha_dropout(input, p: float = 0.5, training: bool = False, inplace: bool = False):
+    """Dropout that keeps mean and variance of self-normalising networks."""
+    return _drop(_alpha, input, p, training, inplace)
+
+
+@wrap_function
+def feature_alpha_dropout(input, p: float = 0.5, training: bool = False, inplace: bool = False):
+    """Alpha dropout of whole feature maps."""
+    return _drop(_feature_alpha, input, p, training, inplace)
+
+
+@wrap_function
+def dropout1d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input.")
+    out = _drop(_feature, input.unsqueeze(0) if input.dim() == 2 else input, p, training, False)
+    out = out.squeeze(0) if input.dim() == 2 else out
+    return input.copy_(out) if inplace else out
+
+
+@wrap_function
+def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+    """Dropout of whole channels of (N, C, H, W)."""
+    if input.dim() not in (3, 4):
+        warnings.warn(f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated.", stacklevel=3)
+    return _drop(_feature, input, p, training, inplace)
+
+
+@wrap_function
+def dropout3d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+    """Dropout of whole channels of (N, C, D, H, W)."""
+    if input.dim() not in (4, 5):
+        warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated.", stacklevel=3)
+    return _drop(_feature, input, p, training, inplace)

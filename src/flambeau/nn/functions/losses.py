@@ -1,0 +1,191 @@
+"""Losses beside those of ``functional.py``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from flambeau.core.bindings import function
+from flambeau.core.overrides import wrap_function
+
+__all__ = ["cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "kl_div", "linear_cross_entropy"]
+__all__ += ["margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "pairwise_distance", "pdist"]
+__all__ += ["poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+
+_CODES = {"none": 0, "mean": 1, "sum": 2}
+_kl_div, _poisson, _hinge, _margin, _cosine, _triplet = map(
+    function,
+    ("kl_div", "poisson_nll_loss", "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss"),
+)
+_soft, _multi, _multilabel, _ctc = map(function, ("soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss", "ctc_loss"))
+pairwise_distance, pdist = function("pairwise_distance"), function("pdist")
+_logsigmoid = function("log_sigmoid")
+
+
+def code(size_average, reduce, reduction: str) -> int:
+    """ATen's number of a reduction, the deprecated pair of flags included."""
+    if size_average is not None or reduce is not None:
+        warnings.warn("size_average and reduce args will be deprecated, please use reduction instead.", stacklevel=4)
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+    if reduction not in _CODES:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return _CODES[reduction]
+
+
+def _reduced(loss, code: int):
+    return loss if code == 0 else loss.mean() if code == 1 else loss.sum()
+
+
+@wrap_function
+def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
+    """target (log target - input), the input in logarithms. "batchmean" divides by the batch size."""
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=3,
+        )
+    batchmean = reduction == "batchmean"
+    out = _kl_div(input, target, code(size_average, reduce, "sum" if batchmean else reduction), log_target=log_target)
+    return out / input.size(0) if batchmean and input.dim() else out
+
+
+@wrap_function
+def poisson_nll_loss(
+    input, target, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8, reduce=None, reduction: str = "mean"
+):
+    """exp(x) - target x, or x - target log(x + eps); ``full`` adds Stirling's approximation of log target!."""
+    return _poisson(input, target, log_input, full, eps, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def gaussian_nll_loss(input, target, var, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
+    """(log var + (x - target)^2 / var) / 2, the variance cut at ``eps``."""
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * input.new_ones(input.shape)
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1) and not all(
+            a == b or b == 1 for a, b in zip(input.size(), var.size())
+        ):
+            raise ValueError("var is of incorrect size")
+    number = code(None, None, reduction)
+    if bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    var = var.clone()
+    clamped = var.detach().clamp(min=eps) - var.detach() + var
+    loss = 0.5 * (clamped.log() + (input - target) ** 2 / clamped)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, number)
+
+
+@wrap_function
+def hinge_embedding_loss(input, target, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
+    """x where target is 1, max(0, margin - x) where it is -1."""
+    return _hinge(input, target, margin, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def margin_ranking_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"):
+    """max(0, -target (x1 - x2) + margin)."""
+    if input1.dim() != input2.dim() or input1.dim() != target.dim():
+        raise RuntimeError(
+            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {input1.size()}, input2: "
+            f"{input2.size()}, target: {target.size()} "
+        )
+    return _margin(input1, input2, target, margin, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def cosine_embedding_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"):
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    return _cosine(input1, input2, target, margin, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
+    """log(1 + exp(-target x))."""
+    return _soft(input, target, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def multi_margin_loss(
+    input, target, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+):
+    """Hinge of each class against the right one, to the power ``p``."""
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    return _multi(input, target, p, margin, weight, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
+    """Hinge of each other class against each label; labels end at the first -1."""
+    return _multilabel(input, target, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
+    """Binary cross-entropy with logits, averaged over the classes."""
+    number = code(size_average, reduce, reduction)
+    loss = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return _reduced(loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1), number)
+
+
+@wrap_function
+def triplet_margin_loss(
+    anchor, positive, negative, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False, size_average=None, reduce=None,
+    reduction: str = "mean",
+):
+    """max(0, distance to the positive - distance to the negative + margin)."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return _triplet(anchor, positive, negative, margin, p, eps, swap, code(size_average, reduce, reduction))
+
+
+@wrap_function
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
+):
+    """Triplet loss with a distance of one's own."""
+    number = code(None, None, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = pairwise_distance if distance_function is None else distance_function
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor "
+            f"{anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return _reduced((margin + near - far).clamp_min(0), number)
+
+
+@wrap_function
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+    """Connectionist temporal classification. Graves et al. 2006. log_probs (T, N, C); targets (N, S) or one after the other."""
+    return _ctc(log_probs, targets, input_lengths, target_lengths, blank, code(None, None, reduction), zero_infinity)
+
+
+@wrap_function
+def linear_cross_entropy(
+    input, linear_weight, target, *, linear_bias=None, reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0, **options
+):
+    """Cross-entropy of a linear layer's output: input (..., K), weight (C, K)."""
+    from flambeau.nn import functional
+
+    logits = functional.linear(input, linear_weight, linear_bias)
+    logits = logits.reshape(-1, logits.shape[-1]) if target.dim() == input.dim() - 1 and input.dim() > 2 else logits
+    target = target.reshape(-1) if logits.dim() == 2 and target.dim() > 1 and not target.is_floating_point() else target
+    return functional.cross_entropy(logits, target, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)

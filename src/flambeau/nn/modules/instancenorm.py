@@ -1,0 +1,68 @@
+"""Instance and local response normalisation."""
+
+from __future__ import annotations
+
+from flambeau.nn import functional as F
+from flambeau.nn.modules._made import layer
+from flambeau.nn.modules.batchnorm import _NormBase
+
+__all__ = ["CrossMapLRN2d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm"]
+
+
+class _InstanceNorm(_NormBase):
+    """Each channel of each sample by its own statistics (Ulyanov et al., arXiv:1607.08022); the batch may be absent."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False, device=None,
+        dtype=None, *, bias: bool = True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        x = input.unsqueeze(0) if input.dim() == self.ranks[0] else input
+        if x.size(1) != self.num_features and self.affine:
+            raise ValueError(f"expected input's size at dim={input.dim() - len(self.ranks)} to match num_features ({self.num_features}), but got: {x.size(1)}.")
+        out = F.instance_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+        return out.squeeze(0) if x is not input else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """(N, C, L) or (C, L)."""
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """(N, C, H, W) or (C, H, W)."""
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """(N, C, D, H, W) or (C, D, H, W)."""
+
+    ranks = (4, 5)
+
+
+LocalResponseNorm = layer(
+    "LocalResponseNorm",
+    lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
+    "size, alpha=1e-4, beta=0.75, k=1.0",
+    "x / (k + alpha mean of squares over neighbouring channels)^beta.",
+)
+CrossMapLRN2d = layer(
+    "CrossMapLRN2d",
+    lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
+    "size, alpha=1e-4, beta=0.75, k=1",
+    "LocalResponseNorm of (N, C, H, W) under its old name.",
+)

@@ -1,0 +1,155 @@
+"""Lazy layers: sizes that are known with the first input."""
+
+from __future__ import annotations
+
+from flambeau.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from flambeau.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from flambeau.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from flambeau.nn.modules.linear import Linear
+from flambeau.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+
+__all__ = ["LazyModuleMixin", "LazyLinear"]
+
+
+class LazyModuleMixin:
+    """Before the first forward, ``initialize_parameters(*inputs)`` gives the uninitialised parameters their shapes; then the class becomes
+    ``cls_to_become``. State dicts load before that too, and give the shapes."""
+
+    cls_to_become = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._load_hook = self.register_load_state_dict_pre_hook(_take_shapes)
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
+
+    def initialize_parameters(self, *args, **kwargs) -> None:
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self) -> bool:
+        return any(is_lazy(p) for p in (*self._parameters.values(), *self._buffers.values()))
+
+    def _infer_parameters(self, module, args, kwargs=None):
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {type(self).__name__} has not been fully initialized")
+        module._initialize_hook.remove()
+        module._load_hook.remove()
+        del module._initialize_hook, module._load_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+
+def _take_shapes(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    from flambeau.autograd.grad_mode import no_grad
+
+    for name, param in (*module._parameters.items(), *module._buffers.items()):
+        given = state_dict.get(prefix + name)
+        if param is not None and given is not None and is_lazy(param) and not is_lazy(given):
+            with no_grad():
+                param.materialize(given.shape)
+
+
+def _lazy_pair(module, shape_names: dict, made) -> None:
+    for name, buffer in shape_names.items():
+        value = UninitializedBuffer(**made) if buffer else UninitializedParameter(**made)
+        if buffer:
+            module.register_buffer(name, value)
+        else:
+            module._parameters[name] = value
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear whose ``in_features`` are those of the first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None):
+        made = {"device": device, "dtype": dtype}
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(**made)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(**made)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input) -> None:
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        if self.in_features == 0:
+            self.in_features, self.out_features = self.weight.shape[-1], self.weight.shape[0]
+
+
+class _LazyConv(LazyModuleMixin):
+    def __init__(self, out_channels: int, *args, bias: bool = True, device=None, dtype=None, **kwargs):
+        super().__init__(0, 0, *args, bias=False, **kwargs)
+        self.out_channels = out_channels
+        made = {"device": device, "dtype": dtype}
+        self.weight = UninitializedParameter(**made)
+        if bias:
+            self.bias = UninitializedParameter(**made)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *args, **kwargs) -> None:
+        if self.has_uninitialized_params():
+            if input.dim() not in (self.spatial + 1, self.spatial + 2):
+                raise RuntimeError(
+                    f"Expected {self.spatial + 1}D (unbatched) or {self.spatial + 2}D (batched) input to {type(self).__name__}, but got input of "
+                    f"size: {input.shape}"
+                )
+            self.in_channels = input.shape[-self.spatial - 1]
+            if self.in_channels % self.groups:
+                raise ValueError("in_channels must be divisible by groups")
+            self.weight.materialize(self._weight_shape())
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+
+class _LazyNorm(LazyModuleMixin):
+    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+        made = {"device": device, "dtype": dtype}
+        super().__init__(0, eps, momentum, False, False, **made)
+        self.affine, self.track_running_stats = affine, track_running_stats
+        if affine:
+            self.weight, self.bias = UninitializedParameter(**made), UninitializedParameter(**made)
+        if track_running_stats:
+            from flambeau.core.conversion import as_tensor
+
+            self.running_mean, self.running_var = UninitializedBuffer(**made), UninitializedBuffer(**made)
+            self.num_batches_tracked = as_tensor(0)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input) -> None:
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for value in (self.weight, self.bias, self.running_mean, self.running_var):
+                if value is not None:
+                    value.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+for _base in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d):
+    _name = f"Lazy{_base.__name__}"
+    globals()[_name] = type(
+        _name, (_LazyConv, _base), {"cls_to_become": _base, "__module__": __name__, "__doc__": f"{_base.__name__} whose input channels are those of the first input."}
+    )
+    __all__.append(_name)
+for _base in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
+    _name = f"Lazy{_base.__name__}"
+    globals()[_name] = type(
+        _name, (_LazyNorm, _base), {"cls_to_become": _base, "__module__": __name__, "__doc__": f"{_base.__name__} whose features are those of the first input."}
+    )
+    __all__.append(_name)

@@ -1,0 +1,59 @@
+"""Padding layers: constant, zero, reflection, replication and circular, in one, two and three dimensions."""
+
+from __future__ import annotations
+
+from flambeau.nn import functional as F
+from flambeau.nn.modules._tuples import _ntuple
+from flambeau.nn.modules.module import Module
+
+__all__ = []
+
+
+class _Pad(Module):
+    """Pads the last dimensions of its input. ``padding``: one number, or (before, after) for each dimension, last first."""
+
+    mode = "constant"
+    dimensions: int
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = _ntuple(2 * self.dimensions)(padding)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self.mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    def __init__(self, padding, value: float):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+for _kind, _mode, _base in (
+    ("ConstantPad", "constant", _ConstantPad),
+    ("ZeroPad", "constant", _ZeroPad),
+    ("ReflectionPad", "reflect", _Pad),
+    ("ReplicationPad", "replicate", _Pad),
+    ("CircularPad", "circular", _Pad),
+):
+    for _n in (1, 2, 3):
+        _name = f"{_kind}{_n}d"
+        globals()[_name] = type(_name, (_base,), {"mode": _mode, "dimensions": _n, "__module__": __name__, "__doc__": _base.__doc__})
+        __all__.append(_name)
