@@ -6,7 +6,14 @@ from flambeau import _C
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 empty = function("empty")
 
@@ -102,7 +109,9 @@ class UninitializedTensorMixin:
         )
 
     def share_memory_(self):
-        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before.")
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before."
+        )
 
     def __repr__(self):
         return f"<{type(self).__name__}>"

@@ -27,14 +27,21 @@ def selu(s, self):
     return s.where(s.gt(self, 0), s.mul(self, SELU_SCALE), below)
 
 
-@pointwise("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", variants="nn function method", operands=("self",), inplace=False)
+@pointwise(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    variants="nn function method",
+    operands=("self",),
+    inplace=False,
+)
 def hardshrink(s, self, lambd):
     return s.where(s.le(s.abs(self), lambd), 0.0, self)
 
 
 @pointwise("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", variants="nn", operands=("self",), inplace=False)
 def softshrink(s, self, lambd):
-    return s.where(s.gt(self, lambd), s.sub(self, lambd), s.where(s.lt(self, -lambd), s.add(self, lambd), s.mul(self, 0.0)))
+    return s.where(
+        s.gt(self, lambd), s.sub(self, lambd), s.where(s.lt(self, -lambd), s.add(self, lambd), s.mul(self, 0.0))
+    )
 
 
 @pointwise("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", variants="function", operands=("self",))
@@ -79,7 +86,9 @@ def rrelu(self, lower, upper, training, generator):
     below = aten.le.Scalar(self, 0)
     count = aten.sum.default(below).item()
     draws = aten.uniform_.default(aten.empty.default([count], dtype=float64), lower, upper, generator=generator)
-    slopes = aten.masked_scatter.default(aten.ones_like.default(self), below, aten._to_copy.default(draws, dtype=self.dtype))
+    slopes = aten.masked_scatter.default(
+        aten.ones_like.default(self), below, aten._to_copy.default(draws, dtype=self.dtype)
+    )
     return aten.mul.Tensor(self, slopes)
 
 
@@ -118,7 +127,9 @@ def feature_dropout(input, p, train):
     _check_p(p)
     if p == 0 or not train:
         return input
-    return aten.mul.Tensor(input, 0.0) if p == 1 else aten.mul.Tensor(input, aten.div.Tensor(_kept(input, p, True), 1 - p))
+    return (
+        aten.mul.Tensor(input, 0.0) if p == 1 else aten.mul.Tensor(input, aten.div.Tensor(_kept(input, p, True), 1 - p))
+    )
 
 
 @composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", variants="function")
@@ -163,11 +174,14 @@ def im2col(self, kernel_size, dilation, padding, stride):
 
 
 @composite(
-    "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor", variants=""
+    "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+    variants="",
 )
 def col2im(self, output_size, kernel_size, dilation, padding, stride):
     """The transpose of im2col: overlapping blocks are added."""
-    size, kernel, dilation, padding, stride = (spread(v, 2) for v in (output_size, kernel_size, dilation, padding, stride))
+    size, kernel, dilation, padding, stride = (
+        spread(v, 2) for v in (output_size, kernel_size, dilation, padding, stride)
+    )
     x = aten.unsqueeze.default(self, 0) if self.ndim == 2 else self
     counts = _blocks(size, kernel, dilation, padding, stride)
     if x.ndim != 3 or x.shape[1] % math.prod(kernel) or x.shape[2] != math.prod(counts):
@@ -205,7 +219,9 @@ def pixel_unshuffle(self, downscale_factor):
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     for name, size in (("height", h), ("width", w)):
         if size % r:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size is {size} and factor {r}")
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size is {size} and factor {r}"
+            )
     b = self.ndim - 3
     x = aten.reshape.default(self, [*self.shape[:-3], c, h // r, r, w // r, r])
     x = aten.permute.default(x, [*range(b), b, b + 2, b + 4, b + 1, b + 3])
@@ -240,7 +256,9 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
     mean, var = tiled(running_mean), tiled(running_var)
     x = aten.reshape.default(input, [1, n * c, *input.shape[2:]])
-    out = aten.batch_norm.default(x, tiled(weight), tiled(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled)
+    out = aten.batch_norm.default(
+        x, tiled(weight), tiled(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled
+    )
     if use_input_stats:
         for kept, moved in ((running_mean, mean), (running_var, var)):
             if kept is not None:
@@ -256,7 +274,9 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     "Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
     variants="function",
 )
-def embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
+def embedding_bag(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
     """Sum (mode 0), mean (1) or maximum (2) of the rows of each bag. Returns (bags, bag of each index, sizes of bags, winners)."""
     total, bags = indices.shape[0], offsets.shape[0] - (1 if include_last_offset else 0)
     starts = aten.slice.Tensor(offsets, 0, 0, bags)
@@ -266,7 +286,9 @@ def embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, pe
         bag = aten.sub.Tensor(aten.sum.dim_IntList(begun, [1]), 1)
     else:
         bag = position
-    rows = aten.embedding.default(weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, False)
+    rows = aten.embedding.default(
+        weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, False
+    )
     counts = aten.ones_like.default(indices)
     if padding_idx is not None:
         kept = aten.ne.Scalar(indices, padding_idx)
@@ -274,13 +296,22 @@ def embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, pe
     sizes = aten.index_add.default(aten.new_zeros.default(counts, [bags]), 0, bag, counts)
     if mode == 2:
         if per_sample_weights is not None:
-            raise RuntimeError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'")
-        member = aten.eq.Tensor(aten.unsqueeze.default(bag, 0), aten.unsqueeze.default(aten.arange.default(bags, device=bag.device), 1))
+            raise RuntimeError(
+                "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
+            )
+        member = aten.eq.Tensor(
+            aten.unsqueeze.default(bag, 0), aten.unsqueeze.default(aten.arange.default(bags, device=bag.device), 1)
+        )
         if padding_idx is not None:
             member = aten.logical_and.default(member, aten.unsqueeze.default(kept, 0))
         each = aten.where.ScalarOther(aten.unsqueeze.default(member, 2), aten.unsqueeze.default(rows, 0), -math.inf)
         if not total:
-            return aten.new_zeros.default(weight, [bags, weight.shape[1]]), bag, sizes, aten.new_zeros.default(bag, [bags, weight.shape[1]])
+            return (
+                aten.new_zeros.default(weight, [bags, weight.shape[1]]),
+                bag,
+                sizes,
+                aten.new_zeros.default(bag, [bags, weight.shape[1]]),
+            )
         values, where = aten.max.dim(each, 1)
         empty = aten.unsqueeze.default(aten.eq.Scalar(sizes, 0), 1)
         return aten.where.ScalarSelf(empty, 0.0, values), bag, sizes, where

@@ -137,7 +137,9 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
     if self.ndim == 0:
         raise RuntimeError("cross_entropy_loss(): expected an input of 1 dimension or more")
     if self.ndim > 2:
-        return _over_positions(aten.cross_entropy_loss.default, self, target, (weight, reduction, ignore_index, label_smoothing))
+        return _over_positions(
+            aten.cross_entropy_loss.default, self, target, (weight, reduction, ignore_index, label_smoothing)
+        )
     if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if not 0 <= label_smoothing <= 1:

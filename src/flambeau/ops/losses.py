@@ -18,7 +18,9 @@ def _positive_part(x):
     return aten.clamp_min.default(x, 0)
 
 
-@composite("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", variants="function")
+@composite(
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", variants="function"
+)
 def kl_div(self, target, reduction, log_target):
     if log_target:
         loss = aten.mul.Tensor(aten.exp.default(target), aten.sub.Tensor(target, self))
@@ -28,7 +30,8 @@ def kl_div(self, target, reduction, log_target):
 
 
 @composite(
-    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor", variants="function"
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    variants="function",
 )
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     if log_input:
@@ -37,7 +40,9 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
         loss = aten.sub.Tensor(input, aten.mul.Tensor(target, aten.log.default(aten.add.Tensor(input, eps))))
     if full:
         stirling = aten.sub.Tensor(aten.mul.Tensor(target, aten.log.default(target)), target)
-        stirling = aten.add.Tensor(stirling, aten.mul.Tensor(aten.log.default(aten.mul.Tensor(target, 2 * math.pi)), 0.5))
+        stirling = aten.add.Tensor(
+            stirling, aten.mul.Tensor(aten.log.default(aten.mul.Tensor(target, 2 * math.pi)), 0.5)
+        )
         loss = aten.add.Tensor(loss, aten.masked_fill.Scalar(stirling, aten.le.Scalar(target, 1), 0))
     return _reduced(loss, reduction)
 
@@ -48,7 +53,9 @@ def soft_margin_loss(self, target, reduction):
     return _reduced(aten.log1p.default(aten.exp.default(z)), reduction)
 
 
-@composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor", variants="function")
+@composite(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor", variants="function"
+)
 def hinge_embedding_loss(self, target, margin, reduction):
     zero = aten.zeros_like.default(self)
     far = aten.where.self(aten.ne.Scalar(target, 1), _positive_part(aten.rsub.Scalar(self, margin)), zero)
@@ -57,7 +64,8 @@ def hinge_embedding_loss(self, target, margin, reduction):
 
 
 @composite(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor", variants="function"
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    variants="function",
 )
 def margin_ranking_loss(input1, input2, target, margin, reduction):
     z = aten.mul.Tensor(aten.neg.default(target), aten.sub.Tensor(input1, input2))
@@ -65,7 +73,8 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
 
 
 @composite(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor", variants="function"
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    variants="function",
 )
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
     if target.ndim not in (0, 1) or input1.ndim != target.ndim + 1 or input1.shape != input2.shape:
@@ -84,7 +93,10 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
     return _reduced(aten.add.Tensor(near, far), reduction)
 
 
-@composite("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor", variants="function")
+@composite(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+    variants="function",
+)
 def pairwise_distance(x1, x2, p, eps, keepdim):
     return aten.norm.ScalarOpt_dim(aten.add.Tensor(aten.sub.Tensor(x1, x2), eps), p, [-1], keepdim)
 
@@ -108,7 +120,8 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
 
 
 @composite(
-    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor", variants=""
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+    variants="",
 )
 def multi_margin_loss(self, target, p, margin, weight, reduction):
     if p not in (1, 2):
@@ -142,7 +155,9 @@ def multilabel_margin_loss(self, target, reduction):
     )
     other = aten.eq.Scalar(labelled, 0)
     own = aten.gather.default(x, 1, safe)
-    z = _positive_part(aten.add.Tensor(aten.sub.Tensor(aten.unsqueeze.default(x, 1), aten.unsqueeze.default(own, 2)), 1))
+    z = _positive_part(
+        aten.add.Tensor(aten.sub.Tensor(aten.unsqueeze.default(x, 1), aten.unsqueeze.default(own, 2)), 1)
+    )
     counts = aten.logical_and.default(aten.unsqueeze.default(valid, 2), aten.unsqueeze.default(other, 1))
     each = aten.div.Tensor(aten.sum.dim_IntList(aten.where.ScalarOther(counts, z, 0.0), [1, 2]), c)
     return _reduced(aten.squeeze.dim(each, 0) if self.ndim == 1 and reduction == 0 else each, reduction)
@@ -160,9 +175,13 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity
         for n in target_lengths:
             starts.append(at)
             at += n
-        places = aten.add.Tensor(aten.unsqueeze.default(_vector(starts, device), 1), aten.arange.default(longest, device=device))
+        places = aten.add.Tensor(
+            aten.unsqueeze.default(_vector(starts, device), 1), aten.arange.default(longest, device=device)
+        )
         places = aten.clamp.default(places, 0, max(targets.shape[0] - 1, 0))
-        labels = aten.reshape.default(aten.index_select.default(targets, 0, aten.reshape.default(places, [-1])), [batch, longest])
+        labels = aten.reshape.default(
+            aten.index_select.default(targets, 0, aten.reshape.default(places, [-1])), [batch, longest]
+        )
     else:
         labels = aten.slice.Tensor(targets, 1, 0, longest)
     labels = aten._to_copy.default(labels, dtype=int64)
@@ -175,7 +194,9 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity
     before = aten.constant_pad_nd.default(aten.slice.Tensor(paths, 1, 0, max(width - 2, 0)), [min(2, width), 0], blank)
     skip = aten.logical_and.default(aten.ne.Scalar(paths, blank), aten.ne.Tensor(paths, before))
     lowest = -math.inf
-    emit = aten.gather.default(log_probs, 2, aten.expand.default(aten.unsqueeze.default(paths, 0), [steps, batch, width]))
+    emit = aten.gather.default(
+        log_probs, 2, aten.expand.default(aten.unsqueeze.default(paths, 0), [steps, batch, width])
+    )
     position = aten.arange.default(width, device=device)
     alpha = aten.where.ScalarOther(aten.lt.Scalar(position, 2), aten.select.int(emit, 0, 0), lowest)
     ends = _vector(input_lengths, device)
@@ -205,7 +226,10 @@ def _logsumexp3(a, b, c):
     top = aten.maximum.default(aten.maximum.default(a, b), c)
     dead = aten.eq.Scalar(top, -math.inf)
     safe = aten.where.ScalarSelf(dead, 0.0, aten.detach.default(top))
-    parts = [aten.exp.default(aten.sub.Tensor(aten.where.ScalarSelf(aten.eq.Scalar(x, -math.inf), -1e30, x), safe)) for x in (a, b, c)]
+    parts = [
+        aten.exp.default(aten.sub.Tensor(aten.where.ScalarSelf(aten.eq.Scalar(x, -math.inf), -1e30, x), safe))
+        for x in (a, b, c)
+    ]
     total = aten.add.Tensor(aten.add.Tensor(parts[0], parts[1]), parts[2])
     total = aten.where.ScalarSelf(dead, 1.0, total)
     return aten.where.ScalarSelf(dead, -math.inf, aten.add.Tensor(aten.log.default(total), safe))

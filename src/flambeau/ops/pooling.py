@@ -46,7 +46,10 @@ def _check(self, n, kernel, stride, padding, dilation, name):
 
 
 def _counts(self, n, kernel, stride, padding, dilation, ceil_mode, name):
-    out = [output_size(self.shape[self.ndim - n + i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode) for i in range(n)]
+    out = [
+        output_size(self.shape[self.ndim - n + i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode)
+        for i in range(n)
+    ]
     if any(c < 1 for c in out):
         raise RuntimeError(
             f"Given input size: {list(self.shape[self.ndim - n - 1 :])}. Calculated output size: "
@@ -98,7 +101,8 @@ def _positions(sizes, kernel, stride, padding, dilation, counts, device):
     for i in range(n):
         start = aten.sub.Tensor(aten.mul.Tensor(aten.arange.default(counts[i], device=device), stride[i]), padding[i])
         at = aten.add.Tensor(
-            aten.unsqueeze.default(start, 1), aten.mul.Tensor(aten.arange.default(kernel[i], device=device), dilation[i])
+            aten.unsqueeze.default(start, 1),
+            aten.mul.Tensor(aten.arange.default(kernel[i], device=device), dilation[i]),
         )
         at = aten.clamp.default(at, 0, sizes[i] - 1)
         shape = [1] * (2 * n)
@@ -142,7 +146,9 @@ def _max_pool_with_indices(n):
         sizes = list(self.shape[self.ndim - n :])
         flat = _positions(sizes, kernel, stride, padding, dilation, counts, self.device)
         flat = aten.expand.default(flat, list(windows.shape))
-        return values, aten.squeeze.dim(aten.gather.default(flat, windows.ndim - 1, aten.unsqueeze.default(where, -1)), -1)
+        return values, aten.squeeze.dim(
+            aten.gather.default(flat, windows.ndim - 1, aten.unsqueeze.default(where, -1)), -1
+        )
 
     @explicit(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, int[{n}] dilation, "
@@ -165,7 +171,9 @@ def _max_pool_with_indices(n):
 
     def picked(ct, self, indices):
         lead = list(self.shape[: self.ndim - n])
-        values = aten.gather.default(aten.reshape.default(ct, [*lead, -1]), len(lead), aten.reshape.default(indices, [*lead, -1]))
+        values = aten.gather.default(
+            aten.reshape.default(ct, [*lead, -1]), len(lead), aten.reshape.default(indices, [*lead, -1])
+        )
         return aten.reshape.default(values, list(indices.shape))
 
     backward.derivative(grad_output=picked, self=lambda ct, self: aten.zeros_like.default(self))
@@ -238,7 +246,9 @@ def _areas(self, n, kernel, stride, padding, counts, include):
     area = None
     for i in range(n):
         size = self.shape[self.ndim - n + i]
-        start = aten.sub.Tensor(aten.mul.Tensor(aten.arange.default(counts[i], device=self.device), stride[i]), padding[i])
+        start = aten.sub.Tensor(
+            aten.mul.Tensor(aten.arange.default(counts[i], device=self.device), stride[i]), padding[i]
+        )
         end = aten.clamp.default(aten.add.Tensor(start, kernel[i]), None, size + padding[i])
         if not include:
             start, end = aten.clamp.default(start, 0), aten.clamp.default(end, None, size)
@@ -279,7 +289,10 @@ def _adaptive_sizes(self, n, wanted, name):
 
 
 def _adaptive_avg_pool(n):
-    @composite(f"adaptive_avg_pool{n}d(Tensor self, SymInt[{n}] output_size) -> Tensor", variants="nn function" if n == 1 else "nn")
+    @composite(
+        f"adaptive_avg_pool{n}d(Tensor self, SymInt[{n}] output_size) -> Tensor",
+        variants="nn function" if n == 1 else "nn",
+    )
     def adaptive_avg_pool(self, output_size):
         sizes = _adaptive_sizes(self, n, output_size, f"adaptive_avg_pool{n}d")
         if 0 in self.shape[1:]:
@@ -299,7 +312,10 @@ for _n in (1, 2, 3):
 
 
 def _adaptive_max_pool(n):
-    @composite(f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)", variants="function" if n == 1 else "")
+    @composite(
+        f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
+        variants="function" if n == 1 else "",
+    )
     def adaptive_max_pool(self, output_size):
         """The windows as a gather of the longest length in each dimension, positions beyond a window's end left out."""
         sizes = _adaptive_sizes(self, n, output_size, f"adaptive_max_pool{n}d")
@@ -379,13 +395,16 @@ def _fractional_max_pool(n):
         flat = None
         for i in range(n):
             if sizes[i] + kernel[i] - 1 > shape[i]:
-                raise RuntimeError(f"fractional_max_pool{n}d(): pool size {kernel[i]} too large relative to input size {shape[i]}")
+                raise RuntimeError(
+                    f"fractional_max_pool{n}d(): pool size {kernel[i]} too large relative to input size {shape[i]}"
+                )
             # Samples are in the order of dimensions from the last to the first in two dimensions, and from the first in three.
             u = aten.unsqueeze.default(aten.select.int(random_samples, 2, n - 1 - i if n == 2 else i), -1)
             steps = aten.arange.default(sizes[i], device=self.device)
             alpha = (shape[i] - kernel[i]) / (sizes[i] - 1) if sizes[i] > 1 else 0.0
             start = aten.sub.Tensor(
-                aten.trunc.default(aten.mul.Tensor(aten.add.Tensor(u, steps), alpha)), aten.trunc.default(aten.mul.Tensor(u, alpha))
+                aten.trunc.default(aten.mul.Tensor(aten.add.Tensor(u, steps), alpha)),
+                aten.trunc.default(aten.mul.Tensor(u, alpha)),
             )
             start = aten._to_copy.default(start, dtype=steps.dtype)
             start = aten.where.ScalarSelf(aten.eq.Scalar(steps, sizes[i] - 1), shape[i] - kernel[i], start)
@@ -394,8 +413,12 @@ def _fractional_max_pool(n):
             shaped[2 + i], shaped[2 + n + i] = sizes[i], kernel[i]
             at = aten.reshape.default(aten.mul.Tensor(at, math.prod(shape[i + 1 :])), shaped)
             flat = at if flat is None else aten.add.Tensor(flat, at)
-        flat = aten.reshape.default(aten.expand.default(flat, [*lead, *sizes, *kernel]), [*lead, *sizes, math.prod(kernel)])
-        values = aten.gather.default(aten.reshape.default(batched, [*lead, -1]), 2, aten.reshape.default(flat, [*lead, -1]))
+        flat = aten.reshape.default(
+            aten.expand.default(flat, [*lead, *sizes, *kernel]), [*lead, *sizes, math.prod(kernel)]
+        )
+        values = aten.gather.default(
+            aten.reshape.default(batched, [*lead, -1]), 2, aten.reshape.default(flat, [*lead, -1])
+        )
         best, where = aten.max.dim(aten.reshape.default(values, list(flat.shape)), -1)
         indices = aten.squeeze.dim(aten.gather.default(flat, flat.ndim - 1, aten.unsqueeze.default(where, -1)), -1)
         return (best, indices) if first == 2 else (aten.squeeze.dim(best, 0), aten.squeeze.dim(indices, 0))

@@ -145,24 +145,34 @@ def _run_packed(kind, data, batch_sizes, states, params, has_biases, layers, dro
 _REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 
 
-@composite(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> (Tensor, Tensor, Tensor)", variants="function")
+@composite(
+    f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> (Tensor, Tensor, Tensor)", variants="function"
+)
 def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
     return _run_padded("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-@composite(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> (Tensor, Tensor, Tensor)", variants="function")
+@composite(
+    f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> (Tensor, Tensor, Tensor)", variants="function"
+)
 def lstm_data(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
     return _run_packed("lstm", data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
 
 def _simple(opname, kind):
-    @composite(f"{opname}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> (Tensor, Tensor)", variants="function")
+    @composite(
+        f"{opname}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> (Tensor, Tensor)", variants="function"
+    )
     def padded(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-        return _run_padded(kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+        return _run_padded(
+            kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+        )
 
-    @composite(f"{opname}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> (Tensor, Tensor)", variants="function")
+    @composite(
+        f"{opname}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> (Tensor, Tensor)", variants="function"
+    )
     def packed(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
         return _run_packed(kind, data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional)
 
@@ -183,7 +193,8 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 def _simple_cell(opname, kind):
     @composite(
-        f"{opname}(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", variants="function"
+        f"{opname}(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        variants="function",
     )
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
         made = _Cell(kind, [w_ih, w_hh, b_ih, b_hh])

@@ -55,7 +55,9 @@ def _cubic_weights(t, a=_CUBIC):
     """Weights of the rows at -1, 0, 1, 2 from the floor, for the fraction ``t``. Keys 1981."""
 
     def near(x):
-        return aten.add.Tensor(aten.mul.Tensor(aten.mul.Tensor(aten.sub.Tensor(aten.mul.Tensor(x, a + 2), a + 3), x), x), 1)
+        return aten.add.Tensor(
+            aten.mul.Tensor(aten.mul.Tensor(aten.sub.Tensor(aten.mul.Tensor(x, a + 2), a + 3), x), x), 1
+        )
 
     def far(x):
         out = aten.add.Tensor(aten.mul.Tensor(aten.sub.Tensor(aten.mul.Tensor(x, a), 5 * a), x), 8 * a)
@@ -73,7 +75,9 @@ def _cubic(self, dim, out, align_corners, scale):
     total = None
     for k, weight in enumerate(_cubic_weights(aten.sub.Tensor(at, floor))):
         rows = aten.index_select.default(self, dim, aten.clamp.default(aten.add.Tensor(base, k - 1), 0, size - 1))
-        weight = aten.reshape.default(aten._to_copy.default(weight, dtype=self.dtype), [-1, *[1] * (self.ndim - 1 - dim)])
+        weight = aten.reshape.default(
+            aten._to_copy.default(weight, dtype=self.dtype), [-1, *[1] * (self.ndim - 1 - dim)]
+        )
         part = aten.mul.Tensor(rows, weight)
         total = part if total is None else aten.add.Tensor(total, part)
     return total
@@ -97,7 +101,9 @@ def _filtered(self, dim, out, align_corners, scale, cubic):
     stretch = max(ratio, 1.0)
     support = (2.0 if cubic else 1.0) * stretch
     kind = _float(self)
-    center = aten.mul.Tensor(aten.add.Tensor(aten._to_copy.default(aten.arange.default(out, device=self.device), dtype=kind), 0.5), ratio)
+    center = aten.mul.Tensor(
+        aten.add.Tensor(aten._to_copy.default(aten.arange.default(out, device=self.device), dtype=kind), 0.5), ratio
+    )
     low = aten.clamp.default(aten.floor.default(aten.add.Tensor(aten.sub.Tensor(center, support), 0.5)), 0)
     high = aten.clamp.default(aten.floor.default(aten.add.Tensor(aten.add.Tensor(center, support), 0.5)), None, size)
     j = aten._to_copy.default(aten.arange.default(size, device=self.device), dtype=kind)
@@ -105,7 +111,9 @@ def _filtered(self, dim, out, align_corners, scale, cubic):
     x = aten.abs.default(aten.div.Tensor(aten.add.Tensor(aten.sub.Tensor(j, center), 0.5), stretch))
     if cubic:
         a = -0.5
-        near = aten.add.Tensor(aten.mul.Tensor(aten.mul.Tensor(aten.sub.Tensor(aten.mul.Tensor(x, a + 2), a + 3), x), x), 1)
+        near = aten.add.Tensor(
+            aten.mul.Tensor(aten.mul.Tensor(aten.sub.Tensor(aten.mul.Tensor(x, a + 2), a + 3), x), x), 1
+        )
         far = aten.add.Tensor(aten.mul.Tensor(aten.sub.Tensor(aten.mul.Tensor(x, a), 5 * a), x), 8 * a)
         far = aten.sub.Tensor(aten.mul.Tensor(far, x), 4 * a)
         weight = aten.where.self(aten.lt.Scalar(x, 1.0), near, aten.where.ScalarOther(aten.lt.Scalar(x, 2.0), far, 0.0))
@@ -122,7 +130,9 @@ def _check(self, n, output_size, name):
     if self.ndim != n + 2:
         raise RuntimeError(f"{name}: it is expected input_size equals to {n + 2}, but got size {self.ndim}")
     if any(s <= 0 for s in output_size):
-        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(self.shape)} output {list(output_size)}")
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {list(self.shape)} output {list(output_size)}"
+        )
 
 
 def _declare(opname, n, step, *, align):
@@ -170,7 +180,9 @@ def _reflect(x, low2, high2):
     extra = aten.fmod.Tensor(x, span)
     flips = aten.floor.default(aten.div.Tensor(x, span))
     even = aten.eq.Scalar(aten.fmod.Tensor(flips, 2.0), 0.0)
-    return aten.where.self(even, aten.add.Tensor(extra, low), aten.sub.Tensor(aten.add.Tensor(aten.neg.default(extra), span), -low))
+    return aten.where.self(
+        even, aten.add.Tensor(extra, low), aten.sub.Tensor(aten.add.Tensor(aten.neg.default(extra), span), -low)
+    )
 
 
 def _settle(x, size, padding_mode, align_corners):
@@ -240,7 +252,9 @@ def _grid_sampler(n):
     )
     def sampler(input, grid, interpolation_mode, padding_mode, align_corners):
         if grid.shape[-1] != n:
-            raise RuntimeError(f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}")
+            raise RuntimeError(
+                f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"
+            )
         if grid.shape[0] != input.shape[0]:
             raise RuntimeError(
                 f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(input.shape)} and grid with sizes "
@@ -265,7 +279,8 @@ _samplers = {n: _grid_sampler(n) for n in (2, 3)}
 
 
 @composite(
-    "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", variants="function"
+    "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+    variants="function",
 )
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:

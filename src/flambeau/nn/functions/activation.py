@@ -7,7 +7,20 @@ import warnings
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
 
-__all__ = ["celu", "celu_", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardtanh_", "leaky_relu_", "prelu", "relu_", "rrelu", "rrelu_"]
+__all__ = [
+    "celu",
+    "celu_",
+    "elu_",
+    "glu",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardtanh_",
+    "leaky_relu_",
+    "prelu",
+    "relu_",
+    "rrelu",
+    "rrelu_",
+]
 __all__ += ["selu", "selu_", "softmin", "softshrink", "softsign", "tanhshrink", "threshold", "threshold_"]
 
 _celu, _selu, _threshold, _rrelu, _softmax, _elu, _hardtanh, _leaky, _relu = map(
@@ -54,7 +67,8 @@ def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
     """softmax(-x)."""
     if dim is None:
         warnings.warn(
-            "Implicit dimension choice for softmin has been deprecated. Change the call to include dim=X as an argument.", stacklevel=3
+            "Implicit dimension choice for softmin has been deprecated. Change the call to include dim=X as an argument.",
+            stacklevel=3,
         )
         dim = 0 if input.dim() in (0, 1, 3) else 1
     return _softmax(-input, dim) if dtype is None else _softmax(-input, dim, dtype=dtype)

@@ -70,9 +70,13 @@ def multi_head_attention_forward(
     """query (L, N, E), key and value (S, N, E), or without N: output (L, N, E) and the weights (N, L, S), a head each unless averaged."""
     batched = query.dim() == 3
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
     if key.dim() != query.dim() or value.dim() != query.dim():
-        raise AssertionError(f"For {'batched' if batched else 'unbatched'} query, expected key and value to be {query.dim()}-D")
+        raise AssertionError(
+            f"For {'batched' if batched else 'unbatched'} query, expected key and value to be {query.dim()}-D"
+        )
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if not batched:
@@ -106,7 +110,9 @@ def multi_head_attention_forward(
     if attn_mask is not None:
         if attn_mask.dim() == 2:
             if tuple(attn_mask.shape) != (length, source):
-                raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}.")
+                raise RuntimeError(
+                    f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}."
+                )
             attn_mask = attn_mask.unsqueeze(0)
         elif attn_mask.dim() != 3 or tuple(attn_mask.shape) != (batch * num_heads, length, source):
             raise RuntimeError(
@@ -132,8 +138,14 @@ def multi_head_attention_forward(
     source = k.shape[1]
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}")
-        mask = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
+            )
+        mask = (
+            key_padding_mask.view(batch, 1, 1, source)
+            .expand(-1, num_heads, -1, -1)
+            .reshape(batch * num_heads, 1, source)
+        )
         attn_mask = mask if attn_mask is None else attn_mask + mask
     dropout_p = dropout_p if training else 0.0
 

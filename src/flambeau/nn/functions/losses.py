@@ -8,16 +8,39 @@ import warnings
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
 
-__all__ = ["cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "kl_div", "linear_cross_entropy"]
-__all__ += ["margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "pairwise_distance", "pdist"]
+__all__ = [
+    "cosine_embedding_loss",
+    "ctc_loss",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "kl_div",
+    "linear_cross_entropy",
+]
+__all__ += [
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "pairwise_distance",
+    "pdist",
+]
 __all__ += ["poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"]
 
 _CODES = {"none": 0, "mean": 1, "sum": 2}
 _kl_div, _poisson, _hinge, _margin, _cosine, _triplet = map(
     function,
-    ("kl_div", "poisson_nll_loss", "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss"),
+    (
+        "kl_div",
+        "poisson_nll_loss",
+        "hinge_embedding_loss",
+        "margin_ranking_loss",
+        "cosine_embedding_loss",
+        "triplet_margin_loss",
+    ),
 )
-_soft, _multi, _multilabel, _ctc = map(function, ("soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss", "ctc_loss"))
+_soft, _multi, _multilabel, _ctc = map(
+    function, ("soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss", "ctc_loss")
+)
 pairwise_distance, pdist = function("pairwise_distance"), function("pdist")
 _logsigmoid = function("log_sigmoid")
 
@@ -53,7 +76,14 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
 
 @wrap_function
 def poisson_nll_loss(
-    input, target, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8, reduce=None, reduction: str = "mean"
+    input,
+    target,
+    log_input: bool = True,
+    full: bool = False,
+    size_average=None,
+    eps: float = 1e-8,
+    reduce=None,
+    reduction: str = "mean",
 ):
     """exp(x) - target x, or x - target log(x + eps); ``full`` adds Stirling's approximation of log target!."""
     return _poisson(input, target, log_input, full, eps, code(size_average, reduce, reduction))
@@ -91,7 +121,9 @@ def hinge_embedding_loss(input, target, margin: float = 1.0, size_average=None, 
 
 
 @wrap_function
-def margin_ranking_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"):
+def margin_ranking_loss(
+    input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"
+):
     """max(0, -target (x1 - x2) + margin)."""
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
         raise RuntimeError(
@@ -102,7 +134,9 @@ def margin_ranking_loss(input1, input2, target, margin: float = 0, size_average=
 
 
 @wrap_function
-def cosine_embedding_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"):
+def cosine_embedding_loss(
+    input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"
+):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
     return _cosine(input1, input2, target, margin, code(size_average, reduce, reduction))
 
@@ -143,7 +177,15 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 @wrap_function
 def triplet_margin_loss(
-    anchor, positive, negative, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False, size_average=None, reduce=None,
+    anchor,
+    positive,
+    negative,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
 ):
     """max(0, distance to the positive - distance to the negative + margin)."""
@@ -154,7 +196,14 @@ def triplet_margin_loss(
 
 @wrap_function
 def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
+    anchor,
+    positive,
+    negative,
+    *,
+    distance_function=None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
 ):
     """Triplet loss with a distance of one's own."""
     number = code(None, None, reduction)
@@ -173,14 +222,30 @@ def triplet_margin_with_distance_loss(
 
 
 @wrap_function
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+def ctc_loss(
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+):
     """Connectionist temporal classification. Graves et al. 2006. log_probs (T, N, C); targets (N, S) or one after the other."""
     return _ctc(log_probs, targets, input_lengths, target_lengths, blank, code(None, None, reduction), zero_infinity)
 
 
 @wrap_function
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0, **options
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    **options,
 ):
     """Cross-entropy of a linear layer's output: input (..., K), weight (C, K)."""
     from flambeau.nn import functional
@@ -188,4 +253,6 @@ def linear_cross_entropy(
     logits = functional.linear(input, linear_weight, linear_bias)
     logits = logits.reshape(-1, logits.shape[-1]) if target.dim() == input.dim() - 1 and input.dim() > 2 else logits
     target = target.reshape(-1) if logits.dim() == 2 and target.dim() > 1 and not target.is_floating_point() else target
-    return functional.cross_entropy(logits, target, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+    return functional.cross_entropy(
+        logits, target, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+    )

@@ -15,7 +15,14 @@ _instance_norm, _bag, _arange = function("instance_norm"), function("embedding_b
 
 @wrap_function
 def instance_norm(
-    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
 ):
     """Each channel of each sample of (N, C, *) by its own statistics."""
     if use_input_stats:
@@ -39,7 +46,9 @@ def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.7
         return input
     squares = input.mul(input)
     if input.dim() == 3:
-        mean = pooling.avg_pool2d(pad(squares.unsqueeze(1), (0, 0, size // 2, (size - 1) // 2)), (size, 1), 1).squeeze(1)
+        mean = pooling.avg_pool2d(pad(squares.unsqueeze(1), (0, 0, size // 2, (size - 1) // 2)), (size, 1), 1).squeeze(
+            1
+        )
     else:
         n, c = input.shape[:2]
         flat = squares.reshape(n, 1, c, input.shape[2], -1)
@@ -115,4 +124,14 @@ def embedding_bag(
         renormed(weight, input, max_norm, norm_type)
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.size(0)
-    return _bag(weight, input, offsets, scale_grad_by_freq, modes[mode], sparse, per_sample_weights, include_last_offset, padding_idx)[0]
+    return _bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        modes[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]

@@ -26,14 +26,18 @@ def _public(**made):
 
 
 def _max_pool(n):
-    def max_pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False):
+    def max_pool(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
+    ):
         """The maximum of each window; with ``return_indices`` also its flat position in the input."""
         stride = [] if stride is None else stride
         if return_indices:
             return _indices[n](input, kernel_size, stride, padding, dilation, ceil_mode)
         return _maxima[n](input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False):
+    def with_indices(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
+    ):
         return _indices[n](input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
     return max_pool, with_indices
@@ -69,7 +73,13 @@ def _adaptive(n):
 
 for _n in (1, 2, 3):
     _plain, _max_, _with = _adaptive(_n)
-    _public(**{f"adaptive_avg_pool{_n}d": _plain, f"adaptive_max_pool{_n}d": _max_, f"adaptive_max_pool{_n}d_with_indices": _with})
+    _public(
+        **{
+            f"adaptive_avg_pool{_n}d": _plain,
+            f"adaptive_max_pool{_n}d": _max_,
+            f"adaptive_max_pool{_n}d_with_indices": _with,
+        }
+    )
 
 
 def _lp_pool(n, average):
@@ -100,7 +110,9 @@ def _unpool_size(input, kernel, stride, padding, output_size, n) -> list[int]:
     if len(output_size) == n + 2 or len(output_size) == n + 1 and lead == 1:
         output_size = output_size[-n:]
     if len(output_size) != n:
-        raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(output_size)}'")
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(output_size)}'"
+        )
     for d in range(n):
         low, high = default[d] - stride[d], default[d] + stride[d]
         if not low < output_size[d] < high:
@@ -133,7 +145,9 @@ for _n in (1, 2, 3):
 
 
 def _fractional_max_pool(n):
-    def with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None):
+    def with_indices(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+    ):
         if output_size is None and output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
         if output_size is None:
@@ -144,7 +158,9 @@ def _fractional_max_pool(n):
             _random_samples = _rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
         return _fractional[n](input, _list(kernel_size, n), _list(output_size, n), _random_samples)
 
-    def fractional(input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None):
+    def fractional(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+    ):
         """Maxima of windows at random places. Graham, arXiv:1412.6071."""
         out = with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
         return tuple(out) if return_indices else out[0]

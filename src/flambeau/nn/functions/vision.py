@@ -8,7 +8,16 @@ import warnings
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
 
-__all__ = ["affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "native_channel_shuffle", "pad", "pixel_shuffle"]
+__all__ = [
+    "affine_grid",
+    "channel_shuffle",
+    "fold",
+    "grid_sample",
+    "interpolate",
+    "native_channel_shuffle",
+    "pad",
+    "pixel_shuffle",
+]
 __all__ += ["pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest"]
 __all__ += ["GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES"]
 
@@ -19,8 +28,16 @@ channel_shuffle, pixel_shuffle, pixel_unshuffle = map(function, ("channel_shuffl
 native_channel_shuffle = channel_shuffle
 _im2col, _col2im, _constant_pad, _cat = map(function, ("im2col", "col2im", "constant_pad_nd", "cat"))
 _grid_sampler, _affine_grid = map(function, ("grid_sampler", "affine_grid_generator"))
-_edge = {(mode, n): function(f"{op}_pad{n}d") for mode, op in (("reflect", "reflection"), ("replicate", "replication")) for n in (1, 2, 3)}
-_LINEAR = {3: ("linear", "upsample_linear1d"), 4: ("bilinear", "upsample_bilinear2d"), 5: ("trilinear", "upsample_trilinear3d")}
+_edge = {
+    (mode, n): function(f"{op}_pad{n}d")
+    for mode, op in (("reflect", "reflection"), ("replicate", "replication"))
+    for n in (1, 2, 3)
+}
+_LINEAR = {
+    3: ("linear", "upsample_linear1d"),
+    4: ("bilinear", "upsample_bilinear2d"),
+    5: ("trilinear", "upsample_trilinear3d"),
+}
 _upsample = {
     name: function(name)
     for name in (
@@ -44,9 +61,7 @@ def pad(input, pad, mode: str = "constant", value: float | None = None):
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(pad) // 2
     if input.dim() not in (n + 1, n + 2) or n not in (1, 2, 3):
-        raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
-        )
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     if mode == "circular":
         return _circular(input, pad, n)
     if (mode, n) not in _edge:
@@ -59,7 +74,9 @@ def _circular(x, pad, n):
         dim, (before, after) = x.dim() - 1 - i, pad[2 * i : 2 * i + 2]
         size = x.shape[dim]
         if before > size or after > size:
-            raise RuntimeError(f"Padding value causes wrapping around more than once: ({before}, {after}) of size {size}")
+            raise RuntimeError(
+                f"Padding value causes wrapping around more than once: ({before}, {after}) of size {size}"
+            )
         if before < 0 or after < 0:
             x = x.narrow(dim, max(-before, 0), size - max(-before, 0) - max(-after, 0))
             before, after, size = max(before, 0), max(after, 0), x.shape[dim]
@@ -87,7 +104,9 @@ def interpolate(
     n = input.dim() - 2
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+            )
     elif align_corners is None:
         align_corners = False
     if size is not None and scale_factor is not None:
@@ -106,16 +125,22 @@ def interpolate(
     elif scale_factor is not None:
         scales = [float(s) for s in _list(scale_factor, n)]
         if len(scales) != n:
-            raise ValueError(f"scale_factor must have {n} elements for an input of {input.dim()} dimensions, got {len(scales)}")
+            raise ValueError(
+                f"scale_factor must have {n} elements for an input of {input.dim()} dimensions, got {len(scales)}"
+            )
         size = [math.floor(input.shape[2 + i] * scales[i]) for i in range(n)]
         if recompute_scale_factor:
             scales = [None] * n
     else:
         raise ValueError("either size or scale_factor should be defined")
     if antialias and not (mode in ("bilinear", "bicubic") and n == 2):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
     if n not in (1, 2, 3):
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: {mode}")
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: {mode}"
+        )
     if mode == "nearest":
         return _upsample[f"upsample_nearest{n}d"](input, size, *scales)
     if mode == "nearest-exact":
@@ -125,7 +150,9 @@ def interpolate(
 
         return getattr(pooling, f"adaptive_avg_pool{n}d")(input, size)
     if mode == "bicubic" and n == 2:
-        return _upsample["_upsample_bicubic2d_aa" if antialias else "upsample_bicubic2d"](input, size, align_corners, *scales)
+        return _upsample["_upsample_bicubic2d_aa" if antialias else "upsample_bicubic2d"](
+            input, size, align_corners, *scales
+        )
     linear, op = _LINEAR[input.dim()]
     if mode == linear:
         return _upsample["_upsample_bilinear2d_aa" if antialias else op](input, size, align_corners, *scales)
@@ -142,12 +169,16 @@ def upsample(input, size=None, scale_factor=None, mode: str = "nearest", align_c
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -155,7 +186,9 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None):
     """The input (N, C, ...) at the positions ``grid`` (N, ..., n) in [-1, 1], x first."""
     if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in GRID_SAMPLE_PADDING_MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
@@ -184,10 +217,15 @@ def affine_grid(theta, size, align_corners: bool | None = None):
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     if len(size) not in (4, 5):
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size " f"{size}.")
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{size}."
+        )
     n = len(size) - 2
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (n, n + 1):
-        raise ValueError(f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {theta.shape}.")
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {theta.shape}."
+        )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return _affine_grid(theta, list(size), align_corners)
@@ -202,4 +240,6 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 @wrap_function
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The sum of blocks at their places: the transpose of ``unfold``."""
-    return _col2im(input, _list(output_size, 2), _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2))
+    return _col2im(
+        input, _list(output_size, 2), _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2)
+    )

@@ -1,5 +1,22 @@
 """The module classes, a file to a family."""
 
+from flambeau.nn.modules import (
+    adaptive,
+    batchnorm,
+    conv,
+    dropout,
+    instancenorm,
+    lazy,
+    linear,
+    more_activation,
+    more_loss,
+    padding,
+    pooling,
+    rnn,
+    shaping,
+    sparse,
+    transformer,
+)
 from flambeau.nn.modules.activation import (
     ELU,
     GELU,
@@ -17,8 +34,6 @@ from flambeau.nn.modules.activation import (
     Softplus,
     Tanh,
 )
-from flambeau.nn.modules import adaptive, batchnorm, conv, dropout, instancenorm, lazy, linear, more_activation, more_loss, padding, pooling
-from flambeau.nn.modules import rnn, shaping, sparse, transformer
 from flambeau.nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from flambeau.nn.modules.loss import (
     BCELoss,
@@ -32,7 +47,6 @@ from flambeau.nn.modules.loss import (
 )
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
-
 
 __all__ = [
     "BCELoss",

@@ -9,11 +9,22 @@ from flambeau.nn.modules.module import Module
 __all__ = ["layer"]
 
 
-def layer(name: str, function, options: str, doc: str, *, inputs: str = "input", shown: str | None = None, check: str = "", passed=None, base=Module):
+def layer(
+    name: str,
+    function,
+    options: str,
+    doc: str,
+    *,
+    inputs: str = "input",
+    shown: str | None = None,
+    check: str = "",
+    passed=None,
+    base=Module,
+):
     """The class ``name``: ``__init__(options)`` keeps each option as an attribute, ``forward(inputs)`` is ``function(inputs, options)``.
 
-    ``options`` is a parameter list as in Python ("kernel_size, stride=None"), ``shown`` the options in the repr (all), ``check`` statements that refuse
-    bad options, ``passed`` the options that the function takes (all), with ``name=expression`` for another expression than the attribute.
+    ``options`` is a parameter list as in Python ("kernel_size, stride=None"), ``shown`` the options in the repr (all), ``check`` statements that
+    refuse bad options, ``passed`` the options that the function takes (all), with ``name=expression`` for another expression than the attribute.
     """
     names = [part.split(":")[0].split("=")[0].strip() for part in options.split(",")] if options else []
     names = [n for n in names if n != "*"]
@@ -22,8 +33,14 @@ def layer(name: str, function, options: str, doc: str, *, inputs: str = "input",
     lines = [f"def __init__(self{', ' + options if options else ''}):", "    super(cls, self).__init__()"]
     lines += [f"    {line}" for line in check.strip().splitlines()]
     lines += [f"    self.{n} = {n}" for n in names]
-    lines += [f"def forward(self, {inputs}):", f"    return function({', '.join([*(i.split('=')[0].strip() for i in inputs.split(',')), *calls])})"]
-    lines += ["def extra_repr(self):", "    return " + (" + ', ' + ".join(f"f'{n}={{self.{n}!r}}'" for n in shown_names) or "''")]
+    lines += [
+        f"def forward(self, {inputs}):",
+        f"    return function({', '.join([*(i.split('=')[0].strip() for i in inputs.split(',')), *calls])})",
+    ]
+    lines += [
+        "def extra_repr(self):",
+        "    return " + (" + ', ' + ".join(f"f'{n}={{self.{n}!r}}'" for n in shown_names) or "''"),
+    ]
     env = {"function": function}
     exec("\n".join(lines), env)
     members = {n: env[n] for n in ("__init__", "forward", "extra_repr")}

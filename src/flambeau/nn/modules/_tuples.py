@@ -16,7 +16,9 @@ def _ntuple(n: int, name: str = "parse"):
     return parse
 
 
-_single, _pair, _triple, _quadruple = (_ntuple(n, name) for n, name in ((1, "_single"), (2, "_pair"), (3, "_triple"), (4, "_quadruple")))
+_single, _pair, _triple, _quadruple = (
+    _ntuple(n, name) for n, name in ((1, "_single"), (2, "_pair"), (3, "_triple"), (4, "_quadruple"))
+)
 
 
 def _reverse_repeat_tuple(t, n: int):

@@ -28,9 +28,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs = list(cutoffs)
         if not cutoffs:
             raise ValueError("cutoffs should be a sequence of length larger than 0")
-        if cutoffs != sorted(cutoffs) or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1 or len(set(cutoffs)) != len(cutoffs):
+        if (
+            cutoffs != sorted(cutoffs)
+            or min(cutoffs) <= 0
+            or max(cutoffs) > n_classes - 1
+            or len(set(cutoffs)) != len(cutoffs)
+        ):
             raise ValueError(
-                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between 1 and n_classes-1"
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between "
+                "1 and n_classes-1"
             )
         self.in_features, self.n_classes, self.cutoffs = in_features, n_classes, [*cutoffs, n_classes]
         self.div_value, self.head_bias, self.tail_bias = div_value, head_bias, tail_bias
@@ -41,7 +47,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for i in range(self.n_clusters):
             hidden = int(in_features // div_value ** (i + 1))
             size = self.cutoffs[i + 1] - self.cutoffs[i]
-            self.tail.append(Sequential(Linear(in_features, hidden, bias=False, **made), Linear(hidden, size, bias=tail_bias, **made)))
+            self.tail.append(
+                Sequential(
+                    Linear(in_features, hidden, bias=False, **made), Linear(hidden, size, bias=tail_bias, **made)
+                )
+            )
 
     def reset_parameters(self) -> None:
         self.head.reset_parameters()
@@ -54,17 +64,22 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             if input_.shape[0] != target_.shape[0]:
                 raise RuntimeError("Input and target should have the same size in the batch dimension.")
             if input_.dim() != 2:
-                raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with size", input_.size())
+                raise RuntimeError(
+                    "1D target tensor expects 2D input tensors, but found inputs with size", input_.size()
+                )
         elif target_.dim() == 0:
             if input_.dim() != 1:
-                raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with size", input_.size())
+                raise RuntimeError(
+                    "0D target tensor expects 1D input tensors, but found inputs with size", input_.size()
+                )
         else:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         single = target_.dim() == 0
         input, target = (input_.unsqueeze(0), target_.unsqueeze(0)) if single else (input_, target_)
         if bool(((target < 0) | (target >= self.n_classes)).any()):
             raise RuntimeError(
-                f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, {target.max().item()}] were found. "
+                f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, {target.max().item()}] "
+                "were found. "
             )
         output = self.log_prob(input).gather(1, target.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()

@@ -125,7 +125,17 @@ class SyncBatchNorm(_BatchNorm):
 
     ranks = (2, 3, 4, 5)
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None, dtype=None):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+    ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.process_group = process_group
 
@@ -134,7 +144,14 @@ class SyncBatchNorm(_BatchNorm):
         """A copy of the tree of modules with each BatchNorm as a SyncBatchNorm."""
         out = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
-            out = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            out = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
             if module.affine:
                 out.weight, out.bias = module.weight, module.bias
             for name in ("running_mean", "running_var", "num_batches_tracked"):

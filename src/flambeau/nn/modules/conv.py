@@ -43,7 +43,9 @@ class _ConvNd(Module):
         if out_channels % groups != 0:
             raise ValueError("out_channels must be divisible by groups")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
-            raise ValueError(f"padding_mode must be one of 'zeros', 'reflect', 'replicate', 'circular', but got padding_mode='{padding_mode}'")
+            raise ValueError(
+                f"padding_mode must be one of 'zeros', 'reflect', 'replicate', 'circular', but got padding_mode='{padding_mode}'"
+            )
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
         self.in_channels = in_channels
@@ -182,7 +184,9 @@ class _ConvTransposeNd(_ConvNd):
 
     def forward(self, input, output_size=None):
         extra = self._output_padding(input, output_size)
-        return self.convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+        return self.convolve(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
 
 
 class ConvTranspose1d(_ConvTransposeNd):

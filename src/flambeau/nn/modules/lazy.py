@@ -144,12 +144,24 @@ class _LazyNorm(LazyModuleMixin):
 for _base in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d):
     _name = f"Lazy{_base.__name__}"
     globals()[_name] = type(
-        _name, (_LazyConv, _base), {"cls_to_become": _base, "__module__": __name__, "__doc__": f"{_base.__name__} whose input channels are those of the first input."}
+        _name,
+        (_LazyConv, _base),
+        {
+            "cls_to_become": _base,
+            "__module__": __name__,
+            "__doc__": f"{_base.__name__} whose input channels are those of the first input.",
+        },
     )
     __all__.append(_name)
 for _base in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
     _name = f"Lazy{_base.__name__}"
     globals()[_name] = type(
-        _name, (_LazyNorm, _base), {"cls_to_become": _base, "__module__": __name__, "__doc__": f"{_base.__name__} whose features are those of the first input."}
+        _name,
+        (_LazyNorm, _base),
+        {
+            "cls_to_become": _base,
+            "__module__": __name__,
+            "__doc__": f"{_base.__name__} whose features are those of the first input.",
+        },
     )
     __all__.append(_name)

@@ -8,15 +8,33 @@ from flambeau.nn.modules._made import layer
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 
-__all__ = ["CELU", "GLU", "Hardshrink", "Hardtanh", "PReLU", "RReLU", "SELU", "Softmax2d", "Softmin", "Softshrink", "Softsign", "Tanhshrink", "Threshold"]
+__all__ = [
+    "CELU",
+    "GLU",
+    "Hardshrink",
+    "Hardtanh",
+    "PReLU",
+    "RReLU",
+    "SELU",
+    "Softmax2d",
+    "Softmin",
+    "Softshrink",
+    "Softsign",
+    "Tanhshrink",
+    "Threshold",
+]
 
 _full = function("full")
 
 CELU = layer("CELU", F.celu, "alpha=1.0, inplace=False", "max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
 SELU = layer("SELU", F.selu, "inplace=False", "ELU of self-normalising networks.")
 GLU = layer("GLU", lambda input, dim: F.glu(input, dim), "dim=-1", "One half of the input, gated by the other.")
-Hardshrink = layer("Hardshrink", lambda input, lambd: F.hardshrink(input, lambd), "lambd=0.5", "x, or 0 in [-lambd, lambd].")
-Softshrink = layer("Softshrink", lambda input, lambd: F.softshrink(input, lambd), "lambd=0.5", "x moved towards 0 by lambd.")
+Hardshrink = layer(
+    "Hardshrink", lambda input, lambd: F.hardshrink(input, lambd), "lambd=0.5", "x, or 0 in [-lambd, lambd]."
+)
+Softshrink = layer(
+    "Softshrink", lambda input, lambd: F.softshrink(input, lambd), "lambd=0.5", "x moved towards 0 by lambd."
+)
 Softsign = layer("Softsign", F.softsign, "", "x / (1 + |x|).")
 Tanhshrink = layer("Tanhshrink", F.tanhshrink, "", "x - tanh(x).")
 Threshold = layer("Threshold", F.threshold, "threshold, value, inplace=False", "x above the threshold, else ``value``.")
@@ -33,7 +51,9 @@ RReLU = layer(
 class Hardtanh(Module):
     """x clamped to [min_val, max_val]."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value=None, max_value=None):
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value=None, max_value=None
+    ):
         super().__init__()
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value

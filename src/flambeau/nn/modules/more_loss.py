@@ -7,8 +7,23 @@ from flambeau.nn.modules._made import layer
 from flambeau.nn.modules.loss import NLLLoss, _Loss, _WeightedLoss
 from flambeau.nn.modules.module import Module
 
-__all__ = ["CTCLoss", "CosineEmbeddingLoss", "CosineSimilarity", "GaussianNLLLoss", "HingeEmbeddingLoss", "KLDivLoss", "LinearCrossEntropyLoss"]
-__all__ += ["MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss2d", "PairwiseDistance"]
+__all__ = [
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "CosineSimilarity",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "KLDivLoss",
+    "LinearCrossEntropyLoss",
+]
+__all__ += [
+    "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss2d",
+    "PairwiseDistance",
+]
 __all__ += ["PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss"]
 
 NLLLoss2d = type("NLLLoss2d", (NLLLoss,), {"__module__": __name__, "__doc__": "NLLLoss under its old name."})
@@ -40,12 +55,22 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    def __init__(self, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8, reduce=None, reduction: str = "mean"):
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average=None,
+        eps: float = 1e-8,
+        reduce=None,
+        reduction: str = "mean",
+    ):
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def forward(self, input, target):
-        return F.poisson_nll_loss(input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction)
+        return F.poisson_nll_loss(
+            input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
+        )
 
 
 class GaussianNLLLoss(_Loss):
@@ -100,7 +125,9 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    def __init__(self, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+    ):
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -109,12 +136,21 @@ class MultiMarginLoss(_WeightedLoss):
         self.p, self.margin = p, margin
 
     def forward(self, input, target):
-        return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction)
+        return F.multi_margin_loss(
+            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
+        )
 
 
 class TripletMarginLoss(_Loss):
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average=None, reduce=None, reduction: str = "mean"
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average=None,
+        reduce=None,
+        reduction: str = "mean",
     ):
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
@@ -123,7 +159,14 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor, positive, negative):
         return F.triplet_margin_loss(
-            anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap, reduction=self.reduction
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
         )
 
 
@@ -131,13 +174,21 @@ class TripletMarginWithDistanceLoss(_Loss):
     def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         super().__init__(None, None, reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
+            raise ValueError(
+                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
+            )
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor, positive, negative):
         return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap, reduction=self.reduction
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
         )
 
 
@@ -147,7 +198,9 @@ class CTCLoss(_Loss):
         self.blank, self.zero_infinity = blank, zero_infinity
 
     def forward(self, log_probs, targets, input_lengths, target_lengths):
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
 
 
 class LinearCrossEntropyLoss(Module):

@@ -55,5 +55,7 @@ for _kind, _mode, _base in (
 ):
     for _n in (1, 2, 3):
         _name = f"{_kind}{_n}d"
-        globals()[_name] = type(_name, (_base,), {"mode": _mode, "dimensions": _n, "__module__": __name__, "__doc__": _base.__doc__})
+        globals()[_name] = type(
+            _name, (_base,), {"mode": _mode, "dimensions": _n, "__module__": __name__, "__doc__": _base.__doc__}
+        )
         __all__.append(_name)

@@ -52,7 +52,12 @@ for _n in (1, 2, 3):
     )
     _put(
         f"AdaptiveAvgPool{_n}d",
-        layer(f"AdaptiveAvgPool{_n}d", getattr(F, f"adaptive_avg_pool{_n}d"), "output_size", "Means of windows that share the input evenly."),
+        layer(
+            f"AdaptiveAvgPool{_n}d",
+            getattr(F, f"adaptive_avg_pool{_n}d"),
+            "output_size",
+            "Means of windows that share the input evenly.",
+        ),
     )
     _put(
         f"AdaptiveMaxPool{_n}d",
@@ -81,7 +86,9 @@ for _n in (1, 2, 3):
 class _FractionalMaxPool(Module):
     """Maxima of windows at random places. Graham, arXiv:1412.6071."""
 
-    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None):
+    def __init__(
+        self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+    ):
         super().__init__()
         each = _pair if self.dimensions == 2 else _triple
         self.kernel_size = each(kernel_size)
@@ -99,7 +106,14 @@ class _FractionalMaxPool(Module):
 
     def forward(self, input):
         pool = F.fractional_max_pool2d if self.dimensions == 2 else F.fractional_max_pool3d
-        return pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples)
+        return pool(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):

@@ -15,7 +15,10 @@ from flambeau.nn.utils.packed import PackedSequence
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _empty, _zeros = function("empty"), function("zeros")
-_OPERATORS = {mode: function(name) for mode, name in (("LSTM", "lstm"), ("GRU", "gru"), ("RNN_TANH", "rnn_tanh"), ("RNN_RELU", "rnn_relu"))}
+_OPERATORS = {
+    mode: function(name)
+    for mode, name in (("LSTM", "lstm"), ("GRU", "gru"), ("RNN_TANH", "rnn_tanh"), ("RNN_RELU", "rnn_relu"))
+}
 _CELLS = {name: function(name) for name in ("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")}
 
 
@@ -45,7 +48,9 @@ class RNNBase(Module):
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
         self.bidirectional, self.proj_size = bidirectional, proj_size
         if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
-            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
         if dropout > 0 and num_layers == 1:
             warnings.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but got "
@@ -130,7 +135,9 @@ class RNNBase(Module):
             x, order, back = input if batched else input.unsqueeze(0 if self.batch_first else 1), None, None
             batch = x.shape[0] if self.batch_first else x.shape[1]
         if x.shape[-1] != self.input_size:
-            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}")
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
+            )
         if hx is None:
             states = self._first_states(x, batch)
         else:
@@ -139,7 +146,9 @@ class RNNBase(Module):
                 wanted = 3 if batched else 2
                 if any(s.dim() != wanted for s in states):
                     kind = "batched 3-D" if batched else "unbatched 2-D"
-                    raise RuntimeError(f"For {kind} input, hx should also be {wanted}-D but got {states[0].dim()}-D tensor")
+                    raise RuntimeError(
+                        f"For {kind} input, hx should also be {wanted}-D but got {states[0].dim()}-D tensor"
+                    )
             states = [_permuted(s if batched else s.unsqueeze(1), order) for s in states]
         self.check_forward_args(x, states, batch)
         state = states if self.mode == "LSTM" else states[0]
@@ -158,7 +167,14 @@ class RNNBase(Module):
 
     def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
-        for name, default in (("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0), ("bidirectional", False)):
+        for name, default in (
+            ("proj_size", 0),
+            ("num_layers", 1),
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0),
+            ("bidirectional", False),
+        ):
             if getattr(self, name) != default:
                 s += f", {name}={getattr(self, name)}"
         return s
@@ -245,7 +261,9 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
+    ):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 

@@ -103,8 +103,18 @@ class EmbeddingBag(Module):
         dtype=None,
     ):
         super().__init__()
-        self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type = num_embeddings, embedding_dim, max_norm, norm_type
-        self.scale_grad_by_freq, self.mode, self.sparse, self.include_last_offset = scale_grad_by_freq, mode, sparse, include_last_offset
+        self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type = (
+            num_embeddings,
+            embedding_dim,
+            max_norm,
+            norm_type,
+        )
+        self.scale_grad_by_freq, self.mode, self.sparse, self.include_last_offset = (
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            include_last_offset,
+        )
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise AssertionError("padding_idx must be within num_embeddings")
         self.padding_idx = padding_idx % num_embeddings if padding_idx is not None else None
@@ -150,4 +160,6 @@ class EmbeddingBag(Module):
         for name, default in (("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
             if getattr(self, name) != default:
                 s += f", {name}={getattr(self, name)}"
-        return f"{s}, mode={self.mode!r}" + (f", padding_idx={self.padding_idx}" if self.padding_idx is not None else "")
+        return f"{s}, mode={self.mode!r}" + (
+            f", padding_idx={self.padding_idx}" if self.padding_idx is not None else ""
+        )

@@ -14,7 +14,14 @@ from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import LayerNorm
 from flambeau.nn.parameter import Parameter
 
-__all__ = ["MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
+__all__ = [
+    "MultiheadAttention",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
 
 _empty, _full, _triu = function("empty"), function("full"), function("triu")
 
@@ -37,7 +44,9 @@ class MultiheadAttention(Module):
         dtype=None,
     ):
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead")
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
         made = {"device": device, "dtype": dtype}
         super().__init__()
         self.embed_dim = embed_dim
@@ -71,7 +80,11 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        weights = [self.in_proj_weight] if self._qkv_same_embed_dim else [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        weights = (
+            [self.in_proj_weight]
+            if self._qkv_same_embed_dim
+            else [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        )
         for weight in weights:
             init.xavier_uniform_(weight)
         if self.in_proj_bias is not None:
@@ -85,7 +98,9 @@ class MultiheadAttention(Module):
         self, query, key, value, key_padding_mask=None, need_weights: bool = True, attn_mask=None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ):  # fmt: skip
-        if self.batch_first and query.dim() == 3:  # keeping which of them are one tensor: that decides how they are projected
+        if (
+            self.batch_first and query.dim() == 3
+        ):  # keeping which of them are one tensor: that decides how they are projected
             same_q, same_kv = key is query, value is key
             query = query.transpose(1, 0)
             key = query if same_q else key.transpose(1, 0)
@@ -187,7 +202,9 @@ class TransformerEncoderLayer(Module):
         return self.norm2(x + self._ff_block(x))
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal: bool = False):
-        out = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal)
+        out = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
+        )
         return self.dropout1(out[0])
 
     def _ff_block(self, x):
@@ -214,12 +231,16 @@ class TransformerDecoderLayer(Module):
         made = {"device": device, "dtype": dtype}
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **made)
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **made
+        )
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **made)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **made)
         self.norm_first = norm_first
-        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made) for _ in range(3))
+        self.norm1, self.norm2, self.norm3 = (
+            LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made) for _ in range(3)
+        )
         self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
         self.activation = _activation(activation)
 
@@ -239,11 +260,15 @@ class TransformerDecoderLayer(Module):
         return self.norm3(x + self._ff_block(x))
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal: bool = False):
-        out = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)
+        out = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )
         return self.dropout1(out[0])
 
     def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal: bool = False):
-        out = self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)
+        out = self.multihead_attn(
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )
         return self.dropout2(out[0])
 
     def _ff_block(self, x):
@@ -253,7 +278,9 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """``num_layers`` copies of a layer."""
 
-    def __init__(self, encoder_layer, num_layers: int, norm=None, enable_nested_tensor: bool = True, mask_check: bool = True):
+    def __init__(
+        self, encoder_layer, num_layers: int, norm=None, enable_nested_tensor: bool = True, mask_check: bool = True
+    ):
         super().__init__()
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm

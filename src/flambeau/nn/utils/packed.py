@@ -8,7 +8,14 @@ from flambeau.core.bindings import function
 from flambeau.core.conversion import as_tensor
 from flambeau.core.tensor import Tensor
 
-__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+]
 __all__ += ["unpack_sequence", "unpad_sequence"]
 
 _cat, _sort, _arange, _empty_like = map(function, ("cat", "sort", "arange", "empty_like"))
@@ -31,7 +38,9 @@ class PackedSequence(_base):
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is not None:
             if batch_sizes.device.type != "cpu":
-                raise ValueError(f"batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. {batch_sizes.device}")
+                raise ValueError(
+                    f"batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. {batch_sizes.device}"
+                )
             return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
         return super().__new__(cls, data[0], data[1], sorted_indices, unsorted_indices)
 
@@ -72,9 +81,13 @@ def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sort
         input = input.index_select(1, order)
     numbers = lengths.tolist()
     if len(numbers) != input.shape[1]:
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(numbers)} (batch_size={input.shape[1]})")
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(numbers)} (batch_size={input.shape[1]})"
+        )
     if not numbers or numbers[-1] <= 0 or min(numbers) <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
     if any(a < b for a, b in zip(numbers, numbers[1:])):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to "
@@ -91,7 +104,9 @@ def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sort
     return PackedSequence(_cat(runs, 0), as_tensor(sizes), order, None)
 
 
-def pad_packed_sequence(sequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None):
+def pad_packed_sequence(
+    sequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+):
     """(padded, lengths), in the order the sequences had before packing."""
     data, sizes, _, back = sequence
     steps = sizes.tolist()
@@ -125,7 +140,9 @@ def pad_sequence(sequences, batch_first: bool = False, padding_value: float = 0.
         try:
             sequences = list(sequences)
         except TypeError:
-            raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}") from None
+            raise RuntimeError(
+                f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+            ) from None
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"padding_side must be one of 'left' or 'right', got {padding_side}")
     sequences = list(sequences.unbind(0)) if isinstance(sequences, Tensor) else list(sequences)
@@ -158,5 +175,3 @@ def pack_sequence(sequences, enforce_sorted: bool = True):
 def unpack_sequence(packed_sequences) -> list:
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
-
-
