@@ -78,6 +78,7 @@ def pointwise(
     operands=None,
     out="same",
     wraps=(),
+    layout=None,
     variants="function method",
     inplace=True,
     has_out=True,
@@ -90,7 +91,7 @@ def pointwise(
     def wrap(body: Callable) -> OpOverload:
         op = declare(
             schema,
-            Pointwise(body, promote, operands, out, wraps),
+            Pointwise(body, promote, operands, out, wraps, layout),
             variants=variants,
             inplace=inplace,
             out=has_out,
@@ -183,6 +184,7 @@ def index(
     base=None,
     shape_of=None,
     wrap=False,
+    keeps_order=False,
     variants="function method",
     inplace=False,
     has_out=False,
@@ -191,7 +193,7 @@ def index(
     """Declare a gather or scatter from its coordinate map. See definition.Index."""
 
     def make(coords):
-        definition = Index(mode, source, coords, combine, base, shape_of, wrap)
+        definition = Index(mode, source, coords, combine, base, shape_of, wrap, keeps_order)
         return declare(schema, definition, variants=variants, inplace=inplace, out=has_out, **kw)
 
     return make

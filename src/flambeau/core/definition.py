@@ -57,6 +57,7 @@ class Pointwise:
     or a function of all arguments giving one of these.
     ``operands``: names of the arguments that take part and are cast to it (all tensor arguments unless given); others keep their dtype.
     ``wraps``: names of ``Scalar`` arguments that convert as a tensor would, integers modulo the range of the dtype; the other ones must fit.
+    ``layout``: names of the tensor arguments whose dimension order the result takes over (all, in their order, unless given; none: row-major).
     ``out``: dtype of the result: ``"same"`` as computed, or a dtype. float16 and bfloat16 are computed in float32 and rounded once.
     """
 
@@ -65,6 +66,7 @@ class Pointwise:
     operands: tuple[str, ...] | None = None
     out: Any = "same"
     wraps: tuple[str, ...] = ()
+    layout: tuple[str, ...] | None = None
     kind = "pointwise"
 
 
@@ -112,7 +114,8 @@ class Index:
     ``coords(ix, *arguments)`` gets the handler ``ix`` and returns ``(shape, fn)``: the shape iterated over, and ``fn(i, load)`` giving a
     tuple of coordinates, where ``i`` is a tuple of loop indices and ``load(name, *coords)`` reads the tensor argument ``name``
     (an integer tensor). Bounds are checked (IndexError naming the operator, the value, the size); negative values count from the end
-    if ``wrap``, else they are out of bounds.
+    if ``wrap``, else they are out of bounds. The result is row-major, or with ``keeps_order`` in the dimension order of ``source`` (of ``base``
+    when writing).
 
     mode ``"read"``: out[i] = source[fn(i)].
     mode ``"write"``: out = base or zeros; out[fn(i)] combine= source[i], for ``combine`` in assign, add, multiply, minimum, maximum.
@@ -126,6 +129,7 @@ class Index:
     base: str | None = None
     shape_of: Callable | None = None
     wrap: bool = False
+    keeps_order: bool = False
     kind = "index"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from .. import _C
 from ..base.dtypes import as_element, check_number
 from ..core.indexing import Loop, check_bounds, describe, is_full_loop
+from ..core.layouts import dense_like, in_order
 from ..core.operator import OpOverload
 from .backend import rule
 
@@ -73,6 +74,7 @@ def index(op: OpOverload):
 def _read(op):
     names = [a.name for a in op._schema.arguments]
     at = names.index(op.definition.source)
+    keeps_order = op.definition.keeps_order
 
     def run(*args):
         source = args[at]._array
@@ -97,9 +99,11 @@ def _read(op):
                 idx = np.broadcast_to(c, [shape[k] if k in own else 1 for k in range(len(shape))]).reshape(
                     [shape[k] for k in own]
                 )
-                return _C.from_array(np.ascontiguousarray(np.take(source, idx, axis=d)))
+                out = np.ascontiguousarray(np.take(source, idx, axis=d))
+                return _C.from_array(in_order(out, dense_like(shape, args[at]._strides)) if keeps_order else out)
         out = np.asarray(source[tuple(map(handler.array, coords))])
-        return _C.from_array(np.array(np.broadcast_to(out, shape), order="C"))
+        out = np.array(np.broadcast_to(out, shape), order="C")
+        return _C.from_array(in_order(out, dense_like(shape, args[at]._strides)) if keeps_order else out)
 
     return run
 
@@ -112,7 +116,10 @@ def _write(op):
     def run(*args):
         source = args[at]
         if base_at is not None:
-            out = args[base_at]._array.copy()
+            base = args[base_at]
+            out = np.array(base._array, order="C")
+            if d.keeps_order:
+                out = in_order(out, dense_like(base._shape, base._strides))
         else:
             out = np.zeros(tuple(d.shape_of(*args)), source._array.dtype)
         shape, coords, handler = coordinates(op, args, out.shape)

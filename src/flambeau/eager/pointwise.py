@@ -11,8 +11,9 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.dtypes import as_element
-from ..base.shapes import broadcast_shapes, elementwise_strides
+from ..base.shapes import broadcast_shapes
 from ..core.body import TABLE
+from ..core.layouts import in_order, layout_indices, result_strides
 from ..core.operator import OpOverload
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from .backend import rule
@@ -38,24 +39,13 @@ NUMPY = NumpyHandler()
 _WIDE = {dtypes.float16: np.dtype(np.float32), dtypes.bfloat16: np.dtype(np.float32)}
 
 
-def laid_out(result: np.ndarray, shape, tensors) -> np.ndarray:
-    """``result`` in the memory order that an elementwise operation on ``tensors`` has."""
-    strides = elementwise_strides(shape, [(t._shape, t._strides) for t in tensors])
-    item = result.itemsize
-    if all(n <= 1 or s == w * item for n, s, w in zip(shape, result.strides, strides)):
-        return result
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
-    out = np.empty([shape[d] for d in order], result.dtype).transpose(np.argsort(order))
-    out[...] = result
-    return out
-
-
 @rule("pointwise")
 def pointwise(op: OpOverload):
     d = op.definition
     body = d.body
     operands = set(operand_indices(op))
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
+    layout_at = layout_indices(op)
     scalar_at = [i for i, a in enumerate(op._schema.arguments) if a.type == "Scalar"]
     from_array = _C.from_array
     format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
@@ -99,7 +89,8 @@ def pointwise(op: OpOverload):
             if format_at is not None and args[format_at] == "contiguous_format":
                 result = np.array(result, order="C")
             else:
-                result = laid_out(result, shape, tensors)
+                deciding = [args[i] for i in layout_at if isinstance(args[i], _C.TensorBase)]
+                result = in_order(result, result_strides(shape, [(t._shape, t._strides) for t in deciding]))
         if any(
             result is t._array or (result.base is not None and np.may_share_memory(result, t._array)) for t in tensors
         ):

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.device import CPU
-from ..base.shapes import elementwise_strides, normalize_dims
+from ..base.shapes import normalize_dims
 from ..core import keys as K
 from ..core import modes
 from ..core.bindings import RECIPE_KINDS
@@ -22,6 +22,7 @@ from ..core.contractions import check
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
 from ..core.indexing import Loop, describe
+from ..core.layouts import layout_indices, result_strides
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
@@ -274,7 +275,8 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     form = next((x for a, x in zip(op._schema.arguments, values) if a.type == "MemoryFormat"), None)
     strides = None
     if form in (None, "preserve_format"):
-        strides = elementwise_strides(shape, [(t.shape, _elements(t)) for t in tensors])
+        deciding = [values[i] for i in layout_indices(op) if isinstance(values[i], Value)]
+        strides = result_strides(shape, [(t.shape, _elements(t)) for t in deciding])
     elif form != "contiguous_format":
         raise NoRecipe
     check_scalars(op, metas, compute)
@@ -414,7 +416,7 @@ class _NoArithmetic:
 
 @rule("index")
 def _index(p: Program, op: OpOverload, values, out):
-    if op.definition.mode != "read":
+    if op.definition.mode != "read" or op.definition.keeps_order:
         raise NoRecipe
     names = [a.name for a in op._schema.arguments]
     metas = [_meta(x) for x in values]
@@ -497,7 +499,10 @@ def _extern(p: Program, op: OpOverload, values, out):
         return to
     if coords is None:
         raise NoRecipe
-    shape, fn, tensor = coords(*values)
+    found = coords(*values)
+    if found is None:
+        raise NoRecipe
+    shape, fn, tensor = found
     return _gather(p, values[0], tuple(shape), fn, tensor, True, out)
 
 

@@ -12,6 +12,7 @@ from ..core import contractions, keys
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
 from ..core.indexing import describe
+from ..core.layouts import dense_like, layout_indices, result_strides, strides_of
 from ..core.operator import FACETS, OpOverload
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
@@ -30,10 +31,6 @@ def rule(kind):
 
 
 FACETS["meta"] = lambda op: RULES[op.kind](op) if op.kind in RULES else None
-
-
-def strides_of(t):
-    return t._strides if isinstance(t, _C.TensorBase) else t.strides
 
 
 def is_tensor(x) -> bool:
@@ -63,6 +60,7 @@ def dense(shape, dtype, device) -> TensorMeta:
 def pointwise(op: OpOverload):
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
     operand_indices(op)
+    layout_at = layout_indices(op)
     format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
 
     def run(*args):
@@ -73,7 +71,8 @@ def pointwise(op: OpOverload):
         if format_at is not None and args[format_at] == "contiguous_format":
             strides = contiguous_strides(shape)
         else:
-            strides = elementwise_strides(shape, [(t.shape, strides_of(t)) for t in tensors])
+            deciding = [args[i] for i in layout_at if is_tensor(args[i])]
+            strides = result_strides(shape, [(t.shape, strides_of(t)) for t in deciding])
         return TensorMeta(tuple(shape), strides, result_dtype(op, args, compute), common_device(tensors))
 
     return run
@@ -122,8 +121,10 @@ def index(op: OpOverload):
         if d.mode == "write":
             target = args[base_at] if base_at is not None else source
             shape = target.shape if base_at is not None else tuple(d.shape_of(*args))
-            return dense(shape, target.dtype, target.device)
-        return dense(shape, source.dtype, source.device)
+            out, like = dense(shape, target.dtype, target.device), target
+        else:
+            out, like = dense(shape, source.dtype, source.device), source
+        return replace(out, strides=dense_like(out.shape, strides_of(like))) if d.keeps_order else out
 
     return run
 

@@ -13,6 +13,7 @@ import math
 import operator
 from typing import Any
 
+from ..base.dtypes import as_element
 from ..base.expr import Expr, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.body import TABLE, Input, topological, trace
@@ -333,6 +334,15 @@ class Lowering:
                 raise Unsupported(f"scalar operation {node.op} has no LLVM text")
         taking = set(operand_indices(op))
         compute = compute_dtype(op, full)
+        if (
+            compute.category == 1
+        ):  # numbers wrap as in the eager kernel; those that must fit were checked by the shape rule
+            full = [
+                as_element(x, compute).item()
+                if x.__class__ in (int, float) and (a.is_tensor or a.type == "Scalar")
+                else x
+                for a, x in zip(op._schema.arguments, full)
+            ]
         t, out = short(compute), short(val.dtype)
         shape = sizes(val.shape)
         handler = Typed(self.values, t)

@@ -20,6 +20,7 @@ def relu(s, self):
 @pointwise(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     operands=("grad_output", "self"),
+    layout=("self", "grad_output"),
     variants="",
     inplace=False,
 )
@@ -73,6 +74,7 @@ def leaky_relu(s, self, negative_slope):
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     variants="",
     operands=("grad_output", "self"),
+    layout=("self", "grad_output"),
     inplace=False,
 )
 def leaky_relu_backward(s, grad_output, self, negative_slope, self_is_result):
@@ -113,6 +115,9 @@ softplus.derivative(self=lambda ct, self, beta, threshold: softplus_backward(ct,
 def _softmax(self, dim, half_to_float):
     if self.ndim == 0:
         return aten.exp.default(aten.sub.Tensor(self, self))
+    self = aten.contiguous.default(self)
+    if self.numel() == 0:
+        return aten.clone.default(self)
     e = aten.exp.default(aten.sub.Tensor(self, aten.amax.default(self, [dim], True)))
     return aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True))
 
@@ -129,6 +134,9 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
 def _log_softmax(self, dim, half_to_float):
     if self.ndim == 0:
         return aten.sub.Tensor(self, self)
+    self = aten.contiguous.default(self)
+    if self.numel() == 0:
+        return aten.clone.default(self)
     shifted = aten.sub.Tensor(self, aten.amax.default(self, [dim], True))
     return aten.sub.Tensor(shifted, aten.log.default(aten.sum.dim_IntList(aten.exp.default(shifted), [dim], True)))
 
@@ -198,6 +206,7 @@ def log_softmax(self, dim, dtype):
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Ba et al., arXiv:1607.06450. Returns (output, mean, reciprocal standard deviation); variance by two passes."""
+    input = aten.contiguous.default(input)
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
     mean = aten.mean.dim(input, dims, True)
     centred = aten.sub.Tensor(input, mean)
@@ -215,6 +224,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
 )
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    input, grad_out = aten.contiguous.default(input), aten.contiguous.default(grad_out)
     lead = input.ndim - len(normalized_shape)
     inner, outer = list(range(lead, input.ndim)), list(range(lead))
     normed = aten.mul.Tensor(aten.sub.Tensor(input, mean), rstd)

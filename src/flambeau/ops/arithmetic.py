@@ -52,7 +52,12 @@ def sub(s, self, other, alpha):
     return s.sub(self, other if alpha == 1 else s.mul(other, alpha))
 
 
-@pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_subtraction, inplace=False)
+@pointwise(
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=_subtraction,
+    layout=("other", "self"),
+    inplace=False,
+)
 def rsub(s, self, other, alpha):
     return s.sub(other, self if alpha == 1 else s.mul(self, alpha))
 
@@ -173,6 +178,7 @@ def pow_tensor(s, self, exponent):
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     operands=("self", "exponent"),
     wraps=("self",),
+    layout=(),
     variants="function",
     inplace=False,
 )

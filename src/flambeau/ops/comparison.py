@@ -99,6 +99,7 @@ def where_nonzero(condition):
 @pointwise(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
     operands=("self",),
+    layout=(),
     tags=("pointwise", "overlapping_writes"),
 )
 def masked_fill(s, self, mask, value):
@@ -110,7 +111,7 @@ masked_fill.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0
 
 @composite("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
 def masked_fill_tensor(self, mask, value):
-    return aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self)
+    return aten.contiguous.default(aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self))
 
 
 def _equal_meta(self, other):

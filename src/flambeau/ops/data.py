@@ -12,6 +12,7 @@ from ..base.shape_env import data_dependent_number, data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, same_shape
 from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
+from ..core.layouts import dense_like, in_order, result_strides, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -262,9 +263,30 @@ def _index_shape(self, indices):
     return (*out, *rest)
 
 
+def _index_strides(self, indices, shape):
+    """Strides of the result of advanced indexing: those of an elementwise operation on ``self``, which doesn't move along the indexed
+    dimensions, and the index tensors, which move along no other."""
+    positions, wide, d = [], [], 0
+    for t in indices:
+        mask = t is not None and str(t.dtype).endswith(("bool", "uint8"))
+        if t is not None:
+            positions += range(d, d + (len(t.shape) if mask else 1))
+            wide.append(((shape[0],), (1,)) if mask else (tuple(t.shape), strides_of(t)))
+        d += len(t.shape) if mask else 1
+    rank = max(len(s) for s, _ in wide)
+    own = [(n, s) for e, (n, s) in enumerate(zip(self.shape, strides_of(self))) if e not in positions]
+    before = positions[0] if positions == list(range(positions[0], positions[-1] + 1)) else 0
+    after = len(own) - before
+    operands = [(shape, (*[s for _, s in own[:before]], *[0] * rank, *[s for _, s in own[before:]]))]
+    for size, strides in wide:
+        strides = [0] * (rank - len(size)) + [s if n != 1 else 0 for n, s in zip(size, strides)]
+        operands.append((shape, (*[0] * before, *strides, *[0] * after)))
+    return result_strides(shape, operands)
+
+
 def _index_meta(self, indices):
     shape = _index_shape(self, indices)
-    return TensorMeta(shape, contiguous_strides(shape), self.dtype, self.device)
+    return TensorMeta(shape, _index_strides(self, indices, shape), self.dtype, self.device)
 
 
 def _key(arrays):
@@ -273,12 +295,16 @@ def _key(arrays):
 
 @extern("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", meta=_index_meta, variants="")
 def index_tensor(self, indices):
-    return np.ascontiguousarray(self[_key(indices)])
+    out = np.ascontiguousarray(self[_key(indices)])
+    return in_order(out, _index_strides(self, indices, out.shape))
 
 
 def _index_coords(self, indices):
-    """Where each element of the result is read, as an index operator says it: shape, coordinates, and what ``load`` reads."""
+    """Where each element of the result is read, as an index operator says it: shape, coordinates, and what ``load`` reads. None where the
+    result isn't row-major."""
     shape = _index_shape(self, indices)
+    if _index_strides(self, indices, shape) != contiguous_strides(shape):
+        return None
     positions = [d for d, t in enumerate(indices) if t is not None]
     ndim = max(len(indices[d].shape) for d in positions)
     at = positions[0] if positions == list(range(positions[0], positions[-1] + 1)) else 0
@@ -306,14 +332,14 @@ index_tensor.derivative(
 @extern(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     meta=lambda self, indices, values, accumulate: TensorMeta(
-        tuple(self.shape), contiguous_strides(tuple(self.shape)), self.dtype, self.device
+        tuple(self.shape), dense_like(tuple(self.shape), strides_of(self)), self.dtype, self.device
     ),
     variants="function method",
     inplace=True,
     tags=("overlapping_writes",),
 )
 def index_put(self, indices, values, accumulate):
-    out = self.copy()
+    out = in_order(self.copy(), dense_like(self.shape, strides_of(self)))
     if accumulate:
         np.add.at(out, _key(indices), values)
     else:

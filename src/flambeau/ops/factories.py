@@ -164,7 +164,7 @@ def _triangle(keep):
         i = aten.unsqueeze.default(aten.arange.default(rows, device=self.device), -1)
         j = aten.arange.default(columns, device=self.device)
         zero = aten.scalar_tensor.default(0, dtype=self.dtype, device=self.device)
-        return aten.where.self(keep(aten.sub.Tensor(j, i), diagonal), self, zero)
+        return aten.where.self(keep(aten.sub.Tensor(j, i), diagonal), aten.contiguous.default(self), zero)
 
     return fn
 

@@ -311,6 +311,7 @@ select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct
     mode="write",
     source="src",
     base="self",
+    keeps_order=True,
 )
 def slice_scatter(ix, self, src, dim, start, end, step):
     """A slice of ``self`` replaced by ``src``: the inverse of slicing, which functionalization uses for writes through views."""

@@ -43,7 +43,7 @@ def _scaled(t, by):
 
 def _biased(product, bias, beta, alpha):
     out = _scaled(product, alpha)
-    return out if beta == 0 else aten.add.Tensor(_scaled(bias, beta), out)
+    return out if beta == 0 else aten.add.Tensor(out, _scaled(bias, beta))  # in the product's order in memory
 
 
 @explicit(
@@ -183,7 +183,8 @@ def inner(self, other):
     inplace=True,
 )
 def addr(self, vec1, vec2, beta, alpha):
-    return _biased(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), self, beta, alpha)
+    product = _scaled(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), alpha)
+    return product if beta == 0 else aten.add.Tensor(_scaled(self, beta), product)
 
 
 @explicit(

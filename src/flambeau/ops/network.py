@@ -23,7 +23,7 @@ def elu(s, self, alpha, scale, input_scale):
     return s.where(s.gt(self, 0), s.mul(self, scale), s.mul(s.expm1(s.mul(self, input_scale)), alpha * scale))
 
 
-@pointwise("log_sigmoid(Tensor self) -> Tensor", variants="nn", promote="float", inplace=False)
+@pointwise("log_sigmoid(Tensor self) -> Tensor", variants="nn", promote="float", layout=(), inplace=False)
 def log_sigmoid(s, self):
     return s.sub(s.minimum(self, 0.0), s.log1p(s.exp(s.neg(s.abs(self)))))
 
@@ -144,6 +144,7 @@ def rms_norm(input, normalized_shape, weight, eps):
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
         )
     eps = finfo(input.dtype).eps if eps is None else eps
+    input = aten.contiguous.default(input)
     mean = aten.mean.dim(aten.mul.Tensor(input, input), list(range(input.ndim - n, input.ndim)), True)
     out = aten.mul.Tensor(input, aten.rsqrt.default(aten.add.Tensor(mean, eps)))
     return out if weight is None else aten.mul.Tensor(out, weight)
@@ -152,6 +153,12 @@ def rms_norm(input, normalized_shape, weight, eps):
 def _per_channel(t, ndim):
     """(C,) -> (1, C, 1, ...)."""
     return aten.reshape.default(t, [1, -1, *[1] * (ndim - 2)])
+
+
+def _in_memory_format(x):
+    """Channels last stays so; anything else is made row-major."""
+    channels_last = x.ndim in (4, 5) and aten.permute.default(x, [0, *range(2, x.ndim), 1]).is_contiguous()
+    return x if channels_last else aten.contiguous.default(x)
 
 
 def _affine(out, weight, bias):
@@ -174,7 +181,9 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(input.shape)} and "
             f"num_groups={num_groups}"
         )
-    groups = aten.reshape.default(input, [n, num_groups, -1])
+    groups = aten.reshape.default(
+        aten.contiguous.default(input), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
+    )
     out = aten.native_layer_norm.default(groups, [groups.shape[-1]], None, None, eps)[0]
     return _affine(aten.reshape.default(out, list(input.shape)), weight, bias)
 
@@ -191,6 +200,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
         if t is not None and t.shape[0] != input.shape[1]:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
+    input = _in_memory_format(input)
     if training:
         dims = [0, *range(2, input.ndim)]
         n = math.prod(input.shape[d] for d in dims)
@@ -239,7 +249,7 @@ def smooth_l1_loss(self, target, reduction, beta):
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor"
 )
 def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
-    d = aten.sub.Tensor(self, target)
+    d = aten.contiguous.default(aten.sub.Tensor(self, target))
     slope = aten.sign.default(d) if beta == 0 else aten.clamp.default(aten.div.Tensor(d, beta), -1, 1)
     return _each(grad_output, slope, None, reduction)
 
@@ -267,7 +277,8 @@ def huber_loss(self, target, reduction, delta):
     has_out=False,
 )
 def huber_loss_backward(grad_output, self, target, reduction, delta):
-    return _each(grad_output, aten.clamp.default(aten.sub.Tensor(self, target), -delta, delta), None, reduction)
+    d = aten.contiguous.default(aten.sub.Tensor(self, target))
+    return _each(grad_output, aten.clamp.default(d, -delta, delta), None, reduction)
 
 
 huber_loss.derivative(

@@ -9,12 +9,13 @@ from ..base.dtypes import int64
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern, index
 from ..core.definition import TensorMeta
+from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
 
 
-@index("flip(Tensor self, int[] dims) -> Tensor", mode="read", source="self", has_out=True)
+@index("flip(Tensor self, int[] dims) -> Tensor", mode="read", source="self", keeps_order=True, has_out=True)
 def flip(ix, self, dims):
     turned = {normalize_dim(d, len(self.shape)) for d in dims}
     if len(turned) != len(dims):
@@ -111,12 +112,19 @@ def _sorted_pair(a, dim, descending, k=None):
     order = _order(a.astype(np.float32) if a.dtype.kind == "V" else a, dim, descending)
     if k is not None:
         order = np.take(order, range(k), axis=dim)
-    return np.take_along_axis(a, order, dim), np.ascontiguousarray(order)
+        return np.take_along_axis(a, order, dim), np.ascontiguousarray(order)
+    like = dense_like(a.shape, strides_of(a))
+    return in_order(np.take_along_axis(a, order, dim), like), in_order(order, like)
 
 
-def _pair_meta(self, shape):
-    strides = contiguous_strides(shape)
+def _pair_meta(self, shape, strides=None):
+    strides = strides or contiguous_strides(shape)
     return TensorMeta(shape, strides, self.dtype, self.device), TensorMeta(shape, strides, int64, self.device)
+
+
+def _sorted_meta(self):
+    shape = tuple(self.shape)
+    return _pair_meta(self, shape, dense_like(shape, strides_of(self)))
 
 
 def _scatter_back(ct0, self_like, result1, dim):
@@ -128,13 +136,13 @@ def _scatter_back(ct0, self_like, result1, dim):
 sort = extern(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     has_out=True,
-    meta=lambda self, dim, descending: _pair_meta(self, tuple(self.shape)),
+    meta=lambda self, dim, descending: _sorted_meta(self),
 )(_sorted_pair)
 sort.derivative(self=_scatter_back)
 sort_stable = extern(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     has_out=True,
-    meta=lambda self, stable, dim, descending: _pair_meta(self, tuple(self.shape)),
+    meta=lambda self, stable, dim, descending: _sorted_meta(self),
 )(lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
 sort_stable.derivative(self=_scatter_back)
 
@@ -188,10 +196,10 @@ def kthvalue(self, k, dim, keepdim):
         return aten.clone.default(self), aten.zeros.default([], dtype=int64)
     if not 1 <= k <= self.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    values, indices = aten.sort.default(self, dim)
-    if keepdim:
-        return aten.narrow.default(values, dim, k - 1, 1), aten.narrow.default(indices, dim, k - 1, 1)
-    return aten.select.int(values, dim, k - 1), aten.select.int(indices, dim, k - 1)
+    found = [aten.narrow.default(t, dim, k - 1, 1) for t in aten.sort.default(self, dim)]
+    return tuple(
+        aten.clone.default(t if keepdim else aten.squeeze.dim(t, dim), memory_format="contiguous_format") for t in found
+    )
 
 
 def _kth_vjp(ct0, self_like, result1, dim, keepdim):

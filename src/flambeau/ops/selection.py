@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,11 +58,14 @@ def masked_select(self, mask):
 @extern(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     inplace=True,
-    meta=lambda self, mask, source: aten.where.self.meta(mask, self, self),
+    meta=lambda self, mask, source: replace(
+        aten.where.self.meta(mask, self, self),
+        strides=contiguous_strides(broadcast_shapes(tuple(self.shape), tuple(mask.shape))),
+    ),
 )
 def masked_scatter(self, mask, source):
     shape = np.broadcast_shapes(self.shape, mask.shape)
-    out, where = np.array(np.broadcast_to(self, shape)), np.broadcast_to(mask, shape)
+    out, where = np.array(np.broadcast_to(self, shape), order="C"), np.broadcast_to(mask, shape)
     n = int(where.sum())
     if source.size < n:
         raise RuntimeError(

@@ -328,7 +328,7 @@ def pixel_shuffle(self, upscale_factor):
     r, (c, h, w) = upscale_factor, self.shape[-3:]
     x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
     b = self.ndim - 3
-    x = aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2])
+    x = aten.contiguous.default(aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2]))
     return aten.reshape.default(x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 
@@ -341,7 +341,8 @@ def one_hot(self, num_classes):
     elif self._array is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     classes = aten.arange.default(num_classes, device=self.device)
-    return aten._to_copy.default(aten.eq.Tensor(aten.unsqueeze.default(self, -1), classes), dtype=self.dtype)
+    hit = aten.eq.Tensor(aten.unsqueeze.default(aten.contiguous.default(self), -1), classes)
+    return aten._to_copy.default(hit, dtype=self.dtype)
 
 
 def _triangle_indices(name, pick):
