@@ -23,6 +23,7 @@ CORE = (
     "dispatch",
     "function",
     "subscript",
+    "fake",
     "module",
 )
 AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")

@@ -21,6 +21,7 @@ static void free_parameters(FlbOperator *op) {
 void flb_operator_reset(FlbOperator *op) {
     op->ready = 0;
     flb_recipes_clear(&op->recipes);
+    flb_recipes_clear(&op->shapes);
     Py_CLEAR(op->kernel);
     Py_CLEAR(op->impl);
     Py_CLEAR(op->named);
@@ -31,12 +32,12 @@ void flb_operator_reset(FlbOperator *op) {
 /* set_signature(parameters, *, varargs, numbers, factory, body, recipes, view, one_tensor, loud, by_type, named): see FlbOperator. A
  * parameter is (name, type code, list, optional, keyword only, elements optional, sized, null_false, default...). */
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"parameters", "varargs", "numbers", "factory", "body", "recipes", "view", "one_tensor", "loud", "by_type", "named", NULL};
+    static char *names[] = {"parameters", "varargs", "numbers", "factory", "body", "recipes", "view", "one_tensor", "loud", "pure", "by_type", "named", NULL};
     PyObject *list, *named = Py_None, *body = Py_None;
-    int varargs = -1, numbers = 0, factory = 0, recipes = 0, view = 0, one = 0, loud = 0;
+    int varargs = -1, numbers = 0, factory = 0, recipes = 0, view = 0, one = 0, loud = 0, pure = 0;
     unsigned long long by_type = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$ippOppppKO", names, &PyTuple_Type, &list, &varargs, &numbers, &factory, &body, &recipes,
-                                     &view, &one, &loud, &by_type, &named))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$ippOpppppKO", names, &PyTuple_Type, &list, &varargs, &numbers, &factory, &body, &recipes,
+                                     &view, &one, &loud, &pure, &by_type, &named))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
     if (n > MAX_ARGUMENTS) return PyErr_Format(PyExc_ValueError, "an operator has at most %d arguments", MAX_ARGUMENTS), NULL;
@@ -61,7 +62,7 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     op->n_positional = positional;
     op->varargs = varargs;
     op->numbers = (uint8_t)numbers, op->factory = (uint8_t)factory, op->recipes_on = (uint8_t)recipes;
-    op->is_view = (uint8_t)view, op->one_tensor = (uint8_t)one, op->loud = (uint8_t)loud;
+    op->is_view = (uint8_t)view, op->one_tensor = (uint8_t)one, op->loud = (uint8_t)loud, op->pure = (uint8_t)pure;
     op->by_type = by_type;
     Py_XSETREF(op->named, named == Py_None ? NULL : Py_NewRef(named));
     Py_XSETREF(op->body, body == Py_None ? NULL : Py_NewRef(body));

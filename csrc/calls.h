@@ -30,9 +30,9 @@ typedef struct FlbOperator {
     uint8_t ready;    /* prepare() ran */
     uint8_t numbers;  /* Python numbers may stand for tensors when there is one tensor */
     uint8_t factory;  /* makes a tensor on the current device, takes requires_grad */
-    uint8_t recipes_on, is_view, one_tensor, loud; /* loud: NumPy's warnings stay on (an operator of the user's) */
+    uint8_t recipes_on, is_view, one_tensor, pure, loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
     uint64_t by_type; /* for recipes */
-    FlbRecipes recipes;
+    FlbRecipes recipes, shapes; /* shapes: what fake tensors become */
     PyObject *rule;   /* how autograd records it (csrc/autograd_record.c), or NULL until it is first recorded */
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
@@ -80,4 +80,7 @@ int flb_init_binder(void);
 int flb_init_function(PyObject *module);
 int flb_init_interpose(PyObject *module);
 int flb_init_subscript(PyObject *module);
+int flb_init_fake(PyObject *module);
+/* A call on fake tensors whose shapes are known already, or are after it: 1 done, 0 not mine, -1 exception. */
+int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
 #endif

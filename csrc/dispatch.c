@@ -162,6 +162,11 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         int status = flb_autograd_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;
     }
+    if (op->pure && op->one_tensor && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
+        PyObject *result = NULL;
+        int status = flb_fake_call(op, keys, values, &result);
+        if (status) return status > 0 ? result : NULL;
+    }
     PyObject *args, *kwargs;
     if (flb_unbind(op, values, &args, &kwargs) < 0) return NULL;
     PyObject *r = (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON)) == FLB_PYTHON
@@ -203,7 +208,8 @@ static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
     Py_VISIT(op->rule);
     for (int i = 0; i < op->n_parameters; i++) Py_VISIT(op->parameters[i].fallback);
     Py_VISIT(op->dict);
-    return flb_recipes_traverse(&op->recipes, visit, arg);
+    int r = flb_recipes_traverse(&op->recipes, visit, arg);
+    return r ? r : flb_recipes_traverse(&op->shapes, visit, arg);
 }
 static int operator_clear(FlbOperator *op) {
     flb_operator_reset(op);

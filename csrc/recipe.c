@@ -5,16 +5,6 @@
  * doesn't fit, an index out of bounds) is checked while it runs, before anything is written, and then the call goes the Python way. */
 #include "calls.h"
 
-enum { R_TABLE = 64, R_PROBES = 8 };
-
-typedef struct RecipeEntry {
-    uint64_t hash;
-    int64_t *words;
-    PyObject *recipe;  /* NULL: described once; None: there is none */
-    PyObject *objects; /* tuple: what `words` knows by address */
-    int n;
-} RecipeEntry;
-
 static uint32_t generation = 1; /* bumped when something that recipes depend on changes: the default dtype */
 
 void flb_recipes_clear(FlbRecipes *r) {
@@ -36,17 +26,38 @@ int flb_recipes_traverse(FlbRecipes *r, visitproc visit, void *arg) {
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-enum { D_TENSOR = 1, D_NONE, D_BOOL, D_INT, D_FLOAT, D_OBJECT, D_LIST, D_NUMBER };
+enum { D_TENSOR = 1, D_NONE, D_BOOL, D_INT, D_FLOAT, D_OBJECT, D_LIST, D_NUMBER, D_FAKE };
 
-typedef struct {
-    int64_t words[R_KEY];
-    FlbTensor *tensors[R_SLOTS];
-    PyObject *numbers[8];
-    PyObject *objects[8];
-    int n, n_tensors, n_numbers, n_objects;
-} Description;
-
+static int put_ints(Description *d, PyObject *tuple) {
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    if (d->n + n > R_KEY) return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *o = PyTuple_GET_ITEM(tuple, i);
+        int overflow = 1;
+        if (PyLong_CheckExact(o)) d->words[d->n++] = PyLong_AsLongLongAndOverflow(o, &overflow);
+        if (overflow) return 0;
+    }
+    return 1;
+}
+static int put_object(Description *d, PyObject *o) {
+    if (d->n_objects == R_OBJECTS || d->n + 1 > R_KEY) return 0;
+    d->objects[d->n_objects++] = o;
+    d->words[d->n++] = (int64_t)(intptr_t)o;
+    return 1;
+}
+/* A fake tensor of the mode, with sizes that are plain integers. */
+static int describe_fake(Description *d, FlbTensor *t) {
+    if (t->payload != d->fake_mode || t->array || !t->shape || !t->strides || !t->offset || d->n_tensors == R_SLOTS / 2) return 0;
+    int overflow = 1;
+    if (d->n + 2 > R_KEY) return 0;
+    d->words[d->n++] = D_FAKE | PyTuple_GET_SIZE(t->shape) << 8;
+    if (PyLong_CheckExact(t->offset)) d->words[d->n++] = PyLong_AsLongLongAndOverflow(t->offset, &overflow);
+    if (overflow || !put_ints(d, t->shape) || !put_ints(d, t->strides) || !put_object(d, t->dtype) || !put_object(d, t->device)) return 0;
+    d->tensors[d->n_tensors++] = t;
+    return 1;
+}
 static inline int describe_tensor(Description *d, FlbTensor *t) {
+    if (d->fake_mode) return describe_fake(d, t);
     PyArrayObject *a = (PyArrayObject *)t->array;
     if (!a || t->keys || d->n_tensors == R_SLOTS / 2) return 0;
     int num = PyArray_DESCR(a)->type_num, nd = PyArray_NDIM(a);
@@ -90,7 +101,7 @@ static int describe_one(Description *d, PyObject *o, int by_type, int depth) {
         memcpy(w + 1, &v, 8);
         d->n += 2;
     } else if (type == flb_dtype_class || o == flb_cpu_device || (type == &PyUnicode_Type && PyUnicode_CHECK_INTERNED(o))) {
-        if (d->n_objects == 8) return 0;
+        if (d->n_objects == R_OBJECTS) return 0;
         d->objects[d->n_objects++] = o;
         w[0] = D_OBJECT;
         w[1] = (int64_t)(intptr_t)o;
@@ -339,7 +350,7 @@ done:
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-static int insert(FlbRecipes *table, Description *d, uint64_t hash, PyObject *recipe) {
+int flb_recipe_insert(FlbRecipes *table, const Description *d, uint64_t hash, PyObject *recipe) {
     if (!table->entries && !(table->entries = PyMem_Calloc(R_TABLE, sizeof(RecipeEntry)))) return PyErr_NoMemory(), -1;
     RecipeEntry *e = NULL;
     for (int i = 0; i < R_PROBES && !e; i++) {
@@ -361,32 +372,39 @@ static int insert(FlbRecipes *table, Description *d, uint64_t hash, PyObject *re
     return 0;
 }
 
-int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
-                    PyObject **result) {
-    Description d;
-    d.n = d.n_tensors = d.n_numbers = d.n_objects = 0;
+int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, PyObject *const *values, Py_ssize_t n) {
+    d->n = d->n_tensors = d->n_numbers = d->n_objects = 0;
+    d->fake_mode = fake_mode;
     for (Py_ssize_t i = 0; i < n; i++)
-        if (!describe_one(&d, values[i], i < 64 && by_type >> i & 1, 1)) return 0;
+        if (!describe_one(d, values[i], i < 64 && by_type >> i & 1, 1)) return 0;
+    return 1;
+}
+RecipeEntry *flb_recipe_find(FlbRecipes *table, const Description *d, uint64_t *hash) {
     if (table->generation != generation) {
         flb_recipes_clear(table);
         table->generation = generation;
     }
-    uint64_t hash = hash_words(d.words, d.n);
-    RecipeEntry *found = NULL;
+    *hash = hash_words(d->words, d->n);
     for (int i = 0; table->entries && i < R_PROBES; i++) {
-        RecipeEntry *e = &table->entries[(hash + i) % R_TABLE];
+        RecipeEntry *e = &table->entries[(*hash + i) % R_TABLE];
         if (!e->words) break;
-        if (e->hash == hash && e->n == d.n && !memcmp(e->words, d.words, d.n * 8)) {
-            found = e;
-            break;
-        }
+        if (e->hash == *hash && e->n == d->n && !memcmp(e->words, d->words, d->n * 8)) return e;
     }
+    return NULL;
+}
+
+int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
+                    PyObject **result) {
+    Description d;
+    uint64_t hash;
+    if (!flb_describe(&d, NULL, by_type, values, n)) return 0;
+    RecipeEntry *found = flb_recipe_find(table, &d, &hash);
     PyObject *recipe;
     if (found && found->recipe) {
         if (found->recipe == Py_None) return 0;
         recipe = Py_NewRef(found->recipe);
     } else {
-        if (!found && !is_view) return insert(table, &d, hash, NULL);
+        if (!found && !is_view) return flb_recipe_insert(table, &d, hash, NULL);
         PyObject *all = PyTuple_New(n);
         if (!all) return -1;
         for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(values[i]));
@@ -398,7 +416,7 @@ int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by
             Py_DECREF(recipe);
             return PyErr_SetString(PyExc_TypeError, "a recipe or None is needed"), -1;
         }
-        if (before == generation && table->generation == generation && insert(table, &d, hash, recipe) < 0) return Py_DECREF(recipe), -1;
+        if (before == generation && table->generation == generation && flb_recipe_insert(table, &d, hash, recipe) < 0) return Py_DECREF(recipe), -1;
         if (recipe == Py_None) return Py_DECREF(recipe), 0;
     }
     int status = 0;

@@ -4,7 +4,7 @@
 #include "tensor_internal.h"
 #include <numpy/ufuncobject.h>
 
-enum { R_DIMS = 8, R_OPERANDS = 4, R_LOADS = 3, R_SLOTS = 48, R_KEY = 160 };
+enum { R_DIMS = 8, R_OPERANDS = 4, R_LOADS = 3, R_SLOTS = 48, R_KEY = 160, R_OBJECTS = 24 };
 
 /* Where a value lies while a recipe runs: the tensors of the call in order, then its numbers, results, temporaries, constants. */
 typedef struct {
@@ -61,6 +61,31 @@ typedef struct {
 } FlbRecipes;
 void flb_recipes_clear(FlbRecipes *r);
 int flb_recipes_traverse(FlbRecipes *r, visitproc visit, void *arg);
+
+enum { R_TABLE = 64, R_PROBES = 8 };
+
+typedef struct RecipeEntry {
+    uint64_t hash;
+    int64_t *words;
+    PyObject *recipe;  /* NULL: described once; None: there is none */
+    PyObject *objects; /* tuple: what `words` knows by address */
+    int n;
+} RecipeEntry;
+
+/* A call as a row of words. */
+typedef struct {
+    int64_t words[R_KEY];
+    FlbTensor *tensors[R_SLOTS];
+    PyObject *numbers[8];
+    PyObject *objects[R_OBJECTS];
+    PyObject *fake_mode; /* tensors are fake ones of this mode; NULL: tensors with data */
+    int n, n_tensors, n_numbers, n_objects;
+} Description;
+
+/* Describes the values of a call; 0: they can't be described. */
+int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, PyObject *const *values, Py_ssize_t n);
+RecipeEntry *flb_recipe_find(FlbRecipes *table, const Description *d, uint64_t *hash);
+int flb_recipe_insert(FlbRecipes *table, const Description *d, uint64_t hash, PyObject *recipe);
 
 /* Runs the recipe for `values` (all arguments of op, in schema order; bit i of by_type: of a number only its type selects the recipe). Where
  * there is none yet, cook(op, values) is asked for it at the second such call (views: at the first). 1: *result is set; 0: go another

@@ -472,6 +472,7 @@ def prepare(op: OpOverload) -> None:
         view=op.kind == "view",
         one_tensor=_returns_one_tensor(op),
         loud=op.namespace != "aten",
+        pure=op.namespace == "aten" and not op.effects,
         by_type=sum(1 << i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list)
         if base.kind == "pointwise"
         else 0,

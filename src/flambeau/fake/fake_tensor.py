@@ -30,11 +30,15 @@ class FakeTensor(Tensor):
 
     def __new__(cls, fake_mode, meta: TensorMeta, storage=None):
         out = _C.without_data(cls, meta.shape, meta.strides, meta.dtype, meta.device, meta.offset, storage)
-        out.fake_mode = fake_mode
+        out._payload = fake_mode
         return out
 
     def __init__(self, *args, **kwargs):
         pass
+
+    @property
+    def fake_mode(self):
+        return self._payload
 
     @property
     def fake_device(self):
@@ -166,6 +170,10 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(metas, (list, tuple)):
             return type(metas)(self._wrap(m, storage) for m in metas)
         return metas
+
+
+# Native code remembers what operators without effects make of shapes (csrc/fake.c); run() is asked once for each description.
+_C.set_fake(FakeTensor, FakeTensorMode)
 
 
 class _Identity:

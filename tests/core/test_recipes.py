@@ -1,0 +1,184 @@
+"""Native recipes: the second and later calls of one description must do what the first, the kernel's, did."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.fake import FakeTensorMode
+
+F = torch.nn.functional
+X = torch.arange(24.0).reshape(2, 3, 4) / 7 - 1
+Y = torch.linspace(0.5, 2, 24).reshape(2, 3, 4)
+N = torch.arange(24).reshape(2, 3, 4)
+I = torch.tensor([1, 0, -1])
+CASES = {
+    "add": lambda: X + Y,
+    "broadcast": lambda: X + Y[:, :1, 1:2],
+    "number": lambda: X * 2.5,
+    "reflected number": lambda: 1 - N,
+    "integers": lambda: N // 3 + N % 5,
+    "mixed dtypes": lambda: X + N,
+    "transposed": lambda: X.transpose(0, 2) * Y.transpose(0, 2),
+    "compare": lambda: (X > Y) & (N == 3),
+    "where": lambda: torch.where(N > 4, X, 0.0),
+    "gelu": lambda: F.gelu(X),
+    "sigmoid": lambda: X.sigmoid(),
+    "rsqrt": lambda: Y.rsqrt(),
+    "clamp": lambda: X.clamp(-0.5, 0.5),
+    "cast": lambda: (X * 100).to(torch.int32),
+    "clone": lambda: X.permute(2, 0, 1).clone(),
+    "sum": lambda: X.sum(),
+    "sum dims": lambda: X.sum((0, 2), keepdim=True),
+    "sum of a transpose": lambda: X.transpose(0, 2).sum(1),
+    "mean": lambda: X.mean(-1),
+    "amax": lambda: N.amax(1),
+    "all": lambda: (N > -1).all(),
+    "softmax": lambda: X.softmax(1),
+    "layer_norm": lambda: F.layer_norm(X, (4,)),
+    "matmul": lambda: X @ Y.transpose(1, 2),
+    "mv": lambda: X[0] @ Y[0, 0],
+    "linear": lambda: F.linear(X, Y[0], Y[0, :, 0]),
+    "cat": lambda: torch.cat([X, Y.to(torch.float64)], 1),
+    "view": lambda: X.view(6, -1),
+    "slice": lambda: X[:, 1:, ::2],
+    "ellipsis": lambda: X[..., None, 1],
+    "index": lambda: X[:, I],
+    "two indices": lambda: X[I % 2, I],
+    "gather": lambda: X.gather(1, (N % 3)[:, :2]),
+    "embedding": lambda: F.embedding(I.abs(), X[0]),
+    "zeros": lambda: torch.zeros(2, 3),
+    "arange": lambda: torch.arange(1, 9, 2),
+    "full": lambda: torch.full((2, 2), 1.5),
+    "in place": lambda: X.clone().add_(Y, alpha=2),
+    "in place, other dtype": lambda: X.clone().mul_(N),
+    "fill": lambda: X.clone().fill_(3),
+    "copy": lambda: torch.zeros(2, 3, 4, dtype=torch.int64).copy_(X),
+    "split": lambda: X.split(2, 1),
+    "reshape": lambda: X.reshape(4, 6),
+    "flatten a transpose": lambda: X.transpose(0, 1).flatten(),
+    "keeps what a view is": lambda: X[1].t(),
+}
+
+
+def facts(r):
+    if isinstance(r, (tuple, list)):
+        return [facts(x) for x in r]
+    return r.dtype, tuple(r.shape), r.stride(), r.numpy().copy()
+
+
+def same(a, b):
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a[:3] == b[:3] and np.allclose(a[3], b[3], rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_later_calls_do_what_the_first_did(name):
+    from flambeau import _C
+
+    _C.forget_recipes()
+    f = CASES[name]
+    first = facts(f())
+    for _ in range(3):
+        assert same(facts(f()), first)
+
+
+def thrice(f):
+    for _ in range(3):
+        out = f()
+    return out
+
+
+def test_results_are_new_memory_and_views_share_it():
+    x = torch.ones(4)
+    y = thrice(lambda: x.clone())
+    y.add_(1)
+    assert x.tolist() == [1, 1, 1, 1]
+    v = thrice(lambda: x[1:3])
+    v.fill_(5)
+    assert x.tolist() == [1, 5, 5, 1]
+    assert v._storage is x._storage
+
+
+def test_what_a_description_does_not_tell_is_checked_while_running():
+    x = torch.arange(6.0)
+    with pytest.raises(IndexError):
+        thrice(lambda: x[torch.tensor([1, 2])] * 0 + x[torch.tensor([1, 9])])
+    flat = torch.arange(8, dtype=torch.uint8)
+    assert thrice(lambda: flat + 3).tolist() == list(range(3, 11))
+    for big in (300, -1):
+        assert (flat + big).tolist() == [(k + big) % 256 for k in range(8)]
+    with pytest.raises(RuntimeError):  # an overlapping write
+        thrice(lambda: x[1:].add_(x[:-1]))
+
+
+def test_read_only_and_odd_memory():
+    a = np.arange(4.0)
+    x = torch.from_numpy(a)
+    thrice(lambda: x.mul_(1.0))
+    a.flags.writeable = False
+    frozen = torch.from_numpy(a)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="read-only"):
+            frozen.mul_(2.0)
+    raw = np.zeros(17, np.uint8)
+    unaligned = raw[1:].view(np.float32)
+    unaligned[:] = [1, 2, 3, 4]
+    assert thrice(lambda: torch.from_numpy(unaligned) + 1).tolist() == [2, 3, 4, 5]
+    fields = np.zeros(5, [("a", "f4"), ("b", "i1")])
+    with pytest.raises(ValueError, match="multiple of the element byte size"):
+        torch.Tensor(fields["a"])
+
+
+def test_the_default_dtype_is_part_of_it():
+    f = lambda: torch.ones(2, dtype=torch.int64) / 2  # noqa: E731
+    assert thrice(f).dtype is torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert f().dtype is torch.float64 and torch.zeros(2).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert f().dtype is torch.float32
+
+
+def test_a_failed_write_leaves_the_target():
+    out = torch.empty(0, dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.tanh(torch.ones(2, 3), out=out)
+    assert tuple(out.shape) == (0,)
+
+
+def test_sizes_that_cannot_be_allocated():
+    for f in (lambda: torch.zeros(2**62), lambda: torch.ones(2**40, 2**20), lambda: torch.ones(2).repeat(2**60)):
+        with pytest.raises(RuntimeError):
+            f()
+        with pytest.raises(MemoryError):
+            f()
+
+
+def test_overload_tables_hold_no_user_classes():
+    refs = []
+    for i in range(5):
+        cls = type(f"S{i}", (torch.Tensor,), {})
+        t = torch.ones(2).as_subclass(cls)
+        torch.relu(t) + t.reshape(-1) + torch.sum(t, 0)
+        refs.append(weakref.ref(cls))
+        del cls, t
+    gc.collect()
+    assert sum(r() is not None for r in refs) <= 1
+
+
+def test_fake_tensors_are_made_natively_from_the_second_call_on():
+    mode = FakeTensorMode()
+    x, y = mode.from_tensor(torch.zeros(3, 4)), mode.from_tensor(torch.zeros(4))
+    for _ in range(3):
+        r = (x + y).t()[1:]
+        assert r.fake_mode is mode and tuple(r.shape) == (3, 3) and r.stride() == (1, 4) and r.storage_offset() == 1
+        v = x.view(12)
+        assert v._storage is x._storage and (x + y)._storage is not x._storage
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            x + mode.from_tensor(torch.zeros(5))
