@@ -42,6 +42,9 @@ _SIZE = {
 }
 
 
+_OVERLOAD = {"float": "f32", "double": "f64", "half": "f16"}  # in the names of intrinsics
+
+
 def itemsize(t: str) -> int:
     return _SIZE[t]
 
@@ -245,6 +248,25 @@ class Builder:
     def store(self, t: str, x: str, pointer: str) -> None:
         raw = self.to_memory(t, x)
         self.out.append(f"store {self.memory_type(t)} {raw}, ptr {pointer}, align {_SIZE[t]}")
+
+    def load_masked(self, t: str, pointer: str, mask: str) -> str:
+        """Load the lanes of ``mask``; the others are 1 and their memory is not touched."""
+        scalar = {"bool": "i8", "f16": "half", "bf16": "i16"}.get(t, _LLVM[t])
+        one = {"f16": "0xH3C00", "bf16": str(0x3F80)}.get(t, literal("i8" if t == "bool" else t, 1))
+        ty, suffix = self.memory_type(t), _OVERLOAD.get(scalar, scalar)
+        raw = self.emit(
+            f"call {ty} @llvm.masked.load.v{self.lanes}{suffix}.p0(ptr {pointer}, i32 {_SIZE[t]}, {self.ty('bool')} {mask}, "
+            f"{ty} splat ({scalar} {one}))"
+        )
+        return self.from_memory(t, raw)
+
+    def store_masked(self, t: str, x: str, pointer: str, mask: str) -> None:
+        scalar = {"bool": "i8", "f16": "half", "bf16": "i16"}.get(t, _LLVM[t])
+        raw, ty = self.to_memory(t, x), self.memory_type(t)
+        self.out.append(
+            f"call void @llvm.masked.store.v{self.lanes}{_OVERLOAD.get(scalar, scalar)}.p0({ty} {raw}, ptr {pointer}, i32 {_SIZE[t]}, "
+            f"{self.ty('bool')} {mask})"
+        )
 
     # --- lanes --------------------------------------------------------------------------------------------------------
     def extract(self, t: str, x: str, lane: int) -> str:

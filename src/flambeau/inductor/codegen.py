@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ..base.expr import Div, Expr, Mod, Prod, Var, coefficient, const, floordiv, mod, of, terms, variable
-from ..base.expr import variables as variables_of
+from ..base.expr import Expr, Var, coefficient, floordiv, mod, variable
+from .addressing import Addressing, Scope
 from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
 from .ir import Buffer
 from .scalar_ops import emit_scalar
@@ -85,31 +85,16 @@ def weight(values) -> float:
     return w
 
 
-def _runs(atom) -> bool:
-    """Whether an atom depends on loop variables or on loaded values; it is a size otherwise."""
-    return bool(atom.variables()) or bool(loaded_atoms(of(atom)))
-
-
-class _Scope:
-    __slots__ = ("lines", "vars", "cache", "names")
-
-    def __init__(self, lines, variables=()):
-        self.lines = lines
-        self.vars = set(variables)
-        self.cache: dict = {}
-        self.names: dict = {}
-
-
 def write_kernel(kernel: Kernel, buffers: dict[str, Buffer], values: Values) -> None:
     """Fill in ``text`` (with the name ``KERNEL`` still to be replaced), ``total``, ``grain`` and ``cost``."""
     _Writer(kernel, buffers, values).run()
 
 
-class _Writer:
+class _Writer(Addressing):
     def __init__(self, kernel, buffers, values):
         self.k, self.buffers, self.values = kernel, buffers, values
         self.names = Names()
-        self.entry = _Scope([])
+        self.entry = Scope([])
         self.scopes = [self.entry]
         self.lanes = 1
         self.vv = (
@@ -127,6 +112,7 @@ class _Writer:
         self.dependent: dict[Value, bool] = {}
         self.once = self.entry  # the scope that is entered for each p
         self.freed: list[str] = []  # rows on the heap
+        self.mask = self.last = None
 
     # --- structure ----------------------------------------------------------------------------------------------------
     def run(self):
@@ -154,7 +140,7 @@ class _Writer:
             total = math.prod(v.extent for v in outer)
         k.total = total
         p_lines: list[str] = []
-        scope = _Scope(p_lines, outer)
+        scope = Scope(p_lines, outer)
         self.scopes.append(scope)
         self.once = scope
         p = "%p"
@@ -188,24 +174,6 @@ class _Writer:
         slot = self._line(self.entry, f"call ptr @malloc(i64 {nbytes})", "row")
         self.freed.append(slot)
         return slot
-
-    def size(self, e) -> str:
-        """An int or an expression of symbols, as an operand."""
-        return self._index(e) if type(e) is Expr else str(e)
-
-    def _parameter(self, atom) -> str:
-        """A size that is passed at the call."""
-        key = ("parameter", atom)
-        if key not in self.entry.cache:
-            if not self.k.params:
-                at = self._line(self.entry, f"getelementptr ptr, ptr %args, i64 {len(self.k.args) + 1}")
-                self.entry.cache["parameters"] = self._line(self.entry, f"load ptr, ptr {at}, !noundef !0")
-            at = self._line(
-                self.entry, f"getelementptr i64, ptr {self.entry.cache['parameters']}, i64 {len(self.k.params)}"
-            )
-            self.k.params.append(of(atom))
-            self.entry.cache[key] = self._line(self.entry, f"load i64, ptr {at}, !noundef !0", "n")
-        return self.entry.cache[key]
 
     def _nodes(self):
         for kind, what in self.k.items:
@@ -250,7 +218,7 @@ class _Writer:
         scope.lines.append(f"{yes[1:]}:")
         self._with_column(scope, last, block, base)
         scope.lines += [f"br label {join}", f"{no[1:]}:"]
-        body = _Scope([], {last})
+        body = Scope([], {last})
         self._loop_text(
             scope,
             last,
@@ -264,7 +232,7 @@ class _Writer:
 
     def _with_column(self, scope, last, lanes, base, same=False):
         """The items for columns [base, base + lanes), in a scope of their own so that nothing cached leaks out."""
-        fresh = _Scope(scope.lines, self.k.outer)
+        fresh = Scope(scope.lines, self.k.outer)
         for s in self.scopes:
             fresh.names.update(s.names)
         fresh.names[last] = base
@@ -325,9 +293,9 @@ class _Writer:
         accs = {}
         base = self.scopes[-1]
         if self.vv in k.inner:
-            segments = self._segments()
+            segments = self._segments(nodes)
         else:
-            segments = [(None, None, self.lanes)]
+            segments = [(None, None, self.lanes, False)]
         for node in nodes:
             if node.reduction:
                 for lanes in sorted({s[2] for s in segments}, reverse=True):
@@ -337,14 +305,18 @@ class _Writer:
             if self.vv not in k.inner:
                 self._statements(nodes, accs)
                 return
-            for begin, end, lanes in segments:
+            for begin, end, lanes, masked in segments:
                 self.lanes = lanes
-                body = _Scope([], {self.vv})
+                body = Scope([], {self.vv})
                 if begin.isdigit() and end.isdigit() and int(begin) >= int(end):
                     continue
-                self._loop_text(
-                    self.scopes[-1], self.vv, begin, end, lanes, body, lambda: self._statements(nodes, accs)
-                )
+
+                def fill(end=end if masked else None):
+                    self.set_mask(end)
+                    self._statements(nodes, accs)
+                    self.set_mask(None)
+
+                self._loop_text(self.scopes[-1], self.vv, begin, end, lanes, body, fill)
 
         plain = [v for v in k.inner if v is not self.vv]
         self._nested(plain, innermost)
@@ -362,7 +334,7 @@ class _Writer:
         if v.extent == 1:
             self._nested(variables[1:], innermost)
             return
-        body = _Scope([], {v})
+        body = Scope([], {v})
         self._loop_text(self.scopes[-1], v, "0", self._end(v), 1, body, lambda: self._nested(variables[1:], innermost))
 
     def _end(self, v) -> str:
@@ -379,36 +351,47 @@ class _Writer:
             scope.cache[key] = self._line(scope, f"call i64 @llvm.smin.i64(i64 {left}, i64 {extent})")
         return scope.cache[key]
 
-    def _segments(self):
-        """(begin, end, lanes) that together cover the vector variable."""
+    def _segments(self, nodes):
+        """(begin, end, lanes, masked) that together cover the vector variable; a masked one runs once, with the lanes below ``end``."""
         v, lanes = self.vv, self.row_lanes
         end = self._end(v)
         if lanes == 1:
-            return [("0", end, 1)]
+            return [("0", end, 1, False)]
         if not end.isdigit():
             scope = self.scope_of({self.k.limits[v][0]}) if v in self.k.limits else self.entry
             if v not in self.k.limits and mod(v.extent, lanes) == 0:
-                return [("0", end, lanes)]
-            out, at = [], "0"
+                return [("0", end, lanes, False)]
+            out, at, least = [], "0", min(lanes, 8)
             for n in (lanes, 8) if lanes > 8 else (lanes,):
                 key = ("whole", v, n)
                 if key not in scope.cache:
                     scope.cache[key] = self._line(scope, f"and i64 {end}, {-n}")
-                out.append((at, scope.cache[key], n))
+                out.append((at, scope.cache[key], n, False))
                 at = scope.cache[key]
-            return [*out, (at, end, 1)]
+            return [*out, (at, end, least, True) if self._can_mask(nodes) else (at, end, 1, False)]
         n, at, out = v.extent, 0, []
         while lanes > 1:
             whole = at + (n - at) // lanes * lanes
             if whole > at:
-                out.append((str(at), str(whole), lanes))
+                out.append((str(at), str(whole), lanes, False))
                 at = whole
             if at == n:
                 break
             lanes = min(lanes // 2, 8) if lanes > 8 else lanes // 2 if lanes > 4 else 1
         if at < n:
-            out.append((str(at), str(n), 1))
+            out.append((str(at), str(n), 1, False))
         return out
+
+    def _can_mask(self, nodes) -> bool:
+        """Whether lanes can be left out: everything is stored side by side, and no loaded index is checked (one that isn't wanted might be bad)."""
+        for n in nodes:
+            if n.combine is not None and not n.reduction:
+                return False
+            if not n.reduction and coefficient(n.index, self.vv) != 1:
+                return False
+            if any(v.op == "checked" for v in walk(n.value, *loaded_atoms(n.index))):
+                return False
+        return True
 
     def _statements(self, nodes, accs):
         for node in nodes:
@@ -436,6 +419,8 @@ class _Writer:
         slot, at = acc
         b = Builder(self.names, self.lanes, self.scopes[-1].lines)
         x = self.operand(node.value, b)
+        if self.mask is not None:
+            x = b.select(t, self.mask, x, b.const(t, identity(node.combine, t)))
         ty = b.ty(t)
         old = b.emit(f"load {ty}, ptr {slot}")
         if at is None:
@@ -517,18 +502,7 @@ class _Writer:
             self._store_name(node.buffer, node.index, name, vec, self.buffers[node.buffer].dtype)
 
     # --- expressions --------------------------------------------------------------------------------------------------
-    def _line(self, scope, text, prefix="v"):
-        name = self.names.fresh(prefix)
-        scope.lines.append(f"{name} = {text}")
-        return name
-
-    def scope_of(self, variables) -> _Scope:
-        for scope in reversed(self.scopes):
-            if scope.vars & variables:
-                return scope
-        return self.entry
-
-    def value_scope(self, v: Value) -> _Scope:
+    def value_scope(self, v: Value) -> Scope:
         """Where a value is computed: not before the loop of a reduction that it depends on, even if it has no variables."""
         scope = self.scope_of(v.variables())
         return self.once if scope is self.entry and self._depends(v) else scope
@@ -544,14 +518,6 @@ class _Writer:
                 found = any([self._depends(p) for p in parts])
             self.dependent[v] = found
         return found
-
-    def _variable(self, v: Var) -> str:
-        if v.extent == 1:
-            return "0"
-        for scope in reversed(self.scopes):
-            if v in scope.names:
-                return scope.names[v]
-        raise AssertionError(f"loop variable {v} is not bound here")
 
     def is_vector(self, v: Value) -> bool:
         return self.lanes > 1 and self.vv in v.variables()
@@ -599,167 +565,6 @@ class _Writer:
         scope.cache[v] = (name, vec)
         return name, vec
 
-    def _index(self, ix: Expr | int) -> str:
-        """A scalar i64; partial sums are emitted scope by scope, so that the outer part is computed outside."""
-        groups: dict[int, list] = {}
-        for atom, c in terms(ix):
-            groups.setdefault(self.scopes.index(self._atom_scope(atom)), []).append((atom, c))
-        text = str(const(ix))
-        so_far: tuple = ()
-        for level in sorted(groups):
-            scope = self.scopes[level]
-            so_far = (*so_far, *groups[level])
-            key = ("index", so_far, const(ix))
-            if key in scope.cache:
-                text = scope.cache[key]
-                continue
-            for atom, c in groups[level]:
-                part = self._atom(atom, scope)
-                if c != 1:
-                    part = self._line(scope, f"mul nsw i64 {part}, {c}")
-                text = part if text == "0" else self._line(scope, f"add nsw i64 {text}, {part}")
-            scope.cache[key] = text
-        return text
-
-    def _atom_scope(self, atom):
-        if isinstance(atom, Var):
-            return self.scope_of({atom})
-        if isinstance(atom, Value):
-            return self.value_scope(atom)
-        if not _runs(atom):
-            return self.entry
-        parts = atom.args if isinstance(atom, Prod) else [a for e in atom.args for a, _ in terms(e)]
-        return max(map(self._atom_scope, parts), key=self.scopes.index)
-
-    def _atom(self, atom, scope) -> str:
-        if isinstance(atom, Var):
-            return self._variable(atom)
-        if isinstance(atom, Prod):
-            return self._product(atom)
-        if isinstance(atom, Value):
-            name, vec = self.emit(atom)
-            assert not vec, "a loaded index that varies along the lanes is not a scalar"
-            return name
-        if not _runs(atom):
-            return self._parameter(atom)
-        if isinstance(atom, (Div, Mod)):
-            word = "udiv" if isinstance(atom, Div) else "urem"
-            return self._line(scope, f"{word} i64 {self._index(atom.args[0])}, {self._index(atom.args[1])}")
-        raise NotImplementedError(f"inductor: an index with {atom!r}")
-
-    def _product(self, atom) -> str:
-        """The factors of outer scopes first, each product in the innermost scope of its factors."""
-        parts = sorted(atom.args, key=lambda a: self.scopes.index(self._atom_scope(a)))
-        name, so_far = None, ()
-        for part in parts:
-            scope = self._atom_scope(part)
-            so_far = (*so_far, part)
-            key = ("product", so_far)
-            if key in scope.cache:
-                name = scope.cache[key]
-                continue
-            text = self._atom(part, scope)
-            name = text if name is None else self._line(scope, f"mul nsw i64 {name}, {text}")
-            scope.cache[key] = name
-        return name
-
-    def _index_vector(self, ix: Expr, b: Builder) -> str:
-        """The index in every lane, i64."""
-        uniform, total = [], None
-        for atom, c in terms(ix):
-            if self.vv not in atom.variables():
-                uniform.append((atom, c))
-                continue
-            part = self._atom_vector(atom, b)
-            if c != 1:
-                part = b.mul("i64", part, b.const("i64", c))
-            total = part if total is None else b.add("i64", total, part)
-        rest = const(ix)
-        for atom, c in uniform:
-            rest = of(atom) * c + rest
-        if total is None:
-            return self._spread(rest, b)
-        if isinstance(rest, Expr) or rest:
-            total = b.add("i64", total, self._spread(rest, b))
-        return total
-
-    def _spread(self, e, b: Builder) -> str:
-        """An index that is the same in all lanes."""
-        return b.splat("i64", self._index(e)) if isinstance(e, Expr) else b.const("i64", e)
-
-    def _atom_vector(self, atom, b: Builder) -> str:
-        if self.vv not in atom.variables():
-            return self._spread(of(atom), b)
-        if isinstance(atom, Var):
-            steps = "<" + ", ".join(f"i64 {i}" for i in range(b.lanes)) + ">"
-            return b.add("i64", b.splat("i64", self._variable(atom)), steps)
-        if isinstance(atom, Prod):
-            name = None
-            for part in atom.args:
-                x = self._atom_vector(part, b)
-                name = x if name is None else b.mul("i64", name, x)
-            return name
-        if isinstance(atom, (Div, Mod)):
-            num, den = (self._index_vector(e, b) if type(e) is Expr else b.const("i64", e) for e in atom.args)
-            return b.op("udiv" if isinstance(atom, Div) else "urem", "i64", num, den)
-        return self.operand(atom, b)
-
-    def _pointer(self, buffer: str, position: str, scope) -> str:
-        t = self.k.scratch.get(buffer) or self.buffers[buffer].dtype
-        scalar = Builder(self.names, 1, []).memory_type(t)
-        return self._line(scope, f"getelementptr inbounds {scalar}, ptr {self.pointers[buffer]}, i64 {position}")
-
-    def _load(self, v: Value, b: Builder) -> str:
-        buffer, ix = v.args
-        scope_lines = _Scope(b.out)
-        if b.lanes == 1:
-            return b.load(v.dtype, self._pointer(buffer, self._index(ix), scope_lines))
-        step = coefficient(ix, self.vv)
-        if step is not None:
-            position = self._index(ix)
-            if step == 1:
-                return b.load(v.dtype, self._pointer(buffer, position, scope_lines))
-            positions = [position]
-            for i in range(1, b.lanes):
-                if type(step) is Expr:
-                    positions.append(self._line(scope_lines, f"add nsw i64 {positions[-1]}, {self._index(step)}"))
-                else:
-                    positions.append(self._line(scope_lines, f"add nsw i64 {position}, {i * step}"))
-        else:
-            whole = self._index_vector(ix, b)
-            positions = [b.extract("i64", whole, i) for i in range(b.lanes)]
-        one = Builder(self.names, 1, b.out)
-        memory = b.memory_type(v.dtype)
-        raw = "poison"
-        for i, position in enumerate(positions):
-            x = b.emit(
-                f"load {one.memory_type(v.dtype)}, ptr {self._pointer(buffer, position, scope_lines)}, align {itemsize(v.dtype)}"
-            )
-            raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
-        return b.from_memory(v.dtype, raw)
-
-    def _store(self, buffer, ix, value):
-        vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in variables_of(ix)))
-        b = Builder(self.names, self.lanes if vec else 1, self.scopes[-1].lines)
-        self._store_name(buffer, ix, self.operand(value, b), vec, value.dtype)
-
-    def _store_name(self, buffer, ix, name, vec, t):
-        """Store a value of type ``t`` (the buffer's own, by construction of the IR)."""
-        lines = self.scopes[-1].lines
-        scope = _Scope(lines)
-        b = Builder(self.names, self.lanes if vec else 1, lines)
-        if not vec:
-            b.store(t, name, self._pointer(buffer, self._index(ix), scope))
-            return
-        step = coefficient(ix, self.vv)
-        if step == 1:
-            b.store(t, name, self._pointer(buffer, self._index(ix), scope))
-            return
-        one = Builder(self.names, 1, lines)
-        whole = self._index_vector(ix, b)
-        for i in range(b.lanes):
-            one.store(t, b.extract(compute_type(t), name, i), self._pointer(buffer, b.extract("i64", whole, i), scope))
-
     def _scatter(self, node):
         """``buffer[index] = combine(buffer[index], value)``; only one lane may meet an element."""
         lines = self.scopes[-1].lines
@@ -768,7 +573,7 @@ class _Writer:
         t = node.value.dtype
         x = self.operand(node.value, b)
         if node.combine != "assign":
-            pointer = self._pointer(node.buffer, self._index(node.index), _Scope(lines))
+            pointer = self._pointer(node.buffer, self._index(node.index), Scope(lines))
             old = b.load(t, pointer)
             op = {"multiply": "mul"}.get(node.combine, node.combine)
             x = emit_scalar(b, op, t, [old, x])

@@ -1,0 +1,246 @@
+"""Where a kernel's loads and stores lie: integer arithmetic, each part in the outermost scope it can be computed in, and access by lanes."""
+
+from __future__ import annotations
+
+from ..base.expr import Div, Expr, Mod, Prod, Var, coefficient, const, of, terms
+from ..base.expr import variables as variables_of
+from .builder import Builder, compute_type, itemsize
+from .values import Value, loaded_atoms
+
+__all__ = ["Addressing", "Scope"]
+
+
+def _runs(atom) -> bool:
+    """Whether an atom depends on loop variables or on loaded values; it is a size otherwise."""
+    return bool(atom.variables()) or bool(loaded_atoms(of(atom)))
+
+
+class Scope:
+    __slots__ = ("lines", "vars", "cache", "names")
+
+    def __init__(self, lines, variables=()):
+        self.lines = lines
+        self.vars = set(variables)
+        self.cache: dict = {}
+        self.names: dict = {}
+
+
+class Addressing:
+    """Part of the kernel writer."""
+
+    def set_mask(self, end: str | None) -> None:
+        """From here on only lanes below ``end`` count (None: all do). Loads of the others give 1, which no operation minds."""
+        self.mask = self.last = None
+        if end is None:
+            return
+        b = Builder(self.names, self.lanes, self.scopes[-1].lines)
+        here = self._atom_vector(self.vv, b)
+        self.mask = b.cmp("slt", "i64", here, b.splat("i64", end))
+        last = self._line(self.scopes[-1], f"sub i64 {end}, 1")
+        self.last = b.intrinsic("smin", "i64", here, b.splat("i64", last))
+
+    def size(self, e) -> str:
+        """An int or an expression of symbols, as an operand."""
+        return self._index(e) if type(e) is Expr else str(e)
+
+    def _parameter(self, atom) -> str:
+        """A size that is passed at the call."""
+        key = ("parameter", atom)
+        if key not in self.entry.cache:
+            if not self.k.params:
+                at = self._line(self.entry, f"getelementptr ptr, ptr %args, i64 {len(self.k.args) + 1}")
+                self.entry.cache["parameters"] = self._line(self.entry, f"load ptr, ptr {at}, !noundef !0")
+            at = self._line(
+                self.entry, f"getelementptr i64, ptr {self.entry.cache['parameters']}, i64 {len(self.k.params)}"
+            )
+            self.k.params.append(of(atom))
+            self.entry.cache[key] = self._line(self.entry, f"load i64, ptr {at}, !noundef !0", "n")
+        return self.entry.cache[key]
+
+    def _line(self, scope, text, prefix="v"):
+        name = self.names.fresh(prefix)
+        scope.lines.append(f"{name} = {text}")
+        return name
+
+    def scope_of(self, variables) -> Scope:
+        for scope in reversed(self.scopes):
+            if scope.vars & variables:
+                return scope
+        return self.entry
+
+    def _variable(self, v: Var) -> str:
+        if v.extent == 1:
+            return "0"
+        for scope in reversed(self.scopes):
+            if v in scope.names:
+                return scope.names[v]
+        raise AssertionError(f"loop variable {v} is not bound here")
+
+    def _index(self, ix: Expr | int) -> str:
+        """A scalar i64; partial sums are emitted scope by scope, so that the outer part is computed outside."""
+        groups: dict[int, list] = {}
+        for atom, c in terms(ix):
+            groups.setdefault(self.scopes.index(self._atom_scope(atom)), []).append((atom, c))
+        text = str(const(ix))
+        so_far: tuple = ()
+        for level in sorted(groups):
+            scope = self.scopes[level]
+            so_far = (*so_far, *groups[level])
+            key = ("index", so_far, const(ix))
+            if key in scope.cache:
+                text = scope.cache[key]
+                continue
+            for atom, c in groups[level]:
+                part = self._atom(atom, scope)
+                if c != 1:
+                    part = self._line(scope, f"mul nsw i64 {part}, {c}")
+                text = part if text == "0" else self._line(scope, f"add nsw i64 {text}, {part}")
+            scope.cache[key] = text
+        return text
+
+    def _atom_scope(self, atom):
+        if isinstance(atom, Var):
+            return self.scope_of({atom})
+        if isinstance(atom, Value):
+            return self.value_scope(atom)
+        if not _runs(atom):
+            return self.entry
+        parts = atom.args if isinstance(atom, Prod) else [a for e in atom.args for a, _ in terms(e)]
+        return max(map(self._atom_scope, parts), key=self.scopes.index)
+
+    def _atom(self, atom, scope) -> str:
+        if isinstance(atom, Var):
+            return self._variable(atom)
+        if isinstance(atom, Prod):
+            return self._product(atom)
+        if isinstance(atom, Value):
+            name, vec = self.emit(atom)
+            assert not vec, "a loaded index that varies along the lanes is not a scalar"
+            return name
+        if not _runs(atom):
+            return self._parameter(atom)
+        if isinstance(atom, (Div, Mod)):
+            word = "udiv" if isinstance(atom, Div) else "urem"
+            return self._line(scope, f"{word} i64 {self._index(atom.args[0])}, {self._index(atom.args[1])}")
+        raise NotImplementedError(f"inductor: an index with {atom!r}")
+
+    def _product(self, atom) -> str:
+        """The factors of outer scopes first, each product in the innermost scope of its factors."""
+        parts = sorted(atom.args, key=lambda a: self.scopes.index(self._atom_scope(a)))
+        name, so_far = None, ()
+        for part in parts:
+            scope = self._atom_scope(part)
+            so_far = (*so_far, part)
+            key = ("product", so_far)
+            if key in scope.cache:
+                name = scope.cache[key]
+                continue
+            text = self._atom(part, scope)
+            name = text if name is None else self._line(scope, f"mul nsw i64 {name}, {text}")
+            scope.cache[key] = name
+        return name
+
+    def _index_vector(self, ix: Expr, b: Builder) -> str:
+        """The index in every lane, i64."""
+        uniform, total = [], None
+        for atom, c in terms(ix):
+            if self.vv not in atom.variables():
+                uniform.append((atom, c))
+                continue
+            part = self._atom_vector(atom, b)
+            if c != 1:
+                part = b.mul("i64", part, b.const("i64", c))
+            total = part if total is None else b.add("i64", total, part)
+        rest = const(ix)
+        for atom, c in uniform:
+            rest = of(atom) * c + rest
+        if total is None:
+            return self._spread(rest, b)
+        if isinstance(rest, Expr) or rest:
+            total = b.add("i64", total, self._spread(rest, b))
+        return total
+
+    def _spread(self, e, b: Builder) -> str:
+        """An index that is the same in all lanes."""
+        return b.splat("i64", self._index(e)) if isinstance(e, Expr) else b.const("i64", e)
+
+    def _atom_vector(self, atom, b: Builder) -> str:
+        if self.vv not in atom.variables():
+            return self._spread(of(atom), b)
+        if isinstance(atom, Var):
+            if self.last is not None:
+                return self.last
+            steps = "<" + ", ".join(f"i64 {i}" for i in range(b.lanes)) + ">"
+            return b.add("i64", b.splat("i64", self._variable(atom)), steps)
+        if isinstance(atom, Prod):
+            name = None
+            for part in atom.args:
+                x = self._atom_vector(part, b)
+                name = x if name is None else b.mul("i64", name, x)
+            return name
+        if isinstance(atom, (Div, Mod)):
+            num, den = (self._index_vector(e, b) if type(e) is Expr else b.const("i64", e) for e in atom.args)
+            return b.op("udiv" if isinstance(atom, Div) else "urem", "i64", num, den)
+        return self.operand(atom, b)
+
+    def _pointer(self, buffer: str, position: str, scope) -> str:
+        t = self.k.scratch.get(buffer) or self.buffers[buffer].dtype
+        scalar = Builder(self.names, 1, []).memory_type(t)
+        return self._line(scope, f"getelementptr inbounds {scalar}, ptr {self.pointers[buffer]}, i64 {position}")
+
+    def _load(self, v: Value, b: Builder) -> str:
+        buffer, ix = v.args
+        scope_lines = Scope(b.out)
+        if b.lanes == 1:
+            return b.load(v.dtype, self._pointer(buffer, self._index(ix), scope_lines))
+        step = coefficient(ix, self.vv)
+        if step is not None:
+            position = self._index(ix)
+            if step == 1:
+                pointer = self._pointer(buffer, position, scope_lines)
+                return b.load(v.dtype, pointer) if self.mask is None else b.load_masked(v.dtype, pointer, self.mask)
+        if step is not None and self.mask is None:
+            positions = [position]
+            for i in range(1, b.lanes):
+                if type(step) is Expr:
+                    positions.append(self._line(scope_lines, f"add nsw i64 {positions[-1]}, {self._index(step)}"))
+                else:
+                    positions.append(self._line(scope_lines, f"add nsw i64 {position}, {i * step}"))
+        else:
+            whole = self._index_vector(ix, b)
+            positions = [b.extract("i64", whole, i) for i in range(b.lanes)]
+        one = Builder(self.names, 1, b.out)
+        memory = b.memory_type(v.dtype)
+        raw = "poison"
+        for i, position in enumerate(positions):
+            x = b.emit(
+                f"load {one.memory_type(v.dtype)}, ptr {self._pointer(buffer, position, scope_lines)}, align {itemsize(v.dtype)}"
+            )
+            raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
+        return b.from_memory(v.dtype, raw)
+
+    def _store(self, buffer, ix, value):
+        vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in variables_of(ix)))
+        b = Builder(self.names, self.lanes if vec else 1, self.scopes[-1].lines)
+        self._store_name(buffer, ix, self.operand(value, b), vec, value.dtype)
+
+    def _store_name(self, buffer, ix, name, vec, t):
+        """Store a value of type ``t`` (the buffer's own, by construction of the IR)."""
+        lines = self.scopes[-1].lines
+        scope = Scope(lines)
+        b = Builder(self.names, self.lanes if vec else 1, lines)
+        if not vec:
+            b.store(t, name, self._pointer(buffer, self._index(ix), scope))
+            return
+        step = coefficient(ix, self.vv)
+        if step == 1:
+            pointer = self._pointer(buffer, self._index(ix), scope)
+            if self.mask is None:
+                b.store(t, name, pointer)
+            else:
+                b.store_masked(t, name, pointer, self.mask)
+            return
+        one = Builder(self.names, 1, lines)
+        whole = self._index_vector(ix, b)
+        for i in range(b.lanes):
+            one.store(t, b.extract(compute_type(t), name, i), self._pointer(buffer, b.extract("i64", whole, i), scope))
