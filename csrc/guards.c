@@ -505,6 +505,28 @@ static int extent(PyObject *v, char **lo, char **hi)
     return 1;
 }
 
+typedef struct { char *lo, *hi; } Extent;
+static int by_start(const void *a, const void *b)
+{
+    const char *x = ((const Extent *)a)->lo, *y = ((const Extent *)b)->lo;
+    return x < y ? -1 : x > y;
+}
+/* First and last byte of each, in order; those that are not tensors or arrays with memory don't take part. */
+static int check_no_overlap(const Check *c, PyObject **slots)
+{
+    Extent small[64], *all = small;
+    const long *idx = c->data;
+    Py_ssize_t n = 0;
+    if (c->n > 64 && !(all = PyMem_Malloc(c->n * sizeof(Extent)))) { PyErr_NoMemory(); return -1; }
+    for (Py_ssize_t i = 0; i < c->n; i++)
+        if (extent(slots[idx[i]], &all[n].lo, &all[n].hi)) n++;
+    qsort(all, n, sizeof(Extent), by_start);
+    int apart = 1;
+    for (Py_ssize_t i = 1; i < n && apart; i++) apart = all[i - 1].hi <= all[i].lo;
+    if (all != small) PyMem_Free(all);
+    return apart;
+}
+
 /* 1 holds, 0 does not, -1 an exception that must not be lost */
 static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
 {
@@ -556,17 +578,7 @@ static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
         PyMem_Free(set);
         return ok;
     }
-    case C_NO_OVERLAP: {
-        /* First and last byte of each; those that are not tensors or arrays with memory don't take part. */
-        const long *idx = c->data;
-        for (Py_ssize_t i = 0; i < c->n; i++) {
-            char *lo, *hi, *lo2, *hi2;
-            if (!extent(slots[idx[i]], &lo, &hi)) continue;
-            for (Py_ssize_t j = 0; j < i; j++)
-                if (extent(slots[idx[j]], &lo2, &hi2) && lo < hi2 && lo2 < hi) return 0;
-        }
-        return 1;
-    }
+    case C_NO_OVERLAP: return check_no_overlap(c, slots);
     case C_SAME_AS: return v == slots[c->n];
     case C_CALL: {
         PyObject *r = PyObject_CallOneArg(c->payload, v);

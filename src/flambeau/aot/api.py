@@ -63,6 +63,8 @@ def compile_flat(
         run = _no_outputs
     elif not traced.joint:
         _log(_GRAPHS, "forward graph (inference)", graphs[0])
+        # A compiler may write a new value of an input over the old one, and give None in its place.
+        graphs[0].onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
         run = plain_callable(compilers.inference(graphs[0], traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)

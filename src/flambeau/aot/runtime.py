@@ -66,11 +66,16 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     lines = [f"def call({', '.join(args)}):"]
     if traced.num_forward or traced.random:
         lines.append(f"    outs = run({', '.join(names)})")
+    # An output that is None lies in the input's memory already.
+    written = [(k, i) for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad]
     for k, i in enumerate(traced.mutated):
         if i in traced.mutated_with_grad:
             lines.append(f"    {names[i]}.copy_(outs[{k}])")
-        else:
-            lines += ["    with no_grad():", f"        {names[i]}.copy_(outs[{k}])"]
+    if written:
+        lines.append("    with no_grad():")
+        for k, i in written:
+            update = f"{names[i]}._bump_version() if outs[{k}] is None else {names[i]}.copy_(outs[{k}])"
+            lines.append(f"        {update}")
     views = [o for o in traced.outputs if isinstance(o, (InputView, OutputView)) and sizes_in(o.chain)]
     env = ""
     if views:

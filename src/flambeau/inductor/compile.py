@@ -42,11 +42,14 @@ class CompiledInfo:
 
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
-    inputs as positional tensors and returns the list of its outputs."""
+    inputs as positional tensors and returns the list of its outputs. ``gm.onto`` (output -> input, both by position): outputs that may overwrite an
+    input; those that do are None in the list."""
     start = time.perf_counter()
     with looking_only(gm):
         program = open_graph(gm)
-        graph, made = compile_program(program, {"open composites": time.perf_counter() - start})
+        graph, made = compile_program(
+            program, {"open composites": time.perf_counter() - start}, getattr(gm, "onto", None)
+        )
     info = graph.info
     metrics.ir_nodes_pre_fusion += len(made.nodes)
     metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in info.steps)
