@@ -91,6 +91,7 @@ typedef struct FlbRule {
     PyObject *node_type; /* class of that name, made when Python first looks at a node; or NULL */
     PyObject *plans;    /* list of FlbPlan */
     uint64_t outputs;   /* bit i: result i is differentiable when it is floating */
+    uint64_t inputs;    /* bit i: argument i has a derivative; it has an edge even when no gradient is asked for, as in PyTorch */
     int n_args;
     uint8_t native;     /* a functional operator that C code records */
     uint8_t nothing;    /* never records */
@@ -105,7 +106,7 @@ typedef struct {
     FlbPlan *plan;
     FlbSaved *saved; /* plan->n_saves of them */
     uint64_t needs;
-    PyObject *lists; /* tuple: number of edges of each needed argument that is a list, else 0; NULL: no lists */
+    PyObject *lists; /* tuple: for each argument with edges how many when it is a list, else -1; NULL: no lists, one edge each */
 } FlbOpNode;
 
 /* Of a leaf. */

@@ -10,27 +10,33 @@ static PyObject *anomaly_run = NULL;  /* run(node, cotangents): applies and chec
 int flb_spread(FlbOpNode *node, PyObject *got, PyObject **grads) {
     PyObject *fast = PySequence_Fast(got, "a formula returns a sequence of cotangents");
     if (!fast) return -1;
+    FlbRule *rule = node->rule;
+    uint64_t edged = rule->inputs | node->needs;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast), r = 0, at = 0;
     int e = 0, bad = 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    for (Py_ssize_t i = 0; !bad && i < n; i++) {
-        PyObject *g = PySequence_Fast_GET_ITEM(fast, i);
-        long count = node->lists && i < PyTuple_GET_SIZE(node->lists) ? PyLong_AsLong(PyTuple_GET_ITEM(node->lists, i)) : -1;
+    for (int i = 0; !bad && i < rule->n_args; i++) {
+        if (!(edged >> i & 1)) continue;
+        long count = node->lists ? PyLong_AsLong(PyTuple_GET_ITEM(node->lists, at++)) : -1;
+        int first = e;
+        e += count < 0 ? 1 : (int)count;
+        if (!(node->needs >> i & 1)) continue;
+        PyObject *g = r < n ? PySequence_Fast_GET_ITEM(fast, r) : Py_None;
+        r++;
+        if (g == Py_None) continue;
         if (count < 0) {
-            if (e >= node->base.n_edges || (g != Py_None && !PyObject_TypeCheck(g, &FlbTensor_Type))) bad = 1;
-            else grads[e++] = g == Py_None ? NULL : Py_NewRef(g);
-        } else if (g == Py_None) {
-            e += (int)count;
-        } else {
-            PyObject *list = PySequence_Fast(g, "the cotangent of a list is a list");
-            bad = !list || PySequence_Fast_GET_SIZE(list) != count || e + count > node->base.n_edges;
-            for (long k = 0; !bad && k < count; k++, e++) {
-                PyObject *x = PySequence_Fast_GET_ITEM(list, k);
-                if (x == Py_None || !node->base.edges[e].node) continue;
-                if (!PyObject_TypeCheck(x, &FlbTensor_Type)) bad = 1;
-                else grads[e] = Py_NewRef(x);
-            }
-            Py_XDECREF(list);
+            bad = !PyObject_TypeCheck(g, &FlbTensor_Type);
+            if (!bad) grads[first] = Py_NewRef(g);
+            continue;
         }
+        PyObject *list = PySequence_Fast(g, "the cotangent of a list is a list");
+        bad = !list || PySequence_Fast_GET_SIZE(list) != count;
+        for (long k = 0; !bad && k < count; k++) {
+            PyObject *x = PySequence_Fast_GET_ITEM(list, k);
+            if (x == Py_None || !node->base.edges[first + k].node) continue;
+            if (!PyObject_TypeCheck(x, &FlbTensor_Type)) bad = 1;
+            else grads[first + k] = Py_NewRef(x);
+        }
+        Py_XDECREF(list);
     }
     Py_DECREF(fast);
     if (bad && !PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "the formula of %U returned something else than its cotangents", node->rule->name);
@@ -51,6 +57,7 @@ int flb_formula_apply(FlbOpNode *node, PyObject **cts, PyObject **grads) {
     int history = flb_tls()->grad_enabled, bad = -1, n = 0;
     PyObject *list = PyList_New(node->base.n_outputs), *got = NULL;
     PyObject **values = PyMem_Calloc(plan->n_saves + 1, sizeof(PyObject *));
+    if (!values) PyErr_NoMemory();
     if (!list || !values) goto done;
     for (int i = 0; i < node->base.n_outputs; i++) PyList_SET_ITEM(list, i, Py_NewRef(cts[i] ? cts[i] : Py_None));
     for (; n < plan->n_saves; n++)

@@ -245,7 +245,7 @@ static int node_init(FlbNode *self, PyObject *args, PyObject *kwargs) {
     return bad ? -1 : 0;
 }
 static PyObject *node_repr(FlbNode *n) {
-    PyObject *name = flb_node_name(n), *r = name ? PyUnicode_FromFormat("<%U object at %p>", name, n) : NULL;
+    PyObject *name = Py_TYPE(n) == &FlbAccumulate_Type ? PyUnicode_FromString("AccumulateGrad") : flb_node_name(n), *r = name ? PyUnicode_FromFormat("<%U object at %p>", name, n) : NULL;
     Py_XDECREF(name);
     return r;
 }
@@ -515,6 +515,7 @@ static PyObject *op_node_getattro(FlbOpNode *n, PyObject *name) {
     return r;
 }
 static PyObject *op_node_op(FlbOpNode *n, void *c) { return Py_NewRef(n->rule->op); }
+static PyObject *op_node_edged(FlbOpNode *n, void *c) { return PyLong_FromUnsignedLongLong(n->rule->inputs | n->needs); }
 static PyObject *op_node_saved(FlbOpNode *n, void *c) {
     PyObject *d = PyDict_New();
     for (int i = 0; d && i < n->plan->n_saves; i++) {
@@ -526,6 +527,7 @@ static PyObject *op_node_saved(FlbOpNode *n, void *c) {
 }
 static PyMemberDef op_node_members[] = {{"needs", T_ULONGLONG, offsetof(FlbOpNode, needs), READONLY, "bit i: argument i asked for a gradient"}, {NULL}};
 static PyGetSetDef op_node_getset[] = {{"op", (getter)op_node_op, NULL, "The operator."},
+                                       {"edged", (getter)op_node_edged, NULL, "bit i: argument i has an edge (one for each item of a list)"},
                                        {"saved", (getter)op_node_saved, NULL, "Names of what is kept, with the kind of each."},
                                        {NULL}};
 PyTypeObject FlbOpNode_Type = {

@@ -30,11 +30,11 @@ static void rule_dealloc(FlbRule *r) {
     PyObject_GC_Del(r);
 }
 static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *kw[] = {"op", "n_args", "name", "outputs", "native", "nothing", "is_view", "by_value", "functional", NULL};
+    static char *kw[] = {"op", "n_args", "name", "outputs", "inputs", "native", "nothing", "is_view", "by_value", "functional", NULL};
     PyObject *op, *name, *functional = Py_None;
-    unsigned long long outputs;
+    unsigned long long outputs, inputs;
     int native, nothing, is_view, by_value, n_args;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OiUKpppp|O", kw, &op, &n_args, &name, &outputs, &native, &nothing, &is_view, &by_value, &functional))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OiUKKpppp|O", kw, &op, &n_args, &name, &outputs, &inputs, &native, &nothing, &is_view, &by_value, &functional))
         return NULL;
     if (n_args < 0 || n_args > MAX_ARGUMENTS) return PyErr_SetString(PyExc_ValueError, "an operator has at most 64 arguments"), NULL;
     if (functional != Py_None && Py_TYPE(functional) != &FlbRule_Type) return PyErr_SetString(PyExc_TypeError, "functional is a Rule"), NULL;
@@ -44,6 +44,7 @@ static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     r->node_type = NULL;
     r->functional = functional == Py_None ? NULL : (FlbRule *)Py_NewRef(functional);
     r->outputs = outputs;
+    r->inputs = inputs;
     r->n_args = n_args;
     r->native = native, r->nothing = nothing, r->is_view = is_view, r->by_value = by_value;
     r->plans = PyList_New(0);
@@ -319,8 +320,9 @@ static int carries(FlbRule *rule, Py_ssize_t nr, PyObject *o) {
 static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full, uint64_t needs, Results outs) {
     int n_edges = 0, lists = 0, count = 0;
     Py_ssize_t n_dims = 0;
+    uint64_t edged = rule->inputs | needs;
     for (int i = 0; i < rule->n_args; i++)
-        if (needs >> i & 1) {
+        if (edged >> i & 1) {
             count++;
             if (is_list(full[i])) lists = 1, n_edges += (int)PySequence_Fast_GET_SIZE(full[i]);
             else n_edges++;
@@ -342,7 +344,7 @@ static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full,
     if (lists && !(node->lists = PyTuple_New(count))) goto fail;
     int e = 0, at = 0;
     for (int i = 0; i < rule->n_args; i++) {
-        if (!(needs >> i & 1)) continue;
+        if (!(edged >> i & 1)) continue;
         PyObject *x = full[i];
         if (is_list(x)) {
             PyObject *held = PySequence_Tuple(x), *count = held ? PyLong_FromSsize_t(PyTuple_GET_SIZE(held)) : NULL;
@@ -350,7 +352,7 @@ static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full,
             if (count) PyTuple_SET_ITEM(node->lists, at++, count);
             for (Py_ssize_t k = 0; !bad && k < PyTuple_GET_SIZE(held) && e < n_edges; k++, e++) {
                 PyObject *item = PyTuple_GET_ITEM(held, k);
-                if (PyObject_TypeCheck(item, &FlbTensor_Type)) bad = flb_edge_of((FlbTensor *)item, &node->base.edges[e]) < 0;
+                if (needs >> i & 1 && PyObject_TypeCheck(item, &FlbTensor_Type)) bad = flb_edge_of((FlbTensor *)item, &node->base.edges[e]) < 0;
             }
             Py_XDECREF(held);
             if (bad) goto fail;
@@ -358,7 +360,8 @@ static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full,
             PyObject *one = lists ? PyLong_FromLong(-1) : NULL;
             if (lists && !one) goto fail;
             if (lists) PyTuple_SET_ITEM(node->lists, at++, one);
-            if (flb_edge_of((FlbTensor *)x, &node->base.edges[e++]) < 0) goto fail;
+            if (needs >> i & 1 && flb_edge_of((FlbTensor *)x, &node->base.edges[e]) < 0) goto fail;
+            e++;
         }
     }
     flb_node_number(&node->base);

@@ -218,3 +218,23 @@ def test_a_forked_child_runs_backward():
         (x * x).sum().backward()
         os._exit(0 if x.grad.tolist() == [2.0, 2.0] else 1)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=list(JOBS))
+def test_failed_allocations_are_memory_errors(job):
+    memory = pytest.importorskip("_testcapi", reason="this CPython has no allocation hooks")
+    for _ in range(3):
+        job()
+    want = state()
+    for k in range(0, 400, 3):
+        memory.set_nomemory(k, k + 1)
+        try:
+            job()
+        except MemoryError:
+            pass
+        finally:
+            memory.remove_mem_hooks()
+        assert state() == want, k
+    W.grad = None
+    (W * 2).sum().backward()
+    assert W.grad.tolist() == [[2.0] * 3] * 3

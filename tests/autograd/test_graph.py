@@ -46,6 +46,21 @@ def test_nodes_have_names_edges_and_saved_values():
         node._saved_self  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "fn, edges",
+    [
+        (lambda x: x + 1, [True, False]),
+        (lambda x: x * torch.ones(2), [True, False]),
+        (lambda x: torch.cat([torch.ones(1), x]), [False, True]),
+        (lambda x: torch.nn.functional.layer_norm(x, [2]), [True, False, False]),
+        (lambda x: x[0], [True]),
+        (lambda x: x.gather(0, torch.tensor([0])), [True]),
+    ],
+)
+def test_an_argument_that_has_a_derivative_has_an_edge(fn, edges):
+    assert [n is not None for n, _ in fn(leaf(1.0, 2.0)).grad_fn.next_functions] == edges
+
+
 def test_hooks_of_tensors_and_nodes():
     x = leaf(1.0, 2.0)
     seen = []

@@ -33,6 +33,16 @@ def _opened(op: OpOverload) -> bool:
     return op.kind == "composite" and op.vjp_formulas is None and any(r.is_tensor for r in op._schema.returns)
 
 
+def _differentiable_arguments(op: OpOverload) -> int:
+    """Bit i: there is a derivative with respect to argument i."""
+    if op.vjp_formulas is not None:
+        named = {name for key in op.vjp_formulas for name in key.split("__")}
+        return sum(1 << i for i, a in enumerate(op._schema.arguments) if a.name in named)
+    if op.kind == "pointwise":
+        return sum(1 << i for i, a in enumerate(op._schema.arguments) if a.is_tensor)
+    return 1 if op.kind == "view" else 0
+
+
 def describe(op: OpOverload):
     """The native Rule of an operator."""
     arguments = op._schema.arguments
@@ -44,6 +54,7 @@ def describe(op: OpOverload):
         len(arguments),
         _node_name(op),
         mask & (1 << 64) - 1,
+        _differentiable_arguments(op),
         native=op.kind != "out" and not _opened(op) and "autograd" not in op.overrides,
         nothing=op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas),
         is_view=op._schema.is_view,
@@ -110,9 +121,9 @@ class CopySlices(Node):
     It keeps the geometry of what was written and nothing of the tensors: the root refers to it."""
 
     def __init__(self, root, view, inner):
-        # The first edge of inner is the old view itself when it took part; its cotangent goes back into the root's.
-        self._self_took_part = inner.needs & 1
-        edges = (None, *inner.next_edges[1:]) if self._self_took_part else inner.next_edges
+        # The first edge of inner is that of the old view; its cotangent goes back into the root's.
+        self._self_edge, self._self_took_part = inner.edged & 1, inner.needs & 1
+        edges = (None, *inner.next_edges[1:]) if self._self_edge else inner.next_edges
         super().__init__("CopySlices", [root, *edges], [_output_meta(root)])
         self.inner, self._map = inner, _C.view_map(view)
         self._order = dense_order(root._shape, root._strides)
@@ -127,8 +138,7 @@ class CopySlices(Node):
             aten.copy_.default(region, cts[0])
         else:
             aten.zero_.default(region)
-        rest = cts[1:] if self._self_took_part else cts
-        return [whole, *([None] if self._self_took_part else []), *rest]
+        return [whole, None, *cts[1:]] if self._self_edge else [whole, *cts]
 
     def release(self):
         self.inner.release()
