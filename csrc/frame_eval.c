@@ -26,20 +26,30 @@ typedef struct {
     PyObject_HEAD
     PyObject *miss;                  /* callable(func, flat_args, cache) -> bool: an entry was added at the front */
     int run_only;                    /* prior entries are used, nothing new is compiled */
-    PyObject *dict;
+    struct Cache *caches;            /* all that belong to it, a list of borrowed pointers */
+    PyObject *dict, *weakrefs;
 } Context;
 
 typedef struct { PyObject *tree, *code, *fn; int needs_eval; uint64_t hits; } Entry;
 
-typedef struct {
+/* Who owns a cache: the callables that compile() made of the function; for frames that only the evaluator reaches, the code object
+ * (`of_code`), until the Context goes. Cache, code and Context find each other by borrowed pointers, which whoever dies first clears. */
+typedef struct Cache {
     PyObject_HEAD
     Py_ssize_t n;
     Entry **entries;                 /* the latest first */
     int skip;                        /* no entry fits: run the frame plainly without asking again */
+    int attempts, warned;            /* for the Compiler: captures that led to nothing; the limit was reported */
+    int of_code;                     /* its code object holds a reference */
+    PyObject *code;                  /* borrowed, NULL when it is gone */
+    Context *context;                /* borrowed, NULL when it is gone */
+    struct Cache *next, *prev;       /* in the Context's list */
+    struct Cache *sibling;           /* in the code's list */
+    PyObject *dict;                  /* what the Compiler keeps with it */
 } Cache;
 
 enum { SKIP = 1, SKIP_RECURSIVE = 2 };
-typedef struct { int flags; PyObject *caches; /* dict: Context -> Cache */ } Extra;
+typedef struct { int flags; Cache *caches; } Extra;
 
 enum { MODE_COMPILED, MODE_DISABLED, MODE_RUN };
 typedef struct {
@@ -81,11 +91,27 @@ static Context *enter(Context *next)
 
 /* ---- per-code data ---- */
 
+static void cache_unlink(Cache *c)          /* from its Context */
+{
+    if (!c->context) return;
+    if (c->prev) c->prev->next = c->next; else c->context->caches = c->next;
+    if (c->next) c->next->prev = c->prev;
+    c->context = NULL;
+    c->next = c->prev = NULL;
+}
+
 static void extra_free(void *p)
 {
     Extra *e = p;
     if (!e) return;
-    Py_XDECREF(e->caches);
+    while (e->caches) {
+        Cache *c = e->caches;
+        e->caches = c->sibling;
+        c->sibling = NULL;
+        c->code = NULL;
+        cache_unlink(c);
+        if (c->of_code) { c->of_code = 0; Py_DECREF(c); }
+    }
     PyMem_Free(e);
 }
 
@@ -106,24 +132,38 @@ static Extra *extra_make(PyObject *code)
     return e;
 }
 
-static Cache *cache_for(PyObject *code, Context *ctx, int create)   /* borrowed */
+static void cache_leave_code(Cache *c)      /* may free it */
 {
-    Extra *e = create ? extra_make(code) : extra_get(code);
+    Extra *e = c->code ? extra_get(c->code) : NULL;
+    if (!e) return;
+    Cache **at = &e->caches;
+    while (*at && *at != c) at = &(*at)->sibling;
+    if (*at) *at = c->sibling;
+    c->sibling = NULL;
+    c->code = NULL;
+    if (c->of_code) { c->of_code = 0; Py_DECREF(c); }
+}
+
+/* A new reference. `of_code`: a cache that is made now belongs to the code object. */
+static Cache *cache_for(PyObject *code, Context *ctx, int of_code)
+{
+    Extra *e = extra_make(code);
     if (!e) return NULL;
-    if (!e->caches) {
-        if (!create || !(e->caches = PyDict_New())) return NULL;
-    }
-    PyObject *c = PyDict_GetItemWithError(e->caches, (PyObject *)ctx);
-    if (c || !create || PyErr_Occurred()) return (Cache *)c;
+    for (Cache *c = e->caches; c; c = c->sibling)
+        if (c->context == ctx) { Py_INCREF(c); return c; }
     Cache *cache = PyObject_GC_New(Cache, &CacheType);
     if (!cache) return NULL;
-    cache->n = 0;
-    cache->entries = NULL;
-    cache->skip = 0;
+    memset((char *)cache + offsetof(Cache, n), 0, sizeof(Cache) - offsetof(Cache, n));
+    cache->code = code;
+    cache->context = ctx;
+    cache->sibling = e->caches;
+    e->caches = cache;
+    cache->next = ctx->caches;
+    if (ctx->caches) ctx->caches->prev = cache;
+    ctx->caches = cache;
+    if (of_code) { cache->of_code = 1; Py_INCREF(cache); }
     PyObject_GC_Track(cache);
-    int r = PyDict_SetItem(e->caches, (PyObject *)ctx, (PyObject *)cache);
-    Py_DECREF(cache);
-    return r < 0 ? NULL : cache;
+    return cache;
 }
 
 static Py_ssize_t flat_count(PyCodeObject *code)
@@ -180,7 +220,8 @@ static int call_miss(Context *ctx, PyFunctionObject *func, PyObject *const *args
     Context *prev = enter(NULL);
     Py_INCREF(ctx);
     Py_INCREF(cache);
-    PyObject *r = PyObject_CallFunctionObjArgs(ctx->miss, (PyObject *)func, tuple, (PyObject *)cache, NULL);
+    PyObject *r = ctx->miss ? PyObject_CallFunctionObjArgs(ctx->miss, (PyObject *)func, tuple, (PyObject *)cache, NULL)
+                            : PyObject_CallMethod((PyObject *)ctx, "miss", "OOO", (PyObject *)func, tuple, (PyObject *)cache);
     Py_DECREF(cache);
     Py_DECREF(ctx);
     enter(prev);
@@ -222,7 +263,10 @@ static PyObject *dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, Py
     Py_INCREF(tree);
     PyObject *code = e->code;
     Py_INCREF(code);
+    PyObject *held = cache->dict;    /* the resume functions, which captured code knows weakly */
+    Py_XINCREF(held);
     PyObject *r = run_entry(e, ctx, func, args, n);
+    Py_XDECREF(held);
     Py_DECREF(code);
     Py_DECREF(tree);
     return r;
@@ -301,10 +345,12 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag)
     if (e && e->flags & SKIP) return flb_default_eval(ts, frame, 0);
     Cache *cache = cache_for((PyObject *)code, ctx, 1);
     if (!cache) return NULL;
-    if (cache->skip && !cache->n) return flb_default_eval(ts, frame, 0);
+    if (cache->skip && !cache->n) {
+        Py_DECREF(cache);
+        return flb_default_eval(ts, frame, 0);
+    }
     int ran;
     Py_INCREF(ctx);
-    Py_INCREF(cache);
     PyObject *r = dispatch(ctx, cache, flb_frame_func(frame), flb_frame_locals(frame), flat_count(code), 0, &ran);
     Py_DECREF(cache);
     Py_DECREF(ctx);
@@ -390,9 +436,8 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     Context *ctx = self->context;
     Cache *cache = self->cache;
     if (!cache || self->cache_code != (PyObject *)code) {
-        cache = cache_for((PyObject *)code, ctx, 1);
+        cache = cache_for((PyObject *)code, ctx, 0);
         if (!cache) return NULL;
-        Py_INCREF(cache);
         Py_XSETREF(self->cache, cache);
         Py_INCREF(code);
         Py_XSETREF(self->cache_code, (PyObject *)code);
@@ -538,9 +583,9 @@ CALLABLE_TYPE(RunType, "flambeau._frame.FrozenFunction", "FrozenFunction(functio
 static int context_init(Context *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"miss", NULL};
-    PyObject *miss;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", names, &miss)) return -1;
-    Py_INCREF(miss);
+    PyObject *miss = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &miss)) return -1;
+    Py_XINCREF(miss);
     Py_XSETREF(self->miss, miss);
     return 0;
 }
@@ -549,11 +594,18 @@ static int context_clear(Context *self) { Py_CLEAR(self->miss); Py_CLEAR(self->d
 static void context_dealloc(Context *self)
 {
     PyObject_GC_UnTrack(self);
+    if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    while (self->caches) {
+        Cache *c = self->caches;
+        Py_INCREF(c);
+        cache_unlink(c);
+        cache_leave_code(c);
+        Py_DECREF(c);
+    }
     context_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 static PyMemberDef context_members[] = {
-    {"miss", T_OBJECT, offsetof(Context, miss), 0, "callable(func, flat_args, cache) -> bool"},
     {"run_only", T_INT, offsetof(Context, run_only), 0, "use prior entries, compile nothing new"},
     {NULL},
 };
@@ -562,10 +614,11 @@ static PyTypeObject ContextType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "flambeau._frame.Context", .tp_basicsize = sizeof(Context),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "Context(miss): one compile() configuration; frames captured under it share caches per code object",
+    .tp_doc = "Context(miss=self.miss): one compile() configuration. miss(func, flat_args, cache) -> bool is called when no entry fits",
     .tp_new = PyType_GenericNew, .tp_init = (initproc)context_init, .tp_dealloc = (destructor)context_dealloc,
     .tp_traverse = (traverseproc)context_traverse, .tp_clear = (inquiry)context_clear,
     .tp_members = context_members, .tp_getset = context_getset, .tp_dictoffset = offsetof(Context, dict),
+    .tp_weaklistoffset = offsetof(Context, weakrefs),
 };
 
 static void entry_free(Entry *e)
@@ -578,9 +631,10 @@ static void entry_free(Entry *e)
 static int cache_traverse(Cache *c, visitproc visit, void *arg)
 {
     for (Py_ssize_t i = 0; i < c->n; i++) { Py_VISIT(c->entries[i]->tree); Py_VISIT(c->entries[i]->code); Py_VISIT(c->entries[i]->fn); }
+    Py_VISIT(c->dict);
     return 0;
 }
-static int cache_clear(Cache *c)
+static int cache_empty(Cache *c)
 {
     Py_ssize_t n = c->n;
     Entry **entries = c->entries;
@@ -590,9 +644,16 @@ static int cache_clear(Cache *c)
     PyMem_Free(entries);
     return 0;
 }
+static int cache_clear(Cache *c)
+{
+    Py_CLEAR(c->dict);
+    return cache_empty(c);
+}
 static void cache_dealloc(Cache *c)
 {
     PyObject_GC_UnTrack(c);
+    cache_unlink(c);
+    cache_leave_code(c);
     cache_clear(c);
     PyObject_GC_Del(c);
 }
@@ -629,20 +690,35 @@ static PyObject *cache_list(Cache *c, void *closure)
     }
     return out;
 }
-static PyObject *cache_reset(Cache *c, PyObject *unused) { cache_clear(c); c->skip = 0; Py_RETURN_NONE; }
+static void forget(Cache *c)
+{
+    Py_INCREF(c);
+    cache_clear(c);
+    c->skip = c->attempts = c->warned = 0;
+    Py_DECREF(c);
+}
+static PyObject *cache_reset(Cache *c, PyObject *unused) { forget(c); Py_RETURN_NONE; }
 static PyMethodDef cache_methods[] = {
     {"add", (PyCFunction)cache_add, METH_VARARGS, "add(tree, code, needs_eval=False): put an entry in front"},
     {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
     {NULL},
 };
-static PyMemberDef cache_members[] = {{"skip", T_INT, offsetof(Cache, skip), 0, "run plainly when no entry fits"}, {NULL}};
-static PyGetSetDef cache_getset[] = {{"entries", (getter)cache_list, NULL, "list of (tree, code, hits), the latest first"}, {NULL}};
+static PyMemberDef cache_members[] = {
+    {"skip", T_INT, offsetof(Cache, skip), 0, "run plainly when no entry fits"},
+    {"attempts", T_INT, offsetof(Cache, attempts), 0, "captures that led to nothing"},
+    {"warned", T_INT, offsetof(Cache, warned), 0, "the limit was reported"},
+    {NULL},
+};
+static PyGetSetDef cache_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {"entries", (getter)cache_list, NULL, "list of (tree, code, hits), the latest first"}, {NULL}};
 static PyTypeObject CacheType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "flambeau._frame.Cache", .tp_basicsize = sizeof(Cache), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Captured variants of one code object under one Context",
     .tp_dealloc = (destructor)cache_dealloc, .tp_traverse = (traverseproc)cache_traverse, .tp_clear = (inquiry)cache_clear,
     .tp_methods = cache_methods, .tp_members = cache_members, .tp_getset = cache_getset,
+    .tp_dictoffset = offsetof(Cache, dict),
 };
 
 /* ---- module ---- */
@@ -683,25 +759,26 @@ static PyObject *m_cache_for(PyObject *module, PyObject *args)
 {
     PyObject *code, *ctx;
     if (!PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &ContextType, &ctx)) return NULL;
-    Cache *c = cache_for(code, (Context *)ctx, 1);
-    Py_XINCREF(c);
-    return (PyObject *)c;
+    return (PyObject *)cache_for(code, (Context *)ctx, 1);
 }
 static PyObject *m_caches(PyObject *module, PyObject *code)
 {
     if (!PyCode_Check(code)) { PyErr_SetString(PyExc_TypeError, "a code object is expected"); return NULL; }
     Extra *e = extra_get(code);
-    return e && e->caches ? PyDict_Copy(e->caches) : PyDict_New();
+    PyObject *out = PyDict_New();
+    for (Cache *c = e ? e->caches : NULL; out && c; c = c->sibling)
+        if (c->context && PyDict_SetItem(out, (PyObject *)c->context, (PyObject *)c) < 0) Py_CLEAR(out);
+    return out;
 }
 static PyObject *m_forget(PyObject *module, PyObject *code)
 {
     if (!PyCode_Check(code)) { PyErr_SetString(PyExc_TypeError, "a code object is expected"); return NULL; }
-    Extra *e = extra_get(code);
-    if (e && e->caches) {
-        PyObject *k, *v;
-        Py_ssize_t pos = 0;
-        while (PyDict_Next(e->caches, &pos, &k, &v)) { cache_clear((Cache *)v); ((Cache *)v)->skip = 0; }
-    }
+    PyObject *all = m_caches(module, code);  /* emptying one may free others */
+    if (!all) return NULL;
+    PyObject *k, *v;
+    Py_ssize_t pos = 0;
+    while (PyDict_Next(all, &pos, &k, &v)) forget((Cache *)v);
+    Py_DECREF(all);
     Py_RETURN_NONE;
 }
 static PyObject *m_strict(PyObject *module, PyObject *arg)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
 # NumPy's functions on tensors are imported when captured code first needs them.
 numpy_bridge.loaders.append(functools.partial(importlib.import_module, "flambeau.numpy"))
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_compilers: dict[Any, Compiler] = {}
+_compilers: weakref.WeakValueDictionary[Any, Compiler] = weakref.WeakValueDictionary()
 
 
 def compile(
@@ -112,7 +113,7 @@ def wrap_callable(fn, compiler: Compiler):
         return optimized_module_class(type(fn))(fn, compiler)
     if isinstance(fn, types.FunctionType):
         compiler.top_codes.add(fn.__code__)
-        out = _frame.CompiledFunction(fn, compiler.context)
+        out = _frame.CompiledFunction(fn, compiler)
         functools.update_wrapper(out, fn)
         out._torchdynamo_orig_callable = fn
         return out

@@ -7,10 +7,10 @@ the definition replaces the derived facet. Schemas are parsed when first looked 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from .. import _C
+from ..base.cached import cached_property
 from ..base.errors import MissingFacet
 from . import schema as schemas
 from .definition import Inplace, Out
@@ -70,11 +70,11 @@ class OpOverload(_C.Operator):
         return self is other
 
     # -- what follows from the schema ----------------------------------------------------------------------------------
-    @functools.cached_property
+    @cached_property
     def _schema(self):
         return schemas.parse(self._schema_text, self.namespace)
 
-    @functools.cached_property
+    @cached_property
     def effects(self) -> frozenset:
         """What a call does beside returning a value: ``"writes"`` to an argument, ``"draws"`` random numbers,
         ``"checks"`` (raises when its argument is false). Such a call is never dropped because its result is unused."""
@@ -115,7 +115,7 @@ class OpOverload(_C.Operator):
         exec(f"def {_safe(self._opname)}({params}):\n    {first}return _impl({', '.join(names)})", env)
         return env[_safe(self._opname)]
 
-    @functools.cached_property
+    @cached_property
     def full(self) -> Callable:
         """``full(*args, **kwargs)``: all arguments in schema order with defaults filled in, as a tuple."""
         env: dict = {}
@@ -131,7 +131,7 @@ class OpOverload(_C.Operator):
             {a.name: v for a, v in zip(arguments, values) if a.kwarg_only and not (a.is_out and v is None)},
         )
 
-    @functools.cached_property
+    @cached_property
     def required(self) -> int:
         """Number of positional arguments without a default: a call with just those is normal."""
         return sum(not a.has_default for a in self._schema.arguments if not a.kwarg_only)
@@ -142,7 +142,7 @@ class OpOverload(_C.Operator):
             return args, kwargs
         return self._normalize(*args, **kwargs)
 
-    @functools.cached_property
+    @cached_property
     def _normalize(self) -> Callable:
         """Generated: compares each optional argument with its default."""
         env: dict = {"_same": _same}

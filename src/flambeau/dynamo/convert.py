@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flambeau import _C, _frame
+from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
 from flambeau.base import logs
 
 from . import tensors, trace_rules, utils
@@ -101,10 +102,8 @@ class compiling:
 
 
 _codes: dict[int, weakref.ref] = {}  # by identity: equal code objects have caches of their own
-_lock = threading.RLock()  # one trace at a time: the executor's state is the process's
 _numbers: dict[int, int] = {}  # by identity too: in the order in which code was first seen, for events
 _count = itertools.count()
-_compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
 def remember_code(code: types.CodeType) -> None:
@@ -120,49 +119,59 @@ def reset_caches() -> None:
         code = ref()
         if code is not None:
             _frame.forget(code)
-    for c in list(_compilers):
-        c.warned.clear()
-        c.attempts.clear()
-        c.seen.clear()
 
 
 class NothingCaptured(SkipFrame):
     """The frame has no tensor operation: running it plainly is all there is to do, under ``fullgraph`` too."""
 
 
-class Compiler:
-    """One compile() configuration. Its ``context`` is what native caches are keyed by."""
+class Resumes:
+    """The resume functions of one captured function. Its cache owns them; captured code refers to them weakly, for a loop that breaks comes
+    back to itself."""
+
+    def __init__(self):
+        self.codes: dict[Any, types.CodeType] = {}
+        # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
+        self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
+        self.functions: dict[Any, Any] = {}  # those without closure, as callables
+
+    @staticmethod
+    def of(cache) -> Resumes:
+        """Of the function that ``cache`` belongs to, or that the resume function continues which it belongs to."""
+        found = cache.__dict__.get("resumes")
+        if isinstance(found, weakref.ref):
+            found = found()
+        if found is None:
+            found = cache.__dict__["resumes"] = Resumes()
+        return found
+
+
+class Compiler(_frame.Context):
+    """One compile() configuration: native caches are kept for each code object and Compiler. It is owned by the callables made with it."""
 
     def __init__(self, backend: Callable, name: str = "", fullgraph: bool = False, dynamic: bool | None = None):
         self.backend, self.name = backend, name or getattr(backend, "__name__", type(backend).__name__)
         self.fullgraph, self.dynamic = fullgraph, dynamic
-        self.context = _frame.Context(self.miss)
-        self.context.compiler = self
         self.listeners: list[Callable[[Event], None]] = []
-        self.warned: set[types.CodeType] = set()
-        self.attempts: dict[types.CodeType, int] = {}
-        self.seen: dict[types.CodeType, Seen] = {}  # what the values of a frame were when it was captured
-        self.resume_codes: dict[Any, types.CodeType] = {}
-        # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
-        self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
-        _compilers.add(self)
 
     def call_backend(self, gm, examples):
         with compiling():
             return self.backend(gm, examples)
 
-    def register_code(self, code: types.CodeType) -> None:
+    @property
+    def compiler(self) -> Compiler:
+        return self
+
+    def register_code(self, code: types.CodeType, resumes: Resumes) -> None:
         """``code`` is a resume function: its frames are captured like the one it continues."""
         remember_code(code)
         self.top_codes.add(code)
+        _frame.cache_for(code, self).__dict__["resumes"] = weakref.ref(resumes)
 
     # -- called by the native side --
     def miss(self, func: types.FunctionType, args: tuple, cache) -> bool:
-        with _lock:
-            return self._miss(func, args, cache)
-
-    def _miss(self, func: types.FunctionType, args: tuple, cache) -> bool:
+        """No lock is held: threads capture side by side, and two that capture the same call add a variant each."""
         code = func.__code__
         remember_code(code)
         if code.co_flags & NOT_CAPTURED:
@@ -185,7 +194,7 @@ class Compiler:
                 cache.skip = 1
                 return False
             if not trace_rules.frame_has_tensors(func, args):
-                return self._again_later(code, cache)
+                return self._again_later(cache)
         if len(cache.entries) >= config.cache_size_limit:
             self._limit(func, args, cache)
             return False
@@ -200,7 +209,7 @@ class Compiler:
             if self.fullgraph and top and not isinstance(e, NothingCaptured):
                 where = traceback.FrameSummary(code.co_filename, code.co_firstlineno, code.co_name, lookup_line=False)
                 raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
-            added = self._again_later(code, cache)
+            added = self._again_later(cache)
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
             if config.suppress_errors:
                 log.warning("frame %s runs plainly after an error", code.co_name, exc_info=True)
@@ -230,10 +239,10 @@ class Compiler:
             listener(event)
         return added
 
-    def _again_later(self, code, cache) -> bool:
+    def _again_later(self, cache) -> bool:
         """Nothing to capture this time; other arguments may differ, but not for ever."""
-        self.attempts[code] = self.attempts.get(code, 0) + 1
-        if self.attempts[code] >= config.cache_size_limit:
+        cache.attempts += 1
+        if cache.attempts >= config.cache_size_limit:
             cache.skip = 1
         return False
 
@@ -253,8 +262,8 @@ class Compiler:
         counters["frames"]["recompile_limit"] += 1
         if config.fail_on_recompile_limit_hit or self.fullgraph:
             raise Unsupported(BreakReason("recompile-limit", text))
-        if code not in self.warned:
-            self.warned.add(code)
+        if not cache.warned:
+            cache.warned = 1
             log.warning(text)
 
     def _capture(self, func, args, cache, event: Event, top: bool) -> bool:
@@ -264,12 +273,14 @@ class Compiler:
             counters["recompiles"]["total"] += 1
             self._recompiling(code, func, args, cache)
         grad = _C.tls("grad_enabled")
-        seen = self.seen.setdefault(code, Seen())
+        seen = cache.__dict__.setdefault("seen", Seen())  # what the values of the frame were when it was captured
+        resumes = Resumes.of(cache)
         break_at: int | None = None
         reason: BreakReason | None = None
         unroll = True
         for _ in range(MAX_RESTARTS):
             output = OutputGraph(self, code, func.__globals__, copy.deepcopy(seen))
+            output.resumes = resumes
             output.unroll = unroll
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
             try:

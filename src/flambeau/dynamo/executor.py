@@ -9,6 +9,7 @@ there, so nothing has to be undone.
 from __future__ import annotations
 
 import inspect
+import threading
 import traceback
 import types
 
@@ -32,13 +33,21 @@ from .variables.slots import slots_of
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
-_active: list[Frame] = []
+
+class _Active(threading.local):
+    """The frames that this thread is tracing, innermost last."""
+
+    def __init__(self):
+        self.frames: list[Frame] = []
+
+
+_active = _Active()
 MAX_INLINE_DEPTH = 120
 
 
 def current() -> Frame:
     """The frame being traced now, for variables that are asked something outside an operation."""
-    return _active[-1]
+    return _active.frames[-1]
 
 
 class Frame(Opcodes):
@@ -187,7 +196,7 @@ class Frame(Opcodes):
         self.ip = inst.handler
 
     def run(self) -> Variable:
-        _active.append(self)
+        _active.frames.append(self)
         before, self.output.tx = self.output.tx, self
         try:
             while self.step():
@@ -197,7 +206,7 @@ class Frame(Opcodes):
                 e.reason.user_stack = self.user_stack()
             raise
         finally:
-            _active.pop()
+            _active.frames.pop()
             self.output.tx = before
         return self.result
 
@@ -319,13 +328,13 @@ class InlineFrame(Frame):
         stack = self.stack[:-1] if self.started else []
         values = [v.unwrap() for v in stack]
         names = [n for n in self.locals if n not in self.cells]
-        compiler = self.output.compiler
+        resumes = self.output.resumes
         kinds = (*slots_of(values), *("v" * self.started))
         key = (self.code, at, kinds, tuple(names), "generator")
-        code = compiler.resume_codes.get(key)
+        code = resumes.codes.get(key)
         if code is None:
             code, _ = resume_code(self.code, at, kinds, names, self.inst.line)
-            compiler.resume_codes[key] = code
+            resumes.codes[key] = code
         if self.started:  # it runs to the yield where it was, whose value has been given already
             cg.emit("PUSH_NULL")
             cg.load_const(begun)
@@ -402,7 +411,7 @@ class RootFrame(Frame):
     def run(self):
         from . import resume
 
-        _active.append(self)
+        _active.frames.append(self)
         before, self.output.tx = self.output.tx, self
         try:
             while True:
@@ -426,7 +435,7 @@ class RootFrame(Frame):
                 raise SkipFrame(f"the state at the graph break cannot be rebuilt: {e.reason.reason}") from e
             raise RestartAnalysis(self.visits - 1, e.reason, e) from e
         finally:
-            _active.pop()
+            _active.frames.pop()
             self.output.tx = before
 
     def emit_return(self) -> None:

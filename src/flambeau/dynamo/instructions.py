@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import types
+import weakref
 
 __all__ = ["Inst", "Lasti", "decode", "in_loop", "live_locals"]
 
@@ -53,7 +54,22 @@ class Inst:
         return f"{self.index}: {self.name} {self.argval!r} (line {self.line})"
 
 
-@functools.lru_cache(maxsize=2048)
+def per_code(compute):
+    """Keep what ``compute(code)`` gives as long as the code object lives; equal code objects are told apart."""
+    kept: dict[int, tuple[weakref.ref, object]] = {}
+
+    @functools.wraps(compute)
+    def of(code):
+        found = kept.get(id(code))
+        if found is None:
+            key = id(code)
+            found = kept[key] = (weakref.ref(code, lambda _: kept.pop(key, None)), compute(code))
+        return found[1]
+
+    return of
+
+
+@per_code
 def decode(code: types.CodeType) -> tuple[Inst, ...]:
     """All instructions but CACHE and EXTENDED_ARG, in order."""
     insts: list[Inst] = []
@@ -89,7 +105,7 @@ def successors(i: Inst) -> list[int]:
     return out
 
 
-@functools.lru_cache(maxsize=1024)
+@per_code
 def _liveness(code: types.CodeType) -> tuple[frozenset[str], ...]:
     insts = decode(code)
     live: list[set[str]] = [set() for _ in insts]

@@ -77,7 +77,7 @@ class Opcodes:
     def LOAD_CONST(self, inst):
         v = inst.argval
         if type(v) is Lasti:
-            self.stack.append(LastiVariable(v.index + self.output.compiler.origins[self.code][1]))
+            self.stack.append(LastiVariable(v.index + self.output.resumes.origins[self.code][1]))
             return
         self.stack.append(self.wrap_known(v) if type(v) in (tuple, frozenset) else ConstantVariable(v))
 

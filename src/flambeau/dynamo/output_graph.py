@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
 import types
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +69,7 @@ class OutputGraph:
         self.seen = seen or Seen()
         self.numbers: dict[str, Variable] = {}  # by source, the numbers that are symbols
         self.tx = None  # the frame that is interpreted
+        self.resumes = None  # of the frame that is captured
         self.code, self.globals = code, globals
         self.graph = self.root = fx.Graph()  # the graph being made: the root's, or that of the innermost subgraph
         self.levels: list[Level] = []  # subgraphs being traced, outermost first
@@ -570,6 +573,7 @@ class OutputGraph:
                 raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
             self.guards.no_overlap([i.source for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
+        weakref.finalize(gm, release, self.graph).atexit = False
         self.graph_module = gm
         examples = [i.example if self.env is None else i.node.meta["val"] for i in keep]
         grad = tensors.grad_enabled()
@@ -593,6 +597,13 @@ class OutputGraph:
 
 def global_state_of(grad: bool) -> tuple[int, ...]:
     return (int(grad), *global_state()[1:])
+
+
+def release(graph) -> None:
+    """The module of a captured graph is gone: if nobody else has the graph, what its nodes hold is freed without the collector."""
+    # References that a graph has by itself: from each node and from its root; from the arguments of this call, and of getrefcount.
+    if sys.getrefcount(graph) <= len(graph.nodes) + 1 + 4:
+        graph.release()
 
 
 class OperatorCheck(TorchDispatchMode):

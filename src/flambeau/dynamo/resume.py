@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import builtins
 import types
+import weakref
 
 from bytecode import Instr, Label, TryBegin, TryEnd
 
@@ -226,15 +227,16 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
             if kind == "v":
                 values.append(t)
     compiler = tx.output.compiler
-    orig, shift = compiler.origins.get(tx.code, (tx.code, 0))
+    resumes = tx.output.resumes
+    orig, shift = resumes.origins.get(tx.code, (tx.code, 0))
     kinds = tuple((k[0], max(k[1] - shift, 0)) if isinstance(k, tuple) else k for k in slots)
     key = (orig, target - shift, kinds, tuple(names), line)
-    code = compiler.resume_codes.get(key)
+    code = resumes.codes.get(key)
     if code is None:  # one function for all variants of the frame, so that what was captured of the rest is found again
         code, header = resume_code(orig, target - shift, kinds, names, line)
-        compiler.resume_codes[key] = code
-        compiler.origins[code] = (orig, header)
-        compiler.register_code(code)
+        resumes.codes[key] = code
+        resumes.origins[code] = (orig, header)
+        compiler.register_code(code, resumes)
     cg.emit("PUSH_NULL")
     cg.load_const(_frame.tail_call)
     if code.co_freevars:
@@ -243,12 +245,15 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         for name in code.co_freevars:
             cg.load_closure(name)
         cg.emit("BUILD_TUPLE", len(code.co_freevars))
-        cg.load_const(code)
+        cg.call_function(weakref.ref(code), None, 0)
         cg.emit("MAKE_FUNCTION", 8)
-        cg.load_const(compiler.context)
+        cg.load_const(compiler)
         cg.call(2)
     else:
-        cg.load_const(_frame.CompiledFunction(types.FunctionType(code, tx.globals), compiler.context))
+        fn = resumes.functions.get(key)
+        if fn is None or fn.fn.__globals__ is not tx.globals:
+            fn = resumes.functions[key] = _frame.CompiledFunction(types.FunctionType(code, tx.globals), compiler)
+        cg.call_function(weakref.ref(fn), None, 0)
     for name in names:
         cg.emit("LOAD_FAST", name)
     for t in reversed(values):

@@ -10,6 +10,7 @@ import copy
 import functools
 import keyword
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -108,8 +109,29 @@ class Graph:
         # What a caller passes and gets back when that isn't flat: (spec of the arguments, spec of the result), either
         # None.
         self.specs: tuple[Any, Any] | None = None
-        self.owning_module = owning_module
+        self._owner: weakref.ref | None = None
+        if owning_module is not None:
+            self.owning_module = owning_module
         self.meta: dict[str, Any] = {}
+
+    @property
+    def owning_module(self):
+        """The module whose graph this is, while it lives: it owns the graph, not the other way round."""
+        return None if self._owner is None else self._owner()
+
+    @owning_module.setter
+    def owning_module(self, module) -> None:
+        self._owner = None if module is None else weakref.ref(module)
+
+    def release(self) -> None:
+        """Undo all references between the nodes and the graph, so that they are freed now rather than by the collector. It is of no use then."""
+        nodes = list(self.nodes)
+        for n in nodes:
+            n._args, n._kwargs, n._inputs, n._prev, n._next = (), {}, {}, None, None
+            n.users.clear()
+            n.meta.clear()
+        self._root.graph = self._root._prev = self._root._next = self._insert = None
+        self._len = 0
 
     @property
     def nodes(self) -> NodeList:

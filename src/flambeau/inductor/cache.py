@@ -11,8 +11,8 @@ import hashlib
 import logging
 import os
 import tempfile
-import threading
 
+from ..base.forks import held_while_forking as _lock
 from . import metrics
 from .settings import config
 
@@ -20,7 +20,6 @@ __all__ = ["addresses", "directory", "kernel_name", "read", "write"]
 
 log = logging.getLogger("flambeau.inductor")
 
-_lock = threading.Lock()
 _loaded: dict[str, int] = {}
 _version = "1"
 

@@ -4,11 +4,11 @@ Objects are position-independent of this process: they refer to nothing but libm
 """
 
 import functools
-import threading
+
+from ..base.forks import held_while_forking as _lock
 
 __all__ = ["compile_text", "disassemble", "host", "load_object"]
 
-_lock = threading.Lock()
 _keep = []  # engines own the code they load
 
 

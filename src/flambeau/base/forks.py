@@ -1,0 +1,37 @@
+"""Forking while other threads import or compile: the fork waits for what must not be cut in the middle, so that the child can go on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+
+__all__ = ["held_while_forking"]
+
+held_while_forking = threading.RLock()  # one for all who need one, so that there is no order to get wrong
+
+PATIENCE = 5.0  # seconds a fork waits for imports of other threads
+
+
+def _imports_of_others() -> bool:
+    """Whether another thread is importing a module. Its lock would be held for good in the child."""
+    me = threading.get_ident()
+    locks = getattr(importlib._bootstrap, "_module_locks", {})
+    return any(lock is not None and lock.owner not in (None, me) for lock in [ref() for ref in list(locks.values())])
+
+
+def _wait_for_imports() -> None:
+    end = time.monotonic() + PATIENCE
+    while _imports_of_others() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _before() -> None:
+    _wait_for_imports()
+    held_while_forking.acquire()
+
+
+os.register_at_fork(
+    before=_before, after_in_parent=held_while_forking.release, after_in_child=held_while_forking.release
+)
