@@ -308,7 +308,7 @@ class Compiler(_frame.Context):
             LOG_BREAKS("Graph break in %s: %s", code.co_name, reason.describe())
         if output.graph_module is None and reason is None and not output.inputs and not config.capture_empty_graphs:
             raise NothingCaptured("no tensor operation was captured")
-        self.seen[code] = output.seen
+        cache.__dict__["seen"] = output.seen
         tree = output.finish_guards()
         final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
         event.graph, event.break_reason, event.guards, event.seconds = (
