@@ -18,6 +18,18 @@ def _where(self, condition, other):
 _where.__name__ = "where"
 
 
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm of all elements, or along ``dim``. ``"fro"``: the Euclidean norm. RuntimeError for an unknown name of a norm."""
+    aten = namespace("aten")
+    if p == "nuc":
+        return aten.linalg_matrix_norm(input, "nuc", [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    dim = [dim] if isinstance(dim, int) else dim
+    rest = {} if out is None else {"out": out}
+    return aten.linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, **rest)
+
+
 def attach() -> dict:
     """Returns the public functions of the ``torch`` namespace by name."""
     aten = namespace("aten")
@@ -77,7 +89,12 @@ def attach() -> dict:
             "__rtruediv__",
             lambda self, other: aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other),
         ),
-        "pow": reflected("__rpow__", lambda self, other: aten.pow(other, self)),
+        "pow": reflected(
+            "__rpow__",
+            lambda self, other: (aten.pow.Tensor_Tensor if isinstance(other, _C.TensorBase) else aten.pow.Scalar)(
+                other, self
+            ),
+        ),
         "floordiv": reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
         "mod": reflected("__rmod__", lambda self, other: aten.remainder.Scalar_Tensor(other, self)),
         "matmul": reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
@@ -98,6 +115,8 @@ def attach() -> dict:
         if name in m:
             setattr(Tensor, f"__{dunder}__", m[name])
     Tensor.where = wrap_function(_where)
+    Tensor.__pos__ = m["positive"]
+    Tensor.norm = wrap_function(norm)
     Tensor.T = property(lambda self: aten.permute(self, list(range(self._ndim))[::-1]))
     Tensor.mT = property(lambda self: aten.transpose(self, -2, -1))
-    return functions("function")
+    return {**functions("function"), "norm": wrap_function(norm)}

@@ -331,7 +331,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
         raise NotImplementedError(
             "scaled_dot_product_attention: enable_gqa is not built yet; repeat the key and value heads first"
         )
-    factor = 1 / sym_sqrt(query.shape[-1]) if scale is None else scale
+    factor = 1 / sym_sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = aten.matmul.default(aten.mul.Tensor(query, factor), aten.transpose.int(key, -2, -1))
     if is_causal:
         if attn_mask is not None:

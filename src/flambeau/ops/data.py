@@ -204,7 +204,7 @@ def _number(self):
 @explicit(
     "_local_scalar_dense(Tensor self) -> Scalar",
     meta=_number,
-    eager=lambda a: a.item() if a.dtype.kind != "V" else float(a),
+    eager=lambda a: a.item() if a.dtype.kind != "V" else float(a.reshape(())),
     has_out=False,
     tags=("data",),
 )
@@ -273,6 +273,8 @@ def _index_strides(self, indices, shape):
             positions += range(d, d + (len(t.shape) if mask else 1))
             wide.append(((shape[0],), (1,)) if mask else (tuple(t.shape), strides_of(t)))
         d += len(t.shape) if mask else 1
+    if not positions:  # a mask without dimensions
+        return contiguous_strides(shape)
     rank = max(len(s) for s, _ in wide)
     own = [(n, s) for e, (n, s) in enumerate(zip(self.shape, strides_of(self))) if e not in positions]
     before = positions[0] if positions == list(range(positions[0], positions[-1] + 1)) else 0

@@ -112,7 +112,7 @@ def matmul(self, other):
         return aten.mm.default(self, other)
     if a >= 3 and b <= 2:
         # The batch folds into the rows: one matrix product.
-        rows = aten.reshape.default(self, [-1, self.shape[-1]])
+        rows = aten.reshape.default(self, [math.prod(self.shape[:-1]), self.shape[-1]])
         if b == 1:
             return aten.reshape.default(aten.mv.default(rows, other), list(self.shape[:-1]))
         return aten.reshape.default(aten.mm.default(rows, other), [*self.shape[:-1], other.shape[-1]])
@@ -147,7 +147,7 @@ def linear(input, weight, bias):
         return aten.addmm.default(bias, input, aten.t.default(weight))
     if input.ndim == 1:
         return aten.add.Tensor(aten.mv.default(weight, input), bias)
-    rows = aten.reshape.default(input, [-1, input.shape[-1]])
+    rows = aten.reshape.default(input, [math.prod(input.shape[:-1]), input.shape[-1]])
     return aten.view.default(
         aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]]
     )
@@ -172,8 +172,8 @@ def inner(self, other):
         raise RuntimeError(
             f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}"
         )
-    rows = aten.reshape.default(self, [-1, self.shape[-1]])
-    columns = aten.reshape.default(other, [-1, other.shape[-1]])
+    rows = aten.reshape.default(self, [math.prod(self.shape[:-1]), self.shape[-1]])
+    columns = aten.reshape.default(other, [math.prod(other.shape[:-1]), other.shape[-1]])
     return aten.reshape.default(aten.mm.default(rows, aten.t.default(columns)), [*self.shape[:-1], *other.shape[:-1]])
 
 

@@ -95,6 +95,8 @@ nll_loss_backward.derivative(grad_output=_nll_double, self=lambda ct, self_like:
 def nll_loss(self, target, weight, reduction, ignore_index):
     if self.ndim not in (1, 2):
         raise RuntimeError("input tensor should be 1D or 2D")
+    if self.ndim == 1 and tuple(target.shape) == (1,):
+        target = aten.squeeze.default(target)
     if self.shape[:-1] != target.shape:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
@@ -156,7 +158,7 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
 def _soft_cross_entropy(self, target, weight, reduction, smoothing):
     """Targets are probabilities of the classes."""
     if smoothing:
-        target = aten.add.Tensor(aten.mul.Tensor(target, 1 - smoothing), smoothing / self.shape[-1])
+        target = aten.add.Tensor(aten.mul.Tensor(target, 1 - smoothing), smoothing / max(self.shape[-1], 1))
     logp = aten._log_softmax.default(self, self.ndim - 1, False)
     if weight is not None:
         logp = aten.mul.Tensor(logp, weight)
@@ -180,7 +182,9 @@ def _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, smoot
         smooth = aten.div.Tensor(aten.sum.default(smooth), aten.sum.default(each))
     else:
         smooth = _reduced(smooth, reduction)
-    return aten.add.Tensor(aten.mul.Tensor(nll, 1 - smoothing), aten.mul.Tensor(smooth, smoothing / self.shape[-1]))
+    return aten.add.Tensor(
+        aten.mul.Tensor(nll, 1 - smoothing), aten.mul.Tensor(smooth, smoothing / max(self.shape[-1], 1))
+    )
 
 
 @composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..base import dtypes
 from ..base.dtypes import finfo
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
@@ -339,6 +340,8 @@ def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction
 def cosine_similarity(x1, x2, dim, eps):
     """The lengths are kept above ``eps``; their derivative is not cut there, and 0 at a length of 0."""
     x1, x2 = aten.broadcast_tensors.default([x1, x2])
+    common = dtypes.result_type(x1, x2)
+    x1, x2 = (x if x.dtype is common else aten._to_copy.default(x, dtype=common) for x in (x1, x2))
 
     def unit(x):
         length = aten.linalg_vector_norm.default(x, 2, [dim], True)

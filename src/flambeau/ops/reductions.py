@@ -228,6 +228,8 @@ var.derivative(self=var_vjp)
 
 @composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
 def logsumexp(self, dim, keepdim):
+    if _count(self, dim) == 0:
+        return aten.log.default(aten.sum.dim_IntList(aten.exp.default(self), dim, keepdim))
     top = aten.amax.default(self.detach(), dim, True)
     top = aten.where.ScalarOther(aten.isfinite.default(top), top, 0)
     total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), dim, keepdim))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..base.device import CPU
 from ..base.shape_env import data_dependent_size
-from ..base.shapes import broadcast_shapes, normalize_dim
+from ..base.shapes import broadcast_shapes, infer_size, normalize_dim
 from ..base.symint import is_int
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
@@ -177,6 +177,7 @@ def tensor_split_indices(self, indices, dim):
 @composite("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
 def unflatten(self, dim, sizes):
     d = normalize_dim(dim, self.ndim)
+    sizes = infer_size(sizes, self.shape[d])
     return aten.view.default(self, [*self.shape[:d], *sizes, *self.shape[d + 1 :]])
 
 

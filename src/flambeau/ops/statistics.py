@@ -102,6 +102,9 @@ def vector_norm(self, ord, dim, keepdim, dtype):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name_of(x.dtype)}"
         )
+    if x.dtype in (dtypes.float16, dtypes.bfloat16):  # squares of half precision overflow
+        wide = aten._to_copy.default(x, dtype=dtypes.float32)
+        return aten._to_copy.default(vector_norm.definition.fn(wide, ord, dim, keepdim, None), dtype=x.dtype)
     if ord == 0:
         return _reduced(aten.sum.dim_IntList, aten._to_copy.default(aten.ne.Scalar(x, 0), dtype=x.dtype), dim, keepdim)
     if ord == 2:
@@ -252,7 +255,7 @@ def cov(self, correction, fweights, aweights):
         raise NotImplementedError("cov: fweights and aweights are not built yet")
     if self.dtype.category < 2:
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
-    x = aten.unsqueeze.default(self, 0) if self.ndim < 2 else self
+    x = aten.reshape.default(self, [1, self.numel()]) if self.ndim < 2 else self
     centred = aten.sub.Tensor(x, aten.mean.dim(x, [1], True))
     out = aten.div.Tensor(
         aten.mm.default(centred, aten.t.default(centred)), sym_float(sym_max(x.shape[1] - correction, 0))
