@@ -318,3 +318,109 @@ def test_the_kernel_is_found_again_for_other_sizes():
     for n in (100, 150, 151, 3000):
         x = R.randn(n)
         same(compiled(x), sums(x))
+
+
+# ---- arrays that the loop makes ------------------------------------------------------------------------------------------------
+
+
+def rebinds(a, x):
+    r = np.zeros(len(x))
+    for _ in range(60):
+        y = a @ x
+        x = np.where(y > 1, y / 2, y + 0.1)
+        r = r + x - x.mean()
+    return x, r
+
+
+def swaps_names(x, y):
+    for i in range(101):
+        x, y = y, x * 0.5 + y
+        y[0] = i
+    return x, y
+
+
+def keeps_alias(x):
+    y = x * 1
+    for i in range(80):
+        z = y
+        y = y + 1
+        z[0] = y[1] - z[2]
+    return y, x
+
+
+def in_place(x, y):
+    x2 = x
+    for i in range(70):
+        x2 += y
+        x[i % 5] *= 0.5
+    return x2
+
+
+def overlapping(x):
+    for _ in range(70):
+        x[1:] = x[:-1] * 0.5 + x[1:]
+        x[:-1], x[1:] = x[1:] * 0.9, x[:-1] * 1.1
+    return x.sum()
+
+
+def reductions(a, out):
+    for i in range(60):
+        b = a * (i + 1)
+        out[0] = b.sum(axis=0).max() + np.min(b) + np.max(b, axis=1).sum()
+        out[1] += np.argmax(b[i % 4]) + b.argmin()
+        out[2:6] = np.sum(b, axis=1, keepdims=True)[:, 0]
+        out[6] = (b > 1).any() + 2 * (b > 0).all() + b.mean()
+
+
+def masks(x):
+    for i in range(60):
+        x[x > 3] = i * 0.01
+        x *= 1.5
+    return x
+
+
+def temporaries_of_many_sizes(x):
+    s = 0.0
+    for i in range(1, 90):
+        t = np.zeros(i)
+        t[:] = x[:i]
+        u = t.copy()
+        s += (t * u).sum()
+    return s
+
+
+def matrix_vector(a, x, y):
+    for i in range(60):
+        y[:] = a @ x + x @ a
+        x /= y.max() - np.dot(x, y) * 0
+
+
+def wrong_shapes(x, y):
+    for i in range(100):
+        x[:] = x + y[: 3 + i]
+
+
+ARRAYS = {
+    "rebinds": (rebinds, R.rand(6, 6) / 6, R.rand(6)),
+    "swaps names": (swaps_names, R.rand(5), R.rand(5)),
+    "keeps alias": (keeps_alias, R.rand(4)),
+    "in place": (in_place, R.rand(6), R.rand(6)),
+    "overlapping": (overlapping, R.rand(7)),
+    "reductions": (reductions, R.rand(4, 3) - 0.3, np.zeros(8)),
+    "masks": (masks, R.rand(9)),
+    "many sizes": (temporaries_of_many_sizes, R.rand(100)),
+    "matrix and vector": (matrix_vector, R.rand(4, 4), R.rand(4), np.zeros(4)),
+    "integers": (masks, R.randint(0, 9, 20)),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays(name):
+    f, *args = ARRAYS[name]
+    torch._dynamo.reset()
+    check(f, *args, native=name != "integers")
+
+
+def test_shapes_that_do_not_fit():
+    with pytest.raises(ValueError, match="broadcast"):
+        torch.compile(wrong_shapes)(np.zeros(4), np.zeros(200))

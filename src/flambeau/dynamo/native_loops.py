@@ -104,7 +104,7 @@ def _describe(tx, v):
         if ndim == 0 and not v.scalar:
             raise Declined("an array without dimensions")
         tx.loop_operands[id(v.node)] = v
-        return v.node, dtype, ndim
+        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1
     if isinstance(v, TensorVariable):
         raise Declined("a tensor")
     if v.is_constant():
@@ -144,6 +144,7 @@ def _native(tx, header: int, trip) -> bool:
         lambda name: _describe(tx, tx.cells[name].get(tx)),
         attribute,
         trip,
+        code.co_consts,
     )
     where = f"{code.co_name} ({code.co_filename}:{insts[header].line})"
     try:
@@ -177,6 +178,10 @@ def _native(tx, header: int, trip) -> bool:
     for name in assigned:
         tx.locals.pop(name, None)
     rest = iter(outs[len(done.written) :])
+    for name, n in done.same:
+        tx.locals[name] = operands[n]
+    for name, _ in done.fresh:
+        tx.locals[name] = as_ndarray(next(rest), scalar=False)
     for name, dtype, weak in done.results:
         out = next(rest)
         if weak is not False:

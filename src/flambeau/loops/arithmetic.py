@@ -103,7 +103,7 @@ def loop_dtypes(uf, *operands: Scalar) -> tuple[np.dtype, np.dtype]:
     return found.pop()
 
 
-def _operand(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
+def fitting(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
     """The number in the loop's dtype. A Python integer that doesn't fit is NumPy's OverflowError."""
     if s.weak is True and s.kind == "i" and dtype.kind in "iu" and dtype != I64:
         info = np.iinfo(dtype)
@@ -147,7 +147,7 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     compute, result = loop_dtypes(BINARY[op], a, b)
     if op == "**" and b.const is not None and compute.kind == "f":
         return _power(e, cast(e, a, compute), b, weak)
-    x, y = _operand(e, a, compute), _operand(e, b, compute)
+    x, y = fitting(e, a, compute), fitting(e, b, compute)
     return Scalar(result, weak, numpy_operation(e, op, compute, x, y))
 
 
@@ -416,7 +416,7 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
 def extreme(e: Emitter, greater: bool, a: Scalar, b: Scalar) -> Scalar:
     """np.maximum and np.minimum: nan when either is."""
     compute, result = loop_dtypes(np.maximum, a, b)
-    x, y = _operand(e, a, compute), _operand(e, b, compute)
+    x, y = fitting(e, a, compute), fitting(e, b, compute)
     t = register_type(compute)
     if compute.kind == "f":
         keep = e.op(f"fcmp {'oge' if greater else 'ole'} {t} {x}, {y}")
@@ -441,9 +441,9 @@ def _one(uf, external: str | None, intrinsic: str | None):
         compute, result = loop_dtypes(uf, x)
         if compute.kind != "f" or compute.itemsize < 4:
             if compute.kind in "iu" and uf in (np.floor, np.ceil, np.trunc):
-                return Scalar(compute, False, _operand(e, x, compute))
+                return Scalar(compute, False, fitting(e, x, compute))
             raise Declined(f"np.{uf.__name__} of {x.dtype}")
-        t, v = register_type(compute), _operand(e, x, compute)
+        t, v = register_type(compute), fitting(e, x, compute)
         name = (
             f"llvm.{intrinsic}.{'f32' if t == 'float' else 'f64'}"
             if intrinsic
@@ -460,7 +460,7 @@ def _two(uf, name: str):
         if compute.kind != "f" or compute.itemsize < 4:
             raise Declined(f"np.{uf.__name__} of {x.dtype} and {y.dtype}")
         t = register_type(compute)
-        v = e.call(name + ("f" if t == "float" else ""), t, (t, _operand(e, x, compute)), (t, _operand(e, y, compute)))
+        v = e.call(name + ("f" if t == "float" else ""), t, (t, fitting(e, x, compute)), (t, fitting(e, y, compute)))
         return Scalar(result, False, v)
 
     return call
@@ -469,7 +469,7 @@ def _two(uf, name: str):
 def _operator(op: str):
     def call(e, x, y):
         compute, result = loop_dtypes(BINARY[op], x, y)
-        return Scalar(result, False, numpy_operation(e, op, compute, _operand(e, x, compute), _operand(e, y, compute)))
+        return Scalar(result, False, numpy_operation(e, op, compute, fitting(e, x, compute), fitting(e, y, compute)))
 
     return call
 

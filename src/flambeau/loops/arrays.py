@@ -1,27 +1,59 @@
 """Array views, element-wise expressions, and what stores and reduces them: small loops inside the loop.
 
 Indices are checked as NumPy checks them. An expression is evaluated where it is used up, element by element in row-major order; when it
-reads memory that it is being stored to under another view, it goes through a temporary copy.
+reads memory that it is being stored to under another view, it goes through a buffer of its own.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from . import arithmetic
 from .arithmetic import cast, loop_dtypes
-from .emitter import F64, I64, Emitter, constant
-from .values import Array, Declined, Expression, Known, Scalar, Slice, Tuple, View, memory_type
+from .emitter import BOOL, I64, Emitter, constant
+from .values import Array, Declined, Expression, Known, Scalar, Slice, Tuple, View
 
-__all__ = ["as_expression", "assign", "dot", "elementwise", "load", "operand", "reduce", "subscript"]
+__all__ = [
+    "OnElements",
+    "as_expression",
+    "assign",
+    "elementwise",
+    "filled",
+    "load",
+    "materialise",
+    "operand",
+    "store_element",
+    "subscript",
+]
 
 
 def operand(array: Array) -> View:
     """The whole of an operand."""
     n = array.n
+    strides = [f"%a{n}.s{d}" for d in range(array.ndim)]
+    if array.dense and strides:
+        strides[-1] = str(array.dtype.itemsize)
     return View(
-        array, "0", tuple(f"%a{n}.n{d}" for d in range(array.ndim)), tuple(f"%a{n}.s{d}" for d in range(array.ndim))
+        f"%a{n}", array.dtype, tuple(f"%a{n}.n{d}" for d in range(array.ndim)), tuple(strides), frozenset({n}), None, n
     )
+
+
+def count(e: Emitter, sizes) -> str:
+    """The number of elements."""
+    n = "1"
+    for m in sizes:
+        n = e.mul(n, m)
+    return n
+
+
+def dense_strides(e: Emitter, sizes, itemsize: int) -> tuple[str, ...]:
+    out, step = [], str(itemsize)
+    for n in reversed(sizes):
+        out.append(step)
+        step = e.mul(step, n)
+    return tuple(reversed(out))
 
 
 # ---- subscripts ----------------------------------------------------------------------------------------------------------
@@ -64,9 +96,8 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
     if any(isinstance(k, Known) and k.value is Ellipsis for k in keys):
         at = next(i for i, k in enumerate(keys) if isinstance(k, Known) and k.value is Ellipsis)
         used = sum(not (isinstance(k, Known) and k.value is None) for k in keys) - 1
-        full = Slice(Known(None), Known(None), Known(None))
-        keys[at : at + 1] = [full] * (view.ndim - used)
-    offset, sizes, strides, d = view.offset, [], [], 0
+        keys[at : at + 1] = [Slice(Known(None), Known(None), Known(None))] * (view.ndim - used)
+    offset, sizes, strides, d = "0", [], [], 0
     for k in keys:
         if isinstance(k, Known) and k.value is None:
             sizes.append("1")
@@ -93,19 +124,19 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
         d += 1
     sizes += view.sizes[d:]
     strides += view.strides[d:]
-    out = View(view.array, offset, tuple(sizes), tuple(strides))
+    out = replace(view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None)
     return out if sizes else load(e, out, ())
 
 
 def address(e: Emitter, view: View, indices) -> str:
-    offset = view.offset
+    offset = "0"
     for i, s in zip(indices, view.strides):
         offset = e.add(offset, e.mul(i, s))
-    return offset
+    return e.at(view.ptr, offset)
 
 
 def load(e: Emitter, view: View, indices) -> Scalar:
-    return Scalar(view.dtype, False, e.load(view.array.n, address(e, view, indices), view.dtype))
+    return Scalar(view.dtype, False, e.load(address(e, view, indices), view.dtype))
 
 
 # ---- element-wise expressions -------------------------------------------------------------------------------------------
@@ -117,6 +148,11 @@ def as_expression(e: Emitter, x) -> Expression | Scalar:
     if isinstance(x, (Expression, Scalar)):
         return x
     raise Declined(f"a {type(x).__name__.lower()} in an array expression")
+
+
+def filled(value: Scalar, sizes) -> Expression:
+    """An array of one number."""
+    return Expression(value.dtype, tuple(sizes), lambda indices: replace(value, weak=False))
 
 
 def _broadcast(e: Emitter, operands) -> tuple[str, ...]:
@@ -168,17 +204,9 @@ def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
         return fn(*(x.element(_indices_of(e, x, indices, sizes)) if isinstance(x, Expression) else x for x in xs))
 
     reads = tuple(view for x in arrays for view in x.reads)
-    return Expression(_dtype(fn, xs), sizes, element, reads)
-
-
-def _dtype(fn, xs) -> np.dtype:
-    """The dtype of an element, from a trial whose code is thrown away."""
-    trial = Emitter(0)
-    numbers = []
-    for x in xs:
-        s = x if isinstance(x, Scalar) else Scalar(x.dtype, False, "%x")
-        numbers.append(s)
-    return fn.trial(trial, *numbers).dtype
+    # The dtype comes from a trial whose code is thrown away.
+    trial = [x if isinstance(x, Scalar) else Scalar(x.dtype, False, "%x") for x in xs]
+    return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads)
 
 
 class OnElements:
@@ -194,7 +222,7 @@ class OnElements:
         return self.fn(emitter, *numbers)
 
 
-# ---- stores and reductions ------------------------------------------------------------------------------------------------
+# ---- stores ----------------------------------------------------------------------------------------------------------------
 
 
 def assign(e: Emitter, target: View, value) -> None:
@@ -203,7 +231,7 @@ def assign(e: Emitter, target: View, value) -> None:
     if isinstance(x, Scalar):
         v = _converted(e, x, target.dtype)
         for indices in e.loop(target.sizes):
-            e.store(target.array.n, address(e, target, indices), target.dtype, v)
+            e.store(address(e, target, indices), target.dtype, v)
         return
     if x.ndim > target.ndim:
         raise Declined("an array with more dimensions than its place")
@@ -213,146 +241,90 @@ def assign(e: Emitter, target: View, value) -> None:
         if n not in (m, "1"):
             fits = e.op(f"or i1 {e.op(f'icmp eq i64 {n}, {m}')}, {e.op(f'icmp eq i64 {n}, 1')}")
             e.check(fits, "ValueError", "could not broadcast input array from size {0} into size {1}", n, m)
-    if all(view == target or view.array != target.array for view in x.reads):
-        for indices in e.loop(sizes):
-            v = _converted(e, x.element(_indices_of(e, x, indices, sizes)), target.dtype)
-            e.store(target.array.n, address(e, target, indices), target.dtype, v)
+    if all(_same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
+        _fill(e, target, x)
         return
-    count = "1"
-    for n in sizes:
-        count = e.mul(count, n)
-    width = str(target.dtype.itemsize)
-    memory = e.call("malloc", "ptr", ("i64", e.add(e.mul(count, width), "1")))
-    e.check(e.op(f"icmp ne ptr {memory}, null"), "MemoryError", "")
-    steps, step = [], width
-    for n in reversed(sizes):
-        steps.append(step)
-        step = e.mul(step, n)
-    steps.reverse()
+    p = e.buffer(e.mul(count(e, sizes), str(target.dtype.itemsize)))
+    whole = View(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
+    _fill(e, whole, x)
+    _fill(e, target, as_expression(e, whole))
+    e.helper("flb_drop", "void", ("ptr", p), ("ptr", "%limbo"))
 
-    def place(indices):
-        offset = "0"
-        for i, s in zip(indices, steps):
-            offset = e.add(offset, e.mul(i, s))
-        return e.op(f"getelementptr i8, ptr {memory}, i64 {offset}")
 
-    for indices in e.loop(sizes):
-        v = _converted(e, x.element(_indices_of(e, x, indices, sizes)), target.dtype)
-        e.store_at(place(indices), target.dtype, v)
-    for indices in e.loop(sizes):
-        from_memory = place(indices)
-        llvm = "i8" if target.dtype.kind == "b" else None
-        if llvm:
-            e.line(
-                f"call void @llvm.memcpy.p0.p0.i64(ptr {_at(e, target, indices)}, ptr {from_memory}, i64 1, i1 false)"
+def _same_place(a: View, b: View) -> bool:
+    return (a.ptr, a.dtype, a.sizes, a.strides) == (b.ptr, b.dtype, b.sizes, b.strides)
+
+
+def _fill(e: Emitter, target: View, x: Expression) -> None:
+    for indices in e.loop(target.sizes):
+        v = _converted(e, x.element(_indices_of(e, x, indices, target.sizes)), target.dtype)
+        e.store(address(e, target, indices), target.dtype, v)
+
+
+def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:
+    """``target[mask] = number``"""
+    mask = as_expression(e, mask)
+    if not isinstance(mask, Expression) or mask.dtype != BOOL or mask.ndim != target.ndim:
+        raise Declined("an index that is an array of this kind")
+    for n, m in zip(mask.sizes, target.sizes):
+        if n != m:
+            e.check(
+                e.op(f"icmp eq i64 {n}, {m}"),
+                "IndexError",
+                "boolean index did not match indexed array: sizes {1} and {0}",
+                n,
+                m,
             )
-            e.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        else:
-            e.store(
-                target.array.n,
-                address(e, target, indices),
-                target.dtype,
-                e.op(f"load {memory_type(target.dtype)}, ptr {from_memory}, align 1"),
-            )
-    e.call("free", "void", ("ptr", memory))
+    if any(view.origins & target.origins and not _same_place(view, target) for view in mask.reads):
+        raise Declined("a mask of other elements of the array that is written")
+    v = _converted(e, value, target.dtype)
+    for indices in e.loop(target.sizes):
+        yes, on = e.new_label(), e.new_label()
+        e.branch(mask.element(indices).v, yes, on)
+        e.label(yes)
+        e.store(address(e, target, indices), target.dtype, v)
+        e.jump(on)
+        e.label(on)
 
 
-def _at(e, view, indices):
-    return e.op(f"getelementptr i8, ptr %a{view.array.n}, i64 {address(e, view, indices)}")
+def materialise(e: Emitter, x: Expression, place: str) -> View:
+    """A new array with the elements of ``x``. ``place`` names where in the code it is made."""
+    p = e.buffer(e.mul(count(e, x.sizes), str(x.dtype.itemsize)))
+    view = View(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
+    _fill(e, view, x)
+    return view
 
 
 def _converted(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
     """A number as an element of an array of ``dtype``: any Python or NumPy number may be stored, Python integers must fit."""
     if s.weak is not False and s.kind == "i" and dtype.kind in "iu":
-        return arithmetic._operand(e, s if s.weak else Scalar(s.dtype, True, s.v, s.bounds, s.const), dtype)
+        return arithmetic.fitting(e, s if s.weak else Scalar(s.dtype, True, s.v, s.bounds, s.const), dtype)
     return cast(e, s, dtype).v
 
 
 def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
-    """``view[key] = number`` where the key gives one element."""
+    """``view[key] = number``"""
     keys = key.items if isinstance(key, Tuple) else (key,)
     if len(keys) != view.ndim or not all(isinstance(k, Scalar) for k in keys):
         assign(e, subscript(e, view, key), value)
         return
-    offset = view.offset
+    offset = "0"
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
-    e.store(view.array.n, offset, view.dtype, _converted(e, value, view.dtype))
+    e.store(e.at(view.ptr, offset), view.dtype, _converted(e, value, view.dtype))
 
 
-def reduce(e: Emitter, uf: str, x, where: str = "sum") -> Scalar:
-    """The sum, product, least or greatest of all elements, in the dtype that NumPy gives it."""
-    x = as_expression(e, x)
-    if isinstance(x, Scalar):
-        return Scalar(x.dtype, False, x.v)
-    dtype = x.dtype
-    if uf in ("+", "*"):
-        if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 8):
-            dtype = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
-        start = constant(dtype.type(0 if uf == "+" else 1)).v
-        fn = lambda a, b: arithmetic.numpy_operation(e, uf, dtype, a, b)  # noqa: E731
-        first = None
-    else:
-        if dtype.kind == "b":
-            raise Declined("the extreme of bools")
-        count = "1"
-        for n in x.sizes:
-            count = e.mul(count, n)
-        e.check(
-            e.op(f"icmp ne i64 {count}, 0"),
-            "ValueError",
-            "zero-size array to reduction operation which has no identity",
-        )
-        first = cast(e, x.element(tuple("0" for _ in x.sizes)), dtype)
-        start = first.v
-        fn = lambda a, b: arithmetic.extreme(e, uf == "max", Scalar(dtype, False, a), Scalar(dtype, False, b)).v  # noqa: E731
-    e.count += 1
-    slot, llvm = f"sum{e.count}", arithmetic.register_type(dtype)
-    e.set(slot, llvm, start)
-    for indices in e.loop(x.sizes):
-        e.set(slot, llvm, fn(e.get(slot, llvm), cast(e, x.element(indices), dtype).v))
-    return Scalar(dtype, False, e.get(slot, llvm))
+def where(e: Emitter, c: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """np.where of numbers."""
+    compute, _ = loop_dtypes(np.maximum, replace(a, weak=a.weak is not False), replace(b, weak=b.weak is not False))
+    x, y, t = cast(e, a, compute).v, cast(e, b, compute).v, arithmetic.register_type(compute)
+    return Scalar(compute, False, e.op(f"select i1 {arithmetic.to_bool(e, c)}, {t} {x}, {t} {y}"))
 
 
-def mean(e: Emitter, x) -> Scalar:
-    x = as_expression(e, x)
-    if isinstance(x, Scalar):
-        return Scalar(x.dtype, False, x.v)
-    total = reduce(e, "+", x)
-    dtype = total.dtype if total.kind == "f" else F64
-    count = "1"
-    for n in x.sizes:
-        count = e.mul(count, n)
-    return Scalar(
-        dtype,
-        False,
-        e.op(
-            f"fdiv {arithmetic.register_type(dtype)} {cast(e, total, dtype).v}, {cast(e, Scalar(I64, False, count), dtype).v}"
-        ),
-    )
+def as_dtype(e: Emitter, x, dtype: np.dtype) -> Expression | Scalar:
+    """``x.astype(dtype)``"""
+    return elementwise(e, OnElements(e, lambda e, s: cast(e, s, dtype, False)), x)
 
 
-def dot(e: Emitter, a, b) -> Scalar:
-    """``a @ b`` of two vectors of one dtype."""
-    a, b = as_expression(e, a), as_expression(e, b)
-    if not (isinstance(a, Expression) and isinstance(b, Expression) and a.ndim == b.ndim == 1):
-        raise Declined("a matrix product of more than two vectors")
-    n, m = a.sizes[0], b.sizes[0]
-    if n != m:
-        e.check(e.op(f"icmp eq i64 {n}, {m}"), "ValueError", "matmul: the vectors have {0} and {1} elements", n, m)
-    dtype, _ = loop_dtypes(np.multiply, Scalar(a.dtype, False, ""), Scalar(b.dtype, False, ""))
-    if dtype.kind == "b":
-        raise Declined("a matrix product of bools")
-    e.count += 1
-    slot, llvm = f"dot{e.count}", arithmetic.register_type(dtype)
-    e.set(slot, llvm, constant(dtype.type(0)).v)
-    for (i,) in e.loop((n,)):
-        x, y = cast(e, a.element((i,)), dtype).v, cast(e, b.element((i,)), dtype).v
-        # Sums of floats may be taken in any order here, as BLAS does.
-        if dtype.kind == "f":
-            product = e.op(f"fmul reassoc contract {llvm} {x}, {y}")
-            e.set(slot, llvm, e.op(f"fadd reassoc contract {llvm} {e.get(slot, llvm)}, {product}"))
-        else:
-            product = arithmetic.numpy_operation(e, "*", dtype, x, y)
-            e.set(slot, llvm, arithmetic.numpy_operation(e, "+", dtype, e.get(slot, llvm), product))
-    return Scalar(dtype, False, e.get(slot, llvm))
+def zero(dtype: np.dtype) -> Scalar:
+    return constant(dtype.type(0))

@@ -27,7 +27,7 @@ def float_literal(x: float, dtype: np.dtype = F64) -> str:
 
 
 class Emitter:
-    def __init__(self, arrays: int):
+    def __init__(self):
         self.lines: list[str] = []
         self.slots: dict[str, str] = {}
         self.declared: set[str] = set()
@@ -35,7 +35,8 @@ class Emitter:
         self.count = 0
         self.error_blocks: list[str] = []
         self.results = 0
-        self.arrays = arrays
+        self.helpers = False
+        self.owned: list[str] = []  # variables whose buffers are given back at the end
 
     # -- text --
     def line(self, text: str) -> None:
@@ -77,18 +78,37 @@ class Emitter:
         p = self.op(f"getelementptr i64, ptr %{which}, i64 {i}")
         return self.op(f"load {llvm}, ptr {p}")
 
-    def load(self, array: int, offset: str, dtype: np.dtype) -> str:
-        p = self.op(f"getelementptr i8, ptr %a{array}, i64 {offset}")
-        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align 1")
+    def load(self, p: str, dtype: np.dtype) -> str:
+        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align {dtype.itemsize}")
         return self.op(f"icmp ne i8 {v}, 0") if dtype.kind == "b" else v
 
-    def store(self, array: int, offset: str, dtype: np.dtype, v: str) -> None:
-        self.store_at(self.op(f"getelementptr i8, ptr %a{array}, i64 {offset}"), dtype, v)
-
-    def store_at(self, pointer: str, dtype: np.dtype, v: str) -> None:
+    def store(self, p: str, dtype: np.dtype, v: str) -> None:
         if dtype.kind == "b":
             v = self.op(f"zext i1 {v} to i8")
-        self.line(f"store {memory_type(dtype)} {v}, ptr {pointer}, align 1")
+        self.line(f"store {memory_type(dtype)} {v}, ptr {p}, align {dtype.itemsize}")
+
+    def at(self, p: str, offset: str) -> str:
+        """The address ``offset`` bytes behind ``p``."""
+        return p if offset == "0" else self.op(f"getelementptr i8, ptr {p}, i64 {offset}")
+
+    # -- buffers of the loop's own: references are counted; a buffer without any waits in a list, from which it is freed where nothing on
+    # the stack can refer to it, unless a variable has got it meanwhile. Its header: count, link, whether it waits. --
+    def buffer(self, size: str) -> str:
+        p = self.helper("flb_new", "ptr", ("i64", size))
+        self.check(self.op(f"icmp ne ptr {p}, null"), "MemoryError", "")
+        return p
+
+    def helper(self, name: str, result: str, *args: tuple[str, str]) -> str:
+        self.helpers = True
+        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in args)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.op(text)
+
+    def flush(self) -> None:
+        if self.helpers:
+            self.helper("flb_flush", "void", ("ptr", "%limbo"))
 
     # -- integers of addresses --
     def add(self, a: str, b: str) -> str:
@@ -144,7 +164,8 @@ class Emitter:
         for k, v in enumerate(numbers):
             block.append(f"  %{off}.{k} = getelementptr i64, ptr %errors, i64 {k}")
             block.append(f"  store i64 {v}, ptr %{off}.{k}")
-        block.append(f"  ret i64 {number}")
+        block.append(f"  store i64 {number}, ptr %code")
+        block.append("  br label %cleanup")
         self.error_blocks += block
         self.label(on)
 
@@ -171,15 +192,15 @@ class Emitter:
 
     def result(self, value: Scalar) -> None:
         """Give a number back in the next slot of ``out``."""
-        p = self.op(f"getelementptr i64, ptr %out, i64 {self.results}")
-        self.store_at(p, value.dtype, value.v)
+        self.store(self.op(f"getelementptr i64, ptr %out, i64 {self.results}"), value.dtype, value.v)
         self.results += 1
 
-    def text(self, shapes: list[int]) -> str:
-        """The whole module. ``shapes``: the number of dimensions of each array."""
+    def text(self, shapes: list[int], fresh: int = 0) -> str:
+        """The whole module. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
+        addresses follow those of the others."""
         entry = []
-        for n in range(self.arrays):
-            entry += [f"  %p{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %a{n} = load ptr, ptr %p{n}"]
+        for n, name in enumerate([f"a{k}" for k in range(len(shapes))] + [f"f{k}" for k in range(fresh)]):
+            entry += [f"  %p{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %{name} = load ptr, ptr %p{n}"]
         at = 0
         for n, ndim in enumerate(shapes):
             for what in ("n", "s"):
@@ -187,7 +208,28 @@ class Emitter:
                     entry.append(f"  %a{n}.{what}{d}.p = getelementptr i64, ptr %meta, i64 {at}")
                     entry.append(f"  %a{n}.{what}{d} = load i64, ptr %a{n}.{what}{d}.p")
                     at += 1
+        cleanup = ["cleanup:"]
+        if self.helpers:
+            for name in self.owned:
+                slot = self.slot(f"{name}.b", "ptr")
+                cleanup += [
+                    f"  {slot}.last = load ptr, ptr {slot}",
+                    f"  call void @flb_drop(ptr {slot}.last, ptr %limbo)",
+                ]
+            cleanup.append("  call void @flb_flush(ptr %limbo)")
+        cleanup += ["  %end = load i64, ptr %code", "  ret i64 %end"]
         entry += [f"  {slot} = alloca {llvm}" for (_, llvm), slot in self.slots.items()]
+        entry += [
+            f"  store ptr null, ptr {slot}"
+            for (name, llvm), slot in self.slots.items()
+            if llvm == "ptr" and name.endswith(".b")
+        ]
+        entry += [
+            "  %code = alloca i64",
+            "  store i64 0, ptr %code",
+            "  %limbo = alloca ptr",
+            "  store ptr null, ptr %limbo",
+        ]
         entry.append(f"  %errors = getelementptr i64, ptr %out, i64 {self.results}")
         lines = [
             "define i64 @KERNEL(ptr noalias %data, ptr noalias %meta, ptr noalias %ints, ptr noalias %floats, ptr noalias %out) {",
@@ -195,11 +237,91 @@ class Emitter:
             *entry,
             *self.lines,
             *self.error_blocks,
+            *cleanup,
             "}",
+            *([_HELPERS] if self.helpers else []),
             *sorted(self.declared),
             '!0 = !{!"branch_weights", i32 2000, i32 1}',
         ]
         return "\n".join(lines) + "\n"
+
+
+_HELPERS = """
+declare ptr @malloc(i64)
+declare void @free(ptr)
+define internal ptr @flb_new(i64 %size) {
+  %whole = add i64 %size, 64
+  %p = call ptr @malloc(i64 %whole)
+  %no = icmp eq ptr %p, null
+  br i1 %no, label %end, label %yes
+yes:
+  store i64 1, ptr %p
+  %waits = getelementptr i8, ptr %p, i64 16
+  store i64 0, ptr %waits
+  %data = getelementptr i8, ptr %p, i64 64
+  br label %end
+end:
+  %r = phi ptr [ null, %0 ], [ %data, %yes ]
+  ret ptr %r
+}
+define internal void @flb_keep(ptr %data) {
+  %no = icmp eq ptr %data, null
+  br i1 %no, label %end, label %yes
+yes:
+  %p = getelementptr i8, ptr %data, i64 -64
+  %n = load i64, ptr %p
+  %m = add i64 %n, 1
+  store i64 %m, ptr %p
+  br label %end
+end:
+  ret void
+}
+define internal void @flb_drop(ptr %data, ptr %limbo) {
+  %no = icmp eq ptr %data, null
+  br i1 %no, label %end, label %yes
+yes:
+  %p = getelementptr i8, ptr %data, i64 -64
+  %n = load i64, ptr %p
+  %m = sub i64 %n, 1
+  store i64 %m, ptr %p
+  %last = icmp eq i64 %m, 0
+  br i1 %last, label %dead, label %end
+dead:
+  %waits = getelementptr i8, ptr %p, i64 16
+  %w = load i64, ptr %waits
+  %known = icmp ne i64 %w, 0
+  br i1 %known, label %end, label %enter
+enter:
+  store i64 1, ptr %waits
+  %next = load ptr, ptr %limbo
+  %link = getelementptr i8, ptr %p, i64 8
+  store ptr %next, ptr %link
+  store ptr %p, ptr %limbo
+  br label %end
+end:
+  ret void
+}
+define internal void @flb_flush(ptr %limbo) {
+  br label %head
+head:
+  %p = load ptr, ptr %limbo
+  %no = icmp eq ptr %p, null
+  br i1 %no, label %end, label %yes
+yes:
+  %link = getelementptr i8, ptr %p, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %limbo
+  %waits = getelementptr i8, ptr %p, i64 16
+  store i64 0, ptr %waits
+  %n = load i64, ptr %p
+  %dead = icmp eq i64 %n, 0
+  br i1 %dead, label %free, label %head
+free:
+  call void @free(ptr %p)
+  br label %head
+end:
+  ret void
+}"""
 
 
 def _number(v: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays
+from . import arithmetic, arrays, reductions
 from .arrays import OnElements
 from .emitter import I64, Emitter, constant
 from .region import Region, find, through
@@ -34,6 +34,7 @@ from .values import (
     View,
     ViewType,
     join,
+    memory_type,
     register_type,
     type_of,
 )
@@ -56,18 +57,22 @@ class Inputs:
     deref: Callable[[str], Any]
     attribute: Callable[[Known, str], Any]
     trip: tuple[int, int, int] | None
+    constants: tuple = ()
 
 
 @dataclass
 class Compiled:
-    """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``ints`` and ``floats``: numbers
-    read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``: (type's
-    name, text) by number - 1."""
+    """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
+    are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``ints`` and ``floats``:
+    numbers read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``:
+    (type's name, text) by number - 1."""
 
     text: str
     arrays: list[Any]
     shapes: list[int]
     written: list[int]
+    fresh: list[tuple[str, int]]
+    same: list[tuple[str, int]]
     ints: list[int]
     floats: list[float]
     results: list[tuple[str, np.dtype, bool | None]]
@@ -100,16 +105,20 @@ class Interpreter:
         self.floats: dict[str, float] = {}
         self.initial: dict[str, Any] = {}
         self.written: set[int] = set()
+        self.owned: set[str] = set()  # variables that may hold an array made in the loop
+        self.fresh: list[tuple[str, int]] = []
+        self.same: list[tuple[str, int]] = []
+        self.at = 0
         self.states: dict[int, State] = {}
-        self.e = Emitter(0)
+        self.e = Emitter()
         self.final = False
 
     # ---- inputs --------------------------------------------------------------------------------------------------------
     def given(self, what, name: str | None = None):
         """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
         if isinstance(what, tuple):
-            token, dtype, ndim = what
-            _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim)))
+            token, dtype, ndim, dense = what
+            _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim, dense)))
             whole = arrays.operand(array)
             return arrays.load(self.e, whole, ()) if ndim == 0 else whole
         if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, bool):
@@ -146,7 +155,9 @@ class Interpreter:
             e.set(name, register_type(value.dtype), value.v)
             e.set(f"{name}.w", "i8", arithmetic.flag_of(e, value) or UNKNOWN)
         elif isinstance(value, View):
-            e.set(f"{name}.o", "i64", value.offset)
+            e.set(f"{name}.p", "ptr", value.ptr)
+            if value.owner is not None:
+                e.set(f"{name}.b", "ptr", value.owner)
             for d, (n, s) in enumerate(zip(value.sizes, value.strides)):
                 e.set(f"{name}.n{d}", "i64", n)
                 e.set(f"{name}.s{d}", "i64", s)
@@ -160,12 +171,12 @@ class Interpreter:
             flag = e.get(f"{name}.w", "i8") if t.weak is None else None
             return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag)
         if isinstance(t, ViewType):
-            return View(
-                t.array,
-                e.get(f"{name}.o", "i64"),
-                tuple(e.get(f"{name}.n{d}", "i64") for d in range(t.ndim)),
-                tuple(e.get(f"{name}.s{d}", "i64") for d in range(t.ndim)),
-            )
+            strides = [e.get(f"{name}.s{d}", "i64") for d in range(t.ndim)]
+            if t.dense:
+                strides[-1] = str(t.dtype.itemsize)
+            sizes = tuple(e.get(f"{name}.n{d}", "i64") for d in range(t.ndim))
+            owner = e.get(f"{name}.b", "ptr") if t.owned else None
+            return View(e.get(f"{name}.p", "ptr"), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole)
         if isinstance(t, TupleType):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
         if t is CONFLICT:
@@ -183,11 +194,28 @@ class Interpreter:
         return self.values[name]
 
     def write(self, name: str, value) -> None:
+        e = self.e
         if isinstance(value, Expression):
-            raise Declined(f"a new array is made in the loop ({name})")
+            value = arrays.materialise(e, value, f"{name}@{self.at}")
+        elif isinstance(value, View) and value.owner is not None:
+            e.helper("flb_keep", "void", ("ptr", value.owner))
+        owner = value.owner if isinstance(value, View) else None
+        if owner is not None:
+            self.owned.add(name)
+        if name in self.owned:
+            e.helper("flb_drop", "void", ("ptr", e.get(f"{name}.b", "ptr")), ("ptr", "%limbo"))
+            e.set(f"{name}.b", "ptr", owner or "null")
         self.types[name] = type_of(value)
         self.values[name] = value
         self.keep(name, value)
+
+    def settle(self, origins: frozenset) -> None:
+        """Evaluate the expressions on the stack that read memory which is about to be written."""
+        for k, item in enumerate(self.stack):
+            if isinstance(item, Expression) and any(view.origins & origins for view in item.reads):
+                made = arrays.materialise(self.e, item, f"stack@{self.at}")
+                self.e.helper("flb_drop", "void", ("ptr", made.owner), ("ptr", "%limbo"))
+                self.stack[k] = made
 
     def convert(self, name: str, have, want) -> None:
         """Bring the slots of a variable from one type to another that holds it."""
@@ -253,6 +281,7 @@ class Interpreter:
         self.kw_names: tuple[str, ...] = ()
         for i in range(at, end):
             inst = self.insts[i]
+            self.at = i
             if inst.name in _IGNORED:
                 continue
             handler = getattr(self, inst.name, None)
@@ -296,7 +325,7 @@ class Interpreter:
             raise Declined("the loop never ends")
         if exit_state.stack:
             raise Declined("the loop ends with something on the stack")
-        self.final, self.e = True, Emitter(len(self.operands))
+        self.final, self.e = True, Emitter()
         self.types, self.values, self.stack = {}, {}, []
         ((target, state),) = self.start()
         self.types = dict(state.locals)
@@ -310,9 +339,9 @@ class Interpreter:
                 self.block(at)
         results = self.results(exit_state)
         shapes = [array.ndim for _, array in self.operands.values()]
-        self.e.arrays = len(shapes)
+        self.e.owned = sorted(self.owned)
         return Compiled(
-            self.e.text(shapes), [token for token, _ in self.operands.values()], shapes, sorted(self.written),
+            self.e.text(shapes, len(self.fresh)), [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
             list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
         )  # fmt: skip
 
@@ -328,6 +357,9 @@ class Interpreter:
         out = []
         for name in sorted(assigned & self.live_out):
             t = state.locals.get(name)
+            if isinstance(t, ViewType):
+                self.array_result(name, t)
+                continue
             if not isinstance(t, ScalarType):
                 raise Declined(f"{name} is used after the loop, and is not a number on all paths")
             value = self.fetch(name, t)
@@ -339,8 +371,29 @@ class Interpreter:
                 )
                 self.e.result(Scalar(np.dtype(np.int8), True, value.flag))
             out.append((name, t.dtype, t.weak))
-        self.e.line("ret i64 0")
+        self.e.jump("cleanup")
         return out
+
+    def array_result(self, name: str, t: ViewType) -> None:
+        """An array that the loop made is used later. Its shape has to be known before the loop has run: it is that of the array which the
+        variable held before."""
+        if t.whole is not None:
+            self.same.append((name, t.whole))
+            return
+        before = self.initial.get(name)
+        known = isinstance(before, tuple) and before[1:3] == (t.dtype, t.ndim)
+        if not known or any(isinstance(o, int) for o in t.origins):
+            raise Declined(f"{name} is used after the loop and is an array of which the shape isn't known, or a view")
+        _, array = self.operands[id(before[0])]
+        sizes = arrays.operand(array).sizes
+        value = self.fetch(name, t)
+        for n, m in zip(value.sizes, sizes):
+            same = self.e.op(f"icmp eq i64 {n}, {m}")
+            text = f"the array {name} of a compiled loop changed its shape; run it with torch._dynamo.config.native_loops = False"
+            self.e.check(same, "RuntimeError", text)
+        strides = arrays.dense_strides(self.e, sizes, t.dtype.itemsize)
+        arrays.assign(self.e, View(f"%f{len(self.fresh)}", t.dtype, sizes, strides, frozenset()), value)
+        self.fresh.append((name, array.n))
 
     # ---- instructions: the stack -----------------------------------------------------------------------------------------
     def pop(self):
@@ -439,7 +492,7 @@ class Interpreter:
         text = inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
         inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
         if op == "@":
-            self.stack.append(arrays.dot(self.e, a, b))
+            self.stack.append(reductions.dot(self.e, a, b))
             return
         if op not in arithmetic.BINARY:
             raise Declined(f"the operator {text}")
@@ -505,8 +558,14 @@ class Interpreter:
     def store_subscript(self, owner, key, value):
         if not isinstance(owner, View):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
+        if isinstance(key, (View, Expression)):
+            if not isinstance(value, Scalar):
+                raise Declined("an array is stored where a mask is true")
+            self.writes(owner)
+            arrays.assign_where(self.e, owner, key, value)
+            return
         if isinstance(value, Scalar):
-            self.written.add(owner.array.n)
+            self.writes(owner)
             arrays.store_element(self.e, owner, key, value)
             return
         target = arrays.subscript(self.e, owner, key)
@@ -514,8 +573,12 @@ class Interpreter:
             raise Declined("an array is stored as an element")
         self.store(target, value)
 
+    def writes(self, target: View) -> None:
+        self.settle(target.origins)
+        self.written.update(o for o in target.origins if isinstance(o, int))
+
     def store(self, target: View, value) -> None:
-        self.written.add(target.array.n)
+        self.writes(target)
         if value != target:
             arrays.assign(self.e, target, value)
 
@@ -538,19 +601,22 @@ class Interpreter:
             if name == "ndim":
                 return constant(owner.ndim)
             if name == "size":
-                n = "1"
-                for m in owner.sizes:
-                    n = self.e.mul(n, m)
-                return Scalar(I64, True, n, (0, LARGEST))
+                return Scalar(I64, True, arrays.count(self.e, owner.sizes), (0, LARGEST))
             if name == "T":
-                return View(owner.array, owner.offset, owner.sizes[::-1], owner.strides[::-1])
-        if isinstance(owner, (View, Expression)) and name in _METHODS:
+                return replace(owner, sizes=owner.sizes[::-1], strides=owner.strides[::-1], whole=None)
+            if name == "dtype":
+                return Known(owner.dtype)
+        if isinstance(owner, Scalar) and owner.weak is False and name == "dtype":
+            return Known(owner.dtype)
+        if isinstance(owner, (View, Expression)) and (
+            name in reductions.REDUCTIONS or name in ("copy", "astype", "dot")
+        ):
             return Method(owner, name)
         raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")
 
     # ---- calls -----------------------------------------------------------------------------------------------------------
     def KW_NAMES(self, inst):
-        self.kw_names = inst.argval
+        self.kw_names = inst.argval if isinstance(inst.argval, tuple) else self.inputs.constants[inst.arg]
 
     def CALL(self, inst):
         args = self.stack[len(self.stack) - inst.arg :]
@@ -559,41 +625,84 @@ class Interpreter:
         fn = b if isinstance(a, Null) else a
         if not (isinstance(a, Null) or isinstance(b, Null)):
             args = [b, *args]
-        if self.kw_names:
-            raise Declined("a call with keyword arguments")
-        self.stack.append(self.call(fn, args))
+        names, self.kw_names = self.kw_names, ()
+        at = len(args) - len(names)
+        self.stack.append(self.call(fn, args[:at], dict(zip(names, args[at:]))))
 
-    def call(self, fn, args):
+    def CALL_KW(self, inst):
+        self.kw_names = tuple(item.value for item in self.pop().items)
+        self.CALL(inst)
+
+    def call(self, fn, args, kwargs):
         e = self.e
         if isinstance(fn, Method):
-            if args:
-                raise Declined(f"{fn.name}() with arguments")
-            return _METHODS[fn.name](e, fn.owner)
+            if fn.name in reductions.REDUCTIONS:
+                return self.reduction(fn.name, fn.owner, *args, **kwargs)
+            if kwargs:
+                raise Declined(f"{fn.name}() with keyword arguments")
+            if fn.name == "copy":
+                return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
+            if fn.name == "astype":
+                return arrays.as_dtype(e, fn.owner, _dtype(args[0]))
+            return reductions.dot(e, fn.owner, args[0])
         if not isinstance(fn, Known):
             raise Declined(f"a call of a {type(fn).__name__.lower()}")
         f = fn.value
+        try:
+            reduction, making = _REDUCTIONS.get(f), _MAKING.get(f)
+        except TypeError:
+            raise Declined(f"a call of {f!r}") from None
+        if reduction is not None and args:
+            return self.reduction(reduction, *args, **kwargs)
+        if making is not None:
+            return self.new_array(making, args, kwargs)
+        if kwargs:
+            raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
         if f is range:
             return Known(range), args
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
         if f is len and isinstance(args[0], View):
             return Scalar(I64, True, args[0].sizes[0], (0, LARGEST))
-        simple = _ON_NUMBERS.get(f)
-        if simple is not None and all(isinstance(a, Scalar) for a in args):
-            return simple(e, *args)
+        if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
+            return _ON_NUMBERS[f](e, *args)
         if f is abs:
             return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
-            return arrays.dot(e, *args)
-        if f in _REDUCTIONS and len(args) == 1:
-            return _METHODS[_REDUCTIONS[f]](e, args[0])
-        try:
-            known = arithmetic.MATH.get(f)
-        except TypeError:
-            known = None
+            return reductions.dot(e, *args)
+        if f is np.where and len(args) == 3:
+            return arrays.elementwise(e, OnElements(e, arrays.where), *args)
+        known = arithmetic.MATH.get(f)
         if known is None:
             raise Declined(f"a call of {getattr(f, '__name__', f)}")
         return arrays.elementwise(e, OnElements(e, known), *args)
+
+    def reduction(self, name: str, x, *args, **kwargs):
+        given = {**dict(zip(("axis",), args)), **kwargs}
+        values = {k: v.value if isinstance(v, Known) else getattr(v, "const", v) for k, v in given.items()}
+        axis, keepdims = values.pop("axis", None), values.pop("keepdims", False)
+        if values or len(args) > 1 or not (axis is None or type(axis) is int) or type(keepdims) is not bool:
+            raise Declined(f"{name} with these arguments")
+        return reductions.reduce(self.e, name, x, axis, keepdims)
+
+    def new_array(self, value: int, args, kwargs):
+        """zeros, ones and empty, and those like another array (value None: the first argument's shape and a fill value)."""
+        e = self.e
+        dtype = _dtype(kwargs.pop("dtype")) if "dtype" in kwargs else _dtype(args.pop(1)) if len(args) > 1 else None
+        if kwargs or len(args) != 1:
+            raise Declined("a new array with these arguments")
+        (shape,) = args
+        if isinstance(shape, View):
+            return arrays.filled(constant((dtype or shape.dtype).type(value)), shape.sizes)
+        sizes = []
+        for n in shape.items if isinstance(shape, Tuple) else (shape,):
+            if not isinstance(n, Scalar) or n.kind not in "iu":
+                raise Declined("a new array of this shape")
+            n = arithmetic.to_int(e, n)
+            if not (n.bounds and n.bounds[0] >= 0):
+                e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", "negative dimensions are not allowed")
+            sizes.append(n.v)
+        return arrays.filled(constant((dtype or np.dtype(np.float64)).type(value)), sizes)
 
     # ---- control ---------------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
@@ -647,7 +756,12 @@ class Interpreter:
     def JUMP_FORWARD(self, inst):
         return None, [(inst.target, self.stack)]
 
-    JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
+    def JUMP_BACKWARD(self, inst):
+        if self.owned and not any(isinstance(v, (View, Expression)) for v in self.stack):
+            self.e.flush()
+        return None, [(inst.target, self.stack)]
+
+    JUMP_BACKWARD_NO_INTERRUPT = JUMP_BACKWARD
 
     def _jump_if(self, inst, want: bool):
         test = arithmetic.to_bool(self.e, self.number())
@@ -655,6 +769,8 @@ class Interpreter:
         return test, ways if want else ways[::-1]
 
     def POP_JUMP_FORWARD_IF_TRUE(self, inst):
+        if inst.target < inst.index:
+            self.e.flush()
         return self._jump_if(inst, True)
 
     def POP_JUMP_FORWARD_IF_FALSE(self, inst):
@@ -676,20 +792,28 @@ _BINARY_NAMES = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
     "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
 )  # fmt: skip
-_METHODS = {
-    "sum": lambda e, x: arrays.reduce(e, "+", x),
-    "prod": lambda e, x: arrays.reduce(e, "*", x),
-    "max": lambda e, x: arrays.reduce(e, "max", x),
-    "min": lambda e, x: arrays.reduce(e, "min", x),
-    "mean": lambda e, x: arrays.mean(e, x),
-}
-_REDUCTIONS = {np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean"}
+_REDUCTIONS = {
+    np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean", np.argmax: "argmax", np.argmin: "argmin",
+    np.any: "any", np.all: "all",
+}  # fmt: skip
+_MAKING = {np.zeros: 0, np.ones: 1, np.empty: 0, np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
 _ON_NUMBERS = {
     int: arithmetic.to_int,
     float: arithmetic.to_float,
     bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
     abs: arithmetic.absolute,
 }
+
+
+def _dtype(x) -> np.dtype:
+    if not isinstance(x, Known):
+        raise Declined("a dtype that isn't known")
+    try:
+        dtype = np.dtype(x.value)
+    except TypeError:
+        raise Declined(f"the dtype {x.value!r}") from None
+    memory_type(dtype)
+    return dtype
 
 
 def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:

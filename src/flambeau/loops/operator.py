@@ -2,7 +2,7 @@
 
 It takes the arrays that the loop reads or writes, the numbers that it reads, and the program: the kernel's text and what is known of its
 results, as JSON, so that a graph that holds it can be kept on disk. It returns the written arrays as they are after the loop, as new ones,
-and then the numbers that are used later.
+arrays that the loop made, and the numbers that are used later.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def program(compiled: Compiled) -> str:
         {
             "text": "; a loop\n" + compiled.text,
             "written": compiled.written,
+            "fresh": [n for _, n in compiled.fresh],
             "results": [
                 d for _, dtype, weak in compiled.results for d in ((dtype.str, "|i1") if weak is None else (dtype.str,))
             ],
@@ -58,7 +59,7 @@ def _meta(arrays, ints, floats, program):
     p = _parsed(program)
     written = [
         TensorMeta(tuple(arrays[n].shape), contiguous_strides(arrays[n].shape), arrays[n].dtype, CPU)
-        for n in p["written"]
+        for n in p["written"] + p["fresh"]
     ]
     return written + [TensorMeta((), (), from_numpy(np.dtype(d)), CPU) for d in p["results"]]
 
@@ -71,7 +72,8 @@ def loop(arrays, ints, floats, program):
     arrays = list(arrays)
     for n in p["written"]:
         arrays[n] = np.array(arrays[n], order="C")
-    data = np.array([a.ctypes.data for a in arrays] or [0], np.intp)
+    fresh = [np.empty(arrays[n].shape, arrays[n].dtype) for n in p["fresh"]]
+    data = np.array([a.ctypes.data for a in arrays + fresh] or [0], np.intp)
     meta = np.array([x for a in arrays for x in (*a.shape, *a.strides)] or [0], np.int64)
     numbers = np.array([*ints, 0], np.int64)
     reals = np.array([*floats, 0.0])
@@ -83,6 +85,8 @@ def loop(arrays, ints, floats, program):
     if code:
         kind, text = p["errors"][code - 1]
         raise getattr(builtins, kind)(text.format(*out[len(results) :].tolist()))
-    return [arrays[n] for n in p["written"]] + [
-        out[k : k + 1].view(np.dtype(d))[:1].reshape(()).copy() for k, d in enumerate(results)
-    ]
+    return (
+        [arrays[n] for n in p["written"]]
+        + fresh
+        + [out[k : k + 1].view(np.dtype(d))[:1].reshape(()).copy() for k, d in enumerate(results)]
+    )

@@ -82,25 +82,27 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Operand number ``n`` of the loop."""
+    """Operand number ``n`` of the loop. ``dense``: its last stride is one element, at every call."""
 
     n: int
     dtype: np.dtype
     ndim: int
+    dense: bool
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Part of an operand: byte offset, sizes, and byte strides, all LLVM values of type i64."""
+    """Elements in memory: address of the first, sizes and byte strides (LLVM values of type ptr and i64). ``origins``: the operands (by
+    number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
+    memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it."""
 
-    array: Array
-    offset: str
+    ptr: str
+    dtype: np.dtype
     sizes: tuple[str, ...]
     strides: tuple[str, ...]
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.array.dtype
+    origins: frozenset
+    owner: str | None = None
+    whole: int | None = None
 
     @property
     def ndim(self) -> int:
@@ -177,8 +179,14 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class ViewType:
-    array: Array
+    """``dense``: the last stride is one element. ``owned``: it may be in a buffer of the loop's own."""
+
+    dtype: np.dtype
     ndim: int
+    origins: frozenset
+    dense: bool
+    owned: bool
+    whole: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +209,17 @@ def type_of(value):
     if isinstance(value, Scalar):
         return ScalarType(value.dtype, value.weak, value.bounds if value.dtype == np.int64 else None)
     if isinstance(value, View):
-        return ViewType(value.array, value.ndim)
+        return ViewType(
+            value.dtype,
+            value.ndim,
+            value.origins,
+            value.ndim > 0 and value.strides[-1] == str(value.dtype.itemsize),
+            value.owner is not None,
+            value.whole,
+        )
     if isinstance(value, Tuple):
+        if any(isinstance(item, View) and item.owner is not None for item in value.items):
+            raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)))
     if isinstance(value, (Iterator, Known)):
         return value
@@ -222,6 +239,15 @@ def join(a, b):
         if kinds == {"i", "f"} and (a if a.dtype.kind == "i" else b).weak is True and np.float64 in (a.dtype, b.dtype):
             return ScalarType(np.dtype(np.float64), None)
         return CONFLICT
+    if isinstance(a, ViewType) and isinstance(b, ViewType) and (a.dtype, a.ndim) == (b.dtype, b.ndim):
+        return ViewType(
+            a.dtype,
+            a.ndim,
+            a.origins | b.origins,
+            a.dense and b.dense,
+            a.owned or b.owned,
+            a.whole if a.whole == b.whole else None,
+        )
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
         return TupleType(tuple(join(x, y) for x, y in zip(a.items, b.items)))
     return CONFLICT
