@@ -9,7 +9,7 @@ from ..base import dtypes
 from ..base.dtypes import DType, check_number, result_type
 from .operator import OpOverload
 
-__all__ = ["accumulation_dtype", "check_scalars", "compute_dtype", "operand_indices", "result_dtype"]
+__all__ = ["accumulation_dtype", "check_can_hold", "check_scalars", "compute_dtype", "operand_indices", "result_dtype"]
 
 
 @functools.cache
@@ -101,6 +101,14 @@ def accumulation_dtype(op: OpOverload, input_dtype: DType, requested: DType | No
             )
     acc = dtypes.float32 if out in (dtypes.float16, dtypes.bfloat16) else out
     return acc, out
+
+
+def check_can_hold(target: DType, result: DType) -> None:
+    """RuntimeError in PyTorch's words when a result may not be written into a tensor of this dtype (a float into integers)."""
+    if result.category > target.category:
+        raise RuntimeError(
+            f"result type {_scalar_name(result)} can't be cast to the desired output type {_scalar_name(target)}"
+        )
 
 
 def _scalar_name(d: DType) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _C
 from ..core.operator import OpOverload
-from ..core.promotion import _scalar_name
+from ..core.promotion import check_can_hold
 from .backend import rule
 
 OVERLAPPING = "overlapping_writes"  # tag of an operator that may write to a tensor whose elements share memory (fill_)
@@ -54,10 +54,7 @@ def write(op: OpOverload, target, result) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
             "tensor before performing the operation."
         )
-    if result._dtype.category > target._dtype.category:
-        raise RuntimeError(
-            f"result type {_scalar_name(result._dtype)} can't be cast to the desired output type {_scalar_name(target._dtype)}"
-        )
+    check_can_hold(target._dtype, result._dtype)
     if target._shape != result._shape:
         if op.kind == "inplace":
             raise RuntimeError(

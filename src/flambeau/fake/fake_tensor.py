@@ -17,6 +17,7 @@ from ..base.shapes import same_shape
 from ..core.definition import TensorMeta
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
+from ..core.promotion import check_can_hold
 from ..core.tensor import Tensor
 from .meta import meta_of
 
@@ -130,6 +131,7 @@ class FakeTensorMode(TorchDispatchMode):
         values = [self._fakify(func, x) for x in values]
         if func.kind == "inplace":
             meta = func.definition.functional.facet("meta")(*values)
+            check_can_hold(values[0]._dtype, meta.dtype)
             if not same_shape(meta.shape, values[0]._shape):
                 raise RuntimeError(
                     f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}"

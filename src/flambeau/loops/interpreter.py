@@ -209,13 +209,17 @@ class Interpreter:
         self.values[name] = value
         self.keep(name, value)
 
+    def passing(self, x: Expression) -> View:
+        """An array for an expression that no variable holds."""
+        made = arrays.materialise(self.e, x, f"stack@{self.at}")
+        self.e.helper("flb_drop", "void", ("ptr", made.owner), ("ptr", "%limbo"))
+        return made
+
     def settle(self, origins: frozenset) -> None:
         """Evaluate the expressions on the stack that read memory which is about to be written."""
         for k, item in enumerate(self.stack):
             if isinstance(item, Expression) and any(view.origins & origins for view in item.reads):
-                made = arrays.materialise(self.e, item, f"stack@{self.at}")
-                self.e.helper("flb_drop", "void", ("ptr", made.owner), ("ptr", "%limbo"))
-                self.stack[k] = made
+                self.stack[k] = self.passing(item)
 
     def convert(self, name: str, have, want) -> None:
         """Bring the slots of a variable from one type to another that holds it."""
@@ -543,6 +547,8 @@ class Interpreter:
     def subscript(self, owner, key):
         if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
             return owner.items[key.const]
+        if isinstance(owner, Expression):
+            owner = self.passing(owner)
         if not isinstance(owner, View):
             raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
         return arrays.subscript(self.e, owner, key)
@@ -757,7 +763,7 @@ class Interpreter:
         return None, [(inst.target, self.stack)]
 
     def JUMP_BACKWARD(self, inst):
-        if self.owned and not any(isinstance(v, (View, Expression)) for v in self.stack):
+        if not any(isinstance(v, (View, Expression)) for v in self.stack):
             self.e.flush()
         return None, [(inst.target, self.stack)]
 
