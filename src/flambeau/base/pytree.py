@@ -5,6 +5,9 @@ The names are those of ``torch.utils._pytree``.
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+
 import optree
 
 _NS = "flambeau"
@@ -69,3 +72,148 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, **_serialization):
     optree.register_pytree_node(
         cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS
     )
+
+
+# Keys: where a leaf is in its tree.
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    idx: int
+
+    def __str__(self):
+        return f"[{self.idx!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class MappingKey:
+    key: object
+
+    def __str__(self):
+        return f"[{self.key!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    name: str
+
+    def __str__(self):
+        return f".{self.name}"
+
+
+def keystr(path) -> str:
+    """``['a'][0].b`` from a path of keys."""
+    return "".join(map(str, path))
+
+
+def key_get(tree, path):
+    """What is at a path."""
+    for key in path:
+        tree = (
+            getattr(tree, key.name)
+            if isinstance(key, GetAttrKey)
+            else tree[key.key if isinstance(key, MappingKey) else key.idx]
+        )
+    return tree
+
+
+def _key(entry, container):
+    if is_namedtuple_instance(container):
+        return GetAttrKey(container._fields[entry])
+    return SequenceKey(entry) if isinstance(container, (list, tuple, collections.deque)) else MappingKey(entry)
+
+
+def tree_flatten_with_path(tree, is_leaf=None):
+    """([(path, leaf)], spec); a path is a tuple of keys."""
+    paths, leaves, spec = optree.tree_flatten_with_path(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
+    out = []
+    for path, leaf in zip(paths, leaves):
+        at, keys = tree, []
+        for entry in path:
+            keys.append(_key(entry, at))
+            at = _child(at, entry)
+        out.append((tuple(keys), leaf))
+    return out, spec
+
+
+def _child(container, entry):
+    try:
+        return container[entry]
+    except (TypeError, KeyError, IndexError):  # a registered class: only its own flattening knows its children
+        return None
+
+
+def tree_leaves_with_path(tree, is_leaf=None):
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(fn, tree, *rests, is_leaf=None):
+    """``fn(path, leaf, ...)`` on each leaf."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    return tree_unflatten([fn(path, leaf, *(o[k] for o in others)) for k, (path, leaf) in enumerate(pairs)], spec)
+
+
+def tree_iter(tree, is_leaf=None):
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_is_leaf(tree, is_leaf=None) -> bool:
+    return optree.tree_is_leaf(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
+
+
+def tree_map_only_(types, fn, tree, is_leaf=None):
+    tree_map_only(types, fn, tree, is_leaf)
+    return tree
+
+
+def is_namedtuple_class(cls) -> bool:
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_namedtuple_instance(obj) -> bool:
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj) -> bool:
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq_class(cls) -> bool:
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
+
+
+def is_structseq_instance(obj) -> bool:
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj) -> bool:
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def _dict_flatten_with_keys(d):
+    return [(MappingKey(k), v) for k, v in d.items()], list(d)
+
+
+def _list_flatten_with_keys(values):
+    return [(SequenceKey(k), v) for k, v in enumerate(values)], None
+
+
+_tuple_flatten_with_keys = _list_flatten_with_keys
+
+
+class LeafSpec:
+    """Stands for the spec of a single leaf: ``LeafSpec()`` is one."""
+
+    def __new__(cls):
+        return tree_structure(0)
+
+
+PyTreeSpec = TreeSpec
+PyTree = object
+Context = DumpableContext = object
+_register_pytree_node = register_pytree_node
+
+
+def _is_leaf(tree, is_leaf=None) -> bool:
+    return tree_is_leaf(tree, is_leaf)

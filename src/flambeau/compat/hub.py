@@ -22,10 +22,13 @@ def get_dir() -> str:
     """Folder of repositories and checkpoints: ``set_dir``'s, else $TORCH_HOME/hub, else ~/.cache/torch/hub."""
     if _dir is not None:
         return _dir
-    home = os.environ.get("TORCH_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch"
-    )
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    """$TORCH_HOME, else the cache folder of the user."""
+    home = os.environ.get("TORCH_HOME")
+    return os.path.expanduser(home or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "torch"))
 
 
 def set_dir(d) -> None:

@@ -71,7 +71,7 @@ from compat.legacy: OutOfMemoryError AcceleratorError
 returns False: is_autocast_ipu_enabled is_autocast_xla_enabled
 refuses: get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
 from compat.queries: is_complex is_conj is_inference is_neg is_nonzero is_same_size is_signed is_storage typename can_cast result_type
-from compat.queries: get_device is_inference_mode_enabled unravel_index
+from compat.queries: _assert get_device is_inference_mode_enabled unravel_index
 from compat.composed: cartesian_prod block_diag combinations tensordot chain_matmul broadcast_shapes vander range=range_ frombuffer
 from compat.composed: from_dlpack to_dlpack from_file
 from compat.functions: broadcast_tensors meshgrid
@@ -111,6 +111,14 @@ module: _internal
     "returns False: get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion",
     "compiler.config": "value '': job_id\nvalue False: dynamic_sources",
     "futures": "from compat.futures: Future collect_all wait_all",
+    "profiler": "from compat.profiler: profile record_function schedule ProfilerActivity ProfilerAction DeviceType tensorboard_trace_handler "
+    "supported_activities kineto_available ExecutionTraceObserver _KinetoProfile\nmodule: itt profiler _utils",
+    "profiler.profiler": "from compat.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function",
+    "profiler.itt": "returns False: is_available\nreturns None: mark range_push range_pop\ncontext: range",
+    "autograd.profiler": "from compat.profiler: profile record_function emit_nvtx emit_itt EventList FunctionEvent load_nvprof parse_nvprof_trace "
+    "KinetoStepTracker EnforceUnique MemRecordsAcc\nvalue False: _is_profiler_enabled",
+    "autograd.profiler_util": "from compat.profiler: EventList FunctionEvent",
+    "_awaits": "why: TorchScript's awaitables\nclass: Await",
     "monitor": """
 why: monitoring needs a service of PyTorch's own
 class: Event EventHandlerHandle Stat TensorboardEventHandler data_value_t

@@ -29,6 +29,11 @@ __all__ = [
 aten = namespace("aten")
 
 
+def _assert(condition, message) -> None:
+    """``assert`` as a function: AssertionError with the message."""
+    assert condition, message
+
+
 def is_complex(input) -> bool:
     return input.is_complex()
 

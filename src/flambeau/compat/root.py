@@ -12,7 +12,7 @@ __all__ = ["find", "names"]
 
 _MODULES = {
     *(n for n in (*ALIASES, *SECTIONS) if n and "." not in n),
-    *("amp", "distributions", "serialization", "masked", "export", "profiler"),
+    *("amp", "distributions", "serialization", "masked", "export"),
 }
 
 

@@ -14,12 +14,14 @@ from flambeau.core.bindings import function
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
     "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
     "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -188,3 +190,51 @@ def orthogonal_(tensor, gain: float = 1, generator=None):
         tensor.view_as(q).copy_(q)
         tensor.mul_(gain)
     return tensor
+
+
+def dirac_(tensor, groups: int = 1):
+    """A convolution's weight that passes as many channels through as there are, in each group."""
+    dimensions = tensor.ndimension()
+    if dimensions not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out_channels, in_channels = tensor.shape[:2]
+    if out_channels % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    each = out_channels // groups
+    with no_grad():
+        tensor.zero_()
+        middle = [n // 2 for n in tensor.shape[2:]]
+        for g in range(groups):
+            for d in range(min(each, in_channels)):
+                tensor[(g * each + d, d, *middle)] = 1
+    return tensor
+
+
+def sparse_(tensor, sparsity: float, std: float = 0.01, generator=None):
+    """Normal values, the share ``sparsity`` of each column zero. Martens 2010."""
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, cols = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for c in range(cols):
+            tensor[function("randperm")(rows)[:zeros], c] = 0
+    return tensor
+
+
+def _deprecated(fn):
+    old = fn.__name__[:-1]
+
+    def alias(*args, **kwargs):
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`.", FutureWarning, stacklevel=2)
+        return fn(*args, **kwargs)
+
+    alias.__name__, alias.__doc__ = old, f"``{old}_`` under its old name."
+    return alias
+
+
+uniform, normal, constant, eye, dirac = map(_deprecated, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = map(
+    _deprecated, (xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_)
+)

@@ -35,6 +35,11 @@ from . import (  # noqa: F401, I001
 )
 
 
+def load_library(path) -> None:
+    """``torch.ops.load_library``. OSError: operators in native libraries of PyTorch's are not loaded here."""
+    raise OSError(f"{path}: flambeau loads no native libraries of operators; define them in Python with torch.library")
+
+
 def __getattr__(name):
     """``torch.ops.<namespace>``, made if new, as in PyTorch."""
     if name.startswith("__"):

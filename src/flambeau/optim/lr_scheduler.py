@@ -35,7 +35,7 @@ class LRScheduler:
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group["initial_lr"] = group["lr"].clone() if isinstance(group["lr"], Tensor) else group["lr"]
+                group.setdefault("initial_lr", group["lr"].clone() if isinstance(group["lr"], Tensor) else group["lr"])
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
@@ -68,7 +68,10 @@ class LRScheduler:
             )
         self._step_count += 1
         self.last_epoch += 1
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
+        self._set(self.get_lr())
+
+    def _set(self, rates: list) -> None:
+        for group, lr in zip(self.optimizer.param_groups, rates):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
             else:
@@ -251,3 +254,15 @@ class CosineAnnealingLR(LRScheduler):
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
         before = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
         return [now / before * (lr - self.eta_min) + self.eta_min for lr in lrs]
+
+
+_LRScheduler = LRScheduler  # the name it had
+
+
+def __getattr__(name):
+    """The schedules of ``cyclic.py``."""
+    from flambeau.optim import cyclic
+
+    if name in cyclic.__all__:
+        return getattr(cyclic, name)
+    raise AttributeError(f"module 'torch.optim.lr_scheduler' has no attribute {name!r}")

@@ -1,0 +1,207 @@
+"""autocast: matrix products and convolutions in a 16-bit dtype, what needs range in float32, the rest as it comes.
+
+A function mode: it sees the public functions, casts the tensors among the arguments and calls on. The casts are operators that autograd records, so
+gradients arrive in the dtype of the parameters. The lists are PyTorch's for the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+from ..base import dtypes
+from ..base.device import Device
+from ..core.modes import TorchFunctionMode
+from ..core.tensor import Tensor
+from .state import state
+
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+LOWER = frozenset(
+    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d bmm mm baddbmm addmm addbmm linear matmul __matmul__ "
+    "__rmatmul__ __imatmul__ multi_dot linalg_multi_dot linalg_vecdot vecdot einsum lstm lstm_cell gru gru_cell rnn_tanh rnn_tanh_cell rnn_relu "
+    "rnn_relu_cell mv addmv chain_matmul tensordot scaled_dot_product_attention prelu dot".split()
+)
+FLOAT32 = frozenset(
+    "avg_pool3d binary_cross_entropy grid_sample grid_sampler polar prod quantile nanquantile stft cdist trace view_as_complex cholesky "
+    "cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse max_pool3d max_unpool2d max_unpool3d adaptive_avg_pool3d "
+    "reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d mse_loss cosine_embedding_loss nll_loss "
+    "hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy l1_loss huber_loss margin_ranking_loss soft_margin_loss "
+    "triplet_margin_loss multi_margin_loss ctc_loss kl_div multilabel_margin_loss binary_cross_entropy_with_logits gaussian_nll_loss "
+    "fft ifft fft2 ifft2 fftn ifftn rfft irfft cond matrix_rank slogdet solve svd det logdet eigh eigvals lstsq geqrf".split()
+)
+WIDEST = frozenset(["stack", "cat", "index_copy", "concat", "concatenate"])
+
+
+def _cast(x, dtype, only=None):
+    if isinstance(x, Tensor):
+        if (
+            x.is_floating_point()
+            and x.dtype is not dtype
+            and x.dtype is not dtypes.float64
+            and x.device.type in ("cpu", "meta")
+        ):
+            return x.to(dtype)
+        return x
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*(_cast(v, dtype) for v in x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(_cast(v, dtype) for v in x)
+    return x
+
+
+def _floating(x):
+    if isinstance(x, Tensor):
+        return [x.dtype] if x.is_floating_point() else []
+    return [d for v in x for d in _floating(v)] if isinstance(x, (list, tuple)) else []
+
+
+class _Mode(TorchFunctionMode):
+    def __init__(self, dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in LOWER:
+            target = self.dtype
+        elif name in FLOAT32:
+            target = dtypes.float32
+        elif name in WIDEST:
+            found = _floating(args)
+            target = functools.reduce(dtypes.promote_types, found) if found else None
+        else:
+            inner = getattr(func, "impl", None)
+            if inner is not None and getattr(inner, "__globals__", {}).get("__name__", "").startswith("flambeau.nn"):
+                with self:  # a function over others: they are cast one by one
+                    return inner(*args, **kwargs)
+            return func(*args, **kwargs)
+        if target is not None:
+            args, kwargs = _cast(args, target), {k: _cast(v, target) for k, v in kwargs.items()}
+        return func(*args, **kwargs)
+
+
+class _Off(TorchFunctionMode):
+    """Inside of an autocast that is on: calls as if it weren't."""
+
+    def __init__(self):
+        super().__init__()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        from ..core.overrides import DisableTorchFunction
+
+        with DisableTorchFunction():
+            return func(*args, **(kwargs or {}))
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast can be used on ``device_type``."""
+    return Device(device_type).type == "cpu"
+
+
+def autocast_decorator(autocast_instance, func):
+    @functools.wraps(func)
+    def decorated(*args, **kwargs):
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorated
+
+
+class autocast:  # noqa: N801
+    """Block or decorator: ``autocast("cpu", dtype=torch.bfloat16)``. Nested blocks may turn it off again.
+
+    RuntimeError for a device type that doesn't exist; for one that isn't here it warns and does nothing, as PyTorch does.
+    """
+
+    def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = Device(device_type).type
+        if self.device not in state.enabled:
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
+        self.fast_dtype = state.dtype[self.device] if dtype is None else dtype
+        self.cache_enabled = state.cache if cache_enabled is None else cache_enabled
+        if self.device == "cuda" and enabled:
+            warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2)
+            enabled = False
+        if self.device == "cpu" and enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports dtype of torch.bfloat16, "
+                "torch.float16 currently.",
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
+        self._entered: list = []
+
+    def __enter__(self):
+        before = (state.enabled[self.device], state.dtype[self.device], state.cache)
+        mode = None
+        if self.device == "cpu":
+            mode = _Mode(self.fast_dtype) if self._enabled else _Off() if before[0] else None
+        if mode is not None:
+            mode.__enter__()
+        self._entered.append((before, mode))
+        state.enabled[self.device], state.dtype[self.device], state.cache = (
+            self._enabled,
+            self.fast_dtype,
+            self.cache_enabled,
+        )
+        return self
+
+    def __exit__(self, *exc):
+        before, mode = self._entered.pop()
+        state.enabled[self.device], state.dtype[self.device], state.cache = before
+        if mode is not None:
+            mode.__exit__(*exc)
+        return False
+
+    def __call__(self, func):
+        return autocast_decorator(self, func)
+
+
+class CudaAutocast(autocast):
+    """``torch.cuda.amp.autocast``."""
+
+    def __init__(self, enabled: bool = True, dtype=dtypes.float16, cache_enabled: bool = True):
+        super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class CpuAutocast(autocast):
+    """``torch.cpu.amp.autocast``."""
+
+    def __init__(self, enabled: bool = True, dtype=dtypes.bfloat16, cache_enabled: bool = True):
+        super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+def custom_fwd(fwd=None, *, device_type: str = "cpu", cast_inputs=None):
+    """Decorator of ``forward`` of an autograd.Function: with ``cast_inputs`` it runs with autocast off on inputs of that dtype."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorate_fwd(*args, **kwargs):
+        args[0]._dtype = state.dtype.get(device_type)
+        args[0]._fwd_used_autocast = state.enabled.get(device_type, False)
+        if cast_inputs is None or not args[0]._fwd_used_autocast:
+            return fwd(*args, **kwargs)
+        args[0]._fwd_used_autocast = False
+        with autocast(device_type, enabled=False):
+            return fwd(*_cast(args, cast_inputs), **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})
+
+    return decorate_fwd
+
+
+def custom_bwd(bwd=None, *, device_type: str = "cpu"):
+    """Decorator of ``backward``: autocast is as it was in the forward pass."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorate_bwd(*args, **kwargs):
+        with autocast(device_type, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorate_bwd

@@ -1,0 +1,63 @@
+"""Adafactor (Shazeer & Stern, arXiv:1804.04235): second moments of matrices by rows and columns."""
+
+from __future__ import annotations
+
+from flambeau.core.bindings import function
+from flambeau.optim.optimizer import check_option, number
+from flambeau.optim.simple import SimpleOptimizer
+
+__all__ = ["Adafactor"]
+
+zeros_like, zeros = function("zeros_like"), function("zeros")
+
+
+class Adafactor(SimpleOptimizer):
+    """The step is relative to the root mean square of the parameter."""
+
+    coupled_decay = False
+
+    def __init__(
+        self, params, lr=1e-2, beta2_decay: float = -0.8, eps=(None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *, foreach=None,
+        maximize: bool = False,
+    ):  # fmt: skip
+        check_option("beta2_decay", beta2_decay, beta2_decay <= 0)
+        check_option("clipping threshold d", d, d >= 1.0)
+        defaults = dict(lr=lr, beta2_decay=beta2_decay, eps=tuple(eps), d=d, weight_decay=weight_decay)
+        self._start(params, defaults, foreach=foreach, maximize=maximize, differentiable=False)
+
+    def _init_state(self, state, p, group):
+        state["step"] = zeros(())
+        if p.dim() > 1:
+            state["row_var"] = p.new_zeros((*p.shape[:-1], 1))
+            state["col_var"] = p.new_zeros((*p.shape[:-2], 1, p.shape[-1]))
+        else:
+            state["variance"] = zeros_like(p)
+
+    def _update(self, p, grad, state, group):
+        eps1, eps2 = group["eps"]
+        eps1 = _eps(p) if eps1 is None else eps1
+        state["step"].add_(1)
+        t = state["step"].item()
+        rate = t ** group["beta2_decay"]
+        rho = min(number(group["lr"]), 1 / t**0.5)
+        alpha = max(eps2, p.norm(2).item() / p.numel() ** 0.5) * rho
+        if group["weight_decay"] != 0:
+            p.mul_(1 - number(group["lr"]) * group["weight_decay"])
+        if p.dim() > 1:
+            square = grad.square()
+            state["row_var"].lerp_(square.mean(-1, keepdim=True), rate)
+            state["col_var"].lerp_(square.mean(-2, keepdim=True), rate)
+            estimate = state["row_var"] @ state["col_var"]
+            estimate = estimate.div(state["row_var"].mean(-2, keepdim=True).clamp(min=eps1))
+        else:
+            state["variance"].lerp_(grad.square(), rate)
+            estimate = state["variance"].clone()
+        update = estimate.clamp(min=eps1 * eps1).rsqrt().mul(grad)
+        denominator = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
+        p.add_(update, alpha=-alpha / denominator)
+
+
+def _eps(p) -> float:
+    from flambeau.base.dtypes import finfo
+
+    return finfo(p.dtype).eps

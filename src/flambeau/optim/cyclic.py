@@ -1,0 +1,336 @@
+"""Schedules in cycles, in sequence, and by a measured quantity."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from flambeau.optim.lr_scheduler import LRScheduler, MultiplicativeLR, _per_group
+from flambeau.optim.optimizer import Optimizer
+
+__all__ = [
+    "ChainedScheduler",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+]
+
+
+class PolynomialLR(LRScheduler):
+    """(1 - epoch / total_iters)^power of the initial rate, then zero."""
+
+    def __init__(self, optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+            return self._current()
+        left = 1.0 - self.last_epoch / self.total_iters
+        factor = (left / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
+        return [lr * factor for lr in self._current()]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Cosine annealing with restarts after T_0, T_0 T_mult, ... epochs. Loshchilov & Hutter, arXiv:1608.03983."""
+
+    def __init__(self, optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):  # noqa: N803
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        shape = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * shape for base in self.base_lrs]
+
+    def step(self, epoch=None) -> None:
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        else:
+            if epoch < 0:
+                raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            if epoch < self.T_0:
+                self.T_i, self.T_cur = self.T_0, epoch
+            elif self.T_mult == 1:
+                self.T_i, self.T_cur = self.T_0, epoch % self.T_0
+            else:
+                n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+                self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+                self.T_i = self.T_0 * self.T_mult**n
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr())
+
+
+class CyclicLR(LRScheduler):
+    """Between two rates, up and down. Smith, arXiv:1506.01186."""
+
+    def __init__(
+        self, optimizer, base_lr, max_lr, step_size_up: int = 2000, step_size_down=None, mode: str = "triangular", gamma: float = 1.0, scale_fn=None,
+        scale_mode: str = "cycle", cycle_momentum: bool = True, base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1,
+    ):  # fmt: skip
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        for lr, group in zip(_per_group(base_lr, optimizer, "base_lr"), optimizer.param_groups):
+            if last_epoch == -1:
+                group["lr"] = lr
+        self.max_lrs = _per_group(max_lr, optimizer, "max_lr")
+        down = step_size_up if step_size_down is None else step_size_down
+        self.total_size = float(step_size_up + down)
+        self.step_ratio = step_size_up / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode, self.gamma, self.cycle_momentum, self._custom = mode, gamma, cycle_momentum, scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        if cycle_momentum:
+            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            self.base_momentums = _per_group(base_momentum, optimizer, "base_momentum")
+            self.max_momentums = _per_group(max_momentum, optimizer, "max_momentum")
+            if last_epoch == -1:
+                for m, group in zip(self.max_momentums, optimizer.param_groups):
+                    _set_momentum(group, m)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
+
+    def scale_fn(self, x) -> float:
+        if self._custom is not None:
+            return self._custom(x)
+        return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)), "exp_range": self.gamma**x}[self.mode]
+
+    def get_lr(self):
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        at = cycle if self.scale_mode == "cycle" else self.last_epoch
+        scale = self.scale_fn(at)
+        if self.cycle_momentum:
+            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                _set_momentum(group, high - (high - low) * height * scale)
+        return [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)]
+
+
+def _set_momentum(group: dict, value: float) -> None:
+    if "betas" in group:
+        group["betas"] = (value, *group["betas"][1:])
+    else:
+        group["momentum"] = value
+
+
+class OneCycleLR(LRScheduler):
+    """Up to ``max_lr`` and down to far below the start, once. Smith & Topin, arXiv:1708.07120."""
+
+    def __init__(
+        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start: float = 0.3, anneal_strategy: str = "cos",
+        cycle_momentum: bool = True, base_momentum=0.85, max_momentum=0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
+        three_phase: bool = False, last_epoch: int = -1,
+    ):  # fmt: skip
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+            total_steps = epochs * steps_per_epoch
+        if total_steps <= 0 or not isinstance(total_steps, int):
+            raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
+        if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self.total_steps, self._anneal_strategy, self.cycle_momentum = total_steps, anneal_strategy, cycle_momentum
+        up = float(pct_start * total_steps) - 1
+        if three_phase:
+            self._phases = [
+                (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
+                (2 * up, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+            ]
+        else:
+            self._phases = [
+                (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
+                (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"),
+            ]
+        if last_epoch == -1:
+            for top, group in zip(_per_group(max_lr, optimizer, "max_lr"), optimizer.param_groups):
+                group["initial_lr"] = group["lr"] = top / div_factor
+                group["max_lr"], group["min_lr"] = top, top / div_factor / final_div_factor
+        if cycle_momentum:
+            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            if last_epoch == -1:
+                highs, lows = (
+                    _per_group(max_momentum, optimizer, "max_momentum"),
+                    _per_group(base_momentum, optimizer, "base_momentum"),
+                )
+                for high, low, group in zip(highs, lows, optimizer.param_groups):
+                    _set_momentum(group, high)
+                    group["max_momentum"], group["base_momentum"] = high, low
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, a: float, b: float, t: float) -> float:
+        return b + (a - b) / 2.0 * (math.cos(math.pi * t) + 1) if self._anneal_strategy == "cos" else (b - a) * t + a
+
+    def get_lr(self):
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
+        out = []
+        for group in self.optimizer.param_groups:
+            start = 0.0
+            for k, (end, low, high, m_low, m_high) in enumerate(self._phases):
+                if step <= end or k == len(self._phases) - 1:
+                    t = (step - start) / (end - start)
+                    out.append(self._between(group[low], group[high], t))
+                    if self.cycle_momentum:
+                        _set_momentum(group, self._between(group[m_low], group[m_high], t))
+                    break
+                start = end
+        return out
+
+
+class SequentialLR(LRScheduler):
+    """Schedulers one after the other, changing at the milestones."""
+
+    def __init__(self, optimizer, schedulers: list, milestones: list[int], last_epoch: int = -1):
+        if len(schedulers) < 1:
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
+        for k, s in enumerate(schedulers):
+            if s.optimizer is not optimizer:
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler {k} with another."
+                )
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got number of "
+                f"schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}"
+            )
+        self._schedulers, self._milestones, self.last_epoch, self.optimizer = (
+            schedulers,
+            milestones,
+            last_epoch + 1,
+            optimizer,
+        )
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for s in schedulers:  # as if none of them had begun
+            s.last_epoch -= 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            schedulers[0].step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self) -> None:
+        self.last_epoch += 1
+        k = sum(m <= self.last_epoch for m in self._milestones)
+        scheduler = self._schedulers[k]
+        if k > 0 and self._milestones[k - 1] == self.last_epoch:
+            if isinstance(scheduler, CosineAnnealingWarmRestarts):
+                scheduler.step(0)
+            else:
+                if not isinstance(scheduler, MultiplicativeLR):  # the others begin at their initial rates
+                    scheduler._set(scheduler.base_lrs)
+                scheduler.last_epoch = 0
+                scheduler._set(scheduler.get_lr())
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict:
+        out = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
+        return {**out, "_schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        parts = state_dict["_schedulers"]
+        self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
+        for s, part in zip(self._schedulers, parts):
+            s.load_state_dict(part)
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers that act on the rate at once."""
+
+    def __init__(self, schedulers, optimizer=None):
+        schedulers = list(schedulers)
+        if not schedulers:
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
+        optimizer = optimizer or schedulers[0].optimizer
+        if any(s.optimizer is not optimizer for s in schedulers):
+            raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer")
+        self._schedulers, self.optimizer = schedulers, optimizer
+        self._last_lr = [g["lr"] for g in optimizer.param_groups]
+
+    def step(self) -> None:
+        for s in self._schedulers:
+            s.step()
+        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+
+    state_dict, load_state_dict = SequentialLR.state_dict, SequentialLR.load_state_dict
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """The rate falls by ``factor`` when ``step(metric)`` hasn't improved for ``patience`` epochs."""
+
+    def __init__(
+        self, optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4, threshold_mode: str = "rel",
+        cooldown: int = 0, min_lr=0, eps: float = 1e-8,
+    ):  # fmt: skip
+        if factor >= 1.0:
+            raise ValueError("Factor should be < 1.0.")
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        if mode not in ("min", "max"):
+            raise ValueError("mode " + mode + " is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError("threshold mode " + threshold_mode + " is unknown!")
+        self.factor, self.optimizer, self.patience, self.cooldown, self.eps = factor, optimizer, patience, cooldown, eps
+        self.default_min_lr, self.min_lrs = None, _per_group(min_lr, optimizer, "min_lrs")
+        self.mode, self.threshold, self.threshold_mode, self.last_epoch = mode, threshold, threshold_mode, 0
+        self._last_lr = [g["lr"] for g in optimizer.param_groups]
+        self._reset()
+
+    def _reset(self) -> None:
+        self.best = math.inf if self.mode == "min" else -math.inf
+        self.cooldown_counter = self.num_bad_epochs = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        return self.cooldown_counter > 0
+
+    def is_better(self, a: float, best: float) -> bool:
+        sign = 1 if self.mode == "min" else -1
+        if self.threshold_mode == "rel":
+            return sign * a < sign * best * (1 - sign * self.threshold if sign > 0 else 1 + self.threshold)
+        return sign * a < sign * best - self.threshold
+
+    def step(self, metrics, epoch=None) -> None:
+        current = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(current, self.best):
+            self.best, self.num_bad_epochs = current, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+                new = max(float(group["lr"]) * self.factor, least)
+                if float(group["lr"]) - new > self.eps:
+                    group["lr"] = new
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]

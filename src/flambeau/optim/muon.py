@@ -1,0 +1,65 @@
+"""Muon (Jordan et al. 2024): momentum of matrices, made orthogonal by Newton and Schulz's iteration."""
+
+from __future__ import annotations
+
+import math
+
+from flambeau.base.dtypes import bfloat16
+from flambeau.core.bindings import function
+from flambeau.optim.optimizer import check_option, number
+from flambeau.optim.simple import SimpleOptimizer
+
+__all__ = ["Muon"]
+
+zeros_like = function("zeros_like")
+
+
+def _orthogonal(grad, coefficients, steps: int, eps: float):
+    a, b, c = coefficients
+    x = grad.to(bfloat16)
+    turned = grad.size(0) > grad.size(1)
+    if turned:
+        x = x.T
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = (gram * b + (gram @ gram) * c) @ x + x * a
+    return x.T if turned else x
+
+
+class Muon(SimpleOptimizer):
+    """For the matrices of hidden layers; other parameters need another optimizer."""
+
+    coupled_decay = False
+
+    def __init__(
+        self, params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
+        ns_coefficients=(3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None,
+    ):  # fmt: skip
+        check_option("momentum value", momentum, momentum >= 0.0)
+        if adjust_lr_fn is not None and adjust_lr_fn not in ("original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        defaults = dict(
+            lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps,
+            adjust_lr_fn=adjust_lr_fn,
+        )  # fmt: skip
+        self._start(params, defaults, foreach=None, maximize=False, differentiable=False)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.ndim != 2:
+                    raise ValueError(
+                        f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
+                    )
+
+    def _init_state(self, state, p, group):
+        state["momentum_buffer"] = zeros_like(p)
+
+    def _update(self, p, grad, state, group):
+        buffer = state["momentum_buffer"].lerp_(grad, 1 - group["momentum"])
+        update = grad.lerp(buffer, group["momentum"]) if group["nesterov"] else buffer
+        update = _orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr, (rows, columns) = number(group["lr"]), p.shape
+        kind = group["adjust_lr_fn"]
+        ratio = 0.2 * math.sqrt(max(rows, columns)) if kind == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
+        p.mul_(1 - lr * group["weight_decay"])
+        p.add_(update.to(p.dtype), alpha=-lr * ratio)

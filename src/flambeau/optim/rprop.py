@@ -1,0 +1,74 @@
+"""Resilient propagation (Riedmiller & Braun 1993) and averaged SGD (Polyak & Juditsky 1992)."""
+
+from __future__ import annotations
+
+from flambeau.core.bindings import function
+from flambeau.optim.optimizer import number
+from flambeau.optim.simple import SimpleOptimizer
+
+__all__ = ["ASGD", "Rprop"]
+
+zeros_like, zeros, ones, full_like, where, full = map(
+    function, ("zeros_like", "zeros", "ones", "full_like", "where", "full")
+)
+
+
+class Rprop(SimpleOptimizer):
+    """Only signs of gradients count: a step grows while its sign stays and shrinks when it changes."""
+
+    def __init__(
+        self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable: bool = False, foreach=None, maximize: bool = False,
+        differentiable: bool = False,
+    ):  # fmt: skip
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = dict(lr=lr, etas=etas, step_sizes=step_sizes)
+        self._start(
+            params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
+        )
+
+    def _init_state(self, state, p, group):
+        state["step"], state["prev"], state["step_size"] = zeros(()), zeros_like(p), full_like(p, number(group["lr"]))
+
+    def _update(self, p, grad, state, group):
+        (low, high), (least, most) = group["etas"], group["step_sizes"]
+        state["step"].add_(1)
+        sign = grad.mul(state["prev"]).sign()
+        factor = where(sign > 0, high, where(sign < 0, low, 1.0)).to(p.dtype)
+        size = state["step_size"].mul_(factor).clamp_(least, most)
+        grad = where(sign < 0, zeros_like(grad), grad)
+        p.addcmul_(grad.sign(), size, value=-1)
+        state["prev"].copy_(grad)
+
+
+class ASGD(SimpleOptimizer):
+    """SGD whose parameters are averaged in ``state["ax"]`` from step ``t0`` on."""
+
+    def __init__(
+        self, params, lr=1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0, foreach=None,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ):  # fmt: skip
+        defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay)
+        self._start(
+            params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
+        )
+
+    def _init_state(self, state, p, group):
+        state["step"], state["eta"], state["mu"], state["ax"] = (
+            zeros(()),
+            full((), number(group["lr"])),
+            ones(()),
+            zeros_like(p),
+        )
+
+    def _update(self, p, grad, state, group):
+        lr, lambd = number(group["lr"]), group["lambd"]
+        state["step"].add_(1)
+        t, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
+        p.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
+        if mu == 1:
+            state["ax"].copy_(p)
+        else:
+            state["ax"].add_(p.sub(state["ax"]).mul(mu))
+        state["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, t - group["t0"]))

@@ -1,0 +1,44 @@
+"""What the smaller algorithms share: options checked and kept, and a step that updates one parameter at a time."""
+
+from __future__ import annotations
+
+from flambeau.autograd.grad_mode import no_grad
+from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+
+__all__ = ["SimpleOptimizer"]
+
+
+class SimpleOptimizer(Optimizer):
+    """Subclasses define ``_update(p, grad, state, group)``; ``maximize`` and coupled weight decay are done before it."""
+
+    coupled_decay = True
+
+    def _start(
+        self, params, defaults: dict, *, foreach, maximize, differentiable, capturable=False, fused=None
+    ) -> None:
+        check_option("learning rate", defaults["lr"], number(defaults["lr"]) >= 0.0)
+        if "eps" in defaults and not isinstance(defaults["eps"], tuple):
+            check_option("epsilon value", defaults["eps"], defaults["eps"] >= 0.0)
+        if "weight_decay" in defaults:
+            check_option("weight_decay value", defaults["weight_decay"], defaults["weight_decay"] >= 0.0)
+        for k, beta in enumerate(defaults.get("betas", ())):
+            check_option(f"beta parameter at index {k}", beta, 0.0 <= beta < 1.0)
+        refuse(type(self).__name__, differentiable=differentiable)
+        defaults |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable)
+        super().__init__(params, defaults)
+
+    def step(self, closure=None):
+        loss = self._loss(closure)
+        gathered = self._gather()
+        with no_grad():
+            for group, rows in gathered:
+                for p, grad, state in rows:
+                    if group["maximize"]:
+                        grad = -grad
+                    if self.coupled_decay and group.get("weight_decay"):
+                        grad = grad.add(p, alpha=group["weight_decay"])
+                    self._update(p, grad, state, group)
+        return loss
+
+    def _update(self, p, grad, state: dict, group: dict) -> None:
+        raise NotImplementedError

@@ -1,0 +1,334 @@
+"""Activation checkpointing: intermediate values are computed again in the backward pass instead of being kept (Chen et al., arXiv:1604.06174).
+
+With ``use_reentrant=False`` the values that autograd saves are replaced by places; the first one that the backward pass asks for runs the function
+again and fills all of them. With ``use_reentrant=True`` the function is one node whose backward runs it again and calls backward inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import warnings
+import weakref
+
+from .. import _C
+from ..autograd import Function
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.graph import saved_tensors_hooks
+from ..core.generator import default_generator
+from ..core.tensor import Tensor
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "GraphExecGroup",
+    "SAC_IGNORED_OPS",
+]
+__all__ += [
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+]
+__all__ += [
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+
+class CheckpointError(RuntimeError):
+    """The second run differs from the first: other tensors were saved."""
+
+
+class _StopRecomputation(Exception):
+    """All values that are needed have been computed."""
+
+
+class CheckpointPolicy(enum.Enum):
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+SAC_IGNORED_OPS: set = set()
+_debug: list = [None]
+_early_stop = [True]
+
+
+def noop_context_fn():
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs):
+    """Tensors without history that ask for a gradient as the originals do."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs) -> None:
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args) -> tuple[list, list]:
+    """States of accelerators' generators: there are none."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None) -> None:
+    if devices:
+        raise RuntimeError("set_device_states: there are no accelerators here")
+
+
+@contextlib.contextmanager
+def _random_state(state):
+    """Run with the generator at ``state`` (None: as it is), and put it back."""
+    if state is None:
+        yield
+        return
+    now = default_generator.get_state()
+    default_generator.set_state(state)
+    try:
+        yield
+    finally:
+        default_generator.set_state(now)
+
+
+class CheckpointFunction(Function):
+    """One node for the whole function: its backward runs it again and calls backward inside."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.state = default_generator.get_state() if preserve_rng_state else None
+        ctx.inputs = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.tensor_indices = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        from ..autograd import backward
+
+        inputs = list(ctx.inputs)
+        for k, t in zip(ctx.tensor_indices, ctx.saved_tensors):
+            inputs[k] = t
+        with _random_state(ctx.state):
+            detached = detach_variable(tuple(inputs))
+            with enable_grad():
+                outputs = ctx.run_function(*detached)
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
+
+
+class _Holder:
+    """Stands for a value that autograd saved."""
+
+    __slots__ = ("__weakref__", "values")
+
+    def __init__(self):
+        self.values: dict = {}
+
+
+class _Frame:
+    """One checkpointed call: the places of its saved values and how to compute them again."""
+
+    def __init__(self, recompute):
+        self.recompute = recompute
+        self.holders: list = []
+        self.done: set = set()
+
+    def pack(self, x):
+        holder = _Holder()
+        self.holders.append((weakref.ref(holder), _facts(x)))
+        return holder
+
+    def unpack(self, holder):
+        if "value" not in holder.values:
+            self.run()
+        if "value" not in holder.values:
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.holders)}"
+            )
+        return holder.values.pop("value")
+
+    def run(self) -> None:
+        count = [0]
+        last = max((k for k, (ref, _) in enumerate(self.holders) if ref() is not None), default=-1)
+
+        def pack(x):
+            k = count[0]
+            count[0] += 1
+            if k >= len(self.holders):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass."
+                )
+            ref, facts = self.holders[k]
+            if facts != _facts(x):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                    f"tensor at position {k}:\nsaved metadata: {facts}\nrecomputed metadata: {_facts(x)}"
+                )
+            holder = ref()
+            if holder is not None:
+                holder.values["value"] = x.detach()
+            if _early_stop[0] and k >= last:
+                raise _StopRecomputation
+            return x
+
+        with contextlib.suppress(_StopRecomputation), saved_tensors_hooks(pack, lambda x: x), enable_grad():
+            self.recompute()
+
+
+def _facts(x) -> dict:
+    return {"shape": tuple(x.shape), "dtype": x.dtype, "device": x.device}
+
+
+def _without_reentry(function, preserve_rng_state, context_fn, args, kwargs):
+    before, again = context_fn()
+    state = default_generator.get_state() if preserve_rng_state else None
+    from ..amp.autocast_mode import autocast
+    from ..amp.state import state as amp
+
+    casting = (amp.enabled["cpu"], amp.dtype["cpu"])
+
+    def recompute():
+        with _random_state(state), again:
+            if casting[0]:
+                with autocast("cpu", dtype=casting[1]):
+                    function(*args, **kwargs)
+            else:
+                function(*args, **kwargs)
+
+    frame = _Frame(recompute)
+    with saved_tensors_hooks(frame.pack, frame.unpack), before:
+        return function(*args, **kwargs)
+
+
+def checkpoint(
+    function, *args, use_reentrant: bool | None = None, context_fn=noop_context_fn, determinism_check: str = "default", debug: bool = False,
+    early_stop: bool = True, **kwargs,
+):  # fmt: skip
+    """``function(*args, **kwargs)`` whose intermediate values are computed again in the backward pass.
+
+    The generator is put back for the second run unless ``preserve_rng_state=False``. CheckpointError when the second run saves other tensors.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling checkpoint without "
+            "use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+            "you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if not _C.tls("grad_enabled"):
+        return function(*args, **kwargs)
+    return _without_reentry(function, preserve, context_fn, args, kwargs)
+
+
+def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):
+    """Checkpoint a sequence of modules in ``segments`` parts; the last part keeps its values."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    from ..nn import Sequential
+
+    functions = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
+    size, start = len(functions) // segments, 0
+
+    def run(part):
+        def forward(x):
+            for f in part:
+                x = f(x)
+            return x
+
+        return forward
+
+    for _ in range(segments - 1):
+        input = checkpoint(
+            run(functions[start : start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
+        start += size
+    return run(functions[start:])(input)
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool):
+    """Whether the second run ends with the last value that is needed."""
+    before, _early_stop[0] = _early_stop[0], enable
+    try:
+        yield
+    finally:
+        _early_stop[0] = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None):
+    before, _debug[0] = _debug[0], enabled
+    try:
+        yield
+    finally:
+        _debug[0] = before
+
+
+class SelectiveCheckpointContext:
+    def __init__(self, *, is_recompute: bool):
+        self.is_recompute = is_recompute
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation: bool = False):
+    """Saving the results of chosen operators is a matter of memory, not of values: here everything is computed again."""
+    return noop_context_fn()
+
+
+class DefaultDeviceType:
+    """The device type of checkpoints whose tensors are on the CPU."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._type
+
+
+class GraphExecGroup:
+    """Several backward calls that share what was computed again; here each computes its own."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return False
