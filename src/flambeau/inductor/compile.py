@@ -199,7 +199,7 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
             or isinstance(writer, ExternCall)
             or writer.serial
             or len(writer.items) != 1
-            or max(reading) > using[0]
+            or max(reading, default=-1) > using[0]
         ):
             continue
         (store,) = [n for n in writer.nodes if n.buffer == a.name]
