@@ -109,7 +109,8 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
     if (!(shape = leaf ? Py_XNewRef(flb_shape(leaf)) : flb_meta_shape(m))) return -1;
     if (g->dtype == dtype) {
         PyObject *have = flb_shape(g);
-        int same = have ? PyObject_RichCompareBool(have, shape, Py_EQ) : -1;
+        /* NOTE: tuples compare elements before lengths, which asks more of symbolic sizes than is needed. */
+        int same = !have ? -1 : PyTuple_GET_SIZE(have) != PyTuple_GET_SIZE(shape) ? 0 : PyObject_RichCompareBool(have, shape, Py_EQ);
         if (same) {
             Py_DECREF(shape);
             return same < 0 ? -1 : 0;

@@ -217,6 +217,8 @@ def _dtype(name: str):
 def _encode_value(v: Any) -> Any:
     if isinstance(v, _C.TensorBase):
         m = meta_of(v)
+        if is_symbolic((*m.shape, *m.strides, m.offset)):
+            raise NotCacheable("a tensor with symbolic sizes")
         return ("T", tuple(m.shape), tuple(m.strides), m.dtype.name, m.device.type, m.device.index, m.offset)
     if isinstance(v, (list, tuple)):
         return ("t" if isinstance(v, tuple) else "l", [_encode_value(x) for x in v])

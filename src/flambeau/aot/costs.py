@@ -11,7 +11,7 @@ import operator
 from typing import Any
 
 from ..autograd import no_grad
-from ..base.symint import NUMBERS
+from ..base.symint import NUMBERS, SymInt
 from ..core import modes
 from ..core.modes import TorchDispatchMode
 from ..fx import Node
@@ -38,6 +38,8 @@ def cost(node: Node) -> Cost:
     """How dear it is to compute ``node`` again."""
     if is_size(node):
         return Cost.FREE
+    if "data" in getattr(node.target, "tags", ()):  # read again; a size, though, must be one number
+        return Cost.NEVER if isinstance(node.meta.get("val"), SymInt) else Cost.FREE
     if node.op == "get_attr" or node.target is operator.getitem:
         return Cost.FREE
     if node.op != "call_function":
@@ -77,6 +79,8 @@ def parts(node: Node) -> frozenset[str]:
     kind = getattr(op, "kind", "extern")
     if kind != "composite":
         return frozenset([kind])
+    if "data" in op.tags:  # gives a number of the tensor's: nothing fuses over it
+        return frozenset(["extern"])
     found = _parts.get(op)
     if found is None:
         found = _parts[op] = _open(node)

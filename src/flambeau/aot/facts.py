@@ -11,7 +11,7 @@ from ..base.relations import evaluate
 from ..base.symint import NUMBERS
 from ..fx import GraphModule
 
-__all__ = ["Computed", "Constant", "InputAlias", "InputView", "OutputView", "Traced", "sizes_in"]
+__all__ = ["Computed", "Constant", "InputAlias", "InputView", "Number", "OutputView", "Traced", "sizes_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,13 @@ class OutputView(View):
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A number that follows from the sizes and numbers of the inputs, as an expression."""
+
+    expr: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """Not a tensor, or a tensor the graph holds unchanged."""
 
@@ -95,7 +102,7 @@ class Traced:
 
     gm: GraphModule | None
     fake_inputs: list[Any]
-    outputs: list[Computed | InputAlias | InputView | OutputView | Constant]
+    outputs: list[Computed | InputAlias | InputView | OutputView | Number | Constant]
     mutated: list[int]
     num_forward: int
     joint: bool

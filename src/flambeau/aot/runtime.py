@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import _C
 from .. import autograd as _autograd
-from ..base.relations import as_symbol
+from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
 from ..fx.graph_module import compile_source
-from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced, sizes_in
+from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 
 __all__ = ["plain_callable", "wrap"]
 
@@ -76,9 +76,9 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         for k, i in written:
             update = f"{names[i]}._bump_version() if outs[{k}] is None else {names[i]}.copy_(outs[{k}])"
             lines.append(f"        {update}")
-    views = [o for o in traced.outputs if isinstance(o, (InputView, OutputView)) and sizes_in(o.chain)]
+    views = any(isinstance(o, (InputView, OutputView)) and sizes_in(o.chain) for o in traced.outputs)
     env = ""
-    if views:
+    if views or any(isinstance(o, Number) for o in traced.outputs):
         lines.append(f"    sizes = {_symbol_values(traced, names, scope)}")
         env = ", sizes"
     parts = []
@@ -93,6 +93,9 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         elif isinstance(o, OutputView):
             scope[f"view_{k}"] = o.replay
             parts.append(f"view_{k}(outs[{o.index}]{env})")
+        elif isinstance(o, Number):
+            scope["evaluate"], scope[f"number_{k}"] = evaluate, o.expr
+            parts.append(f"evaluate(number_{k}, sizes)")
         elif isinstance(o, Constant):
             scope[f"constant_{k}"] = o.value
             parts.append(f"constant_{k}")

@@ -16,6 +16,7 @@ from typing import Any
 from .. import _C, functionalize
 from .. import autograd as _autograd
 from ..autograd.node import set_history
+from ..base.relations import symbols
 from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS
 from ..core import modes
@@ -25,7 +26,7 @@ from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
-from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced, sizes_in
+from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 from .graph_passes import common_subexpressions, draws, identities
 
 __all__ = ["trace", "trace_subgraph"]
@@ -92,7 +93,8 @@ def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
 
     for o in outs:
         if isinstance(o, NUMBERS):
-            facts.append(Computed(computed(o), False))
+            known = all(s in o.env.hints for s in symbols(o.expr))
+            facts.append(Number(o.env.simplify(o.expr)) if known else Computed(computed(o), False))
         elif not isinstance(o, _C.TensorBase):
             facts.append(Constant(o))
         elif id(o) in by_id:

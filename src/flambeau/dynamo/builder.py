@@ -15,6 +15,7 @@ import numpy as np
 
 from flambeau import _C
 from flambeau.autograd import grad_mode
+from flambeau.base import shape_env
 from flambeau.base.symint import NUMBERS
 
 from . import control_flow as control_flow  # its handlers
@@ -42,7 +43,7 @@ from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
 from .variables.operators import OPERATORS
-from .variables.symbolic import SymbolicVariable, wrap_number
+from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
 
@@ -322,6 +323,9 @@ def _function(tx, value, source):
             "disallow_in_graph was called for it.",
             source=source,
         )
+    if value is shape_env.check:
+        _guard(tx, source, "ID_MATCH", value)
+        return CheckVariable(value, source)
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         inner = getattr(value, "__wrapped__", None)

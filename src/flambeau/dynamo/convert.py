@@ -19,6 +19,7 @@ from typing import Any
 from flambeau import _C, _frame
 from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
 from flambeau.base import logs
+from flambeau.base.shape_env import ConstraintViolationError
 
 from . import tensors, trace_rules, utils
 from .codegen import assemble, flat_argument_names
@@ -210,6 +211,8 @@ class Compiler(_frame.Context):
                 where = traceback.FrameSummary(code.co_filename, code.co_firstlineno, code.co_name, lookup_line=False)
                 raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
             added = self._again_later(cache)
+        except ConstraintViolationError:
+            raise
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
             if config.suppress_errors:
                 log.warning("frame %s runs plainly after an error", code.co_name, exc_info=True)

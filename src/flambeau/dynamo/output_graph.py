@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from flambeau import _C, _frame, fx
+from flambeau.base.errors import InternalError
 from flambeau.base.relations import as_symbol
 from flambeau.base.relations import symbols as relation_symbols
 from flambeau.base.shape_env import ShapeEnv
@@ -39,7 +40,7 @@ from .variables.functions import fixed as fixed_value
 from .variables.lists import ListVariable, TupleVariable
 from .variables.objects import ClassVariable, PythonModuleVariable
 from .variables.symbolic import SymbolicVariable, wrap_number
-from .variables.tensor import NumpyNdarrayVariable, TensorVariable, wrap_result
+from .variables.tensor import GIVES_NUMBERS, GIVES_SIZES, NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod
 
 __all__ = ["GraphInput", "OutputGraph"]
@@ -149,6 +150,17 @@ class OutputGraph:
             return None
         f = stack[-1]
         return f'File "{f.filename}", line {f.lineno}, in {f.name}, code: {f.line}'
+
+    def data_symbols(self, name: str | None = None) -> bool:
+        """Whether symbols may stand for what depends on data: numbers, sizes, or what the tensor method ``name`` gives."""
+        numbers = self.compiler.fullgraph or config.capture_scalar_outputs
+        sizes = self.compiler.fullgraph or config.capture_dynamic_output_shape_ops
+        allowed = (
+            (numbers or sizes) if name is None else numbers if name in GIVES_NUMBERS else sizes and name in GIVES_SIZES
+        )
+        if allowed:
+            self.shape_env()
+        return allowed
 
     def number_node(self, number):
         """The node (or constant) of a symbolic number."""
@@ -314,6 +326,8 @@ class OutputGraph:
             raise
         except Exception as e:
             data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
+            if data and self.env is None and self.data_symbols():
+                return self.checked_fake(name, fn, args, kwargs)
             if data:
                 unsupported(
                     "data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data."
@@ -480,6 +494,8 @@ class OutputGraph:
         def leaf(x):
             if isinstance(x, (_C.TensorBase,)):
                 unsupported("not-proxyable", "a tensor that is no graph input is an argument of an operation")
+            if isinstance(x, NUMBERS):
+                raise InternalError(f"the symbolic number {x} would be a constant of the graph")
             return x
 
         fx.map_aggregate(args, leaf)

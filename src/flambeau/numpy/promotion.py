@@ -7,6 +7,7 @@ import numpy as np
 from .. import _C
 from ..base.dtypes import DType
 from ..base.dtypes import from_numpy as from_numpy_dtype
+from ..base.symint import NUMBERS, sym_float
 from ..core.conversion import tensor as make_tensor
 from ..core.operator import namespace
 
@@ -24,6 +25,7 @@ __all__ = [
 
 aten = namespace("aten")
 can_cast = np.can_cast
+_LIKE = {"int": 2, "float": 2.0, "bool": True}  # a number of the kind, which promotion takes for it
 
 
 def is_tensor(x) -> bool:
@@ -49,7 +51,7 @@ def dtype_of(x):
         return np.dtype(x.dtype.np)
     if isinstance(x, (np.generic, np.ndarray)):
         return x.dtype
-    return x
+    return _LIKE[x.__sym__] if isinstance(x, NUMBERS) else x
 
 
 def result_dtype(*xs) -> np.dtype:
@@ -67,6 +69,8 @@ def cast(x, dtype) -> _C.TensorBase:
 
 def number(x, dtype: np.dtype):
     """A scalar brought into ``dtype``, as a Python number. OverflowError when it doesn't fit, as in NumPy."""
+    if isinstance(x, NUMBERS):
+        return sym_float(x) if dtype.kind == "f" else x
     return dtype.type(x).item()
 
 
@@ -78,6 +82,8 @@ def as_tensor(x, dtype=None):
         parts = [as_tensor(e) for e in x]
         d = result_dtype(*parts) if dtype is None else dtype
         return aten.stack.default([cast(p, d) for p in parts], 0)
+    if isinstance(x, NUMBERS):
+        return aten.full.default([], x, dtype=torch_dtype(np.result_type(dtype_of(x)) if dtype is None else dtype))
     a = np.asarray(x, dtype=None if dtype is None else numpy_dtype(dtype))
     if a.ndim == 0:
         return aten.full.default([], a.item(), dtype=torch_dtype(a.dtype))

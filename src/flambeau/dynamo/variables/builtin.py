@@ -36,7 +36,7 @@ from .lists import (
 )
 from .objects import ClassVariable, NamespaceDict, ObjectVariable, SuperVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
-from .symbolic import FUNCTIONS, SymbolicVariable, arithmetic, specialized
+from .symbolic import FUNCTIONS, SymbolicVariable, arithmetic, specialized, wrap_number
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
 __all__ = ["BuiltinVariable", "sort"]
@@ -191,7 +191,7 @@ class UnboundMethod(Variable):
 @handles(len)
 def _(tx, args, kwargs):
     known = args[0].is_constant() and not isinstance(args[0].as_constant(), enum.Enum)
-    return None if known else ConstantVariable(args[0].length(tx))
+    return None if known else wrap_number(args[0].length(tx))
 
 
 @handles(bool)

@@ -7,6 +7,9 @@ import types
 
 import numpy as np
 
+from flambeau.base.errors import InternalError
+from flambeau.base.symint import NUMBERS
+
 from ..exc import unsupported
 from ..source import ConstSource
 from .base import Variable
@@ -43,6 +46,8 @@ def is_constant_value(v) -> bool:
 class ConstantVariable(Variable):
     def __init__(self, value, source=None):
         super().__init__(source)
+        if isinstance(value, NUMBERS):
+            raise InternalError(f"the symbolic number {value} is taken for a constant")
         self.value = value
 
     def __repr__(self):

@@ -14,7 +14,7 @@ from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
 
-__all__ = ["SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
+__all__ = ["CheckVariable", "SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
 
 _TYPES = {"int": int, "float": float, "bool": bool}
 
@@ -88,6 +88,36 @@ class SymbolicVariable(Variable):
         if name == "is_integer" and isinstance(self.number, SymInt):
             return ConstantVariable(True)
         return specialized(tx, self).call_method(tx, name, [specialized(tx, a) for a in args], kwargs)
+
+
+class CheckVariable(Variable):
+    """``torch._check``: what is symbolic is true from here on, and is checked by the graph where it depends on data."""
+
+    def __init__(self, value, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self):
+        return type(self.value)
+
+    def call(self, tx, args, kwargs):
+        condition = tx.realize(args[0] if args else kwargs["cond"])
+        if not isinstance(condition, SymbolicVariable):
+            if condition.truth(tx):
+                return ConstantVariable(None)
+            unsupported("check", "torch._check of a condition that is false or a tensor", "It raises in plain Python.")
+        number, env = condition.number, condition.number.env
+        data = env.is_unbacked(env.simplify(number.expr)) and env.known(number.expr) is None
+        if not data:
+            if condition.truth(tx):
+                return ConstantVariable(None)
+            unsupported("check", f"torch._check({number!r}), which is false", "It raises in plain Python.")
+        message = f"Runtime assertion failed for expression {number!r}"
+        node = tx.output.create_node(tx, "call_function", self.value, (condition.as_proxy(), message), {})
+        node.meta["val"] = None
+        node.meta["effects"] = frozenset({"checks"})
+        env.learn(number.expr)
+        return ConstantVariable(None)
 
 
 def _value(x):

@@ -18,6 +18,10 @@ from .constant import ConstantVariable, is_constant_value
 
 __all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
 
+# What gives symbols where data-dependent numbers, or sizes, may be captured.
+GIVES_NUMBERS = frozenset({"item", "__int__", "__float__", "__index__"})
+GIVES_SIZES = frozenset({"nonzero", "unique", "masked_select"})
+
 # Attributes that depend on more than metadata, or whose use changes autograd state: the graph breaks.
 NOT_TRACED_ATTRS = frozenset(
     {
@@ -205,7 +209,7 @@ class TensorMethodVariable(Variable):
 
     def call(self, tx, args, kwargs):
         why = NOT_TRACED_METHODS.get(self.name)
-        if why:
+        if why and not tx.output.data_symbols(self.name):
             unsupported(
                 "tensor-method",
                 f"call_method TensorVariable() {self.name} {args!r} {kwargs!r}",
@@ -233,6 +237,11 @@ class TensorMethodVariable(Variable):
                 "call_method TensorVariable() requires_grad_",
                 "It changes how autograd treats an input.",
             )
+        if self.name in ("__int__", "__float__", "__index__"):
+            from .symbolic import arithmetic
+
+            number = tx.output.call_in_graph(tx, "call_method", "item", [self.owner], {})
+            return arithmetic(tx, float if self.name == "__float__" else int, [number])
         none_ok = self.name in ("__setitem__",)
         return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
 

@@ -1,0 +1,257 @@
+"""Sizes and numbers that vary: how often a program is compiled, that every size gives what plain Python gives, and what is said about it."""
+
+import math
+
+import flambeau._dynamo
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+from flambeau.base.shape_env import ConstraintViolationError
+from flambeau.dynamo import exc
+from flambeau.dynamo.config import config
+from flambeau.nn import functional as F
+
+SIZES = (5, 7, 4, 9, 6)
+
+
+class Counter:
+    """A backend that counts, over another one."""
+
+    def __init__(self, name="eager"):
+        self.name, self.graphs = name, []
+
+    def __call__(self, gm, examples):
+        self.graphs.append(gm)
+        return torch._dynamo.lookup_backend(self.name)(gm, examples)
+
+
+@pytest.fixture(autouse=True)
+def strict():
+    torch._dynamo.reset()
+    with config.patch(strict_guards=True, strict_capture=True):
+        yield
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return a.shape == b.shape and a.dtype is b.dtype and torch.allclose(a, b, atol=1e-4)
+    if isinstance(a, (tuple, list)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+R = torch.randn
+LINEAR, NORM, CONV = nn.Linear(6, 6), nn.LayerNorm(6), nn.Conv2d(3, 4, 3)
+PROGRAMS = {
+    "gelu layer_norm": (lambda x: NORM(F.gelu(LINEAR(x))), lambda n: (R(n, 6),)),
+    "view": (lambda x: x.view(x.size(0), -1, 2).transpose(1, 2).reshape(x.size(0), -1), lambda n: (R(n, 6),)),
+    "flatten": (lambda x: x.flatten() * x.numel(), lambda n: (R(n, 6),)),
+    "cat of slices": (lambda x: torch.cat([x, x[1:]], 0)[: x.shape[0] // 2], lambda n: (R(n, 6),)),
+    "mask": (lambda x: torch.ones(x.shape[0], x.shape[0]).tril() @ x, lambda n: (R(n, 6),)),
+    "attention": (lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), lambda n: (R(2, 2, n, 4),)),
+    "convolution": (lambda x: F.max_pool2d(CONV(x), 2), lambda n: (R(2, 3, n + 4, n + 4),)),
+    "cross_entropy": (lambda x, t: F.cross_entropy(x, t), lambda n: (R(n, 6), torch.arange(n) % 6)),
+    "len": (lambda x: x * len(x), lambda n: (R(n, 6),)),
+    "square root": (lambda x: x / math.sqrt(x.shape[0]) * x.shape[1] ** -0.5, lambda n: (R(n, 6),)),
+    "maximum": (lambda x: x[: max(x.shape[0] - 2, 1)], lambda n: (R(n, 6),)),
+    "sizes are returned": (lambda x: (x.sum(), x.shape[0] * 2, x.shape[0] / 2, x.shape), lambda n: (R(n, 6),)),
+    "isinstance": (lambda x: x + isinstance(x.shape[0], int), lambda n: (R(n, 6),)),
+    "int argument": (lambda x, k: x[:k] * k, lambda n: (R(40), n)),
+    "float argument": (lambda x, a: x * a + math.exp(a) if a > 0.1 else x, lambda n: (R(3), n / 7)),
+    "matrix product": (lambda x, y: x @ y, lambda n: (R(n, 6), R(6, n + 1))),
+    "in place": (lambda x: x.add_(1).mul_(x.shape[0]), lambda n: (R(n, 6),)),
+    "containers": (lambda d: d["a"][0] * d["k"], lambda n: ({"a": [R(n, 6)], "k": n},)),
+    "tuple of ints": (lambda x, s: x.view(s), lambda n: (R(n * 6), (n, 6))),
+    "variance": (lambda x: x.var(0) + F.normalize(x, dim=0).sum(), lambda n: (R(n, 6),)),
+    "einsum": (lambda x: torch.einsum("ij,kj->ik", x, x), lambda n: (R(n, 6),)),
+    "item": (lambda x: x[:1] * x.sum().item(), lambda n: (R(n, 6),)),
+    "nonzero": (lambda x: (x > 0).nonzero().sum(0), lambda n: (R(n, 6),)),
+    "boolean mask": (lambda x: x[x > 0].sum(), lambda n: (R(n, 6),)),
+    "ndarray": (lambda a: np.sqrt(a * a + 1) * a.shape[0] + a.size, lambda n: (np.ones((n, 3)),)),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_two_compilations_serve_all_sizes(name, backend):
+    f, make = PROGRAMS[name]
+    counter = Counter(backend)
+    compiled = torch.compile(f, backend=counter, fullgraph=True)
+    for n in SIZES:
+        torch.manual_seed(n)
+        a = make(n)
+        torch.manual_seed(n)
+        b = make(n)
+        want, got = f(*a), compiled(*b)
+        if isinstance(want, np.ndarray):
+            assert np.allclose(want, got)
+        else:
+            assert same(want, got)
+    assert len(counter.graphs) <= 2
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "name", ["gelu layer_norm", "view", "cat of slices", "attention", "cross_entropy", "variance", "square root"]
+)
+def test_gradients_at_all_sizes(name, backend):
+    f, make = PROGRAMS[name]
+    counter = Counter(backend)
+    compiled = torch.compile(f, backend=counter)
+    for n in SIZES:
+        torch.manual_seed(n)
+        a = make(n)
+        b = [t.clone() for t in a]
+        for t in (*a, *b):
+            if t.is_floating_point():
+                t.requires_grad_()
+        f(*a).sum().backward()
+        compiled(*b).sum().backward()
+        for p, q in zip(a, b):
+            assert p.grad is None or torch.allclose(p.grad, q.grad, atol=1e-4)
+    assert len(counter.graphs) <= 2
+
+
+def compiles(f, calls, **kwargs):
+    counter = Counter()
+    compiled = torch.compile(f, backend=counter, **kwargs)
+    for args in calls:
+        compiled(*args)
+    return len(counter.graphs)
+
+
+def test_dynamic_settings():
+    f = lambda x: torch.relu(x * 2).sum(-1)  # noqa: E731
+    rows = [(R(n, 8),) for n in (4, 5, 7, 100)]
+    assert compiles(f, rows, dynamic=True) == 1
+    assert compiles(f, rows, dynamic=False) == 4
+    assert compiles(f, rows) == 2
+    assert compiles(f, [(R(n, 8),) for n in (4, 5, 1, 0)], dynamic=True) == 3
+
+
+def test_the_environment_sets_the_default(monkeypatch):
+    rows = [(R(n, 8),) for n in (4, 5, 7, 9)]
+    monkeypatch.setenv("TORCHDYNAMO_DYNAMIC_SHAPES", "1")
+    assert compiles(lambda x: x * 2, rows) == 1
+    monkeypatch.setenv("TORCHDYNAMO_DYNAMIC_SHAPES", "0")
+    assert compiles(lambda x: x * 3, rows) == 4
+
+
+def test_a_branch_on_a_size_is_a_guard():
+    f = lambda x: x + x.shape[0] if x.shape[0] > 10 else x * 2  # noqa: E731
+    assert compiles(f, [(R(n),) for n in (4, 6, 12, 20, 5, 30)], dynamic=True) == 2
+
+
+def _marked(n, mark, *args, **kwargs):
+    x = torch.ones(n, 4)
+    mark(x, *args, **kwargs)
+    return (x,)
+
+
+def test_marks():
+    mark, weak, static = torch._dynamo.mark_dynamic, torch._dynamo.maybe_mark_dynamic, torch._dynamo.mark_static
+    f = lambda x: x * 2  # noqa: E731
+    assert compiles(f, [_marked(n, mark, 0) for n in range(2, 12)]) == 1
+    assert compiles(f, [_marked(n, weak, 0) for n in range(2, 12)]) == 1
+    assert compiles(f, [_marked(n, static, 0) for n in range(2, 6)]) == 4
+    assert compiles(f, [_marked(5, mark, 0, min=2, max=8), (torch.ones(8, 4),), (torch.ones(9, 4),)]) == 2
+    assert compiles(lambda x: x.view(5, 4), [_marked(5, weak, 0)]) == 1
+
+
+def test_a_violated_constraint_names_symbol_value_and_line():
+    f = torch.compile(lambda x: x.view(5, 4) * 2, backend="eager")
+    with pytest.raises(
+        ConstraintViolationError, match=r"L\['x'\].size\(\)\[0\] as dynamic but.*\(5\)(.|\n)*test_dynamic.py"
+    ):
+        f(*_marked(5, torch._dynamo.mark_dynamic, 0))
+    g = torch.compile(lambda x: x + 1 if x.shape[0] < 7 else x, backend="eager")
+    with pytest.raises(ConstraintViolationError, match="2 <= s0 <= 100"):
+        g(*_marked(5, torch._dynamo.mark_dynamic, 0, min=2, max=100))
+    with pytest.raises(ValueError, match="outside of the range"):
+        _marked(5, torch._dynamo.mark_dynamic, 0, min=6)
+
+
+def test_a_graph_break_and_ten_sizes():
+    def f(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        return y + x.shape[0]
+
+    assert compiles(f, [(torch.ones(n, 4),) for n in range(2, 12)]) <= 4
+
+
+def test_key_value_cache():
+    class Cache(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = None
+
+        def forward(self, x):
+            self.k = x if self.k is None else torch.cat([self.k, x], 0)
+            return self.k.sum(0)
+
+    model = Cache()
+    counter = Counter("inductor")
+    f = torch.compile(model, backend=counter, fullgraph=True)
+    for n in range(1, 60):
+        assert f(torch.ones(1, 2))[0] == n
+    assert len(counter.graphs) <= 3
+
+
+def test_adam_with_a_schedule():
+    model, plain = nn.Linear(2, 1), nn.Linear(2, 1)
+    plain.load_state_dict(model.state_dict())
+    counter = Counter()
+    steps = []
+    for m in (model, plain):
+        opt = torch.optim.Adam(m.parameters(), lr=0.1)
+        steps.append((m, opt, torch.compile(opt.step, backend=counter) if m is model else opt.step))
+    for i in range(12):
+        for m, opt, step in steps:
+            opt.param_groups[0]["lr"] = 0.1 / (i + 1)
+            opt.zero_grad()
+            m(torch.ones(2, 2)).sum().backward()
+            step()
+        assert torch.allclose(model.weight, plain.weight, atol=1e-6)
+    assert len(counter.graphs) <= 2
+
+
+def test_what_the_size_is_needed_for_is_a_guard():
+    counter = Counter()
+    f = torch.compile(lambda x: sum(x[i] for i in range(x.shape[0])), backend=counter, dynamic=True)
+    for n in (3, 4, 3):
+        x = torch.arange(float(n))
+        assert f(x) == x.sum()
+    assert len(counter.graphs) == 2
+
+
+def test_a_size_beyond_32_bits_and_an_overflow():
+    f = torch.compile(lambda x, k: x.sum() + (k * k) % 7, backend="eager", dynamic=True, fullgraph=True)
+    for k in (10, 1 << 31, (1 << 31) + 5, (1 << 62) + 1):
+        assert f(torch.ones(2), k) == 2 + (k * k) % 7
+
+
+def test_the_reason_of_a_recompilation_names_the_symbol():
+    f = torch.compile(lambda x: x + 1 if x.shape[0] < 7 else x, backend="eager", dynamic=True)
+    f(torch.ones(5))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        with pytest.raises(RuntimeError, match=r"s0 <= 6 \(s0 is L\['x'\].size\(\)\[0\]\).*test_dynamic.py"):
+            f(torch.ones(9))
+
+
+def test_data_dependent_questions():
+    def f(x):
+        n = x.sum().int().item()
+        torch._check(n <= x.shape[0])
+        torch._check(n >= 0)
+        return x[:n]
+
+    g = torch.compile(f, backend="eager", fullgraph=True)
+    assert g(torch.tensor([1.0, 0, 1])).shape == (2,)
+    with pytest.raises(RuntimeError, match="u0"):
+        g(torch.tensor([1.0, 5, 1]))
+    h = torch.compile(lambda x: x + 1 if x.sum().int().item() > 3 else x, backend="eager", fullgraph=True)
+    with pytest.raises(exc.Unsupported, match=r"u0 >= 4(.|\n)*torch._check"):
+        h(torch.ones(3))
