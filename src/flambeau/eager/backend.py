@@ -72,7 +72,7 @@ def kernel_of(op: OpOverload):
     """The eager facet behind the operator's own signature, and as a function of all arguments in schema order."""
     impl = op.facet("eager")
     if "eager" not in op.overrides and (
-        op.kind in ("pointwise", "reduction")
+        op.kind in ("pointwise", "reduction", "index")
         or (op.kind == "composite" and not op.definition.implicit and op.definition.eager is None)
     ):
         impl = accelerated(impl, op)
