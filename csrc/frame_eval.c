@@ -456,8 +456,8 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     }
     Py_INCREF(self);
     Py_INCREF(cache);
-    /* Modes and function transforms see every call: what runs under them is not captured, and leaves no trace in the cache. */
-    int plain = tls && (tls->function_modes || tls->dispatch_modes || tls->transforms);
+    /* Under a function transform the values are its own: what runs there is not captured, and leaves no trace in the cache. */
+    int plain = tls && tls->transforms;
     PyObject *r = NULL;
     if (plain) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
     else {

@@ -461,7 +461,8 @@ static int check_state(const Check *c)
     FlbTls *t = flb_guards_tls();
     if (!t) return 1;
     return t->grad_enabled == want[0] && t->inference == want[1] && (long)t->function_modes == want[2] &&
-           (long)t->dispatch_modes == want[3] && (long)t->transforms == want[4] && t->function_disabled == want[5];
+           (long)t->dispatch_modes == want[3] && (long)t->transforms == want[4] && t->function_disabled == want[5] &&
+           (long)t->devices == want[6];
 }
 
 /* Values of builtin types whose equality is what guards mean by it; objects of other classes may define their own. */
@@ -824,7 +825,7 @@ static int build_check(Check *c, PyObject *spec)
         return c->n == -1 && PyErr_Occurred() ? -1 : 0;
     case C_GLOBAL_STATE:
         if (!(c->data = longs(payload, &c->n))) return -1;
-        if (c->n != 6) { PyErr_SetString(PyExc_ValueError, "guard: GLOBAL_STATE takes six values"); return -1; }
+        if (c->n != 7) { PyErr_SetString(PyExc_ValueError, "guard: GLOBAL_STATE takes seven values"); return -1; }
         return 0;
     case C_DICT_FACTS: case C_TYPE_FACTS: return (c->data = build_facts(payload, &c->n)) ? 0 : -1;
     case C_EMPTY:

@@ -22,6 +22,7 @@ from flambeau.base import logs
 from flambeau.base.shape_env import ConstraintViolationError
 
 from . import tensors, trace_rules, utils
+from .active_modes import ActiveModes
 from .codegen import assemble, flat_argument_names
 from .config import config
 from .dynamic import Seen
@@ -281,13 +282,16 @@ class Compiler(_frame.Context):
         break_at: int | None = None
         reason: BreakReason | None = None
         unroll = True
+        modes = ActiveModes()
         for _ in range(MAX_RESTARTS):
             output = OutputGraph(self, code, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
             output.unroll = unroll
+            output.modes = modes
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
             try:
-                with compiling():
+                with compiling(), modes.off():
+                    modes.enter(tx)
                     tx.run()
                 break
             except RestartAnalysis as e:

@@ -378,7 +378,7 @@ def mirror_check(spec, func: types.FunctionType, args: tuple) -> bool:
     return True
 
 
-STATE = ("grad_enabled", "inference", "function_modes", "dispatch_modes", "transforms", "function_disabled")
+STATE = ("grad_enabled", "inference", "function_modes", "dispatch_modes", "transforms", "function_disabled", "devices")
 
 
 def global_state() -> tuple[int, ...]:

@@ -92,6 +92,8 @@ class OutputGraph:
         self.env: ShapeEnv | None = None  # made when something is a symbol
         self.dynamic = setting(compiler.dynamic)
         self.initial_grad = tensors.grad_enabled()
+        self.initial_state = global_state()  # while tracing, modes are off
+        self.modes = None  # those that are on when the function is called
         self.graph_module = None
         self.compile_seconds = 0.0
 
@@ -102,7 +104,7 @@ class OutputGraph:
 
     def finish_guards(self):
         state = ConstSource(None, "global state")
-        self.guards.add(state, "GLOBAL_STATE", global_state_of(self.initial_grad))
+        self.guards.add(state, "GLOBAL_STATE", (int(self.initial_grad), *self.initial_state[1:]))
         self.guards.not_aliased([i.source for i in self.inputs if not i.number])
         if self.env is not None:
             self.env.check_constraints()
@@ -596,7 +598,7 @@ class OutputGraph:
         tensors.set_grad_enabled(self.initial_grad)
         start = time.perf_counter()
         try:
-            fn = self.compiler.call_backend(gm, examples)
+            fn = self.modes.backend_call(self.compiler, gm, examples)
         except (Unsupported, BackendCompilerFailed):
             raise
         except Exception as e:
@@ -609,10 +611,6 @@ class OutputGraph:
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
         return _frame.DisabledFunction(fn)
-
-
-def global_state_of(grad: bool) -> tuple[int, ...]:
-    return (int(grad), *global_state()[1:])
 
 
 def release(graph) -> None:

@@ -1,0 +1,95 @@
+"""Modes and device contexts that are on when a compiled function is called.
+
+They are off while tracing. Function modes are then traced as if the function had entered them, and are off while the graph runs: what they do
+is in it. Dispatch modes see the operators of the graph when it runs; a backend whose kernels are not operators is not asked under them.
+What is on, and of which classes, is guarded; so is the device that factories use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+from flambeau import _C
+from flambeau.core import modes
+
+from .exc import SkipFrame
+from .source import CallSource, ConstSource
+
+__all__ = ["ActiveModes"]
+
+
+def nth_function_mode(n: int, _):
+    """The n-th function mode from outside."""
+    return modes.function_stack()[n]
+
+
+class SameModes:
+    """Guard: dispatch modes of these classes are on."""
+
+    def __init__(self, classes: tuple[type, ...]):
+        self.classes = classes
+
+    def __call__(self, _) -> bool:
+        return tuple(map(type, modes.dispatch_stack())) == self.classes
+
+    def __repr__(self):
+        return f"dispatch modes {[c.__name__ for c in self.classes]}"
+
+
+class SameDevice:
+    """Guard: factories use this device."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __call__(self, _) -> bool:
+        return _C.innermost("devices") == self.device
+
+    def __repr__(self):
+        return f"default device {self.device}"
+
+
+def hides_operators(backend: Callable) -> bool:
+    while isinstance(backend, functools.partial):
+        backend = backend.func
+    return getattr(backend, "hides_operators", False)
+
+
+def without_function_modes(fn: Callable) -> Callable:
+    def run(*args):
+        with modes.disabled("function"):
+            return fn(*args)
+
+    return run
+
+
+class ActiveModes:
+    def __init__(self):
+        self.dispatch, self.function = modes.dispatch_stack(), modes.function_stack()
+        self.device = _C.innermost("devices") if _C.tls("devices") else None
+        if any(type(m).__module__.startswith("flambeau.") for m in (*self.dispatch, *self.function)):
+            raise SkipFrame("a mode of the library is on")
+
+    @contextlib.contextmanager
+    def off(self):
+        with modes.disabled("dispatch"), modes.disabled("function"):
+            yield
+
+    def enter(self, tx) -> None:
+        """Guards, and the function modes as variables of the trace."""
+        none = ConstSource(None, "modes")
+        guard = tx.output.guard
+        if self.dispatch:
+            guard(none, "CALL", SameModes(tuple(map(type, self.dispatch))))
+        if self.device is not None:
+            guard(none, "CALL", SameDevice(self.device))
+        for i, mode in enumerate(self.function):
+            source = CallSource(none, functools.partial(nth_function_mode, i), f"function_mode_{i}")
+            tx.output.function_modes.append(tx.wrap(mode, source))
+
+    def backend_call(self, compiler, gm, examples) -> Callable:
+        """What runs the graph at a call."""
+        fn = gm.forward if self.dispatch and hides_operators(compiler.backend) else compiler.call_backend(gm, examples)
+        return without_function_modes(fn) if self.function and callable(fn) else fn
