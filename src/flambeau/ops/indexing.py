@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from .. import _C
 from ..core.declare import composite, explicit, index
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
@@ -244,6 +247,17 @@ def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
     return tuple(grad_output.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))
     )
+
+
+@slice_backward.override("eager")
+def _slice_of_zeros(grad_output, input_sizes, dim, start, end, step):
+    """The rule's values without index arrays: each backward of a slice or an item comes here."""
+    g, n, d = grad_output._array, input_sizes[dim], dim % len(input_sizes)
+    begin = min(max(start + n if start < 0 else start, 0), n)
+    out = np.zeros(tuple(input_sizes), g.dtype)
+    if g.size:
+        out[(*[slice(None)] * d, slice(begin, begin + step * g.shape[d], step))] = g
+    return _C.from_array(out)
 
 
 slice_backward.derivative(grad_output=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step))
