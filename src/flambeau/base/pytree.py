@@ -8,10 +8,33 @@ from __future__ import annotations
 import collections
 import dataclasses
 
-import optree
-
 _NS = "flambeau"
-TreeSpec = optree.PyTreeSpec
+
+
+class _Later:
+    """optree, imported when something is flattened for the first time: its import takes longer than all of flambeau's levels below nn."""
+
+    def __init__(self):
+        self.registered: list = []  # what was made a node before that
+
+    def __getattr__(self, name):
+        global optree
+        import optree as loaded
+
+        optree = loaded
+        for args in self.registered:
+            register_pytree_node(*args)
+        self.registered = []
+        return getattr(loaded, name)
+
+
+optree = _Later()
+
+
+def __getattr__(name):
+    if name == "TreeSpec":
+        return optree.PyTreeSpec
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def tree_flatten(tree, is_leaf=None):
@@ -21,7 +44,7 @@ def tree_flatten(tree, is_leaf=None):
 
 def tree_unflatten(leaves, spec):
     """Inverse of tree_flatten; accepts (spec, leaves) order too, the way older code calls it."""
-    if isinstance(leaves, TreeSpec):
+    if isinstance(leaves, optree.PyTreeSpec):
         leaves, spec = spec, leaves
     return optree.tree_unflatten(spec, leaves)
 
@@ -69,6 +92,9 @@ def tree_all_only(types, pred, tree, is_leaf=None):
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **_serialization):
     """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``."""
+    if optree.__class__ is _Later:
+        optree.registered.append((cls, flatten_fn, unflatten_fn))
+        return
     optree.register_pytree_node(
         cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS
     )

@@ -23,12 +23,20 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         self._seed = int(seed)
+        self.__dict__.pop("_bits", None)
+        self.__dict__.pop("_rng", None)
+        self._next_normal = None
+        return self
+
+    def __getattr__(self, name):
+        """The engine is made when it is first asked: importing numpy.random costs as much as a tenth of the import of flambeau."""
+        if name not in ("_bits", "_rng"):
+            raise AttributeError(f"'Generator' object has no attribute {name!r}")
         # Legacy seeding by a 32-bit word, as the C++ engine; NumPy's default would hash the seed first.
         self._bits = np.random.MT19937()
         self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
         self._rng = np.random.Generator(self._bits)
-        self._next_normal = None
-        return self
+        return self.__dict__[name]
 
     def initial_seed(self) -> int:
         return self._seed
