@@ -14,13 +14,12 @@ import marshal
 import operator
 import os
 import sys
-import tempfile
 import types
 from typing import Any
 
 from .. import _C
 from .. import autograd as _autograd
-from ..base import dtypes
+from ..base import disk, dtypes
 from ..base.device import Device
 from ..base.symint import NUMBERS, is_symbolic
 from ..core.definition import TensorMeta
@@ -131,28 +130,15 @@ def write(key: str, traced: Traced, graphs: list[GraphModule]) -> None:
         log.info("not kept on disk: %s", e)
         return
     body = marshal.dumps(entry)
-    path = _path(key)
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(handle, "wb") as f:
-            f.write(hashlib.sha256(body).digest() + body)
-        os.replace(name, path)
-    except OSError as e:  # a cache that can't be written costs time, never an error
-        log.info("cannot write the cache %s: %s", path, e)
+    disk.write_entry(_path(key), body)
 
 
 def read(key: str) -> tuple[Traced, list] | None:
     """(facts, for each graph a function that makes it), or None. ``traced.gm`` is left for the caller to fill."""
-    try:
-        with open(_path(key), "rb") as f:
-            data = f.read()
-    except OSError:
+    body = disk.read_entry(_path(key))
+    if body is None:
         return None
-    if hashlib.sha256(data[32:]).digest() != data[:32]:
-        log.warning("cache entry %s is damaged (checksum); it is made again", _path(key))
-        return None
-    entry = marshal.loads(data[32:])
+    entry = marshal.loads(body)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     mutated, num_forward, joint, tangent_of, with_grad, random = entry["plain"]
     traced = Traced(
@@ -171,9 +157,7 @@ def read(key: str) -> tuple[Traced, list] | None:
 
 
 def _path(key: str) -> str:
-    base = os.environ.get("FLAMBEAU_CACHE_DIR") or os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    base = base or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flambeau")
-    return os.path.join(base, "aot", key[1:3], key)
+    return os.path.join("aot", key[1:3], key)
 
 
 # -- rows of plain values ---------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ optree = _Later()
 
 
 def __getattr__(name):
-    if name == "TreeSpec":
+    if name in ("TreeSpec", "PyTreeSpec"):
         return optree.PyTreeSpec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -235,7 +235,6 @@ class LeafSpec:
         return tree_structure(0)
 
 
-PyTreeSpec = TreeSpec
 PyTree = object
 Context = DumpableContext = object
 _register_pytree_node = register_pytree_node

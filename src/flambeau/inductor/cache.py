@@ -1,8 +1,7 @@
 """Kernels by content: in memory for the process, object code on disk for the machine.
 
 The name of a kernel is a hash of its text, of the CPU, of llvmlite's version and of the settings that change code; identical loop nests
-of one graph or of many are therefore one kernel. A file is a checksum followed by the object code, written beside its final name and renamed,
-so that readers never see half of it; one that fails its checksum is reported once and made again.
+of one graph or of many are therefore one kernel. Entries on disk are base/disk.py's; what is loaded is looked at first.
 """
 
 from __future__ import annotations
@@ -10,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
+import platform
+import struct
+import sys
 
+from ..base import disk
 from ..base.forks import held_while_forking as _lock
 from . import metrics
 from .settings import config
@@ -22,17 +24,7 @@ log = logging.getLogger("flambeau.inductor")
 
 _loaded: dict[str, int] = {}
 _version = "1"
-
-
-def directory() -> str:
-    """Where cached code lives: FLAMBEAU_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR or ~/.cache/flambeau."""
-    return (
-        os.environ.get("FLAMBEAU_CACHE_DIR")
-        or os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-        or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flambeau")
-    )
-
-
+directory = disk.root
 _seed: str | None = None
 
 
@@ -62,8 +54,6 @@ def _machine() -> str:
                     if line.startswith(("model name", "flags", "vendor"))
                 )
         except OSError:
-            import platform
-
             cpu = platform.processor() + platform.machine()
         _seed = hashlib.sha256(f"{_version}|{_llvmlite()}|{cpu}|{config.key()}".encode()).hexdigest()
     return _seed
@@ -73,36 +63,49 @@ def kernel_name(text: str) -> str:
     return "k" + hashlib.sha256((_machine() + text).encode()).hexdigest()[:32]
 
 
+def _entry(name: str) -> str:
+    return os.path.join(name[1:3], name)
+
+
 def read(name: str) -> bytes | None:
-    """An entry's content, None when it is absent or damaged."""
+    """An entry's content, None when it is absent, damaged, somebody else's or no object code of that name."""
     if config.force_disable_caches:
         return None
-    path = os.path.join(directory(), name[1:3], name)
-    try:
-        with open(path, "rb") as f:
-            data = f.read()
-    except OSError:
-        return None
-    body = data[32:]
-    if hashlib.sha256(body).digest() != data[:32]:
-        log.warning("cache entry %s is damaged (checksum); it is made again", path)
+    body = disk.read_entry(_entry(name))
+    if body is not None and not is_object(body, name):
+        log.warning("cache entry %s is no object code of that name; it is made again", name)
         return None
     return body
 
 
 def write(name: str, body: bytes) -> None:
     """Keep an entry. A cache that can't be written costs time, never an error."""
-    if config.force_disable_caches:
-        return
-    folder = os.path.join(directory(), name[1:3])
-    try:
-        os.makedirs(folder, exist_ok=True)
-        handle, path = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as f:
-            f.write(hashlib.sha256(body).digest() + body)
-        os.replace(path, os.path.join(folder, name))
-    except OSError as e:
-        log.info("cannot write the cache in %s: %s", folder, e)
+    if not config.force_disable_caches:
+        disk.write_entry(_entry(name), body)
+
+
+_MACHINES = {"x86_64": 62, "aarch64": 183}
+
+
+def is_object(data: bytes, name: str) -> bool:
+    """Whether this is a relocatable ELF object for this machine, whole, with a symbol ``name``. LLVM ends the process on one that isn't."""
+    if sys.platform != "linux":
+        return True
+    if len(data) < 64 or data[:7] != b"\x7fELF\x02\x01\x01":
+        return False
+    kind, machine = struct.unpack_from("<HH", data, 16)
+    if kind != 1 or machine != _MACHINES.get(platform.machine(), machine):
+        return False
+    (at,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    if size != 64 or not count or at + size * count > len(data):
+        return False
+    for k in range(count):
+        (section,) = struct.unpack_from("<I", data, at + 64 * k + 4)
+        offset, length = struct.unpack_from("<QQ", data, at + 64 * k + 24)
+        if section != 8 and offset + length > len(data):  # 8: SHT_NOBITS
+            return False
+    return b"\0" + name.encode() + b"\0" in data
 
 
 def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]:
