@@ -1,9 +1,22 @@
 """A few random programs at each run; `python tests/dynamo/fuzz_programs.py SEED COUNT` runs many. A failure prints its seed and source."""
 
 import fuzz_programs
+import fuzz_world
 import pytest
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_program(seed):
     fuzz_programs.run(seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_world_changes(seed):
+    fuzz_world.run(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_the_world_changes_for_long(backend):
+    for seed in range(1000, 1600):
+        fuzz_world.run(seed, backend)

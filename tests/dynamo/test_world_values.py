@@ -14,6 +14,12 @@ def program(f):
     return f
 
 
+def module(**names):
+    m = types.ModuleType("some_module")
+    m.__dict__.update(names)
+    return m
+
+
 # -- constants --
 
 
@@ -133,6 +139,17 @@ def order_of_sets(C, torch):
     a, b = {8, 0, 16}, {16, 0, 8}
     g = C(f)
     return [[list(a) == g(X(), a)[1], list(b) == g(X(), b)[1]], g(X(), a)[2:], g(X(), {5})[1:]]
+
+
+@program
+def set_in_an_unchanged_namespace(C, torch):
+    m = module(s={1, 2}, l=[1], d={"a": 1})
+    return changed(
+        C,
+        lambda x: x * (1 if 2 in m.s else 3) + len(m.l) + m.d["a"],
+        lambda: m.s.discard(2),
+        again=lambda: (m.l.append(1), m.d.update(a=7)),
+    )
 
 
 @program

@@ -122,7 +122,8 @@ class GuardBuilder:
 
     def add(self, source: Source, kind: str, payload: Any = None) -> None:
         base, access, key = source.node()
-        if access == "key" and type(key) is str and kind in ("ID_MATCH", "EQUALS_MATCH"):
+        # A fact is not looked at again while the dict has not changed, so it must not be about something that changes in itself.
+        if access == "key" and type(key) is str and kind in ("ID_MATCH", "EQUALS_MATCH") and type(payload) is not set:
             self.fact(base, key, payload, kind == "ID_MATCH")
             return
         if kind == "NO_KEY" and type(payload) is str:
