@@ -312,7 +312,7 @@ def leaves_made_inside(C, torch):
         w = torch.ones(2, requires_grad=True)
         v = (x * 2).detach().requires_grad_()
         u = torch.tensor([1.0, 2.0], requires_grad=True)
-        z = torch.zeros_like(x, requires_grad=True)
+        z = torch.zeros(2, requires_grad=True)
         return w, v, u, z, (w * v * u + z * x).sum()
 
     x = X()

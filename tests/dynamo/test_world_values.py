@@ -1,6 +1,7 @@
 """The world changes between two calls: constants, identity, order, the library's state, tensors' own attributes, modules and their parts."""
 
 import collections
+import types
 
 import numpy as np
 import pytest
