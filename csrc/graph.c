@@ -67,7 +67,7 @@ static int parse_stage(PyObject *o, Stage *s, Graph *g) {
 }
 
 /* ("input", k, layout) ("arena", place of the offset, layout) ("output", place of the bytes, plain, stage, layout) ("constant", ndarray)
- * ("object", layout) */
+ * ("object", layout): what a Python step returns; ("value",): any object it returns, for an output only */
 static int parse_slot(PyObject *o, Slot *s, Graph *g) {
     const char *kind = kind_of(o);
     PyObject *layout = Py_None;
@@ -90,6 +90,9 @@ static int parse_slot(PyObject *o, Slot *s, Graph *g) {
         s->constant = Py_NewRef(array);
         return 0;
     }
+    case 'v':
+        s->kind = SLOT_VALUE;
+        return 0;
     default:
         s->kind = kind[1] == 'u' ? SLOT_OUTPUT : SLOT_OBJECT;
         if (s->kind == SLOT_OUTPUT) {
@@ -152,7 +155,8 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     return check_slots(g, s->args, s->nargs);
 }
 
-/* ("slot", slot, place of the offset, layout or None for the whole array) ("input", k) ("constant", object) ("number", place) */
+/* ("slot", slot, place of the offset, layout or None for the whole array) ("input", k) ("constant", object) ("number", place)
+ * ("value", slot) */
 static int parse_output(PyObject *o, Output *out, Graph *g) {
     const char *kind = kind_of(o);
     PyObject *x;
@@ -168,6 +172,9 @@ static int parse_output(PyObject *o, Output *out, Graph *g) {
         if (!PyArg_ParseTuple(o, "si", &kind, &out->slot)) return -1;
         if (out->slot < 0 || out->slot >= g->ninputs) FAIL("input %d does not exist", out->slot);
         return 0;
+    case 'v':
+        out->kind = OUT_VALUE;
+        return PyArg_ParseTuple(o, "si", &kind, &out->slot) ? check_slots(g, &out->slot, 1) : -1;
     case 'n':
         out->kind = OUT_NUMBER;
         return PyArg_ParseTuple(o, "si", &kind, &out->at) ? check_place(g, out->at, 1) : -1;

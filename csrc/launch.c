@@ -205,6 +205,10 @@ static int run_call(Call *c, const Step *s) {
     for (int i = 0; i < s->nresults; i++) {
         PyObject *t = PySequence_Fast_GET_ITEM(fast, i);
         if (s->results[i] < 0) continue;
+        if (c->g->slots[s->results[i]].kind == SLOT_VALUE) {
+            Py_XSETREF(c->places[s->results[i]].owner, Py_NewRef(t));
+            continue;
+        }
         PyArrayObject *array = array_of(t);
         if (!array || !matches(array, &c->g->slots[s->results[i]].layout, c->f)) {
             PyErr_Format(PyExc_RuntimeError, "a graph step returned %R, which does not have the layout its shape rule gave", t);
@@ -271,6 +275,7 @@ static PyObject *make_output(Call *c, const Output *o, PyObject *const *args) {
     if (o->kind == OUT_CONSTANT) return Py_NewRef(o->constant);
     if (o->kind == OUT_NUMBER) return PyLong_FromLongLong(c->f[o->at]);
     Place *p = &c->places[o->slot];
+    if (o->kind == OUT_VALUE) return Py_NewRef(p->owner ? p->owner : Py_None);
     PyObject *array = o->whole ? Py_NewRef(p->owner) : array_over(&o->layout, c->f, p->ptr + c->f[o->at], p->owner);
     PyObject *value = array ? flb_api->from_array(array) : NULL;
     Py_XDECREF(array);

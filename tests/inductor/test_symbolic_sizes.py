@@ -215,3 +215,19 @@ def test_random_program(seed):
     for m, n in ((24, 41), (17, 12), (40, 130), (12, 300), (33, 64)):
         args = R(m, n), R(m, n) + 0.5
         agrees(graph(*args), fn(*args))
+
+
+def test_numbers_computed_from_numbers_come_out_and_go_into_eager_kernels():
+    def fn(x, scale):
+        n = x.sum().item()
+        return x * scale, scale / 50, n / x.shape[0], torch.sort(x * n)[0], (x > 0).any().item()
+
+    compiled_fn = torch.compile(fn, dynamic=True)
+    for m, scale in ((8, 0.5), (9, 0.75), (30, 2.5)):
+        x = R(m)
+        got, want = compiled_fn(x, scale), fn(x, scale)
+        for g, w in zip(got, want):
+            if isinstance(w, torch.Tensor):
+                np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-5)
+            else:
+                assert type(g) is type(w) and g == pytest.approx(w, rel=1e-6)

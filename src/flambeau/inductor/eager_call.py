@@ -12,7 +12,7 @@ from ..base.relations import symbols
 from .lazy import Lazy
 from .sizes import size
 
-__all__ = ["EagerCall", "call_rule", "call_schema", "replace", "same_layout"]
+__all__ = ["EagerCall", "Number", "call_rule", "call_schema", "replace", "same_layout"]
 
 
 def call_schema(op, full):
@@ -31,11 +31,12 @@ def call_rule(op, full):
 
 
 class EagerCall:
-    """Calls an operator on tensors over regions of buffers; they are followed by the values of ``numbers``, the symbolic integers among the
-    arguments."""
+    """Calls an operator on tensors over regions of buffers; they are followed by tensors of one element for the floating-point symbols ``floats``
+    among the arguments, and by the values of ``numbers``, the symbolic integers."""
 
-    def __init__(self, call, full, outs, hint):
+    def __init__(self, call, full, outs, hint, floats=()):
         self.call = call
+        self.floats = list(floats)
         # Dimensions of each result from the outermost in memory to the innermost: its strides follow from its shape.
         self.orders = [sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d)) for b in outs]
         self.numbers: list = []
@@ -48,9 +49,7 @@ class EagerCall:
                 self.numbers.append(size(x))
                 return _Slot(-len(self.numbers))
             if hasattr(x, "__sym__") and hasattr(x.expr, "evaluate"):  # a condition, or a floating-point number
-                needed = sorted(symbols(x.expr), key=repr)
-                if any(not isinstance(s, Symbol) for s in needed):
-                    raise NotImplementedError(f"inductor: an eager kernel on the number {x!r}")
+                needed = sorted((s for s in symbols(x.expr) if isinstance(s, Symbol)), key=repr)
                 first = len(self.numbers)
                 self.numbers += map(of, needed)
                 return _Late(x.expr, [(s, first + i) for i, s in enumerate(needed)])
@@ -60,8 +59,10 @@ class EagerCall:
         self.count = next(tensors)
 
     def __call__(self, *given):
-        tensors, numbers = given[: self.count], given[self.count :]
-        full = replace(self.template, lambda s: s.look(tensors, numbers), (_Slot, _Late))
+        n = self.count + len(self.floats)
+        tensors, numbers = given[: self.count], given[n:]
+        floats = {s: float(t._array[()]) for s, t in zip(self.floats, given[self.count : n])}
+        full = replace(self.template, lambda s: s.look(tensors, numbers, floats), (_Slot, _Late))
         result = self.call(full)
         results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if r is not None]
         out = []
@@ -92,7 +93,7 @@ class _Slot:
     def __init__(self, k):
         self.k = k
 
-    def look(self, tensors, numbers):
+    def look(self, tensors, numbers, floats):
         return tensors[self.k] if self.k >= 0 else numbers[-self.k - 1]
 
 
@@ -104,8 +105,20 @@ class _Late:
     def __init__(self, expr, symbols):
         self.expr, self.symbols = expr, symbols
 
-    def look(self, tensors, numbers):
-        return self.expr.evaluate({s: numbers[i] for s, i in self.symbols})
+    def look(self, tensors, numbers, floats):
+        return self.expr.evaluate({**floats, **{s: numbers[i] for s, i in self.symbols}})
+
+
+class Number(EagerCall):
+    """Computes a number or truth value that the graph returns."""
+
+    def __init__(self, number, floats):
+        super().__init__(None, [number], (), int, floats)
+
+    def __call__(self, *given):
+        n = len(self.floats)
+        floats = {s: float(t._array[()]) for s, t in zip(self.floats, given)}
+        return [self.template[0].look((), given[n:], floats)]
 
 
 def same_layout(shape, a, b) -> bool:

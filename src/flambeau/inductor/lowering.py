@@ -14,7 +14,8 @@ import operator
 from typing import Any
 
 from ..base.dtypes import as_element
-from ..base.expr import Expr, Var, const, floordiv, linear, mod, of, symbols, terms, variable
+from ..base.expr import Expr, Symbol, Var, const, floordiv, linear, mod, of, symbols, terms, variable
+from ..base.relations import symbols as symbols_of
 from ..base.shapes import broadcast_shapes, normalize_dims
 from ..core.body import TABLE, Input, topological, trace
 from ..core.higher_order import HigherOrderOperator
@@ -24,7 +25,7 @@ from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
 from .builder import compute_type
 from .codegen import weight
-from .eager_call import EagerCall, call_rule, call_schema, replace, same_layout
+from .eager_call import EagerCall, Number, call_rule, call_schema, replace, same_layout
 from .gemm import lower_contraction
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
 from .lazy import Lazy
@@ -284,9 +285,24 @@ class Lowering:
         if isinstance(x.expr, Expr):
             e = size(x)
             return ("number", e) if type(e) is Expr else ("constant", e)
-        if x.expr in self.values.scalars:
+        if self.values.scalars.get(x.expr) in self.inputs:
             return "input", self.inputs.index(self.values.scalars[x.expr])
-        raise NotImplementedError(f"inductor: a graph that returns the number {x!r}")
+        floats, regions = self.floats([x])
+        buffer = self.new_buffer((), (), "f64", "value")
+        self.add(ExternCall("call", "number", regions, [buffer.name], Number(x, floats), effect=True))
+        return "value", buffer.name
+
+    def floats(self, args):
+        """(floating-point symbols in the numbers among ``args``, the memory of each)."""
+        found: dict = {}
+        for x in _flatten(args):
+            if hasattr(x, "__sym__") and not isinstance(x.expr, Expr):
+                for s in symbols_of(x.expr):
+                    if not isinstance(s, Symbol):
+                        if s not in self.values.scalars:
+                            raise NotImplementedError(f"inductor: {s!r} is not a number of the inputs")
+                        found[s] = Region(self.values.scalars[s], (), ())
+        return list(found), list(found.values())
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):
@@ -679,18 +695,21 @@ class Lowering:
             effect = bool({"nondeterministic_seeded", "has_side_effects"} & set(op.tags))
             effect = effect or op.definition.kind in ("random", "extern") or any(hasattr(v, "__sym__") for v in vals)
             name, run = op.name(), functools.partial(call_schema, op)
-        plan = EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint)
+        floats, more = self.floats(full)
+        regions += more
+        plan = EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint, floats)
         self.add(ExternCall("call", name, regions, outs, plan, effect))
         return results if isinstance(val, (tuple, list)) else results[0]
 
     def told(self, v) -> str:
         """The buffer of a number that a call tells: a floating-point one is read from memory, an integer is no memory at all."""
         self.meet(v)
-        if isinstance(v.expr, Expr):
+        inside = symbols_of(v.expr)
+        if all(isinstance(s, Symbol) for s in inside):  # an integer, or a truth value: its symbol is 0 or 1
+            (symbol,) = inside
             buffer = self.new_buffer((), (), "i64", "number")
-            buffer.constant = v.expr
-            for s in symbols(v.expr):
-                self.late.setdefault(s, buffer.name)
+            buffer.constant = of(symbol)
+            self.late.setdefault(symbol, buffer.name)
         else:
             buffer = self.new_buffer((), (), "f64", "object")
             self.values.scalars[v.expr] = buffer.name

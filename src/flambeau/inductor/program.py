@@ -69,6 +69,8 @@ class _Assembly:
                 entry = ("constant", b.constant)
             elif b.kind == "number":
                 return -1
+            elif b.kind == "value":
+                entry = ("value",)
             elif b.kind == "object":
                 entry = ("object", self.layout(b))
             elif b.kind == "output" or name not in self.offsets:
@@ -119,6 +121,8 @@ class _Assembly:
     def output(self, out):
         if out[0] == "number":
             return "number", self.frame.number(out[1])
+        if out[0] == "value":
+            return "value", self.slot(out[1])
         if out[0] != "region":
             return out
         region = out[1]
