@@ -39,6 +39,11 @@ from .base.dtypes import (
     uint64,  # noqa: F401
 )
 from .base.shape_env import check as _check  # noqa: F401
+from .base.shape_env import check_index as _check_index  # noqa: F401
+from .base.shape_env import check_is_size as _check_is_size  # noqa: F401
+from .base.shape_env import check_not_implemented as _check_not_implemented  # noqa: F401
+from .base.shape_env import check_type as _check_type  # noqa: F401
+from .base.shape_env import check_value as _check_value  # noqa: F401
 from .base.shapes import Size  # noqa: F401
 from .base.symint import (  # noqa: F401
     SymBool,

@@ -6,6 +6,9 @@ import pytest
 
 import flambeau as torch
 from flambeau.aot import aot_function, default_partition, min_cut_rematerialization_partition, nop
+from flambeau.aot.api import Compilers, compile_flat
+from flambeau.base.shape_env import ShapeEnv
+from flambeau.fake import FakeTensorMode
 from flambeau.functionalize import functionalize
 
 UNARY = ("sin", "cos", "tanh", "neg", "exp", "sigmoid")
@@ -36,7 +39,7 @@ def program(seed: int) -> str:
         elif kind == "detach":
             new(f"{x}.detach()", s)
         elif kind == "reduce" and s:
-            new(f"{x}.mean()", ()) if r.random() < 0.5 else new(f"{x}.sum(0, keepdim=True).expand({list(s)}) + 0", s)
+            new(f"{x}.mean()", ()) if r.random() < 0.5 else new(f"{x}.sum(0, keepdim=True).expand({x}.shape) + 0", s)
         elif kind == "view" and len(s) == 2:
             i = r.randrange(s[0])
             views = {
@@ -58,17 +61,17 @@ def program(seed: int) -> str:
     return "\n".join(lines)
 
 
-def run(f, seed: int, grads: tuple[bool, bool]):
+def run(f, seed: int, grads: tuple[bool, bool], shape=SHAPE):
     """Outputs, inputs afterwards, gradients of the leaves behind the inputs, which outputs require grad."""
     torch.manual_seed(seed)
-    leaves = [torch.randn(*SHAPE).requires_grad_(g) for g in grads]
+    leaves = [torch.randn(*shape).requires_grad_(g) for g in grads]
     inputs = [x * 1 if g else x for x, g in zip(leaves, grads)]
     out = f(*inputs)
     total = sum((o * (i + 1)).sum() for i, o in enumerate(out) if o.requires_grad)
     if isinstance(total, torch.Tensor):
         total.backward()
     # A gradient that is absent in eager may be zeros here.
-    gradients = [x.grad if x.grad is not None else torch.zeros(*SHAPE) for x in leaves]
+    gradients = [x.grad if x.grad is not None else torch.zeros(*shape) for x in leaves]
     return [t.detach() for t in (*out, *inputs, *gradients)], [o.requires_grad for o in out]
 
 
@@ -99,3 +102,37 @@ def test_random_program(seed):
             assert got[1] == expected[1], (name, source)
             for a, b in zip(expected[0], got[0], strict=True):
                 assert torch.allclose(a, b, atol=1e-5, equal_nan=True), (name, source, a, b)
+
+
+SIZES = ((2, 3), (3, 5), (4, 7), (5, 6), (6, 9))
+
+
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_one_compilation_at_five_sizes(seed):
+    source = program(seed)
+    scope: dict = {}
+    exec(source, scope)
+    f = scope["f"]
+    for grads in ((False, False), (True, True)):
+        env = ShapeEnv()
+        mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+        fakes = [mode.from_tensor(torch.randn(*SIZES[0])).requires_grad_(g) for g in grads]
+        try:
+            compiled = compile_flat(f, fakes, Compilers(nop, partition_fn=min_cut_rematerialization_partition))
+        except RuntimeError as e:
+            assert "modified by an inplace operation" in str(e), source
+            continue
+        for shape in SIZES:
+            try:
+                expected = run(f, seed, grads, shape)
+            except RuntimeError:
+                break
+            assert all(g.relation.evaluate(dict(zip(env.hints, shape))) for g in env.guards), (source, env.guards)
+            try:
+                got = run(compiled, seed, grads, shape)
+            except RuntimeError as e:
+                assert "modified by an inplace operation" in str(e), source
+                break
+            assert got[1] == expected[1], source
+            for a, b in zip(expected[0], got[0], strict=True):
+                assert torch.allclose(a, b, atol=1e-5, equal_nan=True), (source, shape, a, b)

@@ -244,8 +244,8 @@ def test_the_reason_of_a_recompilation_names_the_symbol():
 def test_data_dependent_questions():
     def f(x):
         n = x.sum().int().item()
-        torch._check(n <= x.shape[0])
-        torch._check(n >= 0)
+        torch._check_is_size(n)
+        torch._check_value(n <= x.shape[0])
         return x[:n]
 
     g = torch.compile(f, backend="eager", fullgraph=True)

@@ -27,12 +27,21 @@ __all__ = [
     "GuardOnDataDependentSymNode",
     "ShapeEnv",
     "check",
+    "check_index",
+    "check_is_size",
+    "check_not_implemented",
+    "check_type",
+    "check_value",
+    "constrain_as_size",
     "data_dependent_number",
     "data_dependent_size",
+    "free_symbols",
+    "guard_int",
     "guard_or_false",
     "guard_or_true",
     "guard_size_oblivious",
     "has_static_value",
+    "hint_int",
     "shape_rules",
     "statically_known_true",
     "user_line",
@@ -524,6 +533,57 @@ def check(condition, message=None, error=RuntimeError) -> None:
         condition.env.expect(condition.expr, str(message() if callable(message) else message or ""))
     elif not condition:
         raise error(str(message() if callable(message) else message or _UNMET))
+
+
+def check_is_size(i, message=None, *, max=None) -> None:
+    """``torch._check_is_size``: ``i`` is the size of something (at least 0, at most ``max``)."""
+    check(i >= 0, message)
+    if max is not None:
+        check(i <= max, message)
+
+
+def check_value(cond, message=None) -> None:
+    """``torch._check_value``: ValueError when ``cond`` is false."""
+    check(cond, message, ValueError)
+
+
+def check_index(cond, message=None) -> None:
+    """``torch._check_index``: IndexError when ``cond`` is false."""
+    check(cond, message, IndexError)
+
+
+def check_type(cond, message=None) -> None:
+    """``torch._check_type``: TypeError when ``cond`` is false."""
+    check(cond, message, TypeError)
+
+
+def check_not_implemented(cond, message=None) -> None:
+    """``torch._check_not_implemented``: NotImplementedError when ``cond`` is false."""
+    check(cond, message, NotImplementedError)
+
+
+CHECKS = (check_is_size, check_value, check_index, check_type, check_not_implemented)
+constrain_as_size = check_is_size
+
+
+def guard_int(x) -> int:
+    """The value of an integer, a constant from here on."""
+    return int(x)
+
+
+def hint_int(x, fallback: int | None = None) -> int:
+    """The example value, without a guard; ``fallback`` (else an error) for what depends on data."""
+    hint = x.hint if isinstance(x, SymInt) else x
+    if hint is None and fallback is None:
+        raise GuardOnDataDependentSymNode(x.expr, f"{x} depends on data and has no example value")
+    return fallback if hint is None else hint
+
+
+def free_symbols(x) -> set:
+    """Symbols of a number, or of the sizes and strides of a tensor."""
+    if hasattr(x, "_shape"):
+        return {s for n in (*x._shape, *x._strides) for s in free_symbols(n)}
+    return set(R.symbols(x.expr)) if isinstance(x, (SymInt, SymFloat, SymBool)) else set()
 
 
 # --- questions that take plain truth values too -----------------------------------------------------------------------

@@ -43,6 +43,7 @@ ALIASES: dict[str, str] = {
     "_subclasses.schema_check_mode": "testing.schema_check",
     "fx.experimental": "proxy",
     "fx.experimental.proxy_tensor": "proxy",
+    "fx.experimental.symbolic_shapes": "base.shape_env",
     "random": "compat.random",
     "cpu": "compat.cpu",
     "hub": "compat.hub",

@@ -41,8 +41,8 @@ def compile(
     """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
     ``(gm, example_inputs) -> callable``. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
     argument. ``verify``: every compiled graph also runs operator by operator, at each call, and AccuracyError names the first operator
-    whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. Sizes are
-    guarded by value whatever ``dynamic`` says: a new size is a new variant, up to ``config.cache_size_limit``.
+    whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. ``dynamic``:
+    True makes all sizes symbols of one graph, False none, None those that are seen to vary (and what ``mark_dynamic`` names).
 
     Raises RuntimeError when both ``mode`` and ``options`` are given, for an unknown mode or backend, or with a CPython that frames
     are not captured with yet (3.12, 3.13)."""
