@@ -313,11 +313,26 @@ def test_a_short_loop_is_unrolled():
     check(f, V, native=False)
 
 
-def test_the_kernel_is_found_again_for_other_sizes():
+def test_one_kernel_for_all_sizes():
+    torch._dynamo.reset()
     compiled = torch.compile(sums)
-    for n in (100, 150, 151, 3000):
+    for n in range(100, 1000, 90):
         x = R.randn(n)
         same(compiled(x), sums(x))
+    assert counters["stats"]["native_loops"] == 2  # the first size, and all others
+
+
+def test_ends_of_a_range_that_vary():
+    def f(x, first, last, scale):
+        for i in range(first, last, 3):
+            x[i] = x[i - 1] * scale + i
+        return x
+
+    torch._dynamo.reset()
+    compiled = torch.compile(f)
+    for last in (300, 320, 333, 400, 450):
+        same(compiled(np.ones(500), 7, last, 0.25), f(np.ones(500), 7, last, 0.25))
+    assert counters["stats"]["native_loops"] == 2
 
 
 # ---- arrays that the loop makes ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from flambeau.loops import Declined, compile_region
 from flambeau.loops.emitter import constant
 from flambeau.loops.interpreter import Inputs
 from flambeau.loops.region import find
-from flambeau.loops.values import Known, memory_type
+from flambeau.loops.values import Known, Symbolic, memory_type
 
 from . import numpy_bridge
 from .config import config
@@ -23,7 +23,8 @@ from .exc import Unsupported, unsupported
 from .instructions import live_locals
 from .utils import counters
 from .variables.constant import ConstantVariable
-from .variables.lists import ListVariable
+from .variables.lists import ListVariable, RangeVariable
+from .variables.symbolic import SymbolicRangeVariable, SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
 __all__ = ["NumberVariable", "loop_starts", "try_range", "try_while"]
@@ -107,6 +108,9 @@ def _describe(tx, v):
         return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1
     if isinstance(v, TensorVariable):
         raise Declined("a tensor")
+    if isinstance(v, SymbolicVariable):
+        # The compiler hands an operator's eager kernel symbolic integers, no symbolic floats: those are constants of this variant.
+        return Symbolic(v, np.dtype(np.int64)) if v.python_type() is int else constant(v.as_constant())
     if v.is_constant():
         value = v.as_constant()
         if type(value) in (bool, int, float):
@@ -166,8 +170,8 @@ def _native(tx, header: int, trip) -> bool:
         loop,
         [
             ListVariable(operands),
-            ListVariable([ConstantVariable(n) for n in done.ints]),
-            ListVariable([ConstantVariable(x) for x in done.floats]),
+            ListVariable([n if isinstance(n, SymbolicVariable) else ConstantVariable(n) for n in done.ints]),
+            ListVariable([x if isinstance(x, SymbolicVariable) else ConstantVariable(x) for x in done.floats]),
             ConstantVariable(program(done)),
         ],
         {},
@@ -222,17 +226,44 @@ def _reads_arrays(tx, header: int) -> bool:
     return False
 
 
-def try_range(tx, value: range) -> bool:
+def try_range(tx, v: RangeVariable) -> bool:
     """At GET_ITER of a range: run the loop natively when it is long. True when that happened; control is behind the loop then."""
     header = tx.ip
-    if not config.native_loops or not value or tx.insts[header].name != "FOR_ITER":
+    if not config.native_loops or tx.insts[header].name != "FOR_ITER":
         return False
+    trip = _trip(v)
+    if trip is None:
+        return False
+    *ends, count = trip
     inner = sum(i.name == "FOR_ITER" for i in tx.insts[header + 1 : tx.insts[header].target])
-    if len(value) * (tx.insts[header].target - header) * 10**inner < WORTH:
+    if count * (tx.insts[header].target - header) * 10**inner < WORTH:
         return False
-    if not _reads_arrays(tx, header) and len(value) < WORTH:
+    if not _reads_arrays(tx, header) and count < WORTH:
         return False
-    return _native(tx, header, (value.start, value.stop, value.step))
+    return _native(tx, header, tuple(ends))
+
+
+def _trip(v: RangeVariable):
+    """(start, stop, step, about how many turns) of a range that isn't empty; its ends may be symbols."""
+    if not isinstance(v, SymbolicRangeVariable) or v.known:
+        r = v.value
+        return (r.start, r.stop, r.step, len(r)) if r else None
+    start, stop, step = v.ends()
+    if isinstance(step, SymbolicVariable):
+        return None
+    step = step.as_constant()
+    numbers = [e.number if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)]
+    if step == 0 or not ((numbers[0] < numbers[1]) if step > 0 else (numbers[0] > numbers[1])):
+        return None
+    hints = [
+        e.number.env.hint(e.number.expr) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)
+    ]
+    if any(type(h) is not int for h in hints):
+        return None
+    ends = [
+        Symbolic(e, np.dtype(np.int64)) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)
+    ]
+    return *ends, step, len(range(*hints, step))
 
 
 def try_while(tx) -> bool:

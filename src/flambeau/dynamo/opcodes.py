@@ -303,7 +303,7 @@ class Opcodes:
         self.stack.extend(reversed(out))
 
     def GET_ITER(self, inst):
-        if isinstance(self.top(), RangeVariable) and native_loops.try_range(self, self.top().value):
+        if isinstance(self.top(), RangeVariable) and native_loops.try_range(self, self.top()):
             self.stack.pop()
             return
         self.push(operators.iterate(self, self.pop()))

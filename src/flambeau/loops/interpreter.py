@@ -29,6 +29,7 @@ from .values import (
     Scalar,
     ScalarType,
     Slice,
+    Symbolic,
     Tuple,
     TupleType,
     View,
@@ -48,15 +49,16 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 
 @dataclass
 class Inputs:
-    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, an operand's description ``(token, dtype,
+    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description ``(token, dtype,
     ndim)`` or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is
-    guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty; None for while."""
+    guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start and
+    stop may be Symbolic); None for while."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
     deref: Callable[[str], Any]
     attribute: Callable[[Known, str], Any]
-    trip: tuple[int, int, int] | None
+    trip: tuple[Any, Any, int] | None
     constants: tuple = ()
 
 
@@ -73,8 +75,8 @@ class Compiled:
     written: list[int]
     fresh: list[tuple[str, int]]
     same: list[tuple[str, int]]
-    ints: list[int]
-    floats: list[float]
+    ints: list[Any]
+    floats: list[Any]
     results: list[tuple[str, np.dtype, bool | None]]
     errors: list[tuple[str, str]]
     exit: int
@@ -121,6 +123,11 @@ class Interpreter:
             _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim, dense)))
             whole = arrays.operand(array)
             return arrays.load(self.e, whole, ()) if ndim == 0 else whole
+        if isinstance(what, Symbolic):
+            table, which, t = (self.ints, "ints", "i64") if what.dtype == I64 else (self.floats, "floats", "double")
+            key = f"symbol {id(what.token)}"
+            table.setdefault(key, what.token)
+            return Scalar(what.dtype, True, self.e.argument(which, list(table).index(key), t))
         if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, bool):
             table, t = (self.ints, "i64") if what.kind == "i" else (self.floats, "double")
             if what.kind == "i" and not -LARGEST < what.const < LARGEST:
@@ -264,13 +271,21 @@ class Interpreter:
             return [(header, state)]
         start, stop, step = trip
         it = Iterator(f"it{header}", step)
-        first = self.given(constant(start), "range start")
-        self.e.set(f"{it.key}.stop", "i64", self.given(constant(stop), "range stop").v)
+        first, last = (
+            self.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}") for k, n in enumerate((start, stop))
+        )
+        self.e.set(f"{it.key}.stop", "i64", last.v)
         self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
-        bounds = _range_bounds(start if start in (0, 1) else None, stop if step < 0 and stop >= -1 else None, step)
+        bounds = self.trip_bounds()
         first = Scalar(I64, True, first.v, bounds)
         self.pending = [it, first]
         return [(header + 1, State(state.locals, (it, type_of(first))))]
+
+    def trip_bounds(self) -> tuple[int, int] | None:
+        """Bounds of the numbers that the loop runs over; other ends than these are numbers of the call."""
+        start, stop, step = self.inputs.trip
+        low = start if type(start) is int and start in (0, 1) else None
+        return _range_bounds(low, stop if step < 0 and type(stop) is int and stop >= -1 else None, step)
 
     def block(self, at: int) -> list[tuple[int, State]]:
         """Run one block; the edges out of it. In the final run the code is written, conversions on the edges included."""
@@ -750,10 +765,7 @@ class Interpreter:
         # Beyond the end once too often does no harm: the slot is written before it is tested.
         e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
         if inst.index == self.region.header:
-            start, stop_, step = self.inputs.trip
-            bounds = _range_bounds(
-                start if start in (0, 1) else None, stop_ if step < 0 and stop_ >= -1 else None, step
-            )
+            bounds = self.trip_bounds()
         else:
             bounds = getattr(self, "lows", {}).get(it.key)
         value = Scalar(I64, True, cur, bounds)

@@ -20,6 +20,7 @@ __all__ = [
     "Scalar",
     "ScalarType",
     "Slice",
+    "Symbolic",
     "Tuple",
     "TupleType",
     "View",
@@ -164,6 +165,14 @@ class Method:
 
     owner: Any
     name: str
+
+
+@dataclass(frozen=True)
+class Symbolic:
+    """A Python int or float that is passed to the loop at each call; ``token`` is what capture knows it as."""
+
+    token: Any
+    dtype: np.dtype
 
 
 class Null:

@@ -36,7 +36,7 @@ from .lists import (
 )
 from .objects import ClassVariable, NamespaceDict, ObjectVariable, SuperVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
-from .symbolic import FUNCTIONS, SymbolicVariable, arithmetic, specialized, wrap_number
+from .symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
 __all__ = ["BuiltinVariable", "sort"]
@@ -165,7 +165,7 @@ class BuiltinVariable(Variable):
 # Builtins that pass numbers on without looking at them.
 TAKE_NUMBERS = (
     isinstance, type, tuple, list, slice, set, dict, setattr, getattr, hasattr, iter, next, zip, enumerate, operator.getitem,
-    operator.setitem, id,
+    operator.setitem, id, range,
 )  # fmt: skip
 
 
@@ -303,6 +303,8 @@ def _(tx, args, kwargs):
     for a in args:
         if isinstance(a, TensorVariable):
             unsupported("data-dependent", "range() of a tensor", "The value depends on tensor data.")
+    if any(isinstance(a, SymbolicVariable) for a in args) and 1 <= len(args) <= 3:
+        return SymbolicRangeVariable(args)
     try:
         return RangeVariable(range(*[a.as_constant() for a in args]))
     except TypeError as e:

@@ -13,8 +13,9 @@ from flambeau.base.symint import NUMBERS, SymInt
 from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
+from .lists import RangeVariable
 
-__all__ = ["CheckVariable", "SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
+__all__ = ["CheckVariable", "SymbolicRangeVariable", "SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
 
 _TYPES = {"int": int, "float": float, "bool": bool}
 
@@ -118,6 +119,31 @@ class CheckVariable(Variable):
         node.meta["effects"] = frozenset({"checks"})
         env.learn(number.expr)
         return ConstantVariable(None)
+
+
+class SymbolicRangeVariable(RangeVariable):
+    """A range of which a bound is a symbol. It becomes a constant (``known``) when it is asked for anything but its ends."""
+
+    def __init__(self, args: list[Variable]):
+        Variable.__init__(self)
+        self.args = args
+        self.made: range | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.made is not None
+
+    @property
+    def value(self) -> range:
+        if self.made is None:
+            self.made = range(*[a.as_constant() for a in self.args])
+        return self.made
+
+    def ends(self) -> tuple[Variable, Variable, Variable]:
+        """start, stop and step."""
+        if len(self.args) == 1:
+            return ConstantVariable(0), self.args[0], ConstantVariable(1)
+        return (*self.args, ConstantVariable(1))[:3]
 
 
 def _value(x):
