@@ -12,6 +12,8 @@ import importlib.machinery
 import sys
 import types
 
+from .. import _C
+
 # Alias (below "flambeau.") -> module (below "flambeau."), or "module:attribute" when the target is an object used as a module.
 ALIASES: dict[str, str] = {
     "_dynamo": "compiler.dynamo_api",
@@ -46,6 +48,8 @@ ALIASES: dict[str, str] = {
     "fx.experimental.symbolic_shapes": "base.shape_env",
     "random": "compat.random",
     "cpu": "compat.cpu",
+    "distributions.kl": "distributions.combined",
+    "distributions.utils": "distributions.distribution",
     "hub": "compat.hub",
     "jit": "compat.jit",
     "_utils": "compat.utils",
@@ -54,6 +58,9 @@ ALIASES: dict[str, str] = {
     "fft": "compat.operators:fft",
     "signal": "compat.operators:signal",
     "signal.windows": "compat.windows",
+    "utils.data.dataloader": "utils.data.loader",
+    "utils.data._utils.collate": "utils.data.collate",
+    "utils.data._utils.worker": "utils.data.worker",
     "utils._pytree": "base.pytree",
     "utils.dlpack": "compat.dlpack",
     "utils.hooks": "compat.hooks",
@@ -107,9 +114,19 @@ class _NamespaceFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         build(module.__spec__.name[9:], module)
 
 
+def _native_name(name):
+    """Names of PyTorch's native module that the tables give."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from .namespaces import lookup
+
+    return lookup("_C", name)
+
+
 def install() -> None:
     """Put the finders before and behind the ordinary ones (once)."""
     if not any(isinstance(f, _AliasFinder) for f in sys.meta_path):
         # In front: an alias whose parent is a package would otherwise be found on its path and loaded a second time.
         sys.meta_path.insert(0, _AliasFinder())
         sys.meta_path.append(_NamespaceFinder())
+        _C.__getattr__ = _native_name

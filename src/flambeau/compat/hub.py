@@ -14,6 +14,32 @@ from pathlib import Path
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
+try:
+    from tqdm import tqdm  # what libraries take from here
+except ImportError:
+
+    class tqdm:  # noqa: N801
+        """An iterable without a bar, where tqdm isn't installed."""
+
+        def __init__(self, iterable=None, *args, **kwargs):
+            self.iterable = iterable
+
+        def __iter__(self):
+            return iter(self.iterable)
+
+        def update(self, n=1):
+            """Nothing is shown."""
+
+        def close(self):
+            """Nothing is shown."""
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exc):
+            return False
+
+
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _dir: str | None = None
 

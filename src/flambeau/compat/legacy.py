@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
+from ..base.device import as_device
 from ..base.dtypes import DType
 from ..core import conversion
 from ..core.tensor import Tensor
@@ -60,6 +61,7 @@ def _tensor_type(kind: str, dtype: DType):
     return _TypedMeta(f"{kind}Tensor", (), {"dtype": dtype, "is_cuda": False, "__module__": "torch"})
 
 
+_TensorMeta = type(Tensor)
 UntypedStorage = type(Tensor(0).untyped_storage())
 
 
@@ -194,20 +196,61 @@ class Tag(enum.Enum):
     pt2_compliant_tag = "pt2_compliant_tag"
 
 
-class DispatchKey(enum.Enum):
-    """PyTorch's dispatch keys by name, for code that mentions them."""
+class _Key(str):
+    """One of PyTorch's dispatch keys, by name."""
 
-    Undefined = "Undefined"
-    CPU = "CPU"
-    CUDA = "CUDA"
-    Meta = "Meta"
-    Autograd = "Autograd"
-    AutogradCPU = "AutogradCPU"
-    AutogradCUDA = "AutogradCUDA"
-    CompositeImplicitAutograd = "CompositeImplicitAutograd"
-    CompositeExplicitAutograd = "CompositeExplicitAutograd"
-    Functionalize = "Functionalize"
-    Python = "Python"
+    __slots__ = ()
+    name = property(str.__str__)
+
+
+class _KeyNames(type):
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Key(name)
+
+
+class DispatchKey(metaclass=_KeyNames):
+    """PyTorch's dispatch keys by name, for code that mentions them: ``DispatchKey.AutogradCPU``."""
+
+
+class DispatchKeySet(frozenset):
+    """A set of such keys."""
+
+    def __new__(cls, keys=()):
+        return super().__new__(cls, [keys] if isinstance(keys, str) else keys)
+
+    def __or__(self, other):
+        return type(self)(frozenset.__or__(self, other))
+
+    def has(self, key) -> bool:
+        return key in self
+
+
+def _parse_to(*args, **kwargs):
+    """(device, dtype, non_blocking, memory_format) from the arguments of ``Module.to``."""
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    non_blocking = kwargs.get("non_blocking", False)
+    for a in args:
+        if isinstance(a, DType):
+            dtype = a
+        elif isinstance(a, bool):
+            non_blocking = a
+        elif isinstance(a, _C.TensorBase):
+            device, dtype = a.device, a.dtype
+        elif a is not None:
+            device = a
+    return (None if device is None else as_device(device)), dtype, non_blocking, kwargs.get("memory_format")
+
+
+class TransformGetItemToIndex:
+    """PyTorch turns indexing by tensors into index operators in this block; here it always is."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return False
 
 
 class FatalError(RuntimeError):

@@ -23,6 +23,8 @@ def _note(name: str) -> None:
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
+        if "importlib" in file and file.endswith("__init__.py"):
+            return  # flambeau's own lazy imports come this way
         if not file.startswith((_HERE, "<frozen")):
             _found[name][f"{file}:{frame.f_lineno}"] += 1
             return

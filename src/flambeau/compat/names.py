@@ -91,7 +91,30 @@ value None: newaxis
     "jit.annotations": "why: TorchScript's type comments\nrefuses: get_signature",
     "jit.frontend": "why: TorchScript's parser\nclass: NotSupportedError",
     "jit.mobile": "why: the mobile interpreter of TorchScript\nrefuses: _load_for_lite_interpreter",
-    "_C._nn": "from nn.functional: gelu pad scaled_dot_product_attention linear",
+    # Names of PyTorch's native module that libraries touch; flambeau's own answers first.
+    "_C": """
+why: PyTorch's native module; flambeau's is another
+from compat.legacy: DispatchKey DispatchKeySet
+context: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch _DisableFuncTorch
+from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction
+from core.generator: Generator
+from linalg: _LinAlgError=LinAlgError
+from base.shapes: Size
+class: Value Graph Node ScriptModule ScriptObject Function _NodeBase TensorType
+returns None: _get_tracing_state _log_api_usage_once _get_privateuse1_backend_name _jit_set_texpr_fuser_enabled _jit_set_profiling_mode
+returns None: _jit_set_profiling_executor _jit_override_can_fuse_on_gpu _jit_set_nvfuser_enabled _jit_override_can_fuse_on_cpu
+returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_sdp_allow_fp16_bf16_reduction _set_grad_enabled
+returns False: _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
+returns 'cpu': _get_accelerator
+module: _nn _functorch _distributed_c10d
+from core.tensor: _TensorBase=Tensor
+from compat.legacy: _TensorMeta
+""",
+    "_C._nn": "from nn.functional: gelu pad scaled_dot_product_attention linear\nfrom compat.legacy: _parse_to",
+    "nn.parallel.distributed": "from nn.parallel: DistributedDataParallel",
+    "nn.parallel.data_parallel": "from nn.parallel: DataParallel data_parallel",
+    "nn.parallel.scatter_gather": "from nn.parallel: scatter gather",
+    "_custom_ops": "from library: impl_abstract=register_fake impl custom_op",
     "_C._functorch": "why: functorch's native levels\nreturns False: is_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
     "returns None: peek_interpreter_stack maybe_get_level",
     "_C._distributed_c10d": "class: Store ProcessGroup",
@@ -105,6 +128,12 @@ returns 0.0: get_structured_logging_overhead
 module: _internal
 """,
     "_logging._internal": "from compat.logging: getArtifactLogger set_logs warning_once trace_structured LazyString",
+    "_dynamo._trace_wrapped_higher_order_op": "from compat.legacy: TransformGetItemToIndex",
+    "_dynamo.eval_frame": "from compiler: OptimizedModule disable",
+    "_dynamo.decorators": "from compiler: disable allow_in_graph",
+    "_dynamo.external_utils": "from base.compiling: is_compiling",
+    "_dynamo.comptime": "why: code that runs while PyTorch's compiler traces\nrefuses: comptime",
+    "_dynamo.variables": "why: PyTorch's own classes of traced values\nclass: TensorVariable ConstantVariable",
     "_utils_internal": "returns None: get_file_path log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",
     "__config__": "returns 'flambeau on NumPy and LLVM': show\nreturns '': parallel_info\nreturns '': _cxx_flags",
     "__future__": "returns None: set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion\n"
@@ -225,6 +254,8 @@ value None: group
     "distributed._shard": "module: sharded_tensor",
     "distributed._shard.sharded_tensor": "class: ShardedTensor",
     "distributed.pipelining": "class: SplitPoint PipelineStage ScheduleGPipe Schedule1F1B\nrefuses: pipeline pipe_split",
+    "utils.data._utils": "module: collate worker",
+    "utils.data.datapipes": "why: data pipes are not built\nclass: IterDataPipe MapDataPipe",
     "utils.backend_registration": "why: devices other than the CPU are not built\nrefuses: rename_privateuse1_backend generate_methods_for_privateuse1_backend",
     "utils.cpp_extension": """
 why: flambeau loads no C++ extensions; operators are defined in Python (torch.library, flambeau.core.declare)

@@ -11,7 +11,7 @@ from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import OpOverload
 from .infer import infer_schema
-from .registry import Library, call, find, run_on_fakes
+from .registry import Library, call, find, run_on_fakes, when_defined
 
 __all__ = ["CustomOpDef", "custom_op", "register_autograd", "register_fake", "register_kernel", "register_vmap"]
 
@@ -134,6 +134,8 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=F
     """The shapes of an operator: ``func`` runs on fake tensors. A decorator without ``func``."""
     if func is None:
         return lambda func: register_fake(op, func, lib=lib)
+    if when_defined(op, lambda op: register_fake(op, func)):
+        return func
     op = find(op)
     op.override("meta", run_on_fakes(op, func))
     op.version += 1
@@ -142,6 +144,8 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=F
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """The derivative of an operator. RuntimeError for one that writes its arguments or returns views."""
+    if when_defined(op, lambda op: register_autograd(op, backward, setup_context=setup_context)):
+        return
     op = find(op)
     if op._schema.is_mutable or op._schema.is_view:
         raise RuntimeError(

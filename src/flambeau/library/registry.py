@@ -52,6 +52,20 @@ def find(qualname) -> OpOverload:
     return getattr(packet, overload or "default")
 
 
+_later: dict[str, list] = {}  # name of an operator that isn't defined yet -> what to do with it then
+
+
+def when_defined(qualname, action) -> bool:
+    """Whether ``action(operator)`` has to wait for the definition of ``"ns::name"``, as a library's registrations for its native part do."""
+    if not isinstance(qualname, str) or "::" not in qualname:
+        return False
+    ns, _, name = qualname.partition("::")
+    if ns == "aten" or namespace(ns)._packet(name.partition(".")[0]) is not None:
+        return False
+    _later.setdefault(qualname.removesuffix(".default"), []).append(action)
+    return True
+
+
 def call(op: OpOverload, fn, values):
     """``fn`` on all arguments in schema order, keyword-only ones by name; a suffix that equals the defaults is left out."""
     args, kwargs = op.normalize(*op.split(values))
@@ -180,6 +194,8 @@ class Library:
         op.derivative(**_without_derivative(op))
         namespace(ns)._register(op)
         self._ops.append(op)
+        for action in _later.pop(f"{ns}::{name}" + (f".{parsed.overload_name}" if parsed.overload_name else ""), ()):
+            action(op)
         return op.name().split("::")[1]
 
     def impl(self, op_name, fn=None, dispatch_key: str = "", *, with_keyset=False, allow_override=False):
@@ -192,6 +208,11 @@ class Library:
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if isinstance(op_name, str):
+            full = op_name if "::" in op_name else f"{self.ns}::{op_name}"
+            if self.kind == "IMPL" and when_defined(
+                full, lambda op: self.impl(op, fn, dispatch_key, allow_override=allow_override)
+            ):
+                return
             op = find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
         else:
             op = find(op_name)

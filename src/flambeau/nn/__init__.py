@@ -10,3 +10,16 @@ from flambeau.nn.parameter import Buffer, Parameter
 
 __all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
 __all__ += modules.__all__
+
+
+def __getattr__(name):
+    """Parts that are imported when they are asked for."""
+    import importlib
+
+    if name in ("attention", "parallel"):
+        return importlib.import_module(f"flambeau.nn.{name}")
+    if name in ("UninitializedBuffer", "UninitializedParameter"):
+        return getattr(parameter, name)
+    if name in ("DataParallel",):
+        return importlib.import_module("flambeau.nn.parallel").DataParallel
+    raise AttributeError(f"module 'torch.nn' has no attribute {name!r}")

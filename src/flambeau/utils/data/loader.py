@@ -26,7 +26,7 @@ __all__ = ["DataLoader"]
 T_co = TypeVar("T_co", covariant=True)
 
 
-class _Infinite(Sampler):
+class _InfiniteConstantSampler(Sampler):
     """Indices that only count: for streams."""
 
     def __iter__(self):
@@ -118,7 +118,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if self._iterable:
-                sampler = _Infinite()
+                sampler = _InfiniteConstantSampler()
             else:
                 sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
@@ -178,11 +178,11 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self):
         if self.num_workers == 0:
-            return _Single(self)
+            return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
-            return _Multi(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._iterator is None:
-            self._iterator = _Multi(self)
+            self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator.reset(self)
         return self._iterator
@@ -207,7 +207,7 @@ class DataLoader(Generic[T_co]):
             )
 
 
-class _Base:
+class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader):
         self._loader = loader
         self._base_seed = draw_seed(loader.generator)
@@ -233,7 +233,7 @@ class _Base:
             )
 
 
-class _Single(_Base):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
         self._fetch = loader._fetcher()(loader.dataset)
@@ -244,7 +244,7 @@ class _Single(_Base):
         return batch
 
 
-class _Multi(_Base):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Tasks go round over the workers; batches are given in the order of the tasks (``in_order=False``: as they come)."""
 
     def __init__(self, loader):

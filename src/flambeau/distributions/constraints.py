@@ -1,0 +1,240 @@
+"""Where values of distributions and their parameters lie: objects whose ``check(value)`` gives a boolean tensor."""
+
+from __future__ import annotations
+
+from ..core.bindings import function
+
+__all__ = [
+    "Constraint",
+    "boolean",
+    "cat",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+]
+__all__ += [
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+]
+__all__ += [
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_definite",
+]
+__all__ += [
+    "positive_integer",
+    "positive_semidefinite",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
+_stack = function("stack")
+
+
+class Constraint:
+    """``is_discrete``: whole numbers; ``event_dim``: dimensions that are checked together."""
+
+    is_discrete = False
+    event_dim = 0
+
+    def check(self, value):
+        raise NotImplementedError
+
+    def __repr__(self):
+        return type(self).__name__.lstrip("_") + "()"
+
+
+class _Made(Constraint):
+    def __init__(self, name: str, check, *, discrete: bool = False, event_dim: int = 0):
+        self._name, self._check, self.is_discrete, self.event_dim = name, check, discrete, event_dim
+
+    def check(self, value):
+        return self._check(value)
+
+    def __repr__(self):
+        return self._name
+
+
+class _Dependent(Constraint):
+    """Depends on other parameters: can't be checked alone. Called with options it makes another of its kind."""
+
+    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        self.is_discrete = False if is_discrete is NotImplemented else is_discrete
+        self.event_dim = 0 if event_dim is NotImplemented else event_dim
+
+    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        return type(self)(is_discrete=is_discrete, event_dim=event_dim)
+
+    def check(self, value):
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+class dependent_property(property, _Dependent):  # noqa: N801
+    """A property of a distribution that is a constraint depending on its parameters."""
+
+    def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        property.__init__(self, fn)
+        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+
+    def __call__(self, fn):
+        return type(self)(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+
+
+def is_dependent(constraint) -> bool:
+    return isinstance(constraint, _Dependent)
+
+
+class independent(Constraint):  # noqa: N801
+    """A constraint whose last ``reinterpreted_batch_ndims`` dimensions must all hold."""
+
+    def __init__(self, base_constraint, reinterpreted_batch_ndims: int):
+        self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
+        self.is_discrete = base_constraint.is_discrete
+        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+
+    def check(self, value):
+        out = self.base_constraint.check(value)
+        if out.dim() < self.reinterpreted_batch_ndims:
+            raise ValueError(
+                f"Expected value.dim() >= {self.base_constraint.event_dim + self.reinterpreted_batch_ndims} but got {value.dim()}"
+            )
+        return out.reshape(*out.shape[: out.dim() - self.reinterpreted_batch_ndims], -1).all(-1)
+
+
+class interval(Constraint):  # noqa: N801
+    def __init__(self, lower_bound, upper_bound):
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value):
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
+
+    def __repr__(self):
+        return f"{type(self).__name__}(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
+
+
+class half_open_interval(interval):  # noqa: N801
+    def check(self, value):
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+class integer_interval(interval):  # noqa: N801
+    is_discrete = True
+
+    def check(self, value):
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class greater_than(Constraint):  # noqa: N801
+    def __init__(self, lower_bound):
+        self.lower_bound = lower_bound
+
+    def check(self, value):
+        return value > self.lower_bound
+
+
+class greater_than_eq(greater_than):  # noqa: N801
+    def check(self, value):
+        return value >= self.lower_bound
+
+
+class less_than(Constraint):  # noqa: N801
+    def __init__(self, upper_bound):
+        self.upper_bound = upper_bound
+
+    def check(self, value):
+        return value < self.upper_bound
+
+
+class multinomial(Constraint):  # noqa: N801
+    """Whole numbers that sum to at most ``upper_bound``."""
+
+    is_discrete, event_dim = True, 1
+
+    def __init__(self, upper_bound):
+        self.upper_bound = upper_bound
+
+    def check(self, x):
+        return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
+
+
+class cat(Constraint):  # noqa: N801
+    """Constraints of consecutive parts along ``dim``."""
+
+    def __init__(self, cseq, dim: int = 0, lengths=None):
+        self.cseq, self.dim = list(cseq), dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+
+    def check(self, value):
+        parts, start = [], 0
+        for c, n in zip(self.cseq, self.lengths):
+            parts.append(c.check(value.narrow(self.dim, start, n)))
+            start += n
+        return function("cat")(parts, self.dim)
+
+
+class stack(Constraint):  # noqa: N801
+    """Constraints of slices along ``dim``."""
+
+    def __init__(self, cseq, dim: int = 0):
+        self.cseq, self.dim = list(cseq), dim
+
+    def check(self, value):
+        return _stack([c.check(v) for v, c in zip(value.unbind(self.dim), self.cseq)], self.dim)
+
+
+def _square(v):
+    return v.new_full(v.shape[:-2], v.shape[-2] == v.shape[-1]).bool()
+
+
+def _symmetric(v):
+    return _square(v) & ((v - v.transpose(-2, -1)).abs() < 1e-6).all(-2).all(-1)
+
+
+def _lower(v):
+    return (v.tril() == v).reshape(*v.shape[:-2], -1).all(-1)
+
+
+def _positive_definite(v):
+    return _symmetric(v) & (function("linalg_eigvalsh")(v) > 0).all(-1)
+
+
+dependent = _Dependent()
+boolean = _Made("Boolean()", lambda v: (v == 0) | (v == 1), discrete=True)
+one_hot = _Made("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), discrete=True, event_dim=1)
+nonnegative_integer = _Made("IntegerGreaterThan(lower_bound=0)", lambda v: (v % 1 == 0) & (v >= 0), discrete=True)
+positive_integer = _Made("IntegerGreaterThan(lower_bound=1)", lambda v: (v % 1 == 0) & (v >= 1), discrete=True)
+real = _Made("Real()", lambda v: v == v)
+real_vector = independent(real, 1)
+positive = greater_than(0.0)
+nonnegative = greater_than_eq(0.0)
+unit_interval = interval(0.0, 1.0)
+simplex = _Made("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), event_dim=1)
+lower_triangular = _Made("LowerTriangular()", _lower, event_dim=2)
+lower_cholesky = _Made("LowerCholesky()", lambda v: _lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), event_dim=2)
+corr_cholesky = _Made(
+    "CorrCholesky()",
+    lambda v: lower_cholesky.check(v) & ((v * v).sum(-1) - 1).abs().lt(1e-5 * v.shape[-1] * 10).all(-1),
+    event_dim=2,
+)
+square = _Made("Square()", _square, event_dim=2)
+symmetric = _Made("Symmetric()", _symmetric, event_dim=2)
+positive_definite = _Made("PositiveDefinite()", _positive_definite, event_dim=2)
+positive_semidefinite = _Made(
+    "PositiveSemidefinite()", lambda v: _symmetric(v) & (function("linalg_eigvalsh")(v) >= 0).all(-1), event_dim=2
+)

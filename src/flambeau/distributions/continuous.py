@@ -1,0 +1,382 @@
+"""Continuous distributions of a location and a scale, and the exponential ones."""
+
+from __future__ import annotations
+
+import math
+
+from ..autograd.grad_mode import no_grad
+from ..base.dtypes import finfo
+from ..base.shapes import Size
+from ..core.bindings import function
+from . import constraints
+from .distribution import Distribution, ExponentialFamily, broadcast_all, is_scalar
+
+__all__ = ["Cauchy", "Exponential", "Gumbel", "HalfCauchy", "HalfNormal", "Laplace", "LogNormal", "Normal", "Uniform"]
+
+rand, randn, normal, xlogy = map(function, ("rand", "randn", "normal", "xlogy"))
+_EULER = 0.57721566490153286060
+
+
+def _shape(*values) -> Size:
+    return Size() if is_scalar(*values) else None
+
+
+class _LocScale(Distribution):
+    """Parameters ``loc`` and ``scale``."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("loc", "scale"), (), _instance)
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def mode(self):
+        return self.loc
+
+
+class Normal(_LocScale, ExponentialFamily):
+    """N(loc, scale^2)."""
+
+    @property
+    def stddev(self):
+        return self.scale
+
+    @property
+    def variance(self):
+        return self.scale.pow(2)
+
+    def sample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return normal(self.loc.expand(shape), self.scale.expand(shape))
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        return self.loc + randn(shape, dtype=self.loc.dtype, device=self.loc.device) * self.scale
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return -((value - self.loc) ** 2) / (2 * self.variance) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
+
+    def icdf(self, value):
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self):
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+
+class Laplace(_LocScale):
+    """exp(-|x - loc| / scale) / (2 scale)."""
+
+    @property
+    def variance(self):
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self):
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            u = self.loc.new_empty(shape).uniform_(finfo(self.loc.dtype).eps - 1, 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value):
+        d = value - self.loc
+        return 0.5 - 0.5 * d.sign() * (-d.abs() / self.scale).expm1()
+
+    def icdf(self, value):
+        t = value - 0.5
+        return self.loc - self.scale * t.sign() * (-2 * t.abs()).log1p()
+
+    def entropy(self):
+        return 1 + (2 * self.scale).log()
+
+
+class Cauchy(_LocScale):
+    @property
+    def mean(self):
+        return self.loc.new_full(self._extended_shape(), math.nan)
+
+    @property
+    def variance(self):
+        return self.loc.new_full(self._extended_shape(), math.inf)
+
+    def rsample(self, sample_shape=()):
+        eps = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
+        return self.loc + eps * self.scale
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
+
+    def cdf(self, value):
+        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+
+    def icdf(self, value):
+        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+
+    def entropy(self):
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(_LocScale):
+    @property
+    def mean(self):
+        return self.loc + self.scale * _EULER
+
+    @property
+    def variance(self):
+        return (math.pi / math.sqrt(6) * self.scale).pow(2)
+
+    def rsample(self, sample_shape=()):
+        info = finfo(self.loc.dtype)
+        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(info.tiny, 1 - info.eps)
+        return self.loc - self.scale * (-u.log()).log()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        y = (self.loc - value) / self.scale
+        return (y - y.exp()) - self.scale.log()
+
+    def cdf(self, value):
+        return (-((self.loc - value) / self.scale).exp()).exp()
+
+    def entropy(self):
+        return self.scale.log() + (1 + _EULER)
+
+
+class Uniform(Distribution):
+    """Uniform in [low, high)."""
+
+    has_rsample = True
+    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+
+    def __init__(self, low, high, validate_args=None):
+        self.low, self.high = broadcast_all(low, high)
+        super().__init__(self.low.size(), validate_args=validate_args)
+        if self._validate_args and not bool((self.low < self.high).all()):
+            raise ValueError("Uniform is not defined when low>= high")
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("low", "high"), (), _instance)
+
+    @property
+    def support(self):
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self):
+        return (self.high + self.low) / 2
+
+    @property
+    def stddev(self):
+        return (self.high - self.low) / 12**0.5
+
+    @property
+    def variance(self):
+        return (self.high - self.low).pow(2) / 12
+
+    def rsample(self, sample_shape=()):
+        u = rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        return self.low + u * (self.high - self.low)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = (self.low.le(value) & self.high.gt(value)).to(self.low.dtype)
+        return inside.log() - (self.high - self.low).log()
+
+    def cdf(self, value):
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value):
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self):
+        return (self.high - self.low).log()
+
+
+class Exponential(ExponentialFamily):
+    """rate exp(-rate x)."""
+
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, rate, validate_args=None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("rate",), (), _instance)
+
+    @property
+    def mean(self):
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self):
+        return self.rate * 0
+
+    @property
+    def stddev(self):
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self):
+        return self.rate.pow(-2)
+
+    def rsample(self, sample_shape=()):
+        return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value):
+        return 1 - (-self.rate * value).exp()
+
+    def icdf(self, value):
+        return -(-value).log1p() / self.rate
+
+    def entropy(self):
+        return 1.0 - self.rate.log()
+
+
+class _Folded(Distribution):
+    """|x| of a distribution around zero."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    base: type
+
+    def __init__(self, scale, validate_args=None):
+        self.base_dist = self.base(0, scale, validate_args=False)
+        self.scale = self.base_dist.scale
+        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        out = self._expanded(batch_shape, ("scale",), (), _instance)
+        out.base_dist = self.base_dist.expand(batch_shape)
+        return out
+
+    def rsample(self, sample_shape=()):
+        return self.base_dist.rsample(sample_shape).abs()
+
+    def sample(self, sample_shape=()):
+        return self.base_dist.sample(sample_shape).abs()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        out = self.base_dist.log_prob(value) + math.log(2)
+        return out.masked_fill(value < 0, -math.inf)
+
+    def cdf(self, value):
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob):
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self):
+        return self.base_dist.entropy() - math.log(2)
+
+    @property
+    def mode(self):
+        return self.scale * 0
+
+
+class HalfNormal(_Folded):
+    base = Normal
+
+    @property
+    def mean(self):
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self):
+        return self.scale.pow(2) * (1 - 2 / math.pi)
+
+
+class HalfCauchy(_Folded):
+    base = Cauchy
+
+    @property
+    def mean(self):
+        return self.scale * math.inf
+
+    @property
+    def variance(self):
+        return self.base_dist.variance
+
+
+class LogNormal(Normal):
+    """exp of a normal variable."""
+
+    support = constraints.positive
+
+    @property
+    def mean(self):
+        return (self.loc + self.scale.pow(2) / 2).exp()
+
+    @property
+    def mode(self):
+        return (self.loc - self.scale.square()).exp()
+
+    @property
+    def variance(self):
+        square = self.scale.pow(2)
+        return square.expm1() * (2 * self.loc + square).exp()
+
+    @property
+    def stddev(self):
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        return super().rsample(sample_shape).exp()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        y = value.log()
+        return -((y - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - math.log(math.sqrt(2 * math.pi)) - y
+
+    def cdf(self, value):
+        return 0.5 * (1 + ((value.log() - self.loc) / self.scale / math.sqrt(2)).erf())
+
+    def icdf(self, value):
+        return super().icdf(value).exp()
+
+    def entropy(self):
+        return super().entropy() + self.loc

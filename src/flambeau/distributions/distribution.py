@@ -1,0 +1,200 @@
+"""Distribution: batches of random variables with events of a shape."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Number
+
+from ..autograd.grad_mode import no_grad
+from ..base.dtypes import get_default_dtype
+from ..base.shapes import Size
+from ..core.bindings import function
+from ..core.conversion import tensor
+from ..core.tensor import Tensor
+from . import constraints
+
+__all__ = ["Distribution", "ExponentialFamily", "broadcast_all", "sum_rightmost"]
+
+_broadcast = function("broadcast_tensors")
+
+
+def broadcast_all(*values):
+    """Numbers and tensors as tensors of one shape."""
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    dtype = tensors[0].dtype if tensors else get_default_dtype()
+    device = tensors[0].device if tensors else None
+    return tuple(_broadcast([v if isinstance(v, Tensor) else tensor(v, dtype=dtype, device=device) for v in values]))
+
+
+def sum_rightmost(value, dim: int):
+    """Sum over the last ``dim`` dimensions."""
+    return value if dim == 0 else value.reshape(*value.shape[: value.dim() - dim], -1).sum(-1)
+
+
+class Distribution:
+    """``sample``, ``rsample`` (with gradients) of shape sample_shape + batch_shape + event_shape; ``log_prob``, ``entropy``, ``mean``, ...
+
+    Arguments are validated unless ``validate_args=False``: ValueError names the parameter and the constraint.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        if value not in (True, False):
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        for name, constraint in getattr(self, "arg_constraints", {}).items():
+            if constraints.is_dependent(constraint) or (
+                name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
+            ):
+                continue
+            value = getattr(self, name)
+            if not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to satisfy the "
+                    f"constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def expand(self, batch_shape, _instance=None):
+        raise NotImplementedError
+
+    def _get_checked_instance(self, cls, _instance=None):
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom .expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def _expanded(self, batch_shape, names, event_shape=(), _instance=None, cls=None):
+        """A copy with the parameters expanded."""
+        out = self._get_checked_instance(cls or type(self), _instance)
+        batch_shape = Size(batch_shape)
+        for name in names:
+            if name in self.__dict__:
+                value = self.__dict__[name]
+                extra = value.shape[len(self._batch_shape) :] if value.dim() > len(self._batch_shape) else ()
+                out.__dict__[name] = value.expand(tuple(batch_shape) + tuple(extra))
+        Distribution.__init__(out, batch_shape, event_shape, validate_args=False)
+        out._validate_args = self._validate_args
+        return out
+
+    @property
+    def batch_shape(self) -> Size:
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        return self._event_shape
+
+    @property
+    def support(self):
+        raise NotImplementedError
+
+    @property
+    def mean(self):
+        raise NotImplementedError
+
+    @property
+    def mode(self):
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self):
+        raise NotImplementedError
+
+    @property
+    def stddev(self):
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        raise NotImplementedError
+
+    def sample_n(self, n: int):
+        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        return self.sample((n,))
+
+    def log_prob(self, value):
+        raise NotImplementedError
+
+    def cdf(self, value):
+        raise NotImplementedError
+
+    def icdf(self, value):
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True):
+        raise NotImplementedError
+
+    def entropy(self):
+        raise NotImplementedError
+
+    def perplexity(self):
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape=()) -> Size:
+        return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
+
+    def _validate_sample(self, value) -> None:
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        dims = len(self._event_shape)
+        if tuple(value.shape[value.dim() - dims :]) != tuple(self._event_shape):
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {value.size()} vs {self._event_shape}."
+            )
+        for i, j in zip(reversed(value.shape), reversed(tuple(self._batch_shape) + tuple(self._event_shape))):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.size()} vs {self._batch_shape + self._event_shape}."
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            return
+        if not constraints.is_dependent(support) and not bool(support.check(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r}) of the "
+                f"distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self):
+        names = [k for k in getattr(self, "arg_constraints", {}) if k in self.__dict__]
+        show = lambda v: v if v.numel() == 1 else v.size()  # noqa: E731
+        return f"{type(self).__name__}({', '.join(f'{k}: {show(self.__dict__[k])}' for k in names)})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions of the exponential family."""
+
+
+class lazy_property:  # noqa: N801
+    """Computed when it is first read, and kept."""
+
+    def __init__(self, wrapped):
+        self.wrapped, self.__doc__ = wrapped, wrapped.__doc__
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        value = instance.__dict__[self.wrapped.__name__] = self.wrapped(instance)
+        return value
+
+
+def is_scalar(*values) -> bool:
+    return all(isinstance(v, Number) for v in values)

@@ -1,0 +1,48 @@
+"""``torch.nn.attention``: which implementation of attention is asked for. There is one here, so the choice changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+
+__all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
+
+WARN_FOR_UNFUSED_KERNELS = False
+
+
+class SDPBackend(enum.IntEnum):
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends, set_priority: bool = False):
+    """Accepts a backend or a list of them; attention is computed the same way."""
+    for backend in [backends] if isinstance(backends, SDPBackend) else backends:
+        if not isinstance(backend, SDPBackend):
+            raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    yield
+
+
+def current_flash_attention_impl():
+    """None: there are no flash-attention kernels to choose from."""
+
+
+def list_flash_attention_impls() -> list[str]:
+    return []
+
+
+def activate_flash_attention_impl(impl) -> None:
+    raise ValueError(f"Unknown flash attention impl {impl!r}: there are none in flambeau")
+
+
+def register_flash_attention_impl(name, *, register_fn) -> None:
+    raise NotImplementedError("register_flash_attention_impl: flambeau has no flash-attention kernels")
+
+
+def restore_flash_attention_impl() -> None:
+    """Back to the only implementation."""

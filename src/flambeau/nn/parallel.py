@@ -1,0 +1,57 @@
+"""``torch.nn.parallel``: with one device, parallel is a call."""
+
+from __future__ import annotations
+
+from flambeau.nn.modules.module import Module
+
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",
+    "data_parallel",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+]
+
+
+__path__: list = []  # torch.nn.parallel.distributed and its like are rows of a table
+
+
+class DataParallel(Module):
+    """Holds the module as ``module`` and calls it: there is one device."""
+
+    def __init__(self, module, device_ids=None, output_device=None, dim: int = 0):
+        super().__init__()
+        self.module, self.device_ids, self.dim = module, [], dim
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """Needs distributed training, which is not part of this build."""
+
+    def __init__(self, module, *args, **kwargs):
+        raise NotImplementedError("DistributedDataParallel: distributed training is not part of this build")
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):
+    return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
+
+
+def replicate(network, devices, detach: bool = False) -> list:
+    return [network for _ in devices]
+
+
+def scatter(inputs, target_gpus, dim: int = 0) -> list:
+    return [inputs]
+
+
+def gather(outputs, target_device, dim: int = 0):
+    return outputs[0]
+
+
+def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> list:
+    kwargs_tup = kwargs_tup or [{}] * len(modules)
+    return [m(*(x if isinstance(x, tuple) else (x,)), **k) for m, x, k in zip(modules, inputs, kwargs_tup)]

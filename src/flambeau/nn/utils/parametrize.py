@@ -1,0 +1,210 @@
+"""Parametrizations: a tensor of a module computed from other tensors each time it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+
+from flambeau.autograd.grad_mode import no_grad
+from flambeau.nn.modules.container import ModuleDict, ModuleList
+from flambeau.nn.modules.module import Module
+from flambeau.nn.parameter import Parameter
+
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+__all__ += ["transfer_parametrizations_and_params", "type_before_parametrizations"]
+
+_cache: dict = {}
+_caching: list[int] = [0]
+
+
+@contextlib.contextmanager
+def cached():
+    """In the block each parametrized tensor is computed once."""
+    _caching[0] += 1
+    try:
+        yield
+    finally:
+        _caching[0] -= 1
+        if not _caching[0]:
+            _cache.clear()
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, applied in order to ``original`` (or ``original0``, ``original1``, ...)."""
+
+    def __init__(self, modules, original, unsafe: bool = False):
+        if not modules:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        new = original
+        with no_grad():
+            for module in reversed(list(self)):
+                if hasattr(module, "right_inverse"):
+                    try:
+                        new = module.right_inverse(new)
+                    except NotImplementedError:
+                        continue
+        self.is_tensor = not isinstance(new, (list, tuple))
+        self.ntensors = 1 if self.is_tensor else len(new)
+        if self.is_tensor:
+            if isinstance(original, Parameter):
+                if new is not original:
+                    with no_grad():
+                        original.data = new.detach() if hasattr(new, "detach") else new
+                self.original = original
+            else:
+                self.register_buffer("original", new)
+        else:
+            for k, part in enumerate(new):
+                if isinstance(original, Parameter):
+                    self.register_parameter(f"original{k}", Parameter(part.detach(), original.requires_grad))
+                else:
+                    self.register_buffer(f"original{k}", part)
+
+    def _originals(self) -> tuple:
+        return (
+            (self.original,) if self.is_tensor else tuple(getattr(self, f"original{k}") for k in range(self.ntensors))
+        )
+
+    def right_inverse(self, value) -> None:
+        """Set the originals so that the tensor becomes ``value``."""
+        with no_grad():
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                value = module.right_inverse(value)
+            for original, part in zip(self._originals(), (value,) if self.is_tensor else value):
+                original.data = part.detach()
+
+    def forward(self):
+        x = self[0](*self._originals())
+        for k in range(1, len(self)):
+            x = self[k](x)
+        return x
+
+
+def _property(name: str) -> property:
+    def get(self):
+        if not _caching[0]:
+            return self.parametrizations[name]()
+        key = (id(self), name)
+        if key not in _cache:
+            _cache[key] = self.parametrizations[name]()
+        return _cache[key]
+
+    def put(self, value):
+        self.parametrizations[name].right_inverse(value)
+
+    return property(get, put)
+
+
+def _own_class(module) -> None:
+    """Give the module a class of its own, where the properties go."""
+    cls = type(module)
+
+    def deepcopied(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        out = self.__new__(type(self))
+        memo[id(self)] = out
+        out.__dict__ = copy.deepcopy(self.__dict__, memo)
+        out.__class__ = type(cls.__name__, type(self).__bases__, dict(vars(type(self))))
+        return out
+
+    def getstate(self):
+        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
+
+    module.__class__ = type(
+        f"Parametrized{cls.__name__}",
+        (cls,),
+        {"__getstate__": getstate, "__deepcopy__": deepcopied, "__module__": cls.__module__},
+    )
+
+
+def register_parametrization(module, tensor_name: str, parametrization, *, unsafe: bool = False):
+    """From now on ``module.tensor_name`` is ``parametrization`` of what it was; returns the module."""
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        with no_grad():
+            value = getattr(module, tensor_name)
+            if not unsafe and tuple(parametrization(value).shape) != tuple(value.shape):
+                raise ValueError("Registering a parametrization may not change the shape of the tensor")
+        module.parametrizations[tensor_name].append(parametrization)
+        module.parametrizations[tensor_name].unsafe |= unsafe
+        return module
+    if tensor_name not in module._parameters and tensor_name not in module._buffers:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+        )
+    original = getattr(module, tensor_name)
+    before = tuple(original.shape)
+    made = ParametrizationList([parametrization], original, unsafe=unsafe)
+    if not unsafe:
+        with no_grad():
+            after = made()
+        if tuple(after.shape) != before or after.dtype is not original.dtype:
+            raise ValueError(
+                f"Registering a parametrization may not change the shape or dtype of the tensor, unless `unsafe` flag is enabled.\n"
+                f"module.{tensor_name}: {before}, {original.dtype}\nparametrization: {tuple(after.shape)}, {after.dtype}"
+            )
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        _own_class(module)
+        module.parametrizations = ModuleDict()
+    module.parametrizations[tensor_name] = made
+    setattr(type(module), tensor_name, _property(tensor_name))
+    return module
+
+
+def is_parametrized(module, tensor_name: str | None = None) -> bool:
+    parametrizations = module._modules.get("parametrizations") if isinstance(module, Module) else None
+    if not isinstance(parametrizations, ModuleDict):
+        return False
+    return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
+
+
+def remove_parametrizations(module, tensor_name: str, leave_parametrized: bool = True):
+    """Make the tensor an ordinary one again: of its present value, or of the original."""
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    made = module.parametrizations[tensor_name]
+    if made.is_tensor:
+        original = made.original
+        if leave_parametrized:
+            with no_grad():
+                value = getattr(module, tensor_name)
+            original.data = value.detach()
+    elif leave_parametrized:
+        value = getattr(module, tensor_name)
+        original = Parameter(value.detach()) if any(isinstance(p, Parameter) for p in made._originals()) else value
+    else:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
+        )
+    delattr(type(module), tensor_name)
+    del module.parametrizations[tensor_name]
+    if isinstance(original, Parameter):
+        module.register_parameter(tensor_name, original)
+    else:
+        module.register_buffer(tensor_name, original)
+    if not is_parametrized(module):
+        delattr(module, "parametrizations")
+        module.__class__ = type(module).__bases__[0]
+    return module
+
+
+def type_before_parametrizations(module) -> type:
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(from_module, to_module, tensor_name: str | None = None):
+    """Give ``to_module`` the parametrizations of ``from_module`` and the values under them."""
+    for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):
+        if not hasattr(to_module, name):
+            setattr(to_module, name, getattr(from_module, name))
+        for p in from_module.parametrizations[name]:
+            register_parametrization(to_module, name, p)
+        for a, b in zip(to_module.parametrizations[name]._originals(), from_module.parametrizations[name]._originals()):
+            a.data = b.detach().clone()
+    return to_module
