@@ -82,20 +82,25 @@ class _Entered(threading.local):
 
     def __init__(self):
         self.guards = []
+        self.default = None
 
 
 _entered = _Entered()
-_default = [CPU]
 
 
 def current_device() -> Device:
     """Device of factories that name none."""
-    return _C.innermost("devices") or _default[0]
+    return _C.innermost("devices") or CPU
 
 
 def set_default(device: Device) -> None:
-    """Change what factories use outside of every block, in all threads."""
-    _default[0] = device
+    """What this thread's factories use outside of every block."""
+    if _entered.default is not None:
+        _entered.default.__exit__(None, None, None)
+        _entered.default = None
+    if device != CPU:
+        _entered.default = _C.Guard(push="devices", value=device)
+        _entered.default.__enter__()
 
 
 def as_device(value) -> Device:

@@ -110,7 +110,7 @@ def script_method(fn, *args):
     return fn
 
 
-script_if_tracing = interface = export = script_method
+script_if_tracing = _script_if_tracing = interface = export = script_method
 
 
 def ignore(drop=False, **kwargs):
@@ -122,6 +122,13 @@ def ignore(drop=False, **kwargs):
 
 def unused(fn):
     return fn
+
+
+def _overload_method(fn):
+    return fn
+
+
+_overload = _overload_method
 
 
 def is_scripting() -> bool:

@@ -166,6 +166,11 @@ refuses: log_event register_event_handler unregister_event_handler
     "refuses: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
     "nested._internal": "module: nested_tensor",
     "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor",
+    "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper _internal\nrefuses: export register_custom_op_symbolic unregister_custom_op_symbolic\n"
+    "returns False: is_in_onnx_export is_onnxrt_backend_supported\nclass: ONNXProgram OperatorExportTypes",
+    "onnx.symbolic_opset11": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze _cast_Long _cast_Float",
+    "onnx.symbolic_opset9": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze",
+    "onnx.symbolic_helper": "why: export to ONNX is not built\ndecorator: parse_args\nrefuses: _unimplemented",
     "package": "why: torch.package is deprecated and not built\nclass: PackageExporter PackageImporter",
     "quantization": "why: quantised tensors are not built\n"
     "class: QuantStub DeQuantStub QConfig FakeQuantize MinMaxObserver HistogramObserver PerChannelMinMaxObserver QuantWrapper ObserverBase\n"
