@@ -392,3 +392,44 @@ def test_a_leaf_lives_as_long_as_its_graph():
     del y, acc
     gc.collect()
     assert ref() is None
+
+
+class Checkpoint(Function):
+    """Activation checkpointing, the re-entrant way: the backward runs the forward again and a backward of its own."""
+
+    @staticmethod
+    def forward(ctx, run, *args):
+        ctx.run = run
+        ctx.save_for_backward(*args)
+        return run(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        with torch.enable_grad():
+            out = ctx.run(*args)
+        torch.autograd.backward(out, grads)
+        return (None, *(t.grad for t in args))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_checkpoints_nest(depth):
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(4, 4) for _ in range(3)]
+    x = torch.randn(2, 4, requires_grad=True)
+
+    def forward(x, depth):
+        if not depth:
+            for layer in layers:
+                x = layer(x).tanh()
+            return x
+        return Checkpoint.apply(lambda t: forward(t, depth - 1), x)
+
+    def gradients(depth):
+        for p in (x, *(p for layer in layers for p in layer.parameters())):
+            p.grad = None
+        forward(x * 2, depth).sum().backward()
+        return [p.grad.clone() for p in (x, *(p for layer in layers for p in layer.parameters()))]
+
+    for got, want in zip(gradients(depth), gradients(0), strict=True):
+        assert torch.allclose(got, want)
