@@ -16,7 +16,7 @@ from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
 
-from .backends import lookup_backend, watched
+from .backends import list_backends, lookup_backend, watched
 
 __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
 
@@ -92,7 +92,7 @@ def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None
         call = config.patch(verify=True)(call)
     name = backend if isinstance(backend, str) else getattr(fn, "__name__", type(fn).__name__)
     c = _compilers[key] = Compiler(call, name, fullgraph, dynamic)
-    c.key_backend = fn
+    c.key_backend, c.extra = fn, extra
     return c
 
 
@@ -141,6 +141,10 @@ def calling(fn):
 
 def _call_module(module, *args, **kwargs):
     return module(*args, **kwargs)
+
+
+def _compile_again(module, how: dict[str, Any]):
+    return compile(module, **how)
 
 
 class OptimizedModule:
@@ -216,7 +220,16 @@ class OptimizedModule:
         return iter(self._orig_mod)
 
     def __reduce__(self):
-        raise TypeError("a compiled module cannot be pickled: pickle its _orig_mod, or its state_dict")
+        """The original module, to be compiled again in the same way where it is loaded."""
+        c = self.__dict__["_compiler"]
+        if c.name not in list_backends(exclude_tags=None) or lookup_backend(c.name) is not c.key_backend:
+            raise TypeError(
+                "a module compiled by a backend that has no name cannot be pickled: pickle its _orig_mod, or its state_dict"
+            )
+        return (
+            _compile_again,
+            (self._orig_mod, {"backend": c.name, "fullgraph": c.fullgraph, "dynamic": c.dynamic, **c.extra}),
+        )
 
 
 @functools.cache

@@ -16,6 +16,7 @@ import numpy as np
 from flambeau import _C
 from flambeau.autograd import grad_mode
 from flambeau.base import shape_env
+from flambeau.base.device import META
 from flambeau.base.symint import NUMBERS
 
 from . import control_flow as control_flow  # its handlers
@@ -224,6 +225,12 @@ def _tensor(tx, value, source):
             "wrapped-tensor",
             "a tensor that belongs to a function transform or a dispatch mode",
             "The call runs as ordinary Python under it.",
+        )
+    if value._device == META:
+        unsupported(
+            "meta-tensor",
+            "a tensor without data on the meta device",
+            "There is nothing to compute: the call runs plainly.",
         )
     return tx.output.add_input(value, source, ndarray=False)
 

@@ -498,6 +498,9 @@ def _(tx, args, kwargs):
 @handles(round)
 def _(tx, args, kwargs):
     if isinstance(args[0], TensorVariable):
+        cls = args[0].python_type()
+        if world.class_attr(tx, cls, "__round__") is world.ABSENT:
+            tx.raise_user(TypeError(f"type {cls.__name__} doesn't define __round__ method"))
         return args[0].call_method(tx, "round", [], {"decimals": args[1]} if len(args) > 1 else {})
     return None
 

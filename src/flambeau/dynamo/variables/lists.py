@@ -502,7 +502,16 @@ class SliceVariable(Variable):
         return slice(*[p.as_proxy() for p in self.parts])
 
     def getattr(self, tx, name):
-        return self.parts[("start", "stop", "step").index(name)]
+        if name in ("start", "stop", "step"):
+            return self.parts[("start", "stop", "step").index(name)]
+        return MethodOf(self, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "indices" and self.can_constant() and all(a.can_constant() for a in args):
+            from .operators import fold
+
+            return fold(tx, slice.indices, [self, *args])
+        return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):
         cg.all(self.parts)

@@ -49,6 +49,8 @@ NOT_TRACED_METHODS = {
     "data_ptr": "The address depends on the call.",
     "storage": "The storage belongs to the tensor of one call.",
     "untyped_storage": "The storage belongs to the tensor of one call.",
+    "__deepcopy__": "A copy of this very tensor, with its attributes.",
+    "as_subclass": "The result is of another class.",
     "share_memory_": "It changes where the memory lives.",
     "nonzero": "The shape of the result depends on tensor data.",
     "unique": "The shape of the result depends on tensor data.",
