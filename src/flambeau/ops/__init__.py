@@ -18,6 +18,7 @@ from . import (  # noqa: F401, I001
     loss,
     losses,
     network,
+    order_statistics,
     pooling,
     recurrent,
     reductions,
@@ -25,6 +26,8 @@ from . import (  # noqa: F401, I001
     scalars,  # noqa: F401  (first: bodies are written in its rows)
     scalars_special,
     scan_sort,
+    scattering,
+    searching,
     selection,
     shaping,
     sizes,

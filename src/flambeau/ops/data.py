@@ -297,7 +297,7 @@ def _key(arrays):
 
 @extern("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", meta=_index_meta, variants="")
 def index_tensor(self, indices):
-    out = np.ascontiguousarray(self[_key(indices)])
+    out = np.asarray(self[_key(indices)], order="C")
     return in_order(out, _index_strides(self, indices, out.shape))
 
 

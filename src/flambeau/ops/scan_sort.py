@@ -182,7 +182,7 @@ def argsort_stable(self, stable, dim, descending):
     return aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor")
+@composite("msort(Tensor self) -> Tensor", has_out=True)
 def msort(self):
     return aten.sort.default(self, 0)[0]
 
@@ -192,10 +192,10 @@ def msort(self):
     variants="function method",
 )
 def kthvalue(self, k, dim, keepdim):
+    if not 1 <= k <= (self.shape[dim] if self.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if not self.ndim:
         return aten.clone.default(self), aten.zeros.default([], dtype=int64)
-    if not 1 <= k <= self.shape[dim]:
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     found = [aten.narrow.default(t, dim, k - 1, 1) for t in aten.sort.default(self, dim)]
     return tuple(
         aten.clone.default(t if keepdim else aten.squeeze.dim(t, dim), memory_format="contiguous_format") for t in found

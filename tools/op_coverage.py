@@ -1,0 +1,519 @@
+"""flambeau beside PyTorch's operator database: every entry, facet by facet, and the table docs/coverage.md.
+
+    python tools/op_coverage.py --facets forward,gradient --state coverage.json      # where PyTorch is installed
+    python tools/op_coverage.py --state coverage.json --report docs/coverage.md      # write the table from what is in the state
+
+Each entry runs in a child process with a time limit, so that a crash or an endless loop is one failed cell. The state file keeps what is done;
+a second run goes on from there (``--again`` names entries to run once more). Samples are PyTorch's, carried over through NumPy.
+"""
+
+# ruff: noqa: B023 - the closures are called before the loop goes on
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import signal
+import sys
+import time
+import types
+import warnings
+
+import numpy as np
+
+FACETS = (
+    "forward", "gradient", "second", "method", "inplace", "out", "forward_ad", "vmap", "compiled", "errors", "noncontiguous",
+    "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
+)  # fmt: skip
+DTYPES = FACETS[FACETS.index("float64") :]
+SAMPLES = 8
+
+
+class Different(Exception):
+    """flambeau's result isn't PyTorch's."""
+
+
+# ---- from one library to the other ---------------------------------------------------------------------------------------
+
+
+def convert(x):
+    """A sample of PyTorch's as flambeau's: tensors keep values, dtype, strides and whether they need a gradient."""
+    if isinstance(x, T.Tensor):
+        return tensor(x)
+    if isinstance(x, T.dtype):
+        return getattr(B, str(x).removeprefix("torch."))
+    if isinstance(x, (T.memory_format, T.layout)):
+        return getattr(B, str(x).removeprefix("torch."))
+    if isinstance(x, T.device):
+        return B.device(str(x))
+    if isinstance(x, T.Generator):
+        return B.Generator().manual_seed(x.initial_seed())
+    if isinstance(x, T.Size):
+        return B.Size(x)
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(convert, x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(convert, x))
+    if isinstance(x, dict):
+        return {k: convert(v) for k, v in x.items()}
+    if isinstance(x, slice):
+        return slice(*map(convert, (x.start, x.stop, x.step)))
+    return x
+
+
+def tensor(t):
+    if t.layout is not T.strided:
+        raise Different("sparse samples are not carried over")
+    data = t.detach().resolve_conj().resolve_neg()
+    name = str(t.dtype).removeprefix("torch.")
+    plain = data.float() if name in ("bfloat16", "float16") else data
+    made = B.from_numpy(np.array(plain.numpy(), copy=True))
+    made = made.to(getattr(B, name)) if name in ("bfloat16", "float16") else made
+    if not data.is_contiguous() and data.numel() and all(s > 0 for n, s in zip(data.shape, data.stride()) if n > 1):
+        span = sum((n - 1) * s for n, s in zip(data.shape, data.stride())) + 1
+        room = B.zeros(span, dtype=made.dtype).as_strided(tuple(data.shape), tuple(data.stride()))
+        made = room.copy_(made)
+    return made.requires_grad_() if t.requires_grad else made
+
+
+def ours(entry):
+    """flambeau's function for an entry of the database."""
+    fn = entry.op
+    module = getattr(fn, "__module__", None) or ""
+    if isinstance(fn, types.FunctionType) and module.startswith("torch.testing"):
+        space = {**fn.__globals__, "torch": B, "F": B.nn.functional}
+        return types.FunctionType(fn.__code__, space, fn.__name__, fn.__defaults__, fn.__closure__)
+    at = B
+    for part in entry.name.split("."):
+        at = getattr(at, part, None)
+        if at is None:
+            break
+    if at is None:
+        at = getattr(B.Tensor, entry.name, None)
+    if at is None:
+        raise AttributeError(f"no {entry.name}")
+    return at
+
+
+def flat(x):
+    if isinstance(x, (list, tuple)):
+        return [z for y in x for z in flat(y)]
+    if isinstance(x, dict):
+        return [z for y in x.values() for z in flat(y)]
+    return [x]
+
+
+def array(t):
+    t = t.detach()
+    if "float16" in str(t.dtype):
+        t = t.float()
+    return t.resolve_conj().resolve_neg().numpy() if isinstance(t, T.Tensor) else t.numpy()
+
+
+_RTOL = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-3, "complex64": 2e-3, "float64": 1e-5, "complex128": 1e-5}
+
+
+def same(got, want, values=True):
+    got, want = flat(got), flat(want)
+    if len(got) != len(want):
+        raise Different(f"{len(got)} results, PyTorch {len(want)}")
+    for g, w in zip(got, want):
+        if not isinstance(w, T.Tensor):
+            if isinstance(w, (int, float, complex, bool)) and values and not np.allclose(g, w, equal_nan=True):
+                raise Different(f"{g!r}, PyTorch {w!r}")
+            continue
+        if not isinstance(g, B.Tensor):
+            raise Different(f"{type(g).__name__}, PyTorch a tensor")
+        if str(g.dtype) != str(w.dtype):
+            raise Different(f"{g.dtype}, PyTorch {w.dtype}")
+        if tuple(g.shape) != tuple(w.shape):
+            raise Different(f"shape {tuple(g.shape)}, PyTorch {tuple(w.shape)}")
+        if not values or w.layout is not T.strided:
+            continue
+        a, b = array(g), array(w)
+        tol = _RTOL.get(str(w.dtype).removeprefix("torch."))
+        if tol is None:
+            if not np.array_equal(a, b):
+                raise Different("values")
+        elif not np.allclose(a, b, rtol=tol, atol=tol, equal_nan=True):
+            raise Different(f"values: {np.abs(np.nan_to_num(a) - np.nan_to_num(b)).max()} apart")
+
+
+def seeded(fn):
+    T.manual_seed(0)
+    B.manual_seed(0)
+    return fn()
+
+
+def is_random(entry, call):
+    try:
+        first = [array(o) for o in flat(seeded(call)) if isinstance(o, T.Tensor)]
+        T.manual_seed(1)
+        second = [array(o) for o in flat(call()) if isinstance(o, T.Tensor)]
+    except Exception:
+        return False
+    return any(
+        a.shape == b.shape and not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(first, second)
+    )
+
+
+# ---- facets: each runs the samples and returns how many there were -------------------------------------------------------
+
+
+def samples_of(entry, dtype="float32", grad=False, n=SAMPLES):
+    out = []
+    for s in entry.sample_inputs("cpu", getattr(T, dtype), requires_grad=grad):
+        out.append(s)
+        if len(out) == n:
+            break
+    return out
+
+
+def pairs(entry, dtype="float32", grad=False, n=SAMPLES, fn=None, change=lambda s: s, values=True):
+    """Runs both sides on each sample; yields what they gave and got."""
+    fn = fn or ours(entry)
+    for sample in samples_of(entry, dtype, grad, n):
+        s = change(sample)
+        theirs = (s.input, *s.args)
+        mine = convert(theirs)
+        kwargs = convert(s.kwargs)
+        try:
+            want = seeded(lambda: entry.op(*theirs, **s.kwargs))
+        except Exception:  # noqa: S112 - a sample that PyTorch itself refuses says nothing
+            continue
+        yield mine, kwargs, theirs, s.kwargs, want, seeded(lambda: fn(*mine, **kwargs))
+
+
+def forward(entry, dtype="float32", **kw):
+    n, random = 0, None
+    for _, _, theirs, their_kwargs, want, got in pairs(entry, dtype, **kw):
+        if random is None:
+            random = is_random(entry, lambda: entry.op(*theirs, **their_kwargs))
+        same(got, want, values=not random)
+        n += 1
+    return n
+
+
+def leaves(x, kind):
+    return [t for t in flat(x) if isinstance(t, kind) and t.requires_grad]
+
+
+def gradient(entry, second=False):
+    n = 0
+    for mine, kwargs, theirs, their_kwargs, want, got in pairs(
+        entry, "float64" if second else "float32", grad=True, n=4 if second else SAMPLES
+    ):
+        results = []
+        for lib, out, args in ((T, want, (theirs, their_kwargs)), (B, got, (mine, kwargs))):
+            inputs = leaves(args, lib.Tensor)
+            outs = [o for o in flat(out) if isinstance(o, lib.Tensor) and o.requires_grad]
+            if not outs or not inputs:
+                results.append(None)
+                continue
+            seeds = [lib.ones_like(o) for o in outs]
+            try:
+                grads = lib.autograd.grad(outs, inputs, seeds, allow_unused=True, create_graph=second)
+                if second:
+                    outs = [g for g in grads if g is not None and g.requires_grad]
+                    if outs:
+                        grads = lib.autograd.grad(outs, inputs, [lib.ones_like(o) for o in outs], allow_unused=True)
+            except RuntimeError:
+                if lib is T:
+                    results = None
+                    break
+                raise
+            results.append(grads)
+        if results is None or results[0] is None:
+            continue
+        if results[1] is None:
+            raise Different("no gradient")
+        for g, w in zip(results[1], results[0]):
+            if w is None or g is None:
+                other = g if w is None else w
+                if other is not None and np.any(array(other)):
+                    raise Different("a gradient on one side only")
+            else:
+                same(g, w)
+        n += 1
+    return n
+
+
+def method(entry):
+    variant = entry.method_variant
+    if variant is None:
+        return None
+    return forward(entry, fn=getattr(B.Tensor, variant.__name__), n=4)
+
+
+def inplace(entry):
+    variant = entry.inplace_variant
+    if variant is None:
+        return None
+    mine_fn, n = getattr(B.Tensor, variant.__name__), 0
+    for sample in samples_of(entry, n=4):
+        mine, kwargs = convert((sample.input, *sample.args)), convert(sample.kwargs)
+        target = mine[0]
+        try:
+            want = seeded(lambda: variant(sample.input, *sample.args, **sample.kwargs))
+        except Exception:  # noqa: S112
+            continue
+        got = seeded(lambda: mine_fn(*mine, **kwargs))
+        if got is not target:
+            raise Different("it doesn't return its first argument")
+        same(got, want)
+        n += 1
+    return n
+
+
+def out(entry):
+    if not entry.supports_out:
+        return None
+    fn, n = ours(entry), 0
+    for mine, kwargs, _theirs, _their_kwargs, want, _ in pairs(entry, n=3):
+        many = isinstance(want, (tuple, list))
+        empty = [B.empty(0, dtype=convert(w.dtype)) for w in flat(want)]
+        got = seeded(lambda: fn(*mine, **kwargs, out=tuple(empty) if many else empty[0]))
+        for g, e in zip(flat(got), empty):
+            if g is not e:
+                raise Different("it doesn't return out")
+        same(got, want)
+        n += 1
+    return n
+
+
+def first_tensors(args):
+    return [
+        i
+        for i, a in enumerate(args)
+        if hasattr(a, "dtype") and hasattr(a, "is_floating_point") and a.is_floating_point()
+    ]
+
+
+def forward_ad(entry):
+    if not entry.supports_forward_ad:
+        return None
+    fn, n = ours(entry), 0
+    for mine, kwargs, theirs, their_kwargs, _, _ in pairs(entry, "float64", n=3):
+        at = first_tensors(theirs)
+        if not at:
+            continue
+
+        def at_only(f, args, kw, at=at):
+            def g(*xs):
+                full = list(args)
+                for i, x in zip(at, xs):
+                    full[i] = x
+                return f(*full, **kw)
+
+            return g
+
+        tangents = [T.ones_like(theirs[i]) for i in at]
+        try:
+            want = T.func.jvp(at_only(entry.op, theirs, their_kwargs), tuple(theirs[i] for i in at), tuple(tangents))[1]
+        except Exception:  # noqa: S112
+            continue
+        got = B.func.jvp(at_only(fn, mine, kwargs), tuple(mine[i] for i in at), tuple(convert(tangents)))[1]
+        same(got, want)
+        n += 1
+    return n
+
+
+def vmap(entry):
+    fn, n = ours(entry), 0
+    for _mine, kwargs, theirs, their_kwargs, want, _ in pairs(entry, n=3):
+        at = first_tensors(theirs)
+        if not at:
+            continue
+        dims = tuple(0 if i in at else None for i in range(len(theirs)))
+        stacked = tuple(T.stack([a, a]) if i in at else a for i, a in enumerate(theirs))
+        try:
+            want = T.func.vmap(lambda *a: entry.op(*a, **their_kwargs), dims)(*stacked)
+        except Exception:  # noqa: S112
+            continue
+        same(B.func.vmap(lambda *a: fn(*a, **kwargs), dims)(*convert(stacked)), want)
+        n += 1
+    return n
+
+
+def compiled(entry):
+    fn = ours(entry)
+    return forward(entry, fn=B.compile(lambda *a, **k: fn(*a, **k)), n=2)
+
+
+def errors(entry):
+    if entry.error_inputs_func is None:
+        return None
+    fn, n = ours(entry), 0
+    for e in entry.error_inputs("cpu"):
+        s = e.sample_input
+        try:
+            args, kwargs = convert((s.input, *s.args)), convert(s.kwargs)
+        except (Different, AttributeError):
+            continue
+        kinds = e.error_type if isinstance(e.error_type, tuple) else (e.error_type,)
+        names = {k.__name__ for k in kinds}
+        try:
+            fn(*args, **kwargs)
+        except Exception as got:
+            if not names & {k.__name__ for k in type(got).__mro__}:
+                raise Different(f"{type(got).__name__} ({str(got)[:60]}), PyTorch {'/'.join(names)}") from got
+        else:
+            raise Different(f"no error, PyTorch {'/'.join(names)}: {str(e.error_regex)[:60]}")
+        n += 1
+    return n
+
+
+def noncontiguous(entry):
+    return forward(entry, change=lambda s: s.noncontiguous(), n=4)
+
+
+def in_dtype(name):
+    def run(entry):
+        if getattr(T, name) not in entry.dtypes:
+            return None
+        return forward(entry, name, n=3)
+
+    return run
+
+
+RUN = {
+    "forward": forward,
+    "gradient": lambda e: gradient(e) if e.supports_autograd else None,
+    "second": lambda e: gradient(e, True) if e.supports_autograd and e.supports_gradgrad else None,
+    "method": method, "inplace": inplace, "out": out, "forward_ad": forward_ad, "vmap": vmap, "compiled": compiled, "errors": errors,
+    "noncontiguous": noncontiguous, **{d: in_dtype(d) for d in DTYPES},
+}  # fmt: skip
+
+
+# ---- running -------------------------------------------------------------------------------------------------------------
+
+
+def label(entry):
+    return f"{entry.name}.{entry.variant_test_name}" if entry.variant_test_name else entry.name
+
+
+def cell(entry, facet):
+    """ "ok", "-" (nothing to test), or what went wrong."""
+    try:
+        n = RUN[facet](entry)
+    except Exception as e:
+        return f"{type(e).__name__}: {e}".splitlines()[0][:160]
+    return "ok" if n else "-"
+
+
+def isolated(entry, facets, limit):
+    """{facet: cell} from a child process."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(read)
+        signal.alarm(limit)
+        with os.fdopen(write, "w") as pipe:
+            for f in facets:
+                pipe.write(json.dumps([f, cell(entry, f)]) + "\n")
+                pipe.flush()
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        done = dict(json.loads(line) for line in pipe)
+    _, status = os.waitpid(pid, 0)
+    for f in facets:
+        if f not in done:
+            done[f] = f"crash or time limit (status {status})"
+            break
+    return done
+
+
+def report(state, path):
+    totals = collections.Counter()
+    rows = []
+    for name in sorted(state):
+        shown = []
+        for f in FACETS:
+            c = state[name].get(f)
+            mark = "" if c in (None, "-") else "x" if c == "ok" else "·"
+            shown.append(mark)
+            if mark:
+                totals[f, "all"] += 1
+                totals[f, "ok"] += mark == "x"
+        rows.append((name, shown))
+    facets = [f for f in FACETS if totals[f, "all"]]
+    keep = [FACETS.index(f) for f in facets]
+    lines = [
+        "# Coverage of PyTorch's operator database",
+        "",
+        "Written by `tools/op_coverage.py` beside PyTorch 2.13. x: the samples give what PyTorch gives; ·: not yet; empty: nothing to test.",
+        "",
+        "| facet | right | of |",
+        "| --- | --- | --- |",
+        *[f"| {f} | {totals[f, 'ok']} | {totals[f, 'all']} |" for f in facets],
+        "",
+        "| operator | " + " | ".join(facets) + " |",
+        "| --- |" + " --- |" * len(facets),
+        *[f"| {name} | " + " | ".join(shown[k] for k in keep) + " |" for name, shown in rows],
+    ]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    for f in facets:
+        print(f"{f:14} {totals[f, 'ok']:4} of {totals[f, 'all']}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--facets", default="forward")
+    p.add_argument("--only", default="", help="regular expression of entries")
+    p.add_argument("--again", default=None, help="regular expression of entries whose cells are computed anew")
+    p.add_argument("--state", default="op_coverage.json")
+    p.add_argument("--limit", type=int, default=60, help="seconds for an entry")
+    p.add_argument("--budget", type=float, default=1e9, help="seconds for the whole run")
+    p.add_argument("--report", default=None)
+    a = p.parse_args()
+    state = {}
+    if os.path.exists(a.state):
+        with open(a.state, encoding="utf-8") as f:
+            state = json.load(f)
+    if a.report and a.facets == "forward" and state and a.again is None and not a.only:
+        report(state, a.report)
+        return
+    load()
+    facets = list(FACETS) if a.facets == "all" else a.facets.split(",")
+    begin = time.monotonic()
+    for k, entry in enumerate(op_db):
+        name = label(entry)
+        if a.only and not re.search(a.only, name):
+            continue
+        have = state.setdefault(name, {})
+        todo = [f for f in facets if f not in have or (a.again is not None and re.search(a.again, name))]
+        if todo:
+            have.update(isolated(entry, todo, a.limit))
+        if k % 20 == 0 or a.only:
+            with open(a.state, "w", encoding="utf-8") as f:
+                json.dump(state, f, indent=0)
+        if time.monotonic() - begin > a.budget:
+            break
+    with open(a.state, "w", encoding="utf-8") as f:
+        json.dump(state, f, indent=0)
+    if a.report:
+        report(state, a.report)
+    elif a.only:
+        for name in sorted(state):
+            if re.search(a.only, name):
+                print(name, {f: state[name].get(f) for f in facets})
+
+
+def load():
+    """Both libraries, and the database, when they are needed: writing the report needs neither."""
+    global T, B, op_db
+    warnings.simplefilter("ignore")
+    import torch as T
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    import flambeau as B
+
+    T.set_num_threads(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
