@@ -187,9 +187,9 @@ def pairs(entry, dtype="float32", grad=False, n=SAMPLES, fn=None, change=lambda 
 
 
 def forward(entry, dtype="float32", **kw):
-    n, random = 0, None
+    n, random = 0, False
     for _, _, theirs, their_kwargs, want, got in pairs(entry, dtype, **kw):
-        if random is None:
+        if not random:
             random = is_random(entry, lambda: entry.op(*theirs, **their_kwargs))
         same(got, want, values=not random)
         n += 1
