@@ -330,12 +330,9 @@ def _function(tx, value, source):
             "disallow_in_graph was called for it.",
             source=source,
         )
-    if value is shape_env.check:
+    if value is shape_env.check or value in shape_env.CHECKS:
         _guard(tx, source, "ID_MATCH", value)
         return CheckVariable(value, source)
-    if value in shape_env.CHECKS:
-        _guard(tx, source, "ID_MATCH", value)
-        return UserFunctionVariable(value, source)
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         inner = getattr(value, "__wrapped__", None)

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from flambeau.base import symint
+from flambeau.base import shape_env, symint
 from flambeau.base.shape_env import GuardOnDataDependentSymNode
 from flambeau.base.symint import NUMBERS, SymInt
 
@@ -102,7 +102,25 @@ class CheckVariable(Variable):
         return type(self.value)
 
     def call(self, tx, args, kwargs):
-        condition = tx.realize(args[0] if args else kwargs["cond"])
+        first = tx.realize(args[0] if args else next(iter(kwargs.values())))
+        if self.value is not shape_env.check_is_size:
+            return self.require(tx, first)
+        limits = [(operator.ge, ConstantVariable(0))]
+        most = tx.realize(kwargs["max"]) if "max" in kwargs else ConstantVariable(None)
+        if not (most.is_constant() and most.as_constant() is None):
+            limits.append((operator.le, most))
+        for fn, limit in limits:
+            condition = arithmetic(tx, fn, [first, limit])
+            if condition is None:
+                unsupported("check", f"torch._check_is_size({first!r})", "It is no number that is traced.")
+            self.require(tx, condition)
+        return ConstantVariable(None)
+
+    def target(self):
+        return shape_env.check if self.value is shape_env.check_is_size else self.value
+
+    def require(self, tx, condition) -> Variable:
+        """The condition holds from here on."""
         if not isinstance(condition, SymbolicVariable):
             if condition.truth(tx):
                 return ConstantVariable(None)
@@ -114,7 +132,7 @@ class CheckVariable(Variable):
                 return ConstantVariable(None)
             unsupported("check", f"torch._check({number!r}), which is false", "It raises in plain Python.")
         message = f"Runtime assertion failed for expression {number!r}"
-        node = tx.output.create_node(tx, "call_function", self.value, (condition.as_proxy(), message), {})
+        node = tx.output.create_node(tx, "call_function", self.target(), (condition.as_proxy(), message), {})
         node.meta["val"] = None
         node.meta["effects"] = frozenset({"checks"})
         env.learn(number.expr)
