@@ -88,7 +88,7 @@ value None: newaxis
 """,
     "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
     "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
-    "jit.annotations": "why: TorchScript's type comments\nrefuses: get_signature",
+    "jit.annotations": "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3\nwhy: TorchScript's type comments\nrefuses: get_signature",
     "jit.frontend": "why: TorchScript's parser\nclass: NotSupportedError",
     "jit.mobile": "why: the mobile interpreter of TorchScript\nrefuses: _load_for_lite_interpreter",
     # Names of PyTorch's native module that libraries touch; flambeau's own answers first.

@@ -92,3 +92,8 @@ class CompileProfiler:
                 f"Set torch._dynamo.config.cache_size_limit to more than {max(map(len, by_function.values()))} to keep all variants.",
             ]
         )
+
+
+def is_compile_supported(device_type: str) -> bool:
+    """Whether code on this device can be compiled."""
+    return device_type == "cpu"
