@@ -1,12 +1,13 @@
 """Random functions with tensors, containers, closures, branches on data, graph breaks, with and try blocks, for the differential check.
 
-``python fuzz.py SEED [COUNT]`` runs many; a failing program is printed as source with its seed.
+``python fuzz_programs.py SEED [COUNT] [BACKEND]`` runs many; a failing program is printed as source with its seed.
 """
 
 import random
 import sys
 
 HEADER = """
+import contextlib, itertools
 import flambeau as torch
 from flambeau.compiler import graph_break
 class Obj:
@@ -20,6 +21,34 @@ def breaking(a):
 def gen(a, k):
     for i in range(k):
         yield a + i
+class Manager:
+    def __init__(self, o, swallow): self.o, self.swallow = o, swallow
+    def __enter__(self):
+        self.o.items.append("in")
+        return self.o.n
+    def __exit__(self, *exc):
+        self.o.items.append(exc[0].__name__ if exc[0] else "out")
+        return self.swallow and exc[0] is ValueError
+def careful(a, k, log):
+    try:
+        for i in range(k):
+            try:
+                got = yield a * i
+                log.append(got)
+            except ValueError as e:
+                log.append(e.args)
+                yield a - 1
+    finally:
+        log.append("closed")
+@contextlib.contextmanager
+def noted(o, name):
+    o.items.append(name)
+    try:
+        yield name
+    except KeyError as e:
+        o.items.append(e.args)
+    finally:
+        o.items.append("end " + name)
 """
 
 
@@ -61,7 +90,7 @@ class Program:
 
     def statement(self) -> None:
         r = self.r
-        kind = r.choice("aaaaabcdefghijklmnopqrst")
+        kind = r.choice("aaaaabcdefghijklmnopqrstuvwxyz")
         t = r.choice(self.tensors)
         if kind in "ab":
             v = (
@@ -152,6 +181,55 @@ class Program:
         elif kind == "t":
             self.emit(f"o.items.append(f'{{len(xs)}}:{{{r.choice(self.ints)}}}')")
 
+        elif kind in "uv" and self.depth < 4 and self.blocks < 2:
+            self.blocks += 1
+            manager = r.choice(["Manager(o, True)", "Manager(o, False)", "noted(o, 'a')", "noted(o, 'b')"])
+            self.emit(f"with {manager} as got:")
+            self.block(2)
+            if r.random() < 0.3:
+                self.emit(
+                    f"    if len(o.items) > {r.randint(1, 6)}: raise {r.choice(['ValueError', 'KeyError'])}(len(xs))"
+                )
+            self.blocks -= 1
+        elif kind == "w" and self.depth < 4 and self.loops < 2:
+            self.loops += 1
+            i, v = self.name("i"), self.name("t")
+            it = r.choice([
+                f"zip([{t}, {t} + 1], range(3))", f"zip(map(lambda q: q * 2, [{t}, x]), itertools.count(2))",
+                f"((q, k) for k, q in enumerate([{t}, y, x]) if k != 1)", f"zip(gen({t}, 2), reversed([3, 4]))",
+            ])  # fmt: skip
+            self.emit(f"for {v}, {i} in {it}:")
+            self.tensors.append(v)
+            self.ints.append(i)
+            self.block(2)
+            self.tensors.remove(v)
+            self.ints.remove(i)
+            self.loops -= 1
+        elif kind == "x":
+            g, v = self.name("g"), self.name("t")
+            self.emit(f"{g} = careful({t}, {r.randint(2, 4)}, o.items)")
+            self.emit(f"{v} = next({g}) + {g}.send({r.choice(self.ints)})")
+            if r.random() < 0.4:
+                self.emit(r.choice([f"{v} = {v} + {g}.throw(ValueError(1))", "graph_break()"]))
+            # NOTE: one left open that outlives an exception is closed when the traceback goes, which is earlier in captured code.
+            self.emit(r.choice([f"{g}.close()", f"{g} = None"]))
+            self.tensors.append(v)
+        elif kind == "y":
+            k, v = self.name("K"), self.name("t")
+            self.emit(f"class {k}(Obj):")
+            self.emit(f"    m = {r.choice(self.ints)}")
+            self.emit("    def go(self, q): return super().__getattribute__('m') * q + self.n" if r.random() < 0.2 else
+                      "    def go(self, q): return self.m * q + self.n")  # fmt: skip
+            self.emit(f"{v} = {k}().go({t})")
+            self.tensors.append(v)
+        elif kind == "z":
+            v = self.name("t")
+            self.emit(f"match ({r.choice(self.ints)}, {t}):")
+            self.emit(f"    case (0 | 1, q): {v} = q + 1")
+            self.emit(f"    case (int(k), q) if k > 2: {v} = q * k")
+            self.emit(f"    case [_, *rest]: {v} = rest[0] - 1")
+            self.tensors.append(v)
+
     def source(self) -> str:
         for _ in range(self.r.randint(3, 12)):
             self.statement()
@@ -172,7 +250,7 @@ def make(seed: int):
     return source, scope
 
 
-def run(seed: int) -> None:
+def run(seed: int, backend=None) -> None:
     from helpers import check
 
     import flambeau as torch
@@ -183,8 +261,8 @@ def run(seed: int) -> None:
     if seed % 3 == 0:
         y.requires_grad_()
     try:
-        check(scope["f"], x, y, [x], {}, scope["Obj"](), [], calls=3)
-        check(scope["f"], -x, y, [], {1: y.detach()}, scope["Obj"](), [], calls=1)
+        check(scope["f"], x, y, [x], {}, scope["Obj"](), [], calls=3, backend=backend)
+        check(scope["f"], -x, y, [], {1: y.detach()}, scope["Obj"](), [], calls=1, backend=backend)
     except BaseException:
         print(f"seed {seed}:\n{source}", file=sys.stderr)
         raise
@@ -192,10 +270,11 @@ def run(seed: int) -> None:
 
 if __name__ == "__main__":
     first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    backend = sys.argv[3] if len(sys.argv) > 3 else None
     failed = []
     for seed in range(first, first + count):
         try:
-            run(seed)
+            run(seed, backend)
         except Exception as e:
             failed.append(seed)
             print(type(e).__name__, str(e)[:2000])

@@ -64,10 +64,10 @@ def outcome(fn, args, kwargs):
         return "error", (type(e).__name__, str(e))
 
 
-def check(fn, *args, graphs=None, ops=None, fullgraph=False, calls=2, **kwargs):
+def check(fn, *args, graphs=None, ops=None, fullgraph=False, calls=2, backend=None, **kwargs):
     """Run ``fn`` plainly and compiled, ``calls`` times, on copies of the arguments. Returns the recording backend."""
     g = Graphs()
-    compiled = compile(fn, backend=g, fullgraph=fullgraph)
+    compiled = compile(fn, backend=backend or g, fullgraph=fullgraph)
     old = _frame.set_strict_guards(True)
     try:
         with config.patch(strict_capture=True):

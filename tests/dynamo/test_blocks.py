@@ -269,6 +269,61 @@ def delegating(x):
     return x + 1, out, events
 
 
+def generators_live_to_the_end(x):
+    events = []
+    g = counting(3, events)
+    x = x + next(g) + g.send("s")
+    match (1, x):
+        case (0, q):
+            x = q + 1
+        case [_, *rest]:
+            graph_break()
+            x = rest[0] - 1
+    m = Manager()
+    with m:
+        h = counting(4, events)
+        x = x + next(h)
+        graph_break()
+        events.append("body")
+    events.append("after")
+    return x, events, m.events
+
+
+def loop_over_a_generator(x):
+    events = []
+    with Manager((ValueError,)) as m:
+        for q, k in ((x * i, i) for i in range(4) if i != 1):
+            events.append(q.sum().item() > 0)
+            g = counting(3, events)
+            x = x + next(g) + g.send(k)
+            g = None
+        m.events.append(len(events))
+    return x, events, m.events
+
+
+def matches(x):
+    out = []
+    for v in (1, [1, 2, 3], (x, 2), {"k": x, "j": 1}, "text", Manager((1,)), 2.5):
+        match v:
+            case int(n) if n > 3:
+                out.append("big")
+            case int():
+                out.append("int")
+            case [torch.Tensor() as t, n]:
+                out.append(t * n)
+            case [a, *rest, b]:
+                out.append((a, rest, b))
+            case {"k": t, **others}:
+                out.append((t + 1, others))
+            case str() | bytes():
+                out.append("text")
+            case Manager(swallow=(1,), events=[]):
+                out.append("manager")
+            case _:
+                out.append("other")
+    return out
+
+
 def comprehension_in_try(x):
     try:
         ys = [x * i for i in range(3)]
@@ -297,7 +352,8 @@ def data_in_blocks(x):
 
 ALL = [
     grad_mode, return_inside, user_manager, manager_swallows, manager_lets_through, generator_manager, break_raises, in_handler, reraised,
-    nested_loops, lazy_iterators, generators, generator_dropped, delegating, comprehension_in_try, data_in_blocks,
+    nested_loops, lazy_iterators, generators, generator_dropped, delegating, generators_live_to_the_end,
+    loop_over_a_generator, matches, comprehension_in_try, data_in_blocks,
 ]  # fmt: skip
 
 

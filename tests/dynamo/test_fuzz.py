@@ -20,3 +20,10 @@ def test_the_world_changes(seed):
 def test_the_world_changes_for_long(backend):
     for seed in range(1000, 1600):
         fuzz_world.run(seed, backend)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
+def test_many_random_programs(backend):
+    for seed in range(10_000, 11_000 if backend is None else 10_150):
+        fuzz_programs.run(seed, backend)

@@ -308,6 +308,7 @@ class Compiler(_frame.Context):
                 break_at, reason = e.visit, e.reason
             finally:
                 tensors.set_grad_enabled(bool(grad))
+                tx.release()
         else:
             raise SkipFrame("too many restarts")
         if reason is not None:

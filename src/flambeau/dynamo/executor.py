@@ -14,7 +14,7 @@ import traceback
 import types
 
 from . import builder, tensors, trace_rules
-from .codegen import resume_code
+from .codegen import STACK_ARGUMENT, resume_code
 from .config import config
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode
@@ -438,9 +438,16 @@ class RootFrame(Frame):
             _active.frames.pop()
             self.output.tx = before
 
+    def release(self) -> None:
+        """Let go of the values of this call: what the trace keeps is in cycles, and a generator or an object with ``__del__`` would live on."""
+        self.stack.clear()
+        self.locals.clear()
+        self.cells.clear()
+        self.output.by_id.clear()
+
     def emit_return(self) -> None:
         value = self.stack[-1]
-        kept = {n: v for n, v in self.locals.items() if must_be_closed(v)}
+        kept = {n: v for n, v in self.locals.items() if must_be_closed(v) and not n.startswith(STACK_ARGUMENT)}
         self.instructions = self.output.emit(self, [value], kept, lambda cg: cg.emit("RETURN_VALUE"), returning=True)
 
     def base_grad_mode(self) -> bool:

@@ -16,7 +16,7 @@ from .exc import UserRaises, unsupported
 from .instructions import Lasti
 from .variables import operators
 from .variables.base import NullVariable, Variable
-from .variables.builtin import BuiltinVariable
+from .variables.builtin import HANDLERS, BuiltinVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
 from .variables.dicts import DictVariable
@@ -43,6 +43,9 @@ COMPARE = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+SEQUENCE_FLAG, MAPPING_FLAG, MATCH_SELF_FLAG = 1 << 5, 1 << 6, 1 << 22  # Py_TPFLAGS_*
 
 
 class Opcodes:
@@ -424,6 +427,56 @@ class Opcodes:
         self.pop()
         self.stack.append(it.returned() if isinstance(it, IteratorVariable) else ConstantVariable(None))
         self.ip = inst.target
+
+    # -- match --
+    def GET_LEN(self, inst):
+        self.stack.append(ConstantVariable(self.top().length(self)))
+
+    def MATCH_SEQUENCE(self, inst):
+        self.stack.append(ConstantVariable(bool(self.top().python_type().__flags__ & SEQUENCE_FLAG)))
+
+    def MATCH_MAPPING(self, inst):
+        self.stack.append(ConstantVariable(bool(self.top().python_type().__flags__ & MAPPING_FLAG)))
+
+    def MATCH_KEYS(self, inst):
+        keys, subject = self.top().items(self), self.top(2)
+        if not isinstance(subject, DictVariable):
+            unsupported("match", f"matching the keys of {subject!r}")
+        found = [subject.getitem(self, k) if subject.contains(self, k).value else None for k in keys]
+        self.push(ConstantVariable(None) if any(v is None for v in found) else TupleVariable(found))
+
+    def MATCH_CLASS(self, inst):
+        names, cls, subject = self.pop(), self.pop(), self.pop()
+        kind = cls.as_constant()
+        if not isinstance(kind, type):
+            self.raise_user(TypeError("called match pattern must be a class"))
+        if not HANDLERS[isinstance](self, [subject, cls], {}).value:
+            self.push(ConstantVariable(None))
+            return
+        out, wanted = [], []
+        if inst.arg:
+            if kind.__flags__ & MATCH_SELF_FLAG and not hasattr(kind, "__match_args__"):
+                if inst.arg > 1:
+                    self.raise_user(TypeError(f"{kind.__name__}() accepts 1 positional sub-pattern ({inst.arg} given)"))
+                out.append(subject)
+            else:
+                args = cls.getattr(self, "__match_args__").as_constant() if hasattr(kind, "__match_args__") else ()
+                if inst.arg > len(args):
+                    self.raise_user(
+                        TypeError(
+                            f"{kind.__name__}() accepts {len(args)} positional sub-pattern{'s' * (len(args) != 1)} ({inst.arg} given)"
+                        )
+                    )
+                wanted += args[: inst.arg]
+        wanted += names.as_constant()
+        try:
+            out += [subject.getattr(self, n) for n in wanted]
+        except UserRaises as e:
+            if not isinstance(e.exception, AttributeError):
+                raise
+            self.push(ConstantVariable(None))
+            return
+        self.push(TupleVariable(out))
 
     # -- imports --
     def IMPORT_NAME(self, inst):

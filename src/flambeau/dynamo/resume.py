@@ -22,7 +22,7 @@ from bytecode import Instr, Label, TryBegin, TryEnd
 
 from flambeau import _frame
 
-from .codegen import TEMP, original_instr, remainder_code, resume_code
+from .codegen import STACK_ARGUMENT, TEMP, original_instr, remainder_code, resume_code
 from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
 from .variables.base import Lazy, Variable
@@ -118,7 +118,9 @@ def _locals_at(tx, index: int) -> dict[str, Variable]:
     """Live fast locals and their values, those that the frame's cells hold left out."""
     live = live_locals(tx.code, index)
     cells = set(tx.code.co_cellvars) | set(tx.code.co_freevars)
-    out = {n: v for n, v in tx.locals.items() if (n in live or must_be_closed(v)) and n not in cells}
+    # Values of the stack that a resume function was given are on the stack, or were dropped.
+    mine = {n: v for n, v in tx.locals.items() if n not in cells and not n.startswith(STACK_ARGUMENT)}
+    out = {n: v for n, v in mine.items() if n in live or must_be_closed(v)}
     if "__class__" in cells and tx.code.co_argcount:  # super() reads the first argument without naming it
         first = tx.code.co_varnames[0]
         if first in tx.locals:

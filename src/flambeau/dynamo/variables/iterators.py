@@ -276,6 +276,8 @@ class GeneratorVariable(IteratorVariable):
 
 
 def must_be_closed(v: Variable) -> bool:
-    """Whether dropping the value runs code: a generator suspended inside try or with."""
+    """Whether dropping the value runs code: a generator suspended inside try or with, or one that existed before."""
     v = v.unwrap()
+    if isinstance(v, Lazy | ExistingIteratorVariable):
+        return type(v.value) is types.GeneratorType and v.value.gi_suspended
     return isinstance(v, GeneratorVariable) and v.frame.must_be_closed()
