@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+import models
+
 GPT_SOURCE = Path(__file__).resolve().parents[1] / "src/flambeau/examples/gpt.py"
 
 CASES: dict[str, dict[str, object]] = {}
@@ -254,6 +256,8 @@ def _(torch):
     step()
     return step
 
+
+models.register(case)
 
 # First calls: each runs once in a fresh process
 
