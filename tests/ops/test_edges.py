@@ -193,6 +193,10 @@ def test_truth_values_have_no_difference(f):
         f(torch.tensor([True, False]), torch.ones(2))
 
 
+def test_a_number_to_negative_powers():
+    np.testing.assert_array_equal((2 ** torch.tensor([-1, 0, 3])).numpy(), [0, 1, 8])
+
+
 def test_long_sums():
     x = np.random.default_rng(0).random((40_000, 3), np.float32)
     want = x.sum(0, dtype=np.float64)

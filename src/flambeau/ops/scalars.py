@@ -64,7 +64,7 @@ def _sign(x):
 
 def _pow(x, y):
     """Integers to negative powers are 0 unless the base is 1 or -1, as in C; NumPy refuses them."""
-    if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" and getattr(y, "dtype", np.dtype(int)).kind in "i":
+    if getattr(x, "dtype", np.dtype(type(x))).kind in "iu" and getattr(y, "dtype", np.dtype(int)).kind in "i":
         y = np.asarray(y)
         negative = y < 0
         if negative.any():
