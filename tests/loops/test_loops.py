@@ -330,8 +330,8 @@ def test_ends_of_a_range_that_vary():
 
     torch._dynamo.reset()
     compiled = torch.compile(f)
-    for last in (300, 320, 333, 400, 450):
-        same(compiled(np.ones(500), 7, last, 0.25), f(np.ones(500), 7, last, 0.25))
+    for last, scale in ((300, 0.5), (320, 0.25), (333, 0.125), (400, 0.75), (450, 0.875)):
+        same(compiled(np.ones(500), 7, last, scale), f(np.ones(500), 7, last, scale))
     assert counters["stats"]["native_loops"] == 2
 
 

@@ -109,8 +109,10 @@ def _describe(tx, v):
     if isinstance(v, TensorVariable):
         raise Declined("a tensor")
     if isinstance(v, SymbolicVariable):
-        # The compiler hands an operator's eager kernel symbolic integers, no symbolic floats: those are constants of this variant.
-        return Symbolic(v, np.dtype(np.int64)) if v.python_type() is int else constant(v.as_constant())
+        kind = v.python_type()
+        if kind is bool:
+            raise Declined("a bool that is a symbol")
+        return Symbolic(v, np.dtype(np.int64 if kind is int else np.float64))
     if v.is_constant():
         value = v.as_constant()
         if type(value) in (bool, int, float):
