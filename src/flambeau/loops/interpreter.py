@@ -15,6 +15,7 @@ import numpy as np
 
 from . import arithmetic, arrays, reductions
 from .arrays import OnElements
+from .calls import LARGEST, Calls
 from .emitter import I64, Emitter, constant
 from .region import Region, find, through
 from .values import (
@@ -35,7 +36,6 @@ from .values import (
     View,
     ViewType,
     join,
-    memory_type,
     register_type,
     type_of,
 )
@@ -43,7 +43,6 @@ from .values import (
 __all__ = ["Compiled", "Inputs", "compile_region"]
 
 UNKNOWN = "3"  # flag of a number of which it isn't known whether it is Python's
-LARGEST = 1 << 62  # of a range's ends
 _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL"}
 
 
@@ -99,7 +98,7 @@ class State:
         )
 
 
-class Interpreter:
+class Interpreter(Calls):
     def __init__(self, insts, region: Region, inputs: Inputs, names: set[str], live_out: frozenset[str]):
         self.insts, self.region, self.inputs, self.names, self.live_out = insts, region, inputs, names, live_out
         self.operands: dict[int, tuple[Any, Array]] = {}
@@ -635,96 +634,6 @@ class Interpreter:
             return Method(owner, name)
         raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")
 
-    # ---- calls -----------------------------------------------------------------------------------------------------------
-    def KW_NAMES(self, inst):
-        self.kw_names = inst.argval if isinstance(inst.argval, tuple) else self.inputs.constants[inst.arg]
-
-    def CALL(self, inst):
-        args = self.stack[len(self.stack) - inst.arg :]
-        del self.stack[len(self.stack) - inst.arg :]
-        b, a = self.pop(), self.pop()
-        fn = b if isinstance(a, Null) else a
-        if not (isinstance(a, Null) or isinstance(b, Null)):
-            args = [b, *args]
-        names, self.kw_names = self.kw_names, ()
-        at = len(args) - len(names)
-        self.stack.append(self.call(fn, args[:at], dict(zip(names, args[at:]))))
-
-    def CALL_KW(self, inst):
-        self.kw_names = tuple(item.value for item in self.pop().items)
-        self.CALL(inst)
-
-    def call(self, fn, args, kwargs):
-        e = self.e
-        if isinstance(fn, Method):
-            if fn.name in reductions.REDUCTIONS:
-                return self.reduction(fn.name, fn.owner, *args, **kwargs)
-            if kwargs:
-                raise Declined(f"{fn.name}() with keyword arguments")
-            if fn.name == "copy":
-                return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
-            if fn.name == "astype":
-                return arrays.as_dtype(e, fn.owner, _dtype(args[0]))
-            return reductions.dot(e, fn.owner, args[0])
-        if not isinstance(fn, Known):
-            raise Declined(f"a call of a {type(fn).__name__.lower()}")
-        f = fn.value
-        try:
-            reduction, making = _REDUCTIONS.get(f), _MAKING.get(f)
-        except TypeError:
-            raise Declined(f"a call of {f!r}") from None
-        if reduction is not None and args:
-            return self.reduction(reduction, *args, **kwargs)
-        if making is not None:
-            return self.new_array(making, args, kwargs)
-        if kwargs:
-            raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
-        if f is range:
-            return Known(range), args
-        if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
-            return arithmetic.choose(e, f is max, args)
-        if f is len and isinstance(args[0], View):
-            return Scalar(I64, True, args[0].sizes[0], (0, LARGEST))
-        if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
-            return _ON_NUMBERS[f](e, *args)
-        if f is abs:
-            return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
-        if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
-            return reductions.dot(e, *args)
-        if f is np.where and len(args) == 3:
-            return arrays.elementwise(e, OnElements(e, arrays.where), *args)
-        known = arithmetic.MATH.get(f)
-        if known is None:
-            raise Declined(f"a call of {getattr(f, '__name__', f)}")
-        return arrays.elementwise(e, OnElements(e, known), *args)
-
-    def reduction(self, name: str, x, *args, **kwargs):
-        given = {**dict(zip(("axis",), args)), **kwargs}
-        values = {k: v.value if isinstance(v, Known) else getattr(v, "const", v) for k, v in given.items()}
-        axis, keepdims = values.pop("axis", None), values.pop("keepdims", False)
-        if values or len(args) > 1 or not (axis is None or type(axis) is int) or type(keepdims) is not bool:
-            raise Declined(f"{name} with these arguments")
-        return reductions.reduce(self.e, name, x, axis, keepdims)
-
-    def new_array(self, value: int, args, kwargs):
-        """zeros, ones and empty, and those like another array (value None: the first argument's shape and a fill value)."""
-        e = self.e
-        dtype = _dtype(kwargs.pop("dtype")) if "dtype" in kwargs else _dtype(args.pop(1)) if len(args) > 1 else None
-        if kwargs or len(args) != 1:
-            raise Declined("a new array with these arguments")
-        (shape,) = args
-        if isinstance(shape, View):
-            return arrays.filled(constant((dtype or shape.dtype).type(value)), shape.sizes)
-        sizes = []
-        for n in shape.items if isinstance(shape, Tuple) else (shape,):
-            if not isinstance(n, Scalar) or n.kind not in "iu":
-                raise Declined("a new array of this shape")
-            n = arithmetic.to_int(e, n)
-            if not (n.bounds and n.bounds[0] >= 0):
-                e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", "negative dimensions are not allowed")
-            sizes.append(n.v)
-        return arrays.filled(constant((dtype or np.dtype(np.float64)).type(value)), sizes)
-
     # ---- control ---------------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
         v = self.pop()
@@ -810,28 +719,6 @@ _BINARY_NAMES = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
     "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
 )  # fmt: skip
-_REDUCTIONS = {
-    np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean", np.argmax: "argmax", np.argmin: "argmin",
-    np.any: "any", np.all: "all",
-}  # fmt: skip
-_MAKING = {np.zeros: 0, np.ones: 1, np.empty: 0, np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
-_ON_NUMBERS = {
-    int: arithmetic.to_int,
-    float: arithmetic.to_float,
-    bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
-    abs: arithmetic.absolute,
-}
-
-
-def _dtype(x) -> np.dtype:
-    if not isinstance(x, Known):
-        raise Declined("a dtype that isn't known")
-    try:
-        dtype = np.dtype(x.value)
-    except TypeError:
-        raise Declined(f"the dtype {x.value!r}") from None
-    memory_type(dtype)
-    return dtype
 
 
 def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:
