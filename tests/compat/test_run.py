@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+import flambeau
+
+SOURCE = Path(flambeau.__file__).parents[1]  # of the flambeau that is tested: installed, or a checkout
 
 
 def run(*arguments, cwd, check=True, python=sys.executable):

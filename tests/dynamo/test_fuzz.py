@@ -16,6 +16,7 @@ def test_the_world_changes(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_the_world_changes_for_long(backend):
     for seed in range(1000, 1600):
@@ -23,6 +24,7 @@ def test_the_world_changes_for_long(backend):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
 def test_many_random_programs(backend):
     for seed in range(10_000, 11_000 if backend is None else 10_150):

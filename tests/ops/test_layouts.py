@@ -80,7 +80,11 @@ def test_empty_tensors_keep_the_shape_rule(row):
 def test_compiled_code_keeps_the_shape_rule(row):
     for name, sample in [*samples(row, 1)][:4]:
         args, kwargs = to_tensors(sample.args), to_tensors(sample.kwargs)
-        want = flat(row.op(*args, **kwargs))
+        try:
+            want = flat(row.op(*args, **kwargs))
+        except RuntimeError as e:  # a view of memory in another order
+            assert "view size is not compatible" in str(e)
+            continue
         flambeau._dynamo.reset()
         got = flat(flambeau.compile(lambda *a, **k: row.op(*a, **k))(*args, **kwargs))
         for g, w in zip(got, want):

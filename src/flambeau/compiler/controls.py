@@ -122,8 +122,8 @@ def run(fn: Callable) -> Callable:
     if not isinstance(inner, types.FunctionType):
         raise TypeError(f"torch._dynamo.run expects a function, got {type(fn).__name__}")
     if context is None:
-        known = list(_frame.caches(inner.__code__))
-        context = known[-1] if known else None
+        # The latest comes first; one that was reset has nothing.
+        context = next((c for c, cache in _frame.caches(inner.__code__).items() if cache.entries), None)
     out = _frame.FrozenFunction(inner, context)
     functools.update_wrapper(out, inner)
     return out

@@ -119,6 +119,8 @@ class TensorVariable(Variable):
         return [self.getitem(tx, ConstantVariable(i)) for i in range(int(self.val.shape[0]))]
 
     def getattr(self, tx, name):
+        if name == "is_leaf" and not self.val.requires_grad:
+            return ConstantVariable(True)  # whatever made it
         if name in NOT_TRACED_ATTRS:
             unsupported(
                 "tensor-attribute",
