@@ -65,6 +65,13 @@ class IndexOps:
         return mod(size(a), size(k))
 
 
+def _may_divide_by_zero(node) -> bool:
+    """Whether a scalar operation raises for a divisor that isn't known."""
+    if node.op == "input" or not getattr(TABLE[node.op].numpy, "refuses_zero", False):
+        return False
+    return not (isinstance(node.args[1], (int, float)) and node.args[1])
+
+
 class Lowering:
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
@@ -350,6 +357,8 @@ class Lowering:
                 raise Unsupported(f"scalar operation {node.op} has no LLVM text")
         taking = set(operand_indices(op))
         compute = compute_dtype(op, full)
+        if compute.category == 1 and any(map(_may_divide_by_zero, topological(root))):
+            raise Unsupported("integers divided by a tensor: a zero in it is an error")
         if (
             compute.category == 1
         ):  # numbers wrap as in the eager kernel; those that must fit were checked by the shape rule

@@ -89,6 +89,7 @@ def _checked(fn):
 
     if isinstance(fn, np.ufunc):
         call.ufunc = lambda: fn
+    call.refuses_zero = True
     return call
 
 
