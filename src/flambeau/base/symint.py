@@ -93,7 +93,7 @@ class _Sym:
         raise TypeError(f"unhashable type: {type(self).__name__} ({self!r} has no value yet)")
 
     def _value(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define _value")
 
 
 def wrap(x, env):

@@ -215,5 +215,5 @@ def _uniforms(p, q):
 @register_kl(Independent, Independent)
 def _independents(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError
+        raise NotImplementedError("KL of two Independent distributions of different numbers of event dimensions")
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

@@ -54,7 +54,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define check")
 
     def __repr__(self):
         return type(self).__name__.lstrip("_") + "()"

@@ -68,7 +68,7 @@ class Distribution:
                 )
 
     def expand(self, batch_shape, _instance=None):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define expand")
 
     def _get_checked_instance(self, cls, _instance=None):
         if _instance is None and type(self).__init__ != cls.__init__:
@@ -100,11 +100,11 @@ class Distribution:
 
     @property
     def support(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define support")
 
     @property
     def mean(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define mean")
 
     @property
     def mode(self):
@@ -112,7 +112,7 @@ class Distribution:
 
     @property
     def variance(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define variance")
 
     @property
     def stddev(self):
@@ -123,26 +123,26 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=()):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define rsample")
 
     def sample_n(self, n: int):
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample((n,))
 
     def log_prob(self, value):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define log_prob")
 
     def cdf(self, value):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define cdf")
 
     def icdf(self, value):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define icdf")
 
     def enumerate_support(self, expand: bool = True):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define enumerate_support")
 
     def entropy(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define entropy")
 
     def perplexity(self):
         return self.entropy().exp()

@@ -41,4 +41,4 @@ class SimpleOptimizer(Optimizer):
         return loss
 
     def _update(self, p, grad, state: dict, group: dict) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define _update")
