@@ -4,6 +4,7 @@
  * or the kernel runs. Calls that a mode sees go through interpose.c, calls that record a gradient through autograd's native part; all
  * others are handed to Python (core/dispatch.py) with the keys already collected. */
 #include "calls.h"
+#include "stack.h"
 
 PyObject *flb_override_handler = NULL, *flb_dispatch_handler = NULL, *flb_prepare_handler = NULL, *flb_cook_handler = NULL,
          *flb_device_handler = NULL, *flb_python_handler = NULL, *flb_check_handler = NULL;
@@ -145,6 +146,7 @@ PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     return r;
 }
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
+    if (flb_stack_check(" in a call of an operator") < 0) return NULL;
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
     if (op->body) {
         PyObject *result;

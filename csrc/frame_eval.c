@@ -9,6 +9,7 @@
  */
 #include "frame.h"
 #include "interpreter.h"
+#include "stack.h"
 #include <structmember.h>
 #if PY_VERSION_HEX < 0x030C0000
 #define REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
@@ -333,6 +334,12 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag)
 {
     Context *ctx = current;
     PyCodeObject *code = flb_frame_code(frame);
+    /* NOTE: a generator's frame that ends without being run is cleared by the generator before 3.12, by the evaluator since. */
+    if (!throwflag && (PY_VERSION_HEX < 0x030C0000 || !(code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)))
+        && flb_stack_check(" in code under the frame evaluator") < 0) {
+        flb_frame_discard(ts, frame);
+        return NULL;
+    }
     if (!ctx || throwflag || !flb_frame_is_fresh(frame) || !(code->co_flags & CO_OPTIMIZED)
         || (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
         return flb_default_eval(ts, frame, throwflag);
@@ -429,6 +436,7 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
 {
     PyFunctionObject *f = (PyFunctionObject *)self->fn;
     PyCodeObject *code = (PyCodeObject *)f->func_code;
+    if (flb_stack_check(" in a compiled function") < 0) return NULL;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), n = flat_count(code);
     FlbTls *tls = flb_guards_tls();
     if (self->mode == MODE_RUN && !self->context)

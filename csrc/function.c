@@ -1,5 +1,6 @@
 /* Function: what users call (torch.sum, Tensor.view). Overrides first, then the overload whose schema the arguments fit. */
 #include "calls.h"
+#include "stack.h"
 
 typedef struct {
     PyObject_HEAD
@@ -73,6 +74,7 @@ static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, Py
 static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     FlbFunction *f = (FlbFunction *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (flb_stack_check(" in a call of a function of tensors") < 0) return NULL;
     int overridden = f->direct ? 0 : flb_any_override(args, total);
     if (overridden < 0) return NULL;
     if (overridden) {

@@ -45,8 +45,12 @@ def _from_data(data, dtype):
     return a
 
 
-def _has_tensor(data):
-    return any(isinstance(x, _C.TensorBase) or (isinstance(x, (list, tuple)) and _has_tensor(x)) for x in data)
+def _has_tensor(data, depth=64):
+    if not depth:
+        raise ValueError(f"too many dimensions '{type(data).__name__}'")
+    return any(
+        isinstance(x, _C.TensorBase) or (isinstance(x, (list, tuple)) and _has_tensor(x, depth - 1)) for x in data
+    )
 
 
 def _listify(data):
