@@ -5,6 +5,8 @@ Products and convolutions are measured alone, eager; networks by whole training 
 
 from __future__ import annotations
 
+from networks import NETWORKS, training_step
+
 # images, channels, side, outputs, kernel, stride, groups
 LAYERS = {
     "3x3, 64 channels of 32x32": (8, 64, 32, 64, 3, 1, 1),
@@ -23,60 +25,6 @@ def _layer(torch, n, c, side, o, k, stride, groups, backward):
         return lambda: aten.convolution.default(x, w, None, *how)
     g = torch.randn(*aten.convolution.default(x, w, None, *how).shape)
     return lambda: aten.convolution_backward.default(g, x, w, None, *how, [True, True, False])
-
-
-def _lenet(torch):
-    nn = torch.nn
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(400, 120),
-        nn.ReLU(),
-        nn.Linear(120, 10),
-    ), torch.randn(64, 1, 28, 28)
-
-
-def _residual(torch):
-    nn = torch.nn
-
-    class Block(nn.Module):
-        def __init__(self, i, o, stride):
-            super().__init__()
-            self.n1, self.c1 = nn.BatchNorm2d(i), nn.Conv2d(i, o, 3, stride, 1, bias=False)
-            self.n2, self.c2 = nn.BatchNorm2d(o), nn.Conv2d(o, o, 3, 1, 1, bias=False)
-            self.short = nn.Conv2d(i, o, 1, stride, bias=False) if stride != 1 or i != o else None
-
-        def forward(self, x):
-            y = torch.relu(self.n1(x))
-            rest = x if self.short is None else self.short(y)
-            return self.c2(torch.relu(self.n2(self.c1(y)))) + rest
-
-    layers, i = [nn.Conv2d(3, 64, 3, 1, 1, bias=False)], 64
-    for o, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
-        layers.append(Block(i, o, stride))
-        i = o
-    return nn.Sequential(*layers, nn.AvgPool2d(4), nn.Flatten(), nn.Linear(512, 10)), torch.randn(8, 3, 32, 32)
-
-
-def _step(torch, make, compiled):
-    torch.manual_seed(0)
-    model, x = make(torch)
-    target = torch.randint(0, 10, (x.shape[0],))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    run = torch.compile(model) if compiled else model
-
-    def step():
-        torch.nn.functional.cross_entropy(run(x), target).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    step()
-    return step
 
 
 def _ten_sizes(torch):
@@ -105,8 +53,8 @@ def register(case) -> None:
             return lambda: a @ b
 
         case(f"matrix product {m}x{k}x{n}")(product)
-    for name, make in (("LeNet, batch 64", _lenet), ("PreActResNet18, 8x3x32x32", _residual)):
+    for name, make in NETWORKS.items():
         for compiled in (False, True):
             title = f"{name}, training step, {'compiled' if compiled else 'eager'}"
-            case(title)(lambda torch, make=make, compiled=compiled: _step(torch, make, compiled))
+            case(title)(lambda torch, make=make, compiled=compiled: training_step(torch, make, compiled))
     case("softmax at ten sizes, one compilation")(_ten_sizes)

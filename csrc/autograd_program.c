@@ -146,9 +146,10 @@ static void key_free(Key *k) {
 /* 1 described, 0 not, -1 exception. Takes references to the saved values in k->tensors. */
 static int describe(Key *k, FlbOpNode *node, PyObject **cts) {
     k->n = k->n_objects = k->n_tensors = k->n_cts = 0;
-    for (int i = 0; i < node->base.n_outputs; i++)
+    for (int i = 0; i < node->base.n_outputs; i++) {
         if (!(cts[i] ? put_tensor(k, cts[i]) : put(k, 0))) return 0;
-    k->n_cts = k->n_tensors;
+        k->n_cts = k->n_tensors; /* at each step: key_free releases what comes after the cotangents */
+    }
     FlbPlan *plan = node->plan;
     for (int i = 0; i < plan->n_saves; i++) {
         FlbSaved *s = &node->saved[i];

@@ -1,5 +1,7 @@
 """Formulas recorded as programs: the same gradients as the formula itself, which runs when a mode is on."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,14 @@ def test_an_error_or_interrupt_inside_a_program_leaves_nothing():
         F.apply(x * x).sum().backward()
     assert [_C.tls(n) for n in ("grad_enabled", "excluded", "included")] == before
     assert (x * 2).requires_grad
+
+
+@pytest.mark.parametrize("parts", [30, 40, 64, 100])
+def test_more_cotangents_than_a_program_describes(parts):
+    """A description that ends in the middle of the cotangents releases none of them."""
+    x = torch.ones(3, parts, 8, requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        torch.stack([2 * t for t in x.unbind(1)]).sum().backward()
+        gc.collect()
+        assert torch.equal(x.grad, torch.full_like(x, 2.0))

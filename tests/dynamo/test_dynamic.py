@@ -255,3 +255,36 @@ def test_data_dependent_questions():
     h = torch.compile(lambda x: x + 1 if x.sum().int().item() > 3 else x, backend="eager", fullgraph=True)
     with pytest.raises(exc.Unsupported, match=r"u0 >= 4(.|\n)*torch._check"):
         h(torch.ones(3))
+
+
+def _scaling(n, scale):
+    class Scaling(torch.nn.Module):
+        def forward(self, x):
+            return x.view(n, -1).view(-1) * scale + n
+
+    return Scaling()
+
+
+def test_cells_that_vary_are_told_apart():
+    """Functions that are inlined have cells of equal names; each has a history of its own, and a symbol of its own."""
+
+    @torch.compile
+    def f(x, modules):
+        for m in modules:
+            x = m(x)
+        return x
+
+    x = torch.arange(20.0)
+    for pairs in (((4, 3), (5, 7)), ((4, 3), (5, 7)), ((2, 3), (5, 7)), ((2, 4), (5, 7)), ((5, 4), (2, 7))):
+        modules = [_scaling(*p) for p in pairs]
+        want = x
+        for m in modules:
+            want = m(want)
+        assert torch.equal(f(x, modules), want)
+
+
+def test_a_number_divided_by_a_size():
+    f = torch.compile(lambda x, n: x.view(2, n, 12 // n).transpose(1, 2) * (12 // n), dynamic=True)
+    x = torch.arange(24.0)
+    for n in (2, 3, 4, 6):
+        assert torch.equal(f(x, n), x.view(2, n, 12 // n).transpose(1, 2) * (12 // n))

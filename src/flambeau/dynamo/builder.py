@@ -64,7 +64,11 @@ def wrap(tx, value, source: Source) -> Variable:
     known = type(source) is ConstSource and source.value is value
     if is_constant_value(value):
         if type(value) is tuple:
-            if not known and all(type(v) in (int, float) for v in value) and tx.output.seen.numbers(source.name, value):
+            if (
+                not known
+                and all(type(v) in (int, float) for v in value)
+                and tx.output.seen.numbers(tx.output.path(source), value)
+            ):
                 return _tuple(tx, value, source)
             if not known:
                 tx.output.guard(source, "EQUALS_MATCH", value)

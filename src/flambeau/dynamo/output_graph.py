@@ -68,7 +68,10 @@ class OutputGraph:
     def __init__(self, compiler, code: types.CodeType, globals: dict, seen: Seen | None = None):
         self.compiler = compiler
         self.seen = seen or Seen()
-        self.numbers: dict[str, Variable] = {}  # by source, the numbers that are symbols
+        self.numbers: dict[str, Variable] = {}  # by path, the numbers that are symbols
+        self._constants: dict[
+            str, dict[int, Any]
+        ] = {}  # label -> the objects that go by it, in the order they were met
         self.tx = None  # the frame that is interpreted
         self.resumes = None  # of the frame that is captured
         self.code, self.globals = code, globals
@@ -168,13 +171,26 @@ class OutputGraph:
         """The node (or constant) of a symbolic number."""
         return self._sizes.node_of(number)
 
+    def path(self, source: Source) -> str:
+        """A name for what is found at ``source``: no other source of this trace has it, and the next trace finds the same there. Objects that
+        captured code holds on to may share a label (cells do), so they are counted."""
+        root = source
+        while (base := getattr(root, "base", None)) is not None:
+            root = base
+        if not isinstance(root, ConstSource):
+            return source.name
+        known = self._constants.setdefault(root.label, {})
+        known.setdefault(id(root.value), root.value)
+        return f"object {list(known).index(id(root.value))}: {source.name}"
+
     def number_input(self, value, source: Source) -> Variable | None:
         """The symbolic variable of an int or float that varies; None when it is a constant."""
-        if not self.seen.number(source.name, value) or value != value or self.dynamic is False:
+        path = self.path(source)
+        if not self.seen.number(path, value) or value != value or self.dynamic is False:
             return None
         if config.specialize_float if type(value) is float else config.specialize_int or value in (0, 1):
             return None
-        known = self.numbers.get(source.name)
+        known = self.numbers.get(path)
         if known is not None:
             return known
         self.guard(source, "TYPE_MATCH", type(value))
@@ -182,7 +198,7 @@ class OutputGraph:
         origin = SizeSource(source, "value")
         number = env.create_int(value, origin) if type(value) is int else env.create_float(value, origin)
         self._sizes.bind_lazily(number, lambda: self._number_placeholder(number, value, source))
-        out = self.numbers[source.name] = SymbolicVariable(number, source)
+        out = self.numbers[path] = SymbolicVariable(number, source)
         return out
 
     def _number_placeholder(self, number, value, source: Source):
@@ -212,7 +228,7 @@ class OutputGraph:
         else:
             facts = tensor_facts(value)
             tensor = value
-        varying = self.seen.tensor(source.name, tuple(value.shape))
+        varying = self.seen.tensor(self.path(source), tuple(value.shape))
         symbols = dimensions(value, varying, self.dynamic, trace_rules.is_parameter_class(type(value)))
         if symbols:
             fake, facts = self._symbolic_input(tensor, source, symbols, facts, value.itemsize if ndarray else 1)

@@ -415,8 +415,10 @@ def _split_divisions(group, outer, inner, mapped, values):
         for ix in _indices(mapped):
             for atom in _division_atoms(ix):
                 num, k = atom.args
-                v, c = terms(num)[-1]
-                if len(terms(num)) == 1 and isinstance(v, Var) and c == 1 and not const(num) and mod(v.extent, k) == 0:
+                if len(terms(num)) != 1:  # none: a number divided by a size
+                    continue
+                v, c = terms(num)[0]
+                if isinstance(v, Var) and c == 1 and not const(num) and mod(v.extent, k) == 0:
                     cuts.setdefault(v, k)
         if not cuts:
             break

@@ -1,0 +1,269 @@
+"""Networks that people train, written once for any module that looks like torch: models.py measures their training steps.
+
+``NETWORKS[name](torch)`` -> (model, inputs, targets); the loss is the cross-entropy of the model's output. The convolutional ones are the usual
+versions for 32x32 images (He et al. 2016, Hu et al. 2018, Simonyan and Zisserman 2015, Tan and Le 2019).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _mlp(torch):
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 10))
+    return model, torch.randn(256, 784), torch.randint(0, 10, (256,))
+
+
+def _lenet(torch):
+    nn = torch.nn
+    features = [
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+    ]
+    head = [nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)]
+    return nn.Sequential(*features, *head), torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,))
+
+
+def _attention(torch, width, heads, causal):
+    nn, F = torch.nn, torch.nn.functional
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+        def forward(self, x):
+            batch, time, _ = x.shape
+            q, k, v = (
+                t.view(batch, time, heads, width // heads).transpose(1, 2) for t in self.qkv(x).split(width, dim=2)
+            )
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            return self.proj(y.transpose(1, 2).reshape(batch, time, width))
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln1, self.attention, self.ln2 = nn.LayerNorm(width), Attention(), nn.LayerNorm(width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            x = x + self.attention(self.ln1(x))
+            return x + self.mlp(self.ln2(x))
+
+    return Block
+
+
+def _gpt(torch, width=256, layers=4, heads=8, batch=8, time=128, vocabulary=256):
+    nn = torch.nn
+    block = _attention(torch, width, heads, causal=True)
+
+    class GPT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(time, width)
+            self.blocks = nn.ModuleList(block() for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+
+        def forward(self, ids):
+            x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
+            for b in self.blocks:
+                x = b(x)
+            return self.head(self.norm(x)).view(-1, vocabulary)
+
+    ids = torch.randint(0, vocabulary, (batch, time))
+    return GPT(), ids, torch.randint(0, vocabulary, (batch * time,))
+
+
+def _vit(torch, width=192, layers=4, heads=3, batch=8, patch=4):
+    nn = torch.nn
+    block = _attention(torch, width, heads, causal=False)
+
+    class ViT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches = nn.Conv2d(3, width, patch, patch)
+            self.places = nn.Parameter(torch.zeros(1, (32 // patch) ** 2, width))
+            self.blocks = nn.ModuleList(block() for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+
+        def forward(self, images):
+            x = self.patches(images).flatten(2).transpose(1, 2) + self.places
+            for b in self.blocks:
+                x = b(x)
+            return self.head(self.norm(x).mean(1))
+
+    return ViT(), torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
+
+
+def _residual(torch, squeeze: bool):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        """Norm, relu and convolution twice, beside a shortcut; squeezed: channels weighted by what their means say."""
+
+        def __init__(self, i, o, stride):
+            super().__init__()
+            self.n1, self.c1 = nn.BatchNorm2d(i), nn.Conv2d(i, o, 3, stride, 1, bias=False)
+            self.n2, self.c2 = nn.BatchNorm2d(o), nn.Conv2d(o, o, 3, 1, 1, bias=False)
+            self.short = nn.Conv2d(i, o, 1, stride, bias=False) if stride != 1 or i != o else None
+            if squeeze:
+                self.down, self.up = nn.Conv2d(o, o // 16, 1), nn.Conv2d(o // 16, o, 1)
+
+        def forward(self, x):
+            y = torch.relu(self.n1(x))
+            rest = x if self.short is None else self.short(y)
+            y = self.c2(torch.relu(self.n2(self.c1(y))))
+            if squeeze:
+                w = nn.functional.avg_pool2d(y, y.size(2))
+                y = y * torch.sigmoid(self.up(torch.relu(self.down(w))))
+            return y + rest
+
+    layers: list[Any] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False)]
+    i = 64
+    for o, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        layers.append(Block(i, o, stride))
+        i = o
+    model = nn.Sequential(*layers, nn.AvgPool2d(4), nn.Flatten(), nn.Linear(512, 10))
+    return model, torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
+
+
+def _vgg11(torch):
+    nn = torch.nn
+    layers: list[Any] = []
+    i = 3
+    for o in (64, "M", 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M"):
+        if o == "M":
+            layers.append(nn.MaxPool2d(2, 2))
+        else:
+            layers += [nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()]
+            i = o
+    return (
+        nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 10)),
+        torch.randn(16, 3, 32, 32),
+        torch.randint(0, 10, (16,)),
+    )
+
+
+def _efficientnet(torch):
+    nn, F = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):
+        """Expansion, depthwise convolution, squeeze and excitation, projection."""
+
+        def __init__(self, i, o, kernel, stride, expansion):
+            super().__init__()
+            width = expansion * i
+            self.same = stride == 1 and i == o
+            self.expand = expansion != 1
+            self.c1, self.n1 = nn.Conv2d(i, width, 1, bias=False), nn.BatchNorm2d(width)
+            self.c2 = nn.Conv2d(width, width, kernel, stride, kernel // 2, groups=width, bias=False)
+            self.n2 = nn.BatchNorm2d(width)
+            self.down, self.up = nn.Conv2d(width, i // 4, 1), nn.Conv2d(i // 4, width, 1)
+            self.c3, self.n3 = nn.Conv2d(width, o, 1, bias=False), nn.BatchNorm2d(o)
+
+        def forward(self, x):
+            y = F.silu(self.n1(self.c1(x))) if self.expand else x
+            y = F.silu(self.n2(self.c2(y)))
+            w = F.adaptive_avg_pool2d(y, (1, 1))
+            y = y * torch.sigmoid(self.up(F.silu(self.down(w))))
+            y = self.n3(self.c3(y))
+            return y + x if self.same else y
+
+    plan = [
+        (1, 16, 1, 3, 1),
+        (6, 24, 2, 3, 2),
+        (6, 40, 2, 5, 2),
+        (6, 80, 3, 3, 2),
+        (6, 112, 3, 5, 1),
+        (6, 192, 4, 5, 2),
+        (6, 320, 1, 3, 1),
+    ]
+    layers: list[Any] = [nn.Conv2d(3, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.SiLU()]
+    i = 32
+    for expansion, o, count, kernel, stride in plan:
+        for k in range(count):
+            layers.append(Block(i, o, kernel, stride if k == 0 else 1, expansion))
+            i = o
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(320, 10)]
+    return nn.Sequential(*layers), torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
+
+
+def _lstm(torch, vocabulary=256, width=256, time=64, batch=16):
+    nn = torch.nn
+
+    class LanguageModel(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.lstm = nn.Embedding(vocabulary, width), nn.LSTM(width, width, 1, batch_first=True)
+            self.head = nn.Linear(width, vocabulary)
+
+        def forward(self, ids):
+            return self.head(self.lstm(self.tokens(ids))[0]).view(-1, vocabulary)
+
+    return LanguageModel(), torch.randint(0, vocabulary, (batch, time)), torch.randint(0, vocabulary, (batch * time,))
+
+
+def _mixer(torch, width=192, layers=4, batch=8, patch=4):
+    nn = torch.nn
+    places = (32 // patch) ** 2
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.across = nn.Sequential(nn.Linear(places, 2 * places), nn.GELU(), nn.Linear(2 * places, places))
+            self.along = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            x = x + self.across(self.n1(x).transpose(1, 2)).transpose(1, 2)
+            return x + self.along(self.n2(x))
+
+    class Mixer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches, self.blocks = (
+                nn.Conv2d(3, width, patch, patch),
+                nn.Sequential(*(Block() for _ in range(layers))),
+            )
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+
+        def forward(self, images):
+            return self.head(self.norm(self.blocks(self.patches(images).flatten(2).transpose(1, 2))).mean(1))
+
+    return Mixer(), torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
+
+
+NETWORKS = {
+    "MLP 784-1024-512-10, batch 256": _mlp,
+    "GPT 4x256, 8x128 tokens": _gpt,
+    "ViT 4x192, 8x64 tokens": _vit,
+    "LeNet, batch 64": _lenet,
+    "PreActResNet18, 8x3x32x32": lambda torch: _residual(torch, False),
+    "SENet18, 8x3x32x32": lambda torch: _residual(torch, True),
+    "VGG11, batch 16": _vgg11,
+    "EfficientNet-B0 (CIFAR), 8x3x32x32": _efficientnet,
+    "MLP-Mixer 4x192, 8x64 patches": _mixer,
+    "LSTM language model, 16x64 tokens": _lstm,
+}
+
+
+def training_step(torch, make, compiled: bool):
+    """A call that makes one step of SGD and returns the loss. The first one compiles."""
+    torch.manual_seed(0)
+    model, x, target = make(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    run = torch.compile(model) if compiled else model
+
+    def step():
+        loss = torch.nn.functional.cross_entropy(run(x), target)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    return step
