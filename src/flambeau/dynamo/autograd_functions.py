@@ -18,9 +18,9 @@ from .exc import unsupported
 from .source import GetAttrSource
 from .subgraphs import Bodies, Body, SubgraphCall, Template, bound, fill, trace_body, variable_of
 from .variables.base import MethodOf, Variable
+from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
 from .variables.lists import TupleVariable
-from .variables.objects import ClassVariable
 from .variables.tensor import TensorVariable, wrap_result
 
 __all__ = ["ApplyVariable", "AutogradFunctionVariable", "ContextVariable"]

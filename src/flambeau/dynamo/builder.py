@@ -27,7 +27,8 @@ from .exc import unsupported
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
 from .variables.base import Lazy, Variable
-from .variables.builtin import HANDLERS, PURE, PURE_MODULES, BuiltinVariable
+from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
+from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.contexts import (
     ContextExit,
@@ -40,9 +41,12 @@ from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
 from .variables.functional_call import functional_call
 from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .variables.handlers import HANDLERS
 from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
-from .variables.objects import ClassVariable, ModuleVariable, ObjectVariable, PythonModuleVariable, TorchObjectVariable
+from .variables.modules import ModuleVariable
+from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
+from .variables.objects import ObjectVariable
 from .variables.operators import OPERATORS
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import as_ndarray

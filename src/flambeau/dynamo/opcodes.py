@@ -16,15 +16,17 @@ from .exc import UserRaises, unsupported
 from .instructions import Lasti
 from .variables import operators
 from .variables.base import NullVariable, Variable
-from .variables.builtin import HANDLERS, BuiltinVariable
+from .variables.builtin import BuiltinVariable
+from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, NestedFunctionVariable
+from .variables.handlers import HANDLERS
 from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
 from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
-from .variables.objects import ClassVariable, ObjectVariable
+from .variables.objects import ObjectVariable
 
 BINARY = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,

@@ -34,11 +34,12 @@ from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .subgraphs import Level
 from .variables.base import Lazy, Variable
+from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
 from .variables.functions import fixed as fixed_value
 from .variables.lists import ListVariable, TupleVariable
-from .variables.objects import ClassVariable, PythonModuleVariable
+from .variables.namespaces import PythonModuleVariable
 from .variables.symbolic import SymbolicVariable, wrap_number
 from .variables.tensor import GIVES_NUMBERS, GIVES_SIZES, NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod

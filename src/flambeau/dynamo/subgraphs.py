@@ -26,7 +26,8 @@ from .variables.constant import ConstantVariable, is_constant_value
 from .variables.dicts import DictVariable
 from .variables.functions import FunctionVariable, PartialVariable, UserMethodVariable
 from .variables.lists import ListVariable, SequenceVariable, TupleVariable
-from .variables.objects import ModuleVariable, ObjectVariable
+from .variables.modules import ModuleVariable
+from .variables.objects import ObjectVariable
 from .variables.tensor import NumpyNdarrayVariable, Opaque, TensorVariable, wrap_result
 
 __all__ = [

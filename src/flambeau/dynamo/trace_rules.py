@@ -273,6 +273,11 @@ def is_function_mode_class(cls: type) -> bool:
     return any(c.__name__ == "TorchFunctionMode" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
 
 
+def is_plain_mode(cls: type) -> bool:
+    """A function mode made by the native base's own ``__new__``, which takes nothing."""
+    return is_function_mode_class(cls) and isinstance(cls.__new__, types.BuiltinFunctionType)
+
+
 @functools.lru_cache(maxsize=4096)
 def is_nn_module_class(cls: type) -> bool:
     return any(c.__name__ == "Module" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)

@@ -184,7 +184,7 @@ def fallback(tx, owner, cls, name, read):
 
 
 def call_get(tx, get, descriptor, owner, cls):
-    from .variables.objects import ClassVariable
+    from .variables.classes import ClassVariable
 
     return tx.wrap_function(get).call(
         tx, [known(tx, descriptor), owner, ClassVariable(cls, ConstSource(cls, cls.__qualname__))], {}
@@ -204,8 +204,9 @@ def missing(tx, owner, cls: type, name: str):
 
 def bind(tx, owner, cls: type, name: str, a):
     """What an attribute found on the class becomes when it is read from an instance."""
+    from .variables.classes import ClassVariable
     from .variables.functions import UserMethodVariable
-    from .variables.objects import ClassVariable, SlotMethod
+    from .variables.objects import SlotMethod
 
     if isinstance(a, types.FunctionType):
         return UserMethodVariable(tx.wrap_function(a), owner)
@@ -308,7 +309,7 @@ def module_attr(tx, module: types.ModuleType, name: str):
     if name in table and name != "__dict__":
         return dict_name(tx, table, name, module.__name__)
     if name == "__dict__":
-        from .variables.objects import NamespaceDict
+        from .variables.namespaces import NamespaceDict
 
         return NamespaceDict(table, module.__name__)
     if cls is types.ModuleType and hasattr(types.ModuleType, name):

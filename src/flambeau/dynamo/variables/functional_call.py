@@ -7,7 +7,7 @@ from .base import Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable
 from .lists import TupleVariable
-from .objects import ModuleVariable
+from .modules import ModuleVariable
 
 __all__ = ["functional_call"]
 

@@ -12,6 +12,7 @@ from .. import numpy_bridge, world
 from ..exc import UserRaises, unsupported
 from ..source import ConstSource
 from .base import Variable
+from .classes import ClassVariable
 from .constant import ConstantVariable
 from .dicts import DictVariable, DictView
 from .iterators import IteratorVariable, UserIteratorVariable
@@ -22,7 +23,8 @@ from .lists import (
     TupleVariable,
     is_size,
 )
-from .objects import ClassVariable, ModuleVariable, ObjectVariable
+from .modules import ModuleVariable
+from .objects import ObjectVariable
 from .symbolic import SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 

@@ -1,0 +1,199 @@
+"""Classes, the making of their objects, and super()."""
+
+from __future__ import annotations
+
+import enum
+import types
+
+from .. import trace_rules, world
+from ..exc import unsupported
+from ..source import ConstSource
+from ..world import ABSENT
+from .base import Variable
+from .constant import ConstantVariable
+from .functions import UserFunctionVariable, UserMethodVariable
+from .modules import ModuleSetattr, ModuleVariable, is_library
+from .objects import ObjectVariable
+
+__all__ = ["ClassVariable", "SuperVariable", "construct"]
+
+
+class ClassVariable(Variable):
+    def __init__(self, value: type, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"UserDefinedClassVariable({self.value.__name__})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def as_proxy(self):
+        return self.value
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def truth(self, tx):
+        return True
+
+    def getattr(self, tx, name):
+        cls, meta = self.value, type(self.value)
+        if name == "__class__":
+            return ClassVariable(meta, ConstSource(meta, meta.__qualname__))
+        if name == "__dict__":
+            unsupported("class-dict", f"getattr {self!r} __dict__")
+        if issubclass(cls, enum.Enum) and name in cls._member_map_:
+            return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
+        source = self.source or ConstSource(cls, cls.__qualname__)
+        if world.class_attr(tx, meta, "__getattribute__") not in world.LOOKUP:
+            unsupported("getattribute", f"getattr {self!r} {name}", f"{meta.__name__} defines __getattribute__.")
+        above = world.class_attr(tx, meta, name)
+        if above is not ABSENT and not isinstance(above, types.FunctionType) and world.is_data_descriptor(tx, above):
+            if type(above) is property:
+                return tx.wrap_function(above.fget).call(tx, [self], {})
+            get = world.class_attr(tx, type(above), "__get__")
+            if isinstance(get, types.FunctionType):
+                return world.call_get(tx, get, above, self, meta)
+            return world.dynamic(tx, self, cls, source, name)
+        a = world.class_attr(tx, cls, name)
+        if a is not ABSENT:
+            return self.found(tx, name, a, source)
+        if above is not ABSENT:
+            return (
+                world.dynamic(tx, self, cls, source, name) if meta is type else world.bind(tx, self, meta, name, above)
+            )
+        return world.missing(tx, self, meta, name)
+
+    def found(self, tx, name, a, source):
+        """What an attribute of the class becomes when it is read from the class."""
+        if isinstance(a, staticmethod):
+            return tx.wrap_function(a.__func__)
+        if isinstance(a, classmethod):
+            if name == "_make" and hasattr(self.value, "_fields"):
+                return MakeTuple(self.value)
+            if trace_rules.is_torch_callable(a.__func__):
+                return tx.wrap_known(getattr(self.value, name))
+            return UserMethodVariable(tx.wrap_known(a.__func__), self)
+        if isinstance(a, types.FunctionType):
+            return tx.wrap_function(a)
+        if isinstance(a, (property, *world.C_DESCRIPTORS)):
+            return tx.wrap_known(a)
+        get = world.class_attr(tx, type(a), "__get__")
+        if isinstance(get, types.FunctionType):
+            return tx.wrap_function(get).call(tx, [tx.wrap_known(a), ConstantVariable(None), self], {})
+        if (
+            get is not ABSENT
+            and not isinstance(a, type)
+            and not trace_rules.is_compiled(a)
+            and not trace_rules.is_disabled(a)
+        ):
+            return world.dynamic(tx, self, self.value, source, name)
+        return tx.wrap_known(a)
+
+    def hasattr(self, tx, name):
+        return world.has(tx, lambda: self.getattr(tx, name))
+
+    def setattr(self, tx, name, value):
+        unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
+
+    def call(self, tx, args, kwargs):
+        return construct(tx, self, args, kwargs)
+
+
+class MakeTuple(Variable):
+    """``_make`` of a named tuple."""
+
+    def __init__(self, cls):
+        super().__init__()
+        self.cls = cls
+
+    def call(self, tx, args, kwargs):
+        from .lists import TupleVariable
+
+        return TupleVariable(args[0].items(tx), cls=self.cls)
+
+
+def construct(tx, var: ClassVariable, args, kwargs):
+    """An instance of a user class, made while tracing."""
+    cls = var.value
+    if issubclass(cls, enum.Enum) and all(a.can_constant() for a in args) and not kwargs:
+        try:
+            return tx.wrap_known(cls(*[a.as_constant() for a in args]))
+        except ValueError as e:
+            tx.raise_user(e)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields") and "__new__" in cls.__dict__:
+        from .functions import bind
+        from .lists import TupleVariable
+
+        f = UserFunctionVariable(cls.__new__)
+        bound = bind(tx, f, [var, *args], kwargs)
+        return TupleVariable([tx.realize(bound[n]) for n in cls._fields], cls=cls)
+    if (
+        type(cls) is not type
+        or not (cls.__new__ is object.__new__ or trace_rules.is_plain_mode(cls))
+        or trace_rules.is_nn_module_class(cls)
+        or issubclass(cls, BaseException)
+    ):
+        unsupported(
+            "construct",
+            f"constructing {cls.__module__}.{cls.__qualname__}",
+            "Its construction is not plain Python (metaclass, __new__ or C base).",
+        )
+    if world.class_attr(tx, cls, "__del__") is not ABSENT:
+        unsupported(
+            "finalizer", f"constructing {cls.__qualname__}, which has __del__", "When it runs is part of the program."
+        )
+    world.class_attr(tx, cls, "__new__")
+    obj = ObjectVariable(None, cls)
+    init = world.class_attr(tx, cls, "__init__")
+    if isinstance(init, types.FunctionType):
+        tx.wrap_function(init).call(tx, [obj, *args], kwargs)
+    elif args or kwargs:
+        tx.raise_user(TypeError(f"{cls.__name__}() takes no arguments"))
+    return obj
+
+
+class SuperVariable(Variable):
+    def __init__(self, cls: type, obj: Variable):
+        super().__init__()
+        self.cls, self.obj = cls, obj
+
+    def getattr(self, tx, name):
+        of_class = isinstance(self.obj, ClassVariable)
+        owner = self.obj.value if of_class else self.obj.python_type()
+        if self.cls not in owner.__mro__:
+            tx.raise_user(TypeError("super(type, obj): obj must be an instance or subtype of type"))
+        a = world.class_attr(tx, owner, name, after=self.cls)
+        if a is ABSENT:
+            tx.raise_user(AttributeError(f"'super' object has no attribute {name!r}"))
+        if of_class:
+            if isinstance(a, classmethod):
+                return UserMethodVariable(tx.wrap_known(a.__func__), self.obj)
+            return self.obj.found(tx, name, a, ConstSource(owner, owner.__qualname__))
+        if isinstance(a, types.FunctionType):
+            if name == "__setattr__" and isinstance(self.obj, ModuleVariable) and is_library(a):
+                return ModuleSetattr(self.obj)
+            return UserMethodVariable(tx.wrap_function(a), self.obj)
+        if type(a) is property:
+            return tx.wrap_function(a.fget).call(tx, [self.obj], {})
+        if isinstance(self.obj, ObjectVariable):
+            get = world.class_attr(tx, type(a), "__get__")
+            if isinstance(get, types.FunctionType):
+                return world.call_get(tx, get, a, self.obj, owner)
+            return world.bind(tx, self.obj, owner, name, a)
+        from .base import MethodOf
+
+        if isinstance(a, world.C_METHODS) and hasattr(self.obj, "call_method"):
+            return MethodOf(self.obj, name)
+        unsupported("super", f"super().{name} of {self.obj!r}")
+
+    def hasattr(self, tx, name):
+        return world.has(tx, lambda: self.getattr(tx, name))

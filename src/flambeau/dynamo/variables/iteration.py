@@ -1,0 +1,226 @@
+"""Builtins and itertools that make iterators."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+from . import polyfills
+from .constant import ConstantVariable
+from .functions import UserFunctionVariable
+from .handlers import HANDLERS, handles
+from .iterators import GeneratorVariable, IteratorVariable
+from .lists import ListVariable, TupleVariable
+from .operators import iterate
+
+
+@handles(enumerate)
+def _(tx, args, kwargs):
+    start = (args[1] if len(args) > 1 else kwargs["start"]).as_constant() if len(args) > 1 or kwargs else 0
+    it, numbers = iterate(tx, args[0]), itertools.count(start)
+
+    def pull(tx):
+        v = it.next(tx)
+        return None if v is None else TupleVariable([ConstantVariable(next(numbers)), v])
+
+    def parts():
+        return enumerate, [it, ConstantVariable(numbers.__reduce__()[1][0])]
+
+    return IteratorVariable(pull=pull, cls=enumerate, parts=parts)
+
+
+@handles(zip)
+def _(tx, args, kwargs):
+    strict = kwargs["strict"].as_constant() if "strict" in kwargs else False
+    its = [iterate(tx, a) for a in args]
+
+    def pull(tx):
+        row = []
+        for k, it in enumerate(its):
+            v = it.next(tx)
+            if v is None:
+                if strict and (k > 0 or any(i.next(tx) is not None for i in its[1:])):
+                    tx.raise_user(ValueError("zip() arguments have different lengths"))
+                return None
+            row.append(v)
+        return TupleVariable(row) if row else None
+
+    return IteratorVariable(pull=pull, cls=zip, parts=lambda: (strict_zip if strict else zip, its))
+
+
+@handles(map)
+def _(tx, args, kwargs):
+    fn, its = args[0], [iterate(tx, a) for a in args[1:]]
+
+    def pull(tx):
+        row = [it.next(tx) for it in its]
+        return None if any(v is None for v in row) else fn.call(tx, row, {})
+
+    return IteratorVariable(pull=pull, cls=map, parts=lambda: (map, [fn, *its]))
+
+
+@handles(filter)
+def _(tx, args, kwargs):
+    fn, it = args[0], iterate(tx, args[1])
+    plain = fn.is_constant() and fn.as_constant() is None
+
+    def pull(tx):
+        while (v := it.next(tx)) is not None:
+            if tx.truth(v if plain else fn.call(tx, [v], {})):
+                return v
+        return None
+
+    return IteratorVariable(pull=pull, cls=filter, parts=lambda: (filter, [fn, it]))
+
+
+@handles(reversed)
+def _(tx, args, kwargs):
+    elements = args[0].items(tx)[::-1]
+    kind = type(args[0])
+    if kind not in (ListVariable, TupleVariable):
+        return IteratorVariable(elements)
+    it = IteratorVariable(elements, cls=type(reversed(args[0].plain_class()())))
+    it.parts = lambda: (reversed, [kind(elements[it.position :][::-1])])
+    return it
+
+
+def strict_zip(*iterables):
+    return zip(*iterables, strict=True)
+
+
+def chain(tx, iterables: IteratorVariable) -> IteratorVariable:
+    inner: list[IteratorVariable] = []
+
+    def pull(tx):
+        while True:
+            v = inner[0].next(tx) if inner else None
+            if v is not None:
+                return v
+            nxt = iterables.next(tx)
+            if nxt is None:
+                return None
+            inner[:] = [iterate(tx, nxt)]
+
+    return IteratorVariable(pull=pull, cls=itertools.chain, parts=lambda: (resumed_chain, [iterables, *inner]))
+
+
+def resumed_chain(iterables, *inner):
+    return itertools.chain(*inner, itertools.chain.from_iterable(iterables))
+
+
+@handles(itertools.chain)
+def _(tx, args, kwargs):
+    return chain(tx, IteratorVariable(args))
+
+
+@handles(itertools.chain.from_iterable)
+def _(tx, args, kwargs):
+    return chain(tx, iterate(tx, args[0]))
+
+
+@handles(itertools.product)
+def _(tx, args, kwargs):
+    repeat = kwargs["repeat"].as_constant() if kwargs else 1
+    columns = [iterate(tx, a).items(tx) for a in args]
+    return IteratorVariable([TupleVariable(row) for row in itertools.product(*columns, repeat=repeat)])
+
+
+@handles(itertools.count)
+def _(tx, args, kwargs):
+    a = bound(args, kwargs, ("start", "step"), (0, 1))
+    step = a[1].as_constant()
+    state = itertools.count(a[0].as_constant(), step)
+
+    def parts():
+        return itertools.count, [ConstantVariable(state.__reduce__()[1][0]), ConstantVariable(step)]
+
+    return IteratorVariable(pull=lambda tx: ConstantVariable(next(state)), cls=itertools.count, parts=parts)
+
+
+def bound(args, kwargs, names, defaults):
+    """Positional and keyword arguments by position, constants for those that are missing."""
+    out = list(args)
+    for name, default in list(zip(names, defaults))[len(args) :]:
+        out.append(kwargs.get(name) or ConstantVariable(default))
+    return out
+
+
+@handles(itertools.islice)
+def _(tx, args, kwargs):
+    start, stop, step = slice_bounds([a.as_constant() for a in args[1:]])
+    it = iterate(tx, args[0])
+    wanted, position = itertools.islice(itertools.count(), start, stop, step), itertools.count()
+    taken = itertools.count()
+
+    def pull(tx):
+        target = next(wanted, None)
+        if target is None:
+            while stop is not None and next(position) < stop:  # what comes before the end is taken
+                if it.next(tx) is None:
+                    break
+            return None
+        next(taken)
+        for at in position:
+            v = it.next(tx)
+            if v is None or at == target:
+                return v
+
+    def parts():
+        at, n = position.__reduce__()[1][0], taken.__reduce__()[1][0]
+        bounds = [start + n * step - at, None if stop is None else max(stop - at, 0), step]
+        return itertools.islice, [it, *map(ConstantVariable, bounds)]
+
+    return IteratorVariable(pull=pull, cls=itertools.islice, parts=parts)
+
+
+def slice_bounds(bounds):
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    return start or 0, stop, step or 1
+
+
+@handles(itertools.repeat)
+def _(tx, args, kwargs):
+    times = args[1] if len(args) == 2 else kwargs.get("times")
+    value = args[0] if args else kwargs["object"]
+    if times is not None:
+        return IteratorVariable([value] * times.as_constant())
+    return IteratorVariable(pull=lambda tx: value, cls=itertools.repeat, parts=lambda: (itertools.repeat, [value]))
+
+
+def _known_elements(fn):
+    """Iterators that take all of their inputs when they are made."""
+
+    def handler(tx, args, kwargs):
+        options = {k: v.as_constant() for k, v in kwargs.items()}
+        columns = [
+            a.as_constant() if a.is_constant() and isinstance(a.as_constant(), int | None) else iterate(tx, a).items(tx)
+            for a in args
+        ]
+        return IteratorVariable([TupleVariable(row) for row in fn(*columns, **options)])
+
+    HANDLERS[fn] = handler
+
+
+for _fn in (
+    itertools.product,
+    itertools.combinations,
+    itertools.permutations,
+    itertools.combinations_with_replacement,
+):
+    _known_elements(_fn)
+
+
+def _traced(fn, written):
+    """``fn`` is traced as the generator function ``written``."""
+
+    def handler(tx, args, kwargs):
+        out = tx.inline(UserFunctionVariable(written), args, kwargs)
+        if isinstance(out, GeneratorVariable):
+            out.cls = fn
+        return out
+
+    HANDLERS[fn] = handler
+
+
+for _name in polyfills.__all__:
+    _traced(getattr(itertools, _name, None) or getattr(functools, _name), getattr(polyfills, _name))

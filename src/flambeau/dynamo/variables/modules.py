@@ -1,0 +1,237 @@
+"""Modules of the nn kind: their registries, containers and walks over their parts."""
+
+from __future__ import annotations
+
+import types
+
+from .. import tensors, trace_rules, world
+from ..exc import unsupported
+from ..source import InstanceDictSource, KeySource
+from ..world import ABSENT
+from .base import Variable
+from .constant import ConstantVariable
+from .dicts import DictVariable
+from .objects import ObjectVariable
+
+__all__ = ["ModuleSetattr", "ModuleVariable", "is_library"]
+
+
+class ModuleVariable(ObjectVariable):
+    """An nn module: traced through its forward; parameters, buffers and submodules are read from the module's dicts by source."""
+
+    def __repr__(self):
+        return f"NNModuleVariable({self.cls.__name__})"
+
+    REGISTRIES = ("_parameters", "_buffers", "_modules")
+
+    def table(self, name) -> dict | None:
+        d = self.value.__dict__.get(name)
+        return d if isinstance(d, dict) else None
+
+    def registry(self, tx, name) -> Variable | None:
+        """The variable of one of the module's own dicts: the same one however it is reached, so writes to it are seen."""
+        if name in self.written or self.table(name) is None:
+            return self.written.get(name)
+        return tx.wrap(self.table(name), KeySource(InstanceDictSource(self.source), name))
+
+    def generic_getattr(self, tx, name):
+        # The library's __getattr__ is not traced: it looks into three dicts.
+        hook = self.class_attr(tx, "__getattr__")
+        if not is_library(hook):
+            return super().generic_getattr(tx, name)
+        if self.class_attr(tx, name) is ABSENT and name not in self.written and not name.startswith("_"):
+            if world.instance_attr(tx, self.value, self.source, name) is None:
+                for where in ("_parameters", "_modules", "_buffers"):
+                    d = self.registry(tx, where)
+                    found = d.get_key(tx, name) if isinstance(d, DictVariable) else None
+                    if found is not None:
+                        return found
+                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+        return super().generic_getattr(tx, name)
+
+    def setattr(self, tx, name, value):
+        if is_library(self.class_attr(tx, "__setattr__")):
+            self.module_setattr(tx, name, value)
+        else:
+            super().setattr(tx, name, value)
+
+    def module_setattr(self, tx, name, value):
+        """What the library's Module.__setattr__ does."""
+        from .tensor import TensorVariable
+
+        if isinstance(value, ObjectVariable) and trace_rules.is_nn_module_class(value.cls):
+            unsupported("module-setattr", f"setattr {self!r} {name}", "A submodule is assigned while tracing.")
+        if isinstance(value, TensorVariable) and value.cls is not tensors.Tensor:
+            unsupported("module-setattr", f"setattr {self!r} {name}", "A parameter is assigned while tracing.")
+        empty = value.is_constant() and value.as_constant() is None
+        for where in ("_parameters", "_modules", "_buffers"):
+            d = self.registry(tx, where)
+            if isinstance(d, DictVariable) and d.contains(tx, ConstantVariable(name)).value:
+                if not empty and not (where == "_buffers" and isinstance(value, TensorVariable)):
+                    unsupported(
+                        "module-setattr",
+                        f"setattr {self!r} {name}",
+                        "What is assigned has the wrong type for this name.",
+                    )
+                d.setitem(tx, ConstantVariable(name), value)
+                return
+        self.plain_setattr(tx, name, value)
+
+    HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+    def call(self, tx, args, kwargs):
+        call = self.class_attr(tx, "__call__")
+        if not is_library(call) or not is_library(self.class_attr(tx, "_call_impl")):
+            return super().call(tx, args, kwargs)
+        compiled = self.getattr(tx, "_compiled_call_impl")
+        if not (compiled.is_constant() and compiled.as_constant() is None):
+            return compiled.call(tx, args, kwargs)
+        hooks = self.class_attr(tx, "_call_impl").__globals__["_hooks"]
+        if world.module_attr(tx, hooks, "any_global").as_constant() or self.hooks(tx):
+            from . import module_hooks
+
+            return module_hooks.call_with_hooks(tx, self, hooks, args, kwargs)
+        return self.getattr(tx, "forward").call(tx, args, kwargs)
+
+    def hooks(self, tx) -> list[str]:
+        """The tables of hooks that are not empty. That the others are is guarded."""
+        full = [n for n in self.HOOKS if n in self.written or self.table(n) is None or len(self.table(n))]
+        empty = tuple(n for n in self.HOOKS if n not in full)
+        if empty:
+            tx.output.guard(InstanceDictSource(self.source), "EMPTY_DICTS", empty)
+        return full
+
+    def shortcut(self, tx, *names) -> str | None:
+        """The library's container that this is, as long as these methods are the library's."""
+        kind = container_kind(self.cls)
+        return None if kind is None or world.is_overridden(tx, self.cls, *names) else kind
+
+    def items(self, tx):
+        name = self.shortcut(tx, "__iter__")
+        if name in ("ModuleList", "Sequential"):
+            return [v for _, v in self.children(tx)]
+        if name == "ModuleDict":
+            return [ConstantVariable(k) for k, _ in self.children(tx)]
+        return super().items(tx)
+
+    def children(self, tx):
+        return [(k.as_constant(), v) for k, v in self.registry(tx, "_modules").pairs(tx)]
+
+    def length(self, tx):
+        if self.shortcut(tx, "__len__"):
+            return len(self.children(tx))
+        return super().length(tx)
+
+    def getitem(self, tx, key):
+        name = self.shortcut(tx, "__getitem__", "__len__")
+        if name in ("ModuleList", "Sequential") and key.can_constant() and isinstance(key.as_constant(), int):
+            c = self.children(tx)
+            try:
+                return c[key.as_constant()][1]
+            except IndexError:
+                tx.raise_user(IndexError(f"index {key.as_constant()} is out of range"))
+        if name == "ModuleDict" and key.can_constant():
+            found = dict(self.children(tx)).get(key.as_constant())
+            if found is None:
+                tx.raise_user(KeyError(key.as_constant()))
+            return found
+        return super().getitem(tx, key)
+
+    WALKS = (
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+    )
+
+    def getattr(self, tx, name):
+        if (
+            name in self.WALKS
+            and self.value is not None
+            and name not in self.written
+            and name not in self.value.__dict__
+        ):
+            if not self.walk_overridden(tx):
+                tx.output.guard(self.source, "NO_INSTANCE_KEY", name)
+                return ModuleWalk(self, name)
+        if name in ("items", "keys", "values") and self.shortcut(tx, name) == "ModuleDict":
+            return self.registry(tx, "_modules").getattr(tx, name)
+        return super().getattr(tx, name)
+
+    def walk_overridden(self, tx) -> bool:
+        return world.is_overridden(tx, self.cls, *self.WALKS, "_named_members")
+
+
+def is_library(f) -> bool:
+    return f is not ABSENT and isinstance(f, types.FunctionType) and (f.__module__ or "").startswith("flambeau.")
+
+
+class ModuleWalk(Variable):
+    """module.parameters() and the like: walks the module's dicts through guarded sources."""
+
+    def __init__(self, owner, name):
+        super().__init__()
+        self.owner, self.name = owner, name
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr(self.name)
+
+    def walk(self, tx, m, prefix, seen):
+        if id(m) in seen:
+            return
+        seen.add(id(m))
+        if m.walk_overridden(tx):
+            unsupported(
+                "module-walk", f"{self.name}() over {m!r}", f"{m.cls.__name__} has its own way to list its parts."
+            )
+        yield prefix, m
+        for k, c in m.children(tx):
+            if isinstance(c, ModuleVariable):
+                yield from self.walk(tx, c, f"{prefix}.{k}" if prefix else k, seen)
+
+    def call(self, tx, args, kwargs):
+        from .iterators import IteratorVariable
+
+        if args or kwargs:
+            unsupported("module-walk", f"{self.name}() with arguments")
+        what = self.name.removeprefix("named_")
+        pairs: list[tuple[str, Variable]] = []
+        if what == "children":
+            pairs = [(k, c) for k, c in self.owner.children(tx) if isinstance(c, ModuleVariable)]
+        elif what == "modules":
+            pairs = list(self.walk(tx, self.owner, "", set()))
+        else:
+            seen = set()
+            for prefix, m in self.walk(tx, self.owner, "", set()):
+                table = m.registry(tx, f"_{what}")
+                for k, v in table.pairs(tx):
+                    if id(v) not in seen and not v.is_constant():
+                        seen.add(id(v))
+                        pairs.append((f"{prefix}.{k.as_constant()}" if prefix else k.as_constant(), v))
+        if self.name.startswith("named_"):
+            return IteratorVariable([tx.make_tuple([ConstantVariable(k), v]) for k, v in pairs])
+        return IteratorVariable([v for _, v in pairs])
+
+
+def container_kind(cls: type) -> str | None:
+    for c in cls.__mro__:
+        if c.__module__.startswith("flambeau.") and c.__name__ in ("ModuleList", "Sequential", "ModuleDict"):
+            return c.__name__
+    return None
+
+
+class ModuleSetattr(Variable):
+    """``super().__setattr__`` in a module, when it is the library's."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def call(self, tx, args, kwargs):
+        self.module.module_setattr(tx, args[0].as_constant(), args[1])
+        return ConstantVariable(None)
