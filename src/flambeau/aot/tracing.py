@@ -32,16 +32,26 @@ from .graph_passes import common_subexpressions, draws, identities
 __all__ = ["trace", "trace_subgraph"]
 
 
-def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) -> Traced:
-    """``fn(*inputs)`` returns a list of leaves. ``joint``: record gradients of the inputs that require them."""
-    fake_mode = find_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
-    mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack=False)
+def trace(
+    fn: Callable,
+    inputs: list[Any],
+    *,
+    joint: bool,
+    decompositions=None,
+    names: list[str] | None = None,
+    fake_mode: FakeTensorMode | None = None,
+    whole: bool = False,
+    record_stack: bool = False,
+) -> Traced:
+    """``fn(*inputs)`` returns a list of leaves. ``joint``: record gradients of the inputs that require them. ``names``: of the placeholders.
+    ``whole``: everything that is returned is an output of the graph, views of inputs too. ``record_stack``: keep the user's lines."""
+    fake_mode = fake_mode or find_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
+    mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack)
     mode.execute = fake_mode.run
-    prefix = "primals_" if joint else "arg"
     fakes = []
     for i, t in enumerate(inputs):
         fake = _fake_input(mode, t, joint) if isinstance(t, _C.TensorBase) else t
-        mode.placeholder(f"{prefix}{i + 1}" if joint else f"arg{i}_1", fake)
+        mode.placeholder(names[i] if names else f"primals_{i + 1}" if joint else f"arg{i}_1", fake)
         fakes.append(fake)
     given = [_as_non_leaf(mode, f) if joint else f for f in fakes]
     histories = [f.grad_fn if isinstance(f, _C.TensorBase) else None for f in given]
@@ -49,8 +59,8 @@ def trace(fn: Callable, inputs: list[Any], *, joint: bool, decompositions=None) 
     with modes.disabled("dispatch"), fake_mode, mode, _C.Guard(grad_enabled=int(_autograd.is_grad_enabled())):
         outs = fn(*given)
         mode.stack = None
-        traced = _collect(mode, given, histories, fakes, outs, joint)
-    traced.gm = _finish(mode, traced)
+        traced = _collect(mode, given, histories, fakes, outs, joint, whole)
+    traced.gm = _finish(mode, traced, whole)
     return traced
 
 
@@ -75,13 +85,14 @@ def _as_non_leaf(mode, fake):
     return given
 
 
-def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
+def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> Traced:
     storages = {id(t._storage): i for i, t in reversed(list(enumerate(given))) if isinstance(t, _C.TensorBase)}
     by_id = {id(t): i for i, t in enumerate(given)}
     mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]
-    derived = _views_among(mode, [o for o in outs if isinstance(o, _C.TensorBase) and id(o) not in by_id])
+    fresh = [o for o in outs if isinstance(o, _C.TensorBase) and id(o) not in by_id]
+    derived = {} if whole else _views_among(mode, fresh)
     facts: list[Any] = []
     at: dict[int, int] = {}
 
@@ -93,10 +104,12 @@ def _collect(mode, given, histories, fakes, outs, joint: bool) -> Traced:
 
     for o in outs:
         if isinstance(o, NUMBERS):
-            known = all(s in o.env.hints for s in symbols(o.expr))
+            known = all(s in o.env.hints for s in symbols(o.expr)) and not whole
             facts.append(Number(o.env.simplify(o.expr)) if known else Computed(computed(o), False))
         elif not isinstance(o, _C.TensorBase):
             facts.append(Constant(o))
+        elif whole:
+            facts.append(Computed(computed(o), False))
         elif id(o) in by_id:
             facts.append(InputAlias(by_id[id(o)]))
         elif id(o._storage) in storages and (view := _view_of_input(mode, o, fakes)) is not None:
@@ -207,7 +220,7 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
     return grads
 
 
-def _finish(mode, traced: Traced) -> GraphModule:
+def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     graph = mode.graph
     graph.eliminate_dead_code()
     constants = mode.constants
@@ -217,7 +230,8 @@ def _finish(mode, traced: Traced) -> GraphModule:
     identities(graph)
     common_subexpressions(graph)
     graph.eliminate_dead_code()
-    _separate_outputs(graph, traced)
+    if not whole:
+        _separate_outputs(graph, traced)
     if traced.joint:
         _keep_overwritten(graph, traced)
     gm = GraphModule(constants, graph, "joint_graph" if traced.joint else "graph")

@@ -226,7 +226,7 @@ class Max(_Compound):
         return max(b[0] for b in all_), max(b[1] for b in all_)
 
 
-_FUNCTIONS = {
+FUNCTIONS = {
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,
@@ -729,7 +729,7 @@ def _extreme(kind, args):
 def apply(name: str, a, b):
     """One of the functions of :class:`Apply` on two integers or expressions."""
     if type(a) is not Expr and type(b) is not Expr:
-        return _FUNCTIONS[name](a, b)
+        return FUNCTIONS[name](a, b)
     if isinstance(b, int) and b >= 0:
         if name == "pow" and b <= 8:
             return math.prod([a] * b)
@@ -813,7 +813,7 @@ def _value(atom: Atom, env: dict) -> int:
     if kind is Apply:
         if atom.name == "int_of":
             return int(atom.args[1].evaluate(env))
-        return _FUNCTIONS[atom.name](evaluate(atom.args[1], env), evaluate(atom.args[2], env))
+        return FUNCTIONS[atom.name](evaluate(atom.args[1], env), evaluate(atom.args[2], env))
     return env[atom]
 
 

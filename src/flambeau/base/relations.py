@@ -22,6 +22,7 @@ __all__ = [
     "float_op",
     "junction",
     "negate",
+    "relation",
     "symbols",
 ]
 
@@ -57,7 +58,7 @@ class Rel(_Node):
         return _SIGNS[self.args[0]](E.evaluate(self.args[1], env), 0)
 
     def substitute(self, env):
-        return _relation(self.args[0], E.substitute(self.args[1], env))
+        return relation(self.args[0], E.substitute(self.args[1], env))
 
     def sides(self):
         """(left, sign, right) without negative terms; the sign may be ``<=``."""
@@ -132,7 +133,7 @@ def _to_float(x):
     return float(x)
 
 
-_FLOAT = {
+FLOAT = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -168,7 +169,7 @@ class Float(_Node):
     __slots__ = ()
 
     def evaluate(self, env):
-        return _FLOAT[self.args[0]](*(evaluate(a, env) for a in self.args[1:]))
+        return FLOAT[self.args[0]](*(evaluate(a, env) for a in self.args[1:]))
 
     def substitute(self, env):
         return float_op(self.args[0], *(substitute(a, env) for a in self.args[1:]))
@@ -186,7 +187,7 @@ class Float(_Node):
 def float_op(name: str, *args):
     """A number when all operands are numbers, else a :class:`Float`."""
     if all(isinstance(a, (int, float)) for a in args):
-        return _FLOAT[name](*args)
+        return FLOAT[name](*args)
     return Float(name, *args)
 
 
@@ -210,14 +211,14 @@ def substitute(x, env):
 def compare(name: str, a, b):
     """``lt le gt ge eq ne`` of two integers or expressions: a bool where the ranges decide, else a :class:`Rel`."""
     if name == "lt":
-        return _relation(">=", b - a - 1)
+        return relation(">=", b - a - 1)
     if name == "le":
-        return _relation(">=", b - a)
+        return relation(">=", b - a)
     if name == "gt":
-        return _relation(">=", a - b - 1)
+        return relation(">=", a - b - 1)
     if name == "ge":
-        return _relation(">=", a - b)
-    return _relation("==" if name == "eq" else "!=", a - b)
+        return relation(">=", a - b)
+    return relation("==" if name == "eq" else "!=", a - b)
 
 
 def exact(e):
@@ -233,14 +234,14 @@ def exact(e):
     return e
 
 
-def _relation(sign: str, e):
+def relation(sign: str, e):
     e = exact(e)
     if type(e) is Expr and not e.const:
         # A positive factor of all terms says nothing.
         first = e.terms[0][0].args if type(e.terms[0][0]) is E.Prod else ()
         for f in first:
             if f.bounds()[0] > 0 and all(f in (a.args if type(a) is E.Prod else (a,)) for a, _ in e.terms):
-                return _relation(sign, E.floordiv(e, E.of(f)))
+                return relation(sign, E.floordiv(e, E.of(f)))
     if type(e) is not Expr:
         return _SIGNS[sign](e, 0)
     g = math.gcd(*(c for _, c in e.terms))
@@ -268,7 +269,7 @@ def negate(r):
     if type(r) is Rel:
         sign, e = r.args
         if sign == ">=":
-            return _relation(">=", -e - 1)
+            return relation(">=", -e - 1)
         return Rel("!=" if sign == "==" else "==", e)
     if type(r) is Junction:
         return junction("or" if r.args[0] == "and" else "and", *map(negate, r.args[1:]))

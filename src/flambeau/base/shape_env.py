@@ -22,6 +22,7 @@ from .relations import FloatSymbol, Rel
 from .symint import SymBool, SymFloat, SymInt, expression
 
 __all__ = [
+    "about_layout",
     "ConstraintViolationError",
     "Guard",
     "GuardOnDataDependentSymNode",
@@ -42,6 +43,7 @@ __all__ = [
     "guard_size_oblivious",
     "has_static_value",
     "hint_int",
+    "is_one",
     "shape_rules",
     "statically_known_true",
     "user_line",
@@ -135,6 +137,12 @@ class ShapeEnv:
         self._count[prefix] += 1
         return f"{prefix}{n}"
 
+    def reserve(self, name: str) -> None:
+        """No symbol made from now on is called ``name``, nor has a lower number."""
+        prefix = name.rstrip("0123456789")
+        if prefix in self._count and name != prefix:
+            self._count[prefix] = max(self._count[prefix], int(name[len(prefix) :]) + 1)
+
     def create_size(self, hint: int, source=None, *, duck: bool | None = None, dynamic="", lo=None, hi=None):
         """The SymInt of a size (or of a stride) with an example value. An int for 0 and 1 under 0/1 specialisation."""
         if self.specialize_zero_one and hint in (0, 1):
@@ -196,12 +204,15 @@ class ShapeEnv:
 
     def create_shape(self, shape, strides, dynamic, source=None):
         """(sizes, strides) of an input: ``dynamic(dim)`` gives None for a dimension that stays constant, else keywords of
-        :meth:`create_size`. Strides that follow from sizes become their products; others stay what they are unless their neighbour varies."""
+        :meth:`create_size` (or ``given``, a size).
+        Strides that follow from sizes become their products; others stay what they are unless their neighbour varies."""
         sizes: list = []
         for d, n in enumerate(shape):
             how = dynamic(d)
             if how is None:
                 sizes.append(n)
+            elif "given" in how:  # made by the caller
+                sizes.append(how["given"])
             elif how.get("unbacked"):
                 lo, hi = how.get("lo"), how.get("hi")
                 size = self.create_unbacked_symint(lo or 0, INF if hi is None else hi, size=True)
@@ -351,6 +362,8 @@ class ShapeEnv:
                     raise self._data_dependent(r)
                 return guess
             found = bool(R.evaluate(r, self.hints))
+            if self.oblivious and self.size_like and self._guess(r) is found:
+                return found  # so it is for all sizes but 0 and 1, of which shape rules don't ask
             fact = r if found else R.negate(r)
             if not self.frozen:
                 self.guards.append(Guard(fact, self.where(), type(fact) is Rel and fact.args[0] == "=="))
@@ -366,8 +379,17 @@ class ShapeEnv:
             return stop if stop in parts else None if None in parts else not stop
         if type(r) is not Rel:
             return None
-        env = {s: E.of(Symbol(s.name, max(s.lo, 2), max(s.hi, 2))) for s in self.size_like}
+        sizes = {s for s in R.symbols(r) if s in self.size_like or (s not in self.hints and getattr(s, "lo", -1) >= 0)}
+        env = {s: E.of(Symbol(s.name, max(s.lo, 2), max(s.hi, 2), s.divisor)) for s in sizes}
         out = r.substitute(env)
+        if isinstance(out, bool):
+            return out
+        # A size that is a part of another (``s0//2``) is taken for one as well.
+        sign, e = r.args
+        parts = [
+            (E.of(Symbol("part", 2)) if type(a) is E.Div else E.substitute(E.of(a), env), c) for a, c in E.terms(e)
+        ]
+        out = R.relation(sign, sum((a * c for a, c in parts), E.const(e)))
         return out if isinstance(out, bool) else None
 
     def specialize(self, e):
@@ -503,6 +525,15 @@ def shape_rules(env: ShapeEnv):
         _active.env = before
 
 
+_nothing = contextlib.nullcontext()
+
+
+def about_layout(shape):
+    """Context manager: what is asked about ``shape`` decides on a layout, as in shape rules. Sizes that may be 0 or 1 are taken not to be."""
+    env = next((n.env for n in shape if type(n) is SymInt), None)
+    return _nothing if env is None else shape_rules(env)
+
+
 def data_dependent_size(what: str, hi=INF):
     """A size that only the values of the arguments tell. DataDependentOutputException where no symbol may stand for it."""
     env = _active.env
@@ -612,6 +643,17 @@ def guard_size_oblivious(x) -> bool:
         return env.evaluate(x.expr)
     finally:
         env.oblivious -= 1
+
+
+def is_one(n) -> bool:
+    """Whether a size is 1, with a guard even in shape rules: for those whose result has another rank then."""
+    if not isinstance(n, SymInt) or n.env.is_unbacked(n.expr):
+        return bool(n == 1)
+    before, n.env.oblivious = n.env.oblivious, 0
+    try:
+        return bool(n == 1)
+    finally:
+        n.env.oblivious = before
 
 
 def has_static_value(x) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+from .relations import compare
+from .symint import expression, is_symbolic, wrap
+
 
 class Size(tuple):
     """Shape of a tensor: a tuple of ints with ``numel()``."""
@@ -37,6 +40,9 @@ def contiguous_strides(shape) -> tuple[int, ...]:
 
 
 def is_contiguous(shape, strides) -> bool:
+    """Whether the strides are row-major (those of dimensions of size 1 don't count)."""
+    if is_symbolic((*shape, *strides)) and _are_products(shape, strides):
+        return True
     step = 1
     for n, s in zip(reversed(shape), reversed(strides)):
         if n == 0:
@@ -48,6 +54,22 @@ def is_contiguous(shape, strides) -> bool:
     return True
 
 
+def _are_products(shape, strides) -> bool:
+    """Whether the strides are row-major whatever the sizes are. Asks no question."""
+    step = 1
+    for n, s in zip(reversed(shape), reversed(strides)):
+        if not statically_equal(s, step):
+            return False
+        step = step * n
+    return True
+
+
+def statically_equal(a, b) -> bool:
+    """Whether two numbers are known to be equal; asks no question."""
+    env = a.env if is_symbolic(a) else b.env if is_symbolic(b) else None
+    return a == b if env is None else env.known(compare("eq", expression(a), expression(b))) is True
+
+
 def same_shape(a, b) -> bool:
     """Whether two shapes are equal. NOTE: tuples compare their elements before their lengths, which asks more of symbolic sizes than is needed."""
     return len(a) == len(b) and tuple(a) == tuple(b)
@@ -57,10 +79,15 @@ def broadcast_shapes(*shapes) -> tuple[int, ...]:
     """Common shape. RuntimeError in PyTorch's words when there is none."""
     ndim = max(map(len, shapes), default=0)
     out = [1] * ndim
+    if is_symbolic(shapes):  # sizes that are known to be equal aren't asked whether they are 1
+        for d in range(ndim):
+            sizes = [n for s in shapes if len(s) >= ndim - d for n in (s[d - ndim],) if type(n) is not int or n != 1]
+            if sizes and all(statically_equal(n, sizes[0]) for n in sizes):
+                out[d] = sizes[0]
     for shape in shapes:
         for i, n in enumerate(reversed(shape)):
             d = ndim - 1 - i
-            if n != 1 and out[d] != n:
+            if out[d] is not n and not (is_symbolic(n) and statically_equal(n, out[d])) and n != 1 and out[d] != n:
                 if out[d] != 1:
                     raise RuntimeError(
                         f"The size of tensor a ({out[d]}) must match the size of tensor b ({n}) at non-singleton dimension {d}"
@@ -119,6 +146,10 @@ def view_strides(shape, strides, new_shape) -> tuple[int, ...] | None:
 
     Walks both shapes from the right, matching chunks of dimensions that are contiguous among themselves.
     """
+    if shape and is_symbolic((*shape, *strides, *new_shape)):
+        found = _symbolic_view(shape, strides, new_shape)
+        if found is not None:
+            return found
     if math.prod(shape) == 0:
         return contiguous_strides(new_shape) if not same_shape(shape, new_shape) else tuple(strides)
     if not shape:
@@ -140,6 +171,32 @@ def view_strides(shape, strides, new_shape) -> tuple[int, ...] | None:
                 base = strides[d - 1]
                 chunk = view_chunk = 1
     return tuple(out) if view_d == -1 else None
+
+
+def _symbolic_view(shape, strides, new_shape) -> tuple | None:
+    """The same where chunks match as expressions, whatever the sizes are; None when they don't, which says nothing. Asks no question."""
+    env = next(n.env for n in (*shape, *strides, *new_shape) if is_symbolic(n))
+    old, steps, new = ([env.simplify(expression(n)) for n in part] for part in (shape, strides, new_shape))
+
+    def equal(a, b) -> bool:
+        return env.known(compare("eq", a, b)) is True
+
+    out: list = [0] * len(new)
+    at = len(new) - 1
+    base, chunk = steps[-1], 1
+    for d in range(len(old) - 1, -1, -1):
+        chunk = chunk * old[d]
+        if d == 0 or not (equal(old[d - 1], 1) or equal(steps[d - 1], chunk * base)):
+            part = 1
+            while at >= 0 and not equal(part, chunk):
+                out[at], part, at = part * base, part * new[at], at - 1
+            if not equal(part, chunk):
+                return None
+            while at >= 0 and equal(new[at], 1):
+                out[at], at = part * base, at - 1
+            if d > 0:
+                base, chunk = steps[d - 1], 1
+    return tuple(wrap(e, env) for e in out) if at == -1 else None
 
 
 def dense_order(shape, strides) -> tuple[int, ...]:

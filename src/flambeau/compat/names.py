@@ -52,7 +52,7 @@ value 1: AVG
 value True: has_lapack has_openmp has_spectral
 value False: has_mkl
 returns None: init_num_threads sym_constrain_range sym_constrain_range_for_size
-from jit: export fork wait JITException=Error
+from jit: fork wait JITException=Error
 from futures: Future
 from amp: autocast GradScaler
 from core.overrides: DisableTorchFunction DisableTorchFunctionSubclass

@@ -5,6 +5,7 @@
 """
 
 from flambeau.base import logs as _logs
+from flambeau.base.compiling import is_exporting as _is_exporting
 from flambeau.dynamo.config import config as config
 from flambeau.dynamo.convert import is_compiling as _is_compiling
 
@@ -34,9 +35,7 @@ def is_compiling() -> bool:
 is_dynamo_compiling = is_compiling
 
 
-def is_exporting() -> bool:
-    """Whether the caller is being exported."""
-    return False
+is_exporting = _is_exporting
 
 
 _logs.check_environment()

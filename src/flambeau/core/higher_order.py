@@ -15,7 +15,7 @@ from .. import _C
 from . import modes
 from .keys import TRANSFORM
 
-__all__ = ["HigherOrderOperator", "tensors_in"]
+__all__ = ["NAMED", "HigherOrderOperator", "tensors_in"]
 
 
 def tensors_in(tree: Any) -> Iterator[Any]:
@@ -29,6 +29,9 @@ def tensors_in(tree: Any) -> Iterator[Any]:
         yield from tensors_in(list(tree.values()))
 
 
+NAMED: dict[str, HigherOrderOperator] = {}  # for graphs in files
+
+
 class HigherOrderOperator:
     """``rule(key)`` is a decorator that sets the rule of a layer: ``rule(op, *args, **kwargs)``, for a mode ``rule(op, mode, *args,
     **kwargs)`` with that mode off."""
@@ -37,6 +40,7 @@ class HigherOrderOperator:
     tags: tuple[str, ...] = ()
 
     def __init__(self, name: str):
+        NAMED.setdefault(name, self)
         self.__name__ = name
         self.__module__ = "flambeau.ops.higher_order"
         self.rules: dict[Any, Callable] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import traceback
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ __all__ = [
     "TorchDynamoException",
     "TorchRuntimeError",
     "Unsupported",
+    "UserError",
+    "UserErrorType",
     "UserRaises",
     "unsupported",
 ]
@@ -67,6 +70,30 @@ class UserRaises(Unsupported):
         )
         self.exception = exception
         self.variable = variable
+
+
+class UserErrorType(enum.Enum):
+    """What kind of mistake it was."""
+
+    DYNAMIC_CONTROL_FLOW = "dynamic_control_flow"
+    ANTI_PATTERN = "anti_pattern"
+    STANDARD_LIBRARY = "standard_library"
+    CONSTRAINT_VIOLATION = "constraint_violation"
+    DYNAMIC_DIM = "dynamic_dim"
+    INVALID_INPUT = "invalid_input"
+    INVALID_OUTPUT = "invalid_output"
+    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = "unsupported_aliased_mutated_dynamic_inputs"
+
+
+class UserError(Unsupported):
+    """A mistake of the user's that no graph break helps with."""
+
+    def __init__(self, error_type: UserErrorType, msg: str, case_name: str | None = None):
+        super().__init__(BreakReason("user-error", msg))
+        self.error_type, self.message, self.case_name = error_type, msg, case_name
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class TorchRuntimeError(TorchDynamoException):

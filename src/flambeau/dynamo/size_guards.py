@@ -211,7 +211,7 @@ def holds(payload: tuple, values: list) -> bool:
 
 
 _PYTHON = {
-    **{n: f for n, f in R._FLOAT.items()},
+    **{n: f for n, f in R.FLOAT.items()},
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     ">=": lambda a, b: a >= b,

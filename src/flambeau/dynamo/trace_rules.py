@@ -37,6 +37,9 @@ INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim")),
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
+    os.path.join(PACKAGE, "export", "exported_program.py"),  # calls of exported programs
+    os.path.join(PACKAGE, "export", "constraints.py"),
+    os.path.join(PACKAGE, "export", "structure.py"),
     os.path.join(PACKAGE, "dynamo", "variables", "polyfills.py"),
 )
 NOT_INLINED_IN_PACKAGE = (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..base.shape_env import sizes_of
+import math
+
+from ..base.shape_env import about_layout, is_one, sizes_of
 from ..base.shapes import infer_size, normalize_dim, normalize_dims, view_strides
 from ..core.declare import composite, view
 from ..core.operator import namespace
@@ -109,18 +111,18 @@ unsqueeze.derivative(self=lambda ct, dim: aten.squeeze.dim(ct, dim))
 
 @view("squeeze(Tensor(a) self) -> Tensor(a)")
 def squeeze(v):
-    return v.squeeze(tuple(i for i, n in enumerate(v.shape) if n == 1))
+    return v.squeeze(tuple(i for i, n in enumerate(v.shape) if is_one(n)))
 
 
 @view("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
 def squeeze_dim(v, dim):
     d = v.dim(dim)
-    return v.squeeze((d,)) if v.ndim and v.shape[d] == 1 else v
+    return v.squeeze((d,)) if v.ndim and is_one(v.shape[d]) else v
 
 
 @view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
 def squeeze_dims(v, dim):
-    return v.squeeze(tuple(d for d in map(v.dim, dim) if v.shape[d] == 1)) if v.ndim else v
+    return v.squeeze(tuple(d for d in map(v.dim, dim) if is_one(v.shape[d]))) if v.ndim else v
 
 
 @view("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
@@ -263,7 +265,8 @@ def narrow(self, dim, start, length):
 
 
 def _fits(self, shape):
-    return view_strides(tuple(self.shape), self.stride(), shape) is not None
+    with about_layout(self.shape):
+        return view_strides(tuple(self.shape), self.stride(), shape) is not None
 
 
 @composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
@@ -284,7 +287,10 @@ def flatten(self, start_dim, end_dim):
         return aten.reshape.default(self, [1])
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    return self if start == end else aten.reshape.default(self, [*self.shape[:start], -1, *self.shape[end + 1 :]])
+    if start == end:
+        return self
+    whole = math.prod(self.shape[start : end + 1])  # not -1: with a size of 0 that could be anything
+    return aten.reshape.default(self, [*self.shape[:start], whole, *self.shape[end + 1 :]])
 
 
 @composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")

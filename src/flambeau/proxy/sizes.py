@@ -15,11 +15,11 @@ from ..base.symint import SymInt, wrap
 from ..core.operator import namespace
 from ..fx import Graph, Node
 
-__all__ = ["SizeNodes"]
+__all__ = ["FUNCTIONS", "SizeNodes"]
 
 aten = namespace("aten")
 
-_FUNCTIONS = {
+FUNCTIONS = {
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,
@@ -134,7 +134,7 @@ class SizeNodes:
             return self._symbol(e)
         if type(e) is R.Float:
             name, *args = e.args
-            return self._call(_FUNCTIONS[name], tuple(map(self._node, args)), value)
+            return self._call(FUNCTIONS[name], tuple(map(self._node, args)), value)
         if type(e) is R.Rel:
             left, sign, right = e.sides()
             return self._call(_SIGNS[sign], (self._node(left), self._node(right)), value)
@@ -143,7 +143,7 @@ class SizeNodes:
         word, *parts = e.args
         out = self._node(parts[0])
         for p in parts[1:]:
-            out = self._call(_FUNCTIONS[word], (out, self._node(p)), value)
+            out = self._call(FUNCTIONS[word], (out, self._node(p)), value)
         return out
 
     def _symbol(self, s) -> Node:
@@ -195,4 +195,4 @@ class SizeNodes:
             e = operands[0].to_int()
             return self._call(symint.sym_int, (self._node(operands[0]),), wrap(e, self.env)), e
         a, b = operands
-        return self._pair(_FUNCTIONS[name], a, b, E.apply(name, a[1], b[1]))
+        return self._pair(FUNCTIONS[name], a, b, E.apply(name, a[1], b[1]))

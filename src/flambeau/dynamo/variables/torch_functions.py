@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flambeau.base.compiling import is_exporting
+
 from .. import subgraphs, tensors, trace_rules, world
 from ..exc import unsupported
 from .base import Variable
@@ -170,7 +172,12 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(True)
 
 
-@special("is_exporting", "is_scripting", "is_tracing", "is_autocast_enabled")
+@special("is_exporting")
+def _(tx, var, args, kwargs):
+    return ConstantVariable(is_exporting())  # what is captured for an export is not kept
+
+
+@special("is_scripting", "is_tracing", "is_autocast_enabled")
 def _(tx, var, args, kwargs):
     return ConstantVariable(False)
 
