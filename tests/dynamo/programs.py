@@ -103,6 +103,18 @@ def agree(prog, backends=BACKENDS):
         assert not internal, f"{backend}: {internal[0]}"
 
 
+def graphs_of(prog) -> int:
+    """How many graphs the program is captured in."""
+    graphs = []
+
+    def backend(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    outcome(prog, lambda f, **k: compile(f, backend=backend, **k))
+    return len(graphs)
+
+
 def X():
     return torch.tensor([1.0, 2.0])
 

@@ -37,6 +37,7 @@ from .variables.contexts import (
     ModeWrapped,
     NullContextVariable,
 )
+from .variables.derived import BASES, builtin_base, of_object
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
 from .variables.functional_call import functional_call
@@ -127,7 +128,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if isinstance(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and (hasattr(cls, "_fields") or cls.__module__.startswith("flambeau.")):
         return _tuple(tx, value, source)
     if trace_rules.is_compiled(value):
         _guard(tx, source, "ID_MATCH", value)
@@ -168,12 +169,10 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_nn_module_class(cls):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ModuleVariable(value, cls, source)
-    if isinstance(value, (dict, list, set, str, int, float)):
-        unsupported(
-            "builtin-subclass",
-            f"an object of {cls.__qualname__}, a subclass of {cls.__mro__[-2].__name__}",
-            "Subclasses of builtin containers are not traced.",
-        )
+    base = builtin_base(cls)
+    if base is not None:
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return of_object(tx, value, base, source)
     if isinstance(getattr(value, "__dict__", None), dict) or hasattr(cls, "__slots__"):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ObjectVariable(value, cls, source)
@@ -273,8 +272,6 @@ def _ndarray(tx, value, source):
 
 def _tuple(tx, value, source):
     cls = type(value)
-    if cls is not tuple and cls.__new__ is not tuple.__new__ and not hasattr(cls, "_fields") and cls.__name__ != "Size":
-        unsupported("builtin-subclass", f"an object of {cls.__qualname__}, a subclass of tuple")
     _guard(tx, source, "TYPE_MATCH", cls)
     tx.output.guard(source, "LENGTH", len(value))
     return TupleVariable([Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)], source, cls=cls)
@@ -414,7 +411,7 @@ def _builtin_method(tx, value, source):
             return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
         if trace_rules.is_torch_callable(value):
             return TorchFunctionVariable(value, source)
-        if type(source) is not ConstSource and isinstance(owner, (list, dict, set, str)):
+        if type(source) is not ConstSource and isinstance(owner, BASES):
             return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
     _guard(tx, source, "ID_MATCH", value)
     return _c_callable(tx, value, source)
@@ -622,6 +619,7 @@ def _c_callable(tx, value, source):
 
 BY_TYPE = {
     list: _list,
+    tuple: _tuple,
     dict: _dict,
     collections.OrderedDict: _dict,
     collections.defaultdict: _dict,

@@ -20,7 +20,7 @@ from .variables.builtin import BuiltinVariable
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
-from .variables.dicts import DictVariable
+from .variables.dicts import DictVariable, pairs_of
 from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, NestedFunctionVariable
 from .variables.handlers import HANDLERS
@@ -265,9 +265,7 @@ class Opcodes:
 
     def DICT_MERGE(self, inst):
         v, target = self.pop(), self.top(inst.arg)
-        if not isinstance(v, DictVariable):
-            unsupported("call-kwargs", f"** of {v!r}")
-        for k, x in v.pairs(self):
+        for k, x in pairs_of(self, v):
             if target.contains(self, k).value:
                 self.raise_user(TypeError(f"got multiple values for keyword argument {k.as_constant()!r}"))
             target.setitem(self, k, x)
@@ -385,10 +383,7 @@ class Opcodes:
     def CALL_FUNCTION_EX(self, inst):
         kwargs: dict[str, Variable] = {}
         if inst.arg & 1:
-            d = self.pop()
-            if not isinstance(d, DictVariable):
-                unsupported("call-kwargs", f"** of {d!r}")
-            kwargs = {k.as_constant(): v for k, v in d.pairs(self)}
+            kwargs = {k.as_constant(): v for k, v in pairs_of(self, self.pop())}
         args = operators.iterate(self, self.pop()).items(self)
         fn = self.pop()
         self.pop()

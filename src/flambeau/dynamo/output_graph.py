@@ -527,10 +527,9 @@ class OutputGraph:
             tensors.set_grad_enabled(mode)
 
     # -- captured code --
-    def has_work(self, outputs: bool) -> bool:
-        """Whether the graph has to run: something is taken from it, or it writes."""
-        calls = [n for n in self.root.nodes if n.op.startswith("call")]
-        return bool(calls) and (outputs or any(is_impure(n) for n in calls))
+    def has_work(self) -> bool:
+        """Whether the graph has to run: something is taken from it, it writes, or it may raise an error that depends on data."""
+        return any(n.op.startswith("call") and n.target is not tensors.set_grad_enabled for n in self.root.nodes)
 
     def emit(
         self,
@@ -564,10 +563,10 @@ class OutputGraph:
         tail(cg)
         body = cg.code
         outputs = list(cg.outputs)
-        if not self.has_work(bool(outputs)):
-            self._drop_calls(outputs)
-        if not outputs and not self.has_work(False):
-            return body
+        if not self.has_work():
+            if not outputs:
+                self._drop_calls()
+                return body
         if final_grad != self.initial_grad:
             self.root.call_function(tensors.set_grad_enabled, (self.initial_grad,)).meta["val"] = None
         fn = self.compile(tx, outputs)
@@ -577,12 +576,11 @@ class OutputGraph:
         cg.emit("STORE_FAST", f"{TEMP}graph_out")
         return cg.code + body
 
-    def _drop_calls(self, outputs) -> None:
-        if not outputs:
-            for n in reversed(list(self.root.nodes)):
-                if n.op != "placeholder" and not n.users:
-                    self.root.erase_node(n)
-            self.first_call = None
+    def _drop_calls(self) -> None:
+        for n in reversed(list(self.root.nodes)):
+            if n.op != "placeholder" and not n.users:
+                self.root.erase_node(n)
+        self.first_call = None
 
     def _push_inputs(self, cg) -> None:
         for i in self.inputs:
@@ -653,13 +651,6 @@ class OperatorCheck(TorchDispatchMode):
 
 def has_nodes(args, kwargs) -> bool:
     return any(True for _ in fx.node.nodes_in((args, kwargs)))
-
-
-def is_impure(node) -> bool:
-    """Whether leaving the node out could be noticed: it was seen to write or draw, or nothing is known of it."""
-    if node.target is tensors.set_grad_enabled:
-        return False
-    return bool(node.meta.get("effects")) or trace_rules.is_allowed(node.target)
 
 
 def writes(node) -> bool:

@@ -94,6 +94,11 @@ class SideEffects:
         return t
 
     def _one(self, cg, v, writes):
+        if v.holder is not None and v.holder.source is not None:
+            target = self._keep(cg, lambda: v.holder.source.load(cg))
+            write, new = v.holder.write_back(cg, lambda push: self._keep(cg, push))
+            writes.append(lambda: self._call(cg, write, [target, new], []))
+            return
         if isinstance(v, CellVariable):
             if v.contents is None:
                 writes.append(lambda: self._clear_cell(cg, v))

@@ -8,6 +8,7 @@ running code of the library (its state, properties of its objects) is asked agai
 from __future__ import annotations
 
 import builtins
+import collections
 import types
 from typing import Any
 
@@ -32,7 +33,12 @@ __all__ = [
 
 DELETED = object()  # what pending() says of an attribute that the traced code deleted
 IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
-LOOKUP = {object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__}
+# The interpreter's own lookup of attributes: builtins have it under their own names.
+PLAIN_OBJECTS = (
+    object, list, tuple, dict, set, frozenset, int, float, complex, str, bytes, collections.deque, collections.OrderedDict,
+    collections.defaultdict,
+)  # fmt: skip
+LOOKUP = {*(c.__getattribute__ for c in PLAIN_OBJECTS), type.__getattribute__, types.ModuleType.__getattribute__}
 C_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 C_METHODS = (
     types.WrapperDescriptorType,
@@ -88,6 +94,11 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     if not cls.__flags__ & IMMUTABLE:
         tx.output.guards.class_fact(cls, name, found, after)
     return found
+
+
+def is_python(a) -> bool:
+    """Whether what was found on a class is a method written in Python."""
+    return isinstance(a, types.FunctionType)
 
 
 def is_overridden(tx, cls: type, *names: str) -> bool:

@@ -16,6 +16,7 @@ class Variable:
     """``source`` is set when the value existed before the call; ``mutable`` marks values that can be written to."""
 
     mutable = False
+    holder: Variable | None = None  # of the contents of an object: that object
 
     def __init__(self, source=None):
         self.source = source

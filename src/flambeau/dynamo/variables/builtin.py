@@ -15,15 +15,17 @@ import numpy as np
 
 from flambeau.base.symint import sym_max, sym_min
 
-from .. import world
+from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
 from . import iteration as iteration  # its handlers
+from . import polyfills
 from .base import Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
-from .dicts import DictVariable
+from .derived import NEW, builtin_base, new_derived
+from .dicts import DictVariable, pairs_of
 from .exceptions import ExceptionVariable, TracebackVariable, make_exception
-from .functions import PartialVariable
+from .functions import PartialVariable, UserFunctionVariable
 from .handlers import HANDLERS, handles
 from .iterators import GeneratorVariable, IteratorVariable
 from .lists import (
@@ -455,9 +457,7 @@ def _dict(cls):
     def handler(tx, args, kwargs):
         d = DictVariable(cls=cls)
         if args:
-            a = args[0]
-            pairs = a.pairs(tx) if isinstance(a, DictVariable) else [p.items(tx) for p in iterate(tx, a).items(tx)]
-            for k, v in pairs:
+            for k, v in pairs_of(tx, args[0]):
                 d.entries[d._key(k)] = (k, v)
         for k, v in kwargs.items():
             d.entries[k] = (ConstantVariable(k), v)
@@ -628,3 +628,32 @@ def _(tx, args, kwargs):
 @handles(object)
 def _(tx, args, kwargs):
     return ObjectVariable(None, object)
+
+
+@handles(object.__new__)
+def _(tx, args, kwargs):
+    cls = args[0].as_constant()
+    if trace_rules.is_nn_module_class(cls) or builtin_base(cls) is not None or issubclass(cls, BaseException):
+        unsupported("construct", f"object.__new__({cls.__qualname__})", "Its base is not plain Python.")
+    return ObjectVariable(None, cls)
+
+
+def _new(base):
+    def handler(tx, args, kwargs):
+        cls = args[0].as_constant()
+        if cls is base:
+            return tx.wrap_known(base).call(tx, args[1:], kwargs)
+        if builtin_base(cls) is not base:
+            unsupported("construct", f"{base.__name__}.__new__({cls.__qualname__})")
+        return new_derived(tx, base, cls, args[1:], kwargs)
+
+    return handler
+
+
+for _f, _base in NEW.items():
+    HANDLERS[_f] = _new(_base)
+
+
+@handles(collections._count_elements)
+def _(tx, args, kwargs):
+    return tx.inline(UserFunctionVariable(polyfills.count_elements), args, kwargs)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import types
 
-from .. import trace_rules, world
+from .. import tensors, trace_rules, world
 from ..exc import unsupported
 from ..source import ConstSource
 from ..world import ABSENT
 from .base import Variable
 from .constant import ConstantVariable
+from .derived import DerivedVariable, builtin_base, new_derived
 from .functions import UserFunctionVariable, UserMethodVariable
 from .modules import ModuleSetattr, ModuleVariable, is_library
 from .objects import ObjectVariable
@@ -136,12 +137,33 @@ def construct(tx, var: ClassVariable, args, kwargs):
         f = UserFunctionVariable(cls.__new__)
         bound = bind(tx, f, [var, *args], kwargs)
         return TupleVariable([tx.realize(bound[n]) for n in cls._fields], cls=cls)
+    meta = type(cls)
     if (
-        type(cls) is not type
-        or not (cls.__new__ is object.__new__ or trace_rules.is_plain_mode(cls))
-        or trace_rules.is_nn_module_class(cls)
-        or issubclass(cls, BaseException)
+        world.class_attr(tx, meta, "__call__") is not type.__dict__["__call__"]
+        or world.class_attr(tx, meta, "__new__") is ABSENT
     ):
+        unsupported("construct", f"constructing {cls.__qualname__}", "Its metaclass has its own way to make objects.")
+    if getattr(cls, "__abstractmethods__", None):
+        tx.raise_user(abstract(cls))
+    new = world.class_attr(tx, cls, "__new__")
+    new = new.__func__ if isinstance(new, staticmethod) else new
+    base = builtin_base(cls)
+    if issubclass(cls, tensors.Tensor) or trace_rules.is_nn_module_class(cls) or issubclass(cls, BaseException):
+        base, new = None, None
+    if base is not None or isinstance(new, types.FunctionType):
+        made = (
+            tx.wrap_function(new).call(tx, [var, *args], kwargs)
+            if isinstance(new, types.FunctionType)
+            else new_derived(tx, base, cls, args, kwargs)
+        )
+        if isinstance(made, ObjectVariable) and issubclass(made.cls, cls):
+            init = world.class_attr(tx, made.cls, "__init__")
+            if isinstance(init, types.FunctionType):
+                tx.wrap_function(init).call(tx, [made, *args], kwargs)
+            elif isinstance(made, DerivedVariable):
+                made.init(tx, args, kwargs)
+        return made
+    if not (new is object.__new__ or trace_rules.is_plain_mode(cls)):
         unsupported(
             "construct",
             f"constructing {cls.__module__}.{cls.__qualname__}",
@@ -151,7 +173,6 @@ def construct(tx, var: ClassVariable, args, kwargs):
         unsupported(
             "finalizer", f"constructing {cls.__qualname__}, which has __del__", "When it runs is part of the program."
         )
-    world.class_attr(tx, cls, "__new__")
     obj = ObjectVariable(None, cls)
     init = world.class_attr(tx, cls, "__init__")
     if isinstance(init, types.FunctionType):
@@ -159,6 +180,15 @@ def construct(tx, var: ClassVariable, args, kwargs):
     elif args or kwargs:
         tx.raise_user(TypeError(f"{cls.__name__}() takes no arguments"))
     return obj
+
+
+def abstract(cls: type) -> TypeError:
+    """What the interpreter raises for a class with abstract methods."""
+    try:
+        object.__new__(cls)
+    except TypeError as e:
+        return e
+    return TypeError(f"Can't instantiate abstract class {cls.__name__}")
 
 
 class SuperVariable(Variable):

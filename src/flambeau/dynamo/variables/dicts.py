@@ -13,7 +13,7 @@ from .constant import ConstantVariable
 from .iterators import IteratorVariable
 from .lists import ListVariable, SetVariable, TupleVariable
 
-__all__ = ["DictVariable"]
+__all__ = ["DictVariable", "pairs_of"]
 
 _DELETED = object()
 
@@ -222,7 +222,7 @@ class DictVariable(Variable):
             return v
         if name == "update":
             for a in args:
-                for k, v in a.pairs(tx) if isinstance(a, DictVariable) else [p.items(tx) for p in a.items(tx)]:
+                for k, v in pairs_of(tx, a):
                     self.setitem(tx, k, v)
             for k, v in kwargs.items():
                 self.setitem(tx, ConstantVariable(k), v)
@@ -256,6 +256,20 @@ class DictVariable(Variable):
             cg(kv)
             cg(v)
         cg.emit("BUILD_MAP", len(self.entries))
+
+
+def pairs_of(tx, v: Variable) -> list:
+    """What dict() makes of it: the pairs of a mapping, or those that it gives one by one."""
+    from .derived import contents_of
+    from .operators import iterate
+
+    v = contents_of(v)
+    if isinstance(v, DictVariable):
+        return v.pairs(tx)
+    if hasattr(v, "class_attr") and v.hasattr(tx, "keys"):
+        keys = iterate(tx, v.getattr(tx, "keys").call(tx, [], {})).items(tx)
+        return [(k, v.getitem(tx, k)) for k in keys]
+    return [iterate(tx, p).items(tx) for p in iterate(tx, v).items(tx)]
 
 
 class DictView(Variable):

@@ -206,6 +206,10 @@ class ObjectVariable(Variable):
         )
         t = cg.temps[id(self)] = cg.temp()
         cg.emit("STORE_FAST", t)
+        self.push_attributes(cg, t)
+        cg.emit("LOAD_FAST", t)
+
+    def push_attributes(self, cg, t: str) -> None:
         for k, v in self.written.items():
             if v is None:
                 continue
@@ -217,7 +221,6 @@ class ObjectVariable(Variable):
 
             cg.call_function(object.__setattr__, push, 3)
             cg.emit("POP_TOP")
-        cg.emit("LOAD_FAST", t)
 
 
 class SlotMethod(Variable):
@@ -233,6 +236,8 @@ class SlotMethod(Variable):
 
     def call(self, tx, args, kwargs):
         o, name = self.owner, self.name
+        if hasattr(o, "builtin_method") and o.is_builtin(self.value):
+            return o.builtin_method(tx, name, args, kwargs)
         if self.value is object.__setattr__ and args[0].can_constant():
             o.plain_setattr(tx, args[0].as_constant(), args[1])
             return ConstantVariable(None)

@@ -14,6 +14,7 @@ from ..source import ConstSource
 from .base import Variable
 from .classes import ClassVariable
 from .constant import ConstantVariable
+from .derived import DerivedVariable, contents_of
 from .dicts import DictVariable, DictView
 from .iterators import IteratorVariable, UserIteratorVariable
 from .lists import (
@@ -24,7 +25,7 @@ from .lists import (
     is_size,
 )
 from .modules import ModuleVariable
-from .objects import ObjectVariable
+from .objects import ObjectVariable, SlotMethod
 from .symbolic import SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
@@ -297,6 +298,8 @@ def equal(tx, a: Variable, b: Variable) -> bool:
 
 def tensor_binary(tx, fn, a, b):
     numpy = isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable)
+    if isinstance(b, DerivedVariable) or (isinstance(a, DerivedVariable) and a.can_constant()):
+        a, b = contents_of(a), contents_of(b)  # the tensor's own operation takes it for what it is derived from
     for x, y in ((a, b), (b, a)):
         if isinstance(x, ObjectVariable):
             return object_binary(tx, fn, a, b)
@@ -326,6 +329,14 @@ def tensor_binary(tx, fn, a, b):
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
 
 
+def reflected_first(tx, a, b, name) -> bool:
+    """Whether the right operand is asked first: its class is derived from the left one's and has a method of its own."""
+    if not isinstance(b, ObjectVariable) or isinstance(a, TensorVariable):
+        return False
+    p, q = a.python_type(), b.python_type()
+    return p is not q and issubclass(q, p) and world.class_attr(tx, p, name) is not world.class_attr(tx, q, name)
+
+
 def object_binary(tx, fn, a, b):
     base = INPLACE.get(fn, fn)
     if fn is not base and isinstance(a, ObjectVariable):
@@ -333,13 +344,18 @@ def object_binary(tx, fn, a, b):
         if f is not None:
             return f.call(tx, [b], {})
     forward, reflected = REFLECTED[base]
-    for x, y, name in ((a, b, forward), (b, a, reflected)):
+    order = [(a, b, forward), (b, a, reflected)]
+    if reflected_first(tx, a, b, reflected):
+        order.reverse()
+    for x, y, name in order:
         if isinstance(x, ObjectVariable):
             f = x.special(tx, name)
-            if f is not None and type(f).__name__ != "SlotMethod":
+            if f is not None and (type(f) is not SlotMethod or isinstance(x, DerivedVariable)):
                 r = f.call(tx, [y], {})
                 if not (r.is_constant() and r.as_constant() is NotImplemented):
                     return r
+    if isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable):
+        return binary(tx, base, contents_of(a), contents_of(b))
     if base in (operator.eq, operator.ne):
         return ConstantVariable(identical(tx, a, b) == (base is operator.eq))
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")

@@ -18,6 +18,11 @@ __all__ = [
 ]
 
 
+def count_elements(mapping, iterable):
+    for x in iterable:
+        mapping[x] = mapping.get(x, 0) + 1
+
+
 def accumulate(iterable, func=None, *, initial=None):
     it = iter(iterable)
     total = initial
