@@ -595,6 +595,23 @@ PyObject *flb_alias(FlbTensor *src, PyTypeObject *type) {
     t->storage = (FlbStorage *)Py_NewRef(s);
     return (PyObject *)t;
 }
+/* become(tensor, view): the tensor has the place in memory that the view of it has. */
+static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyObject_TypeCheck(args[1], &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "become(tensor, view): two tensors are needed"), NULL;
+    FlbTensor *t = (FlbTensor *)args[0], *v = (FlbTensor *)args[1];
+    FlbStorage *s = flb_storage(t);
+    if (!s) return NULL;
+    Py_INCREF(s);
+    Py_XSETREF(t->array, Py_XNewRef(v->array));
+    Py_XSETREF(t->shape, Py_XNewRef(v->shape));
+    Py_XSETREF(t->strides, Py_XNewRef(v->strides));
+    Py_XSETREF(t->offset, Py_XNewRef(v->offset));
+    Py_XSETREF(t->payload, Py_XNewRef(v->payload));
+    Py_XSETREF(t->storage, s);
+    s->version++;
+    Py_RETURN_NONE;
+}
 /* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
 static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyType_Check(args[1]) ||
@@ -663,6 +680,7 @@ PyMethodDef flb_tensor_functions[] = {
     {"from_array", (PyCFunction)(void (*)(void))py_from_array, METH_FASTCALL, "from_array(array, cls=Tensor): tensor over an ndarray, sharing memory."},
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
     {"strided", (PyCFunction)(void (*)(void))py_strided, METH_FASTCALL, "strided(tensor, shape, strides, offset): view, all in elements."},
+    {"become", (PyCFunction)(void (*)(void))py_become, METH_FASTCALL, "become(tensor, view): the tensor has the view's place in its memory."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},
     {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
      "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},

@@ -116,6 +116,7 @@ def write(key: str, traced: Traced, graphs: list[GraphModule]) -> None:
             "graphs": [_encode_graph(gm.graph) for gm in graphs],
             "inputs": [_encode_value(t) for t in traced.fake_inputs],
             "outputs": [_encode_fact(o) for o in traced.outputs],
+            "reshaped": [(i, _encode_fact(v)) for i, v in traced.reshaped],
             "tangents": [_encode_value(t) for t in traced.fake_tangents],
             "plain": (
                 traced.mutated,
@@ -151,6 +152,7 @@ def read(key: str) -> tuple[Traced, list] | None:
         tangent_of,
         [_decode_value(v, mode) for v in entry["tangents"]],
         frozenset(with_grad),
+        [(i, _decode_fact(v)) for i, v in entry["reshaped"]],
         random,
     )
     return traced, [lambda rows=rows: GraphModule({}, _decode_graph(rows, mode)) for rows in entry["graphs"]]

@@ -110,6 +110,8 @@ class Traced:
     fake_tangents: list[Any] = field(default_factory=list)
     # Of the mutated inputs, those whose new contents carry gradients.
     mutated_with_grad: frozenset = frozenset()
+    # Inputs whose own sizes and strides are changed, and the view of themselves that they become.
+    reshaped: list[tuple[int, InputView]] = field(default_factory=list)
     random: bool = False
     # Makes ``gm`` where it was left on disk.
     load: Any = None

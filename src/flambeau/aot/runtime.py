@@ -14,6 +14,7 @@ from .. import autograd as _autograd
 from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
 from ..fx.graph_module import compile_source
+from ..ops.inplace_views import become
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 
 __all__ = ["plain_callable", "wrap"]
@@ -51,6 +52,7 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     """
     direct = (
         not traced.mutated
+        and not traced.reshaped
         and not lifted
         and len(traced.outputs) == traced.num_forward
         and all(isinstance(o, Computed) and o.index == i for i, o in enumerate(traced.outputs))
@@ -76,12 +78,13 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         for k, i in written:
             update = f"{names[i]}._bump_version() if outs[{k}] is None else {names[i]}.copy_(outs[{k}])"
             lines.append(f"        {update}")
-    views = any(isinstance(o, (InputView, OutputView)) and sizes_in(o.chain) for o in traced.outputs)
+    made_again = [o for o in traced.outputs if isinstance(o, (InputView, OutputView))]
+    views = any(sizes_in(o.chain) for o in [*made_again, *(view for _, view in traced.reshaped)])
     env = ""
     if views or any(isinstance(o, Number) for o in traced.outputs):
         lines.append(f"    sizes = {_symbol_values(traced, names, scope)}")
         env = ", sizes"
-    parts = []
+    parts: list[str] = []
     for k, o in enumerate(traced.outputs):
         if isinstance(o, Computed):
             parts.append(f"outs[{o.index}]")
@@ -99,6 +102,12 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         elif isinstance(o, Constant):
             scope[f"constant_{k}"] = o.value
             parts.append(f"constant_{k}")
+    if traced.reshaped:  # what is returned are views of the inputs as they were
+        lines += [f"    part_{k} = {part}" for k, part in enumerate(parts)]
+        parts = [f"part_{k}" for k in range(len(parts))]
+        for i, view in traced.reshaped:
+            scope["become"], scope[f"reshape_{i}"] = become, view.replay
+            lines.append(f"    become({names[i]}, reshape_{i}({names[i]}{env}))")
     lines.append(f"    return ({', '.join(parts)}{',' if len(parts) == 1 else ''})")
     call, _ = compile_source("\n".join(lines) + "\n", scope, "call")
     return call

@@ -123,6 +123,15 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     num = len(forward)
     nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
     traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad)
+    for i, t in enumerate(given):
+        if id(t) in mode.reshaped:
+            if i in with_grad:
+                raise NotImplementedError(
+                    f"input {i} is written in place under grad and its sizes are changed in place: compiled code can't hand back both"
+                )
+            fakes[i] = mode.inputs[i].meta["val"] if fakes[i] is t else fakes[i]
+            _, chain = _view_chain(mode, t, lambda n: n.op == "placeholder")
+            traced.reshaped.append((i, InputView(i, chain)))
     if joint:
         grads = _gradients(mode, traced, given, fakes, forward)
         # If nothing that comes out carries a gradient, this is a forward graph.
@@ -142,7 +151,7 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
             break
         if node.target is operator.getitem:
             which = node.args[1]
-        elif node.target.kind == "view":
+        elif getattr(node.target, "is_view", False):
             rest, kwargs = map_arg((node.args[1:], dict(node.kwargs)), lambda n: n.meta["val"])  # sizes, when symbolic
             chain.append((node.target, rest, kwargs, which))
             which = None

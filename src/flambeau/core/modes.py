@@ -19,6 +19,9 @@ class TorchDispatchMode(_C.DispatchModeBase):
     def push(cls, *args, **kwargs):
         return cls(*args, **kwargs)
 
+    def becoming(self, tensor, view):
+        """``tensor`` is about to get the sizes, strides and place of ``view``, a view of it (``unsqueeze_`` and its kin)."""
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         raise NotImplementedError(f"{type(self).__name__} must define __torch_dispatch__")
 

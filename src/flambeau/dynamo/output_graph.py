@@ -134,7 +134,16 @@ class OutputGraph:
     def fake_mode(self):
         if self._fake_mode is None:
             self._fake_mode = tensors.fake_mode()
+            self._fake_mode.becoming = self._becoming
         return self._fake_mode
+
+    def _becoming(self, tensor, view) -> None:
+        """The sizes of a value of the graph are about to be changed: nodes keep what they were."""
+        self._fake_mode.effects.add("writes")
+        for level in (self.root, *(lv.graph for lv in self.levels)):
+            for n in level.nodes:
+                if n.meta.get("val") is tensor:
+                    n.meta["val"] = n.meta["example_value"] = tensors.same_place(tensor)
 
     # -- symbols --
     def shape_env(self) -> ShapeEnv:

@@ -34,6 +34,17 @@ def grad_enabled() -> bool:
     return bool(_C.tls("grad_enabled"))
 
 
+def same_place(fake):
+    """Another fake tensor of the same sizes in the same memory."""
+    from flambeau.fake import FakeTensor
+    from flambeau.fake.meta import meta_of
+
+    out = FakeTensor(fake.fake_mode, meta_of(fake), fake._storage)
+    if fake._requires_grad:
+        out.requires_grad_(True)
+    return out
+
+
 def set_grad_enabled(mode: bool) -> None:
     """Target of the graph nodes that switch the grad mode."""
     _C.tls("grad_enabled", int(mode))

@@ -117,6 +117,9 @@ class FakeTensorMode(TorchDispatchMode):
             return NotImplemented
         return self.run(func, args, kwargs)
 
+    def becoming(self, tensor, view):
+        self.effects.add("writes")
+
     def run(self, func, args, kwargs):
         """Shapes of ``func``, as fake tensors. With symbolic sizes the rules take those that depend on data to be neither 0 nor 1."""
         self.effects |= func.effects

@@ -65,6 +65,10 @@ class Value:
         contents = new
         for (op, rest, kwargs, which), base in zip(reversed(self.chain), reversed(bases)):
             values = op.full(base, *rest, **kwargs)[1:]
+            own = op.overrides.get("write_back")
+            if own is not None:
+                contents = own(base, contents, *values)
+                continue
             contents = write_back(base, steps_of(op, tuple(base.shape), values)[which or 0], contents)
         self.memory.base = contents
         self.memory.version += 1
@@ -97,7 +101,7 @@ def call(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     """Run ``op`` on Values (and whatever else it takes); results are Values, the written arguments themselves where it
     returns them.
     """
-    if op.kind == "view" and op._schema.is_view and isinstance(args[0], Value):
+    if op._schema.is_view and (op.kind == "view" or "write_back" in op.overrides) and isinstance(args[0], Value):
         return _view(op, args, kwargs)
     if op._schema.is_mutable:
         return _mutate(op, args, kwargs)

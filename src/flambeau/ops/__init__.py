@@ -13,6 +13,7 @@ from . import (  # noqa: F401, I001
     elementary,
     factories,
     indexing,
+    inplace_views,
     layers,
     linear,
     loss,

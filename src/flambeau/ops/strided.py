@@ -64,6 +64,18 @@ def _view(self, size, stride, offset, self_stride):
     return out
 
 
+@strided_view.override("write_back")
+def _write_back(base, contents, size, stride, offset, self_stride):
+    """``base`` with ``contents`` at the places of the view."""
+    if _overlaps(size, stride):
+        raise RuntimeError(
+            "unsupported operation: a write to an as_strided view with overlapping elements can't be made functional"
+        )
+    place = [list(base.shape), self_stride, size, stride, offset]
+    written = aten._as_strided_scatter.default(aten.ones_like.default(contents), *place)
+    return aten.where.self(aten.ne.Scalar(written, 0), aten._as_strided_scatter.default(contents, *place), base)
+
+
 @strided_view.override("batch")
 def _batched(b, self, size, stride, offset, self_stride):
     outer = self.stride()[0]

@@ -49,6 +49,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self.constants: dict[str, Any] = {}
         self.inputs: list[Node] = []  # placeholders, in the order in which they were made
         self.written: dict[int, Any] = {}  # storages that some recorded operator wrote, by id
+        self.reshaped: dict[int, Any] = {}  # tensors whose own sizes were changed, by id
         self._nodes: dict[int, Node] = {}
         self._memory: dict[int, dict[tuple, Node]] = {}  # storage -> place in it -> node
         self._alive: list[Any] = []  # tracked tensors are kept, so that an id stays theirs
@@ -80,6 +81,11 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         elif is_symbolic(tensor):
             self.sizes.bind_number(tensor, node)
         return node
+
+    def becoming(self, tensor: Any, view: Any) -> None:
+        self.argument(tensor)
+        self.track(tensor, self._nodes[id(view)])
+        self.reshaped[id(tensor)] = tensor
 
     def snapshot(self, value: Any) -> Any:
         """What ``meta["val"]`` keeps of a value: fake tensors without history; numbers as they are."""
