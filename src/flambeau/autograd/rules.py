@@ -62,13 +62,33 @@ def _formulas(op: OpOverload):
 def plan(op: OpOverload, args: tuple, needs: tuple[int, ...]) -> Plan:
     """The plan for these arguments. NotImplementedError naming the operator when there is no derivative."""
     if op.vjp_formulas is not None:
-        return _given(op, needs)
-    rule = _RULES.get(op.kind)
-    if rule is None:
-        raise NotImplementedError(
-            f"derivative for {op.name()} is not implemented (kind {op.kind}: give formulas with .derivative())"
-        )
-    return rule(op, args, needs)
+        made = _given(op, needs)
+    else:
+        rule = _RULES.get(op.kind)
+        if rule is None:
+            raise NotImplementedError(
+                f"derivative for {op.name()} is not implemented (kind {op.kind}: give formulas with .derivative())"
+            )
+        made = rule(op, args, needs)
+    return made if "own_complex_derivative" in op.tags else Plan(made.saves, _conjugating(made.run))
+
+
+def _conjugating(run):
+    """Rules are written as for real numbers, transposes of the derivative; PyTorch's gradient is the conjugate transpose. Of a complex result
+    the cotangent is conjugated on the way in and the parts on the way out. (A holomorphic operator has no other complex derivative.)"""
+
+    def conjugated(cts, values):
+        if not any(ct is not None and ct._dtype.is_complex for ct in cts):
+            return run(cts, values)
+        return [_conj(g) for g in run([_conj(ct) for ct in cts], values)]
+
+    return conjugated
+
+
+def _conj(x):
+    if isinstance(x, (list, tuple)):
+        return [_conj(y) for y in x]
+    return aten._conj_physical.default(x) if x is not None and x._dtype.is_complex else x
 
 
 @functools.cache

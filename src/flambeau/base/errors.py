@@ -19,3 +19,10 @@ class DataDependentOutputException(RuntimeError):
 
 class AllocationError(RuntimeError, MemoryError):
     """A tensor doesn't fit into memory, or its size into 64 bits. PyTorch's is a RuntimeError, Python's a MemoryError: this is both."""
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that an algorithm can't take: singular, not positive-definite, not converging. ``torch.linalg.LinAlgError``."""
+
+
+LinAlgError.__module__ = "flambeau.linalg"

@@ -51,18 +51,7 @@ def tensordot(a, b, dims=2, out=None):
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     if len(left) != len(right):
         raise RuntimeError("both dimension lists should have same length")
-    left, right = [d % a.dim() for d in left], [d % b.dim() for d in right]
-    for i, j in zip(left, right):
-        if a.shape[i] != b.shape[j]:
-            raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size {b.shape[j]} in dim {j}"
-            )
-    keep_a = [d for d in range(a.dim()) if d not in left]
-    keep_b = [d for d in range(b.dim()) if d not in right]
-    inner = math.prod(a.shape[d] for d in left)
-    x = a.permute(keep_a + left).reshape(math.prod(a.shape[d] for d in keep_a), inner)
-    y = b.permute(right + keep_b).reshape(inner, math.prod(b.shape[d] for d in keep_b))
-    result = aten.mm.default(x, y).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+    result = aten.tensordot.default(a, b, left, right)
     return result if out is None else out.copy_(result)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from . import subscript
+from . import public, subscript
 from .bindings import functions
 from .operator import namespace
 from .overrides import wrap_function
@@ -28,6 +28,23 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     dim = [dim] if isinstance(dim, int) else dim
     rest = {} if out is None else {"out": out}
     return aten.linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, **rest)
+
+
+def _adjoint(self):
+    """The conjugate transpose of a matrix. RuntimeError for more than two dimensions."""
+    if self._ndim not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._ndim}-D tensor.")
+    return namespace("aten").adjoint(self) if self._ndim else namespace("aten").conj(self)
+
+
+def _part(view):
+    """The property of the real or the imaginary parts: a view, and what is assigned is written into it."""
+
+    def write(self, value):
+        aten = namespace("aten")
+        (aten.copy_ if isinstance(value, Tensor) else aten.fill_)(view(self), value)
+
+    return property(lambda self: view(self), write)
 
 
 def attach() -> dict:
@@ -118,5 +135,15 @@ def attach() -> dict:
     Tensor.__pos__ = m["positive"]
     Tensor.norm = wrap_function(norm)
     Tensor.T = property(lambda self: aten.permute(self, list(range(self._ndim))[::-1]))
+    Tensor.H = property(_adjoint)
+    Tensor.mH = property(lambda self: aten.adjoint(self))
+    for part in ("real", "imag"):
+        setattr(Tensor, part, _part(getattr(aten, part)))
     Tensor.mT = property(lambda self: aten.transpose(self, -2, -1))
-    return {**functions("function"), "norm": wrap_function(norm)}
+    for name, fn in public.METHODS.items():
+        setattr(Tensor, name, wrap_function(fn))
+    return {
+        **functions("function"),
+        "norm": wrap_function(norm),
+        **{n: wrap_function(f) for n, f in public.FUNCTIONS.items()},
+    }

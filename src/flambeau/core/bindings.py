@@ -29,6 +29,7 @@ _NUMBER = (int, float, complex, np.generic)
 _SCALAR = (*_NUMBER, SymInt, SymFloat, SymBool)
 _PY_DTYPES = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
+LATER: set[str] = set()  # names of operators that are declared when first asked for (ops/__init__.py)
 _made: dict[str, list] = {}  # operator name -> the binders and functions made for it
 
 
@@ -499,7 +500,7 @@ def functions(place: str) -> dict[str, _C.Function]:
     return {
         name: function(opname, name)
         for name, opname in EXPOSED[place].items()
-        if namespace("aten")._packet(opname) is not None
+        if opname in LATER or namespace("aten")._packet(opname) is not None
     }
 
 

@@ -138,7 +138,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
     device = as_device(device) if device is not None else None
     if not copy and (dtype is None or dtype is self._dtype) and (device is None or device == self._device):
         return self
-    kwargs = {}
+    kwargs = {} if memory_format is None else {"memory_format": memory_format}
     if dtype is not None:
         kwargs["dtype"] = dtype
     if device is not None and device != self._device:
@@ -147,8 +147,8 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
 
 def _converter(name, dtype):
-    def convert(self):
-        return to(self, dtype)
+    def convert(self, memory_format=None):
+        return to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name
     convert.__doc__ = f"The tensor as {dtype}."
@@ -176,6 +176,8 @@ for _name, _dtype in (
     ("char", dtypes.int8),
     ("byte", dtypes.uint8),
     ("bool", dtypes.bool_),
+    ("cfloat", dtypes.complex64),
+    ("cdouble", dtypes.complex128),
 ):
     setattr(Tensor, _name, _converter(_name, _dtype))
 Tensor.type = wrap_function(type_)

@@ -223,8 +223,11 @@ def written(schema: str, functional: OpOverload, *, variants="method") -> OpOver
     return declare(schema, Inplace(functional), variants=variants)
 
 
-def composite(schema, *, variants="function method", inplace=False, has_out=False, **kw):
-    """Declare an implicit composite: it vanishes above autograd."""
+def composite(schema, *, variants="function method", inplace=False, has_out=None, **kw):
+    """Declare an implicit composite: it vanishes above autograd. It has an out= form, unless told otherwise, when it returns new tensors."""
+    if has_out is None:
+        returns = schema.rpartition("->")[2]
+        has_out = "Tensor" in returns and "(a" not in returns and "[" not in returns
     return lambda fn: declare(schema, Composite(fn, True), variants=variants, inplace=inplace, out=has_out, **kw)
 
 

@@ -323,15 +323,35 @@ class Packet:
         return self
 
 
+class Unbuilt(Packet):
+    """A name that PyTorch's namespace has and ours doesn't: it can be looked at, and says so when it is called."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(f"{self._ns}::{self.__name__} is an operator of PyTorch's that flambeau doesn't have")
+
+
 class Namespace:
     """``torch.ops.aten``: packets by name. An in-place packet (``add_``) is derived from the functional one when asked for."""
 
     def __init__(self, name: str):
         self._name = name
         self._packets: dict[str, Packet] = {}
+        self._load: Callable[[str], bool] | None = (
+            None  # declares the family that has a packet of this name, if there is one
+        )
+        self._unbuilt: Callable[[str], Packet | None] | None = (
+            None  # stands for a name that PyTorch has and this namespace hasn't
+        )
 
     def _packet(self, name: str) -> Packet | None:
         found = self._packets.get(name)
+        if found is None and self._load is not None and self._load(name):
+            found = self._packets.get(name)
         if found is None and name.endswith("_") and not name.endswith("__"):
             base = self._packets.get(name[:-1])
             if base is not None:
@@ -355,6 +375,8 @@ class Namespace:
         if name.startswith("__"):
             raise AttributeError(name)
         found = self._packet(name)
+        if found is None and self._unbuilt is not None:
+            found = self._unbuilt(name)
         if found is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         setattr(self, name, found)

@@ -1,13 +1,20 @@
 """The operators (level 2): data only, a file to a family. ``torch.ops.aten.add.Tensor`` is reached from here too.
 
-Adding a pointwise operator is one decorated function in one of these files; see docs/architecture.md.
+Adding a pointwise operator is one decorated function in one of these files; see docs/architecture.md. The families in ``index.FAMILIES``
+are declared when one of their names is first asked for: ``index.py`` is written by ``python -m flambeau.testing.families``.
 """
 
+import importlib as _importlib
+
+from ..core import bindings as _bindings
+from ..core.declare import EXPOSED as _EXPOSED
+from ..core.operator import Unbuilt as _Unbuilt
 from ..core.operator import namespace as _namespace
 from . import (  # noqa: F401, I001
     activation,
     arithmetic,
     comparison,
+    complex_numbers,
     convolution,
     data,
     elementary,
@@ -23,6 +30,7 @@ from . import (  # noqa: F401, I001
     pooling,
     recurrent,
     reductions,
+    reinterpret,
     resampling,
     scalars,  # noqa: F401  (first: bodies are written in its rows)
     scalars_special,
@@ -37,6 +45,43 @@ from . import (  # noqa: F401, I001
     strided,
     views,
 )
+from . import index as _index
+
+EAGER = frozenset(name for name, value in globals().items() if type(value) is type(_importlib))
+
+_FAMILY_OF = {name: family for family, names in _index.FAMILIES.items() for name in names.split()}
+_loaded: set[str] = set()
+
+
+def load_family(family: str) -> None:
+    """Declare the operators of a family that is loaded when it is used."""
+    if family not in _loaded:
+        _loaded.add(family)
+        _importlib.import_module(f"flambeau.ops.{family}")
+
+
+def _load(name: str) -> bool:
+    family = _FAMILY_OF.get(name)
+    if family is None or family in _loaded:
+        return False
+    load_family(family)
+    return True
+
+
+def _unbuilt(name: str):
+    names = _importlib.import_module("flambeau.ops.aten_names").NAMES
+    return _Unbuilt("aten", name) if name in names else None
+
+
+_aten = _namespace("aten")
+_aten._load, _aten._unbuilt = _load, _unbuilt
+_bindings.LATER.update(_FAMILY_OF)
+for _place, _names in _index.EXPOSED.items():
+    for _entry in _names.split():
+        _public, _, _opname = _entry.partition("=")
+        _EXPOSED[_place].setdefault(_public, _opname or _public)
+        if _public.endswith("_"):
+            _bindings.LATER.add(_opname or _public)
 
 
 def load_library(path) -> None:

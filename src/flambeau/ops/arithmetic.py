@@ -200,7 +200,7 @@ def neg(s, self):
     return s.neg(self)
 
 
-@pointwise("abs(Tensor self) -> Tensor", refuse=("bool",))
+@pointwise("abs(Tensor self) -> Tensor", refuse=("bool",), out=lambda args: args[0].dtype.to_real())
 def abs_(s, self):
     return s.abs(self)
 

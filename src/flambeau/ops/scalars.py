@@ -137,7 +137,8 @@ scalar("div", 2, "float", np.true_divide, {"f": "fdiv {t} {0}, {1}"},
        lambda s, ct, x, y, r: (s.div(ct, y), s.mul(s.neg(ct), s.div(s.div(x, y), y))))
 scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} zeroinitializer, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
 scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int"},
-       lambda s, ct, x, r: (s.mul(ct, s.sign(x)),))
+       lambda s, ct, x, r: (s.mul(ct, s.sgn(x)),))
+scalar("sgn", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
 scalar("sign", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
 scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or {b} {0}, {1}"},
        lambda s, ct, x, y, r: (_unless(s, s.lt(x, y), ct, x, y), _unless(s, s.gt(x, y), ct, x, y)))

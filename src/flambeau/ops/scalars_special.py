@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.body import scalar
 from .scalars import _special
+from .scalars import _special as special_function  # noqa: F401  (what families that load later build rows from)
 
 _NONE = lambda s, ct, *args: (None,) * (len(args) - 1)  # noqa: E731
 _SQRT_PI = math.sqrt(math.pi)
@@ -80,3 +81,23 @@ scalar("logaddexp", 2, "float", np.logaddexp, {}, lambda s, ct, x, y, r: (s.div(
                                                                          s.div(ct, s.add(s.exp(s.sub(x, y)), 1.0))))
 scalar("logaddexp2", 2, "float", np.logaddexp2, {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
                                                                            s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))
+
+# --- complex numbers: their derivatives are next to the operators (ops/complex_numbers.py) -----------------------------------
+
+
+def _complex(x, y):
+    out = np.empty(np.broadcast(x, y).shape, np.result_type(x, y, np.complex64))
+    out.real, out.imag = x, y
+    return out
+
+
+def _angle(x):
+    """pi for negative numbers, 0 for others, nan at nan."""
+    if getattr(x, "dtype", np.dtype(float)).kind == "c":
+        return np.arctan2(x.imag, x.real)
+    return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0)).astype(x.dtype)
+
+
+scalar("conj", 1, "arith", np.conjugate, {}, None, aten="conj_physical")
+scalar("complex", 2, "float", _complex, {})
+scalar("angle", 1, "float", _angle, {})

@@ -133,7 +133,7 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
     x = self.reshape(-1) if dim is None else np.moveaxis(self, dim, 0)
     if not len(x):
         return self, np.empty(0, np.int64), np.empty(0, np.int64)
-    new = np.concatenate([[True], (x[1:] != x[:-1]).reshape(len(x) - 1, -1).any(1)])
+    new = np.concatenate([[True], (x[1:] != x[:-1]).any(tuple(range(1, x.ndim)))])
     at = np.flatnonzero(new)
     inverse = np.cumsum(new) - 1
     values = x[at] if dim is None else np.ascontiguousarray(np.moveaxis(x[at], 0, dim))

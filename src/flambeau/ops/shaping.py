@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base import dtypes
 from ..base.device import CPU
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import broadcast_shapes, infer_size, normalize_dim
@@ -172,6 +173,22 @@ def tensor_split(self, sections, dim):
 @composite("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
 def tensor_split_indices(self, indices, dim):
     return _pieces(self, indices, dim)
+
+
+@composite(
+    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]"
+)
+def tensor_split_by_tensor(self, tensor_indices_or_sections, dim):
+    t = tensor_indices_or_sections
+    if t.dtype is not dtypes.int64:
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {t.dtype}")
+    if t.ndim > 1:
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims"
+        )
+    if t.ndim == 0:
+        return aten.tensor_split.sections(self, t.item(), dim)
+    return aten.tensor_split.indices(self, t.tolist(), dim)
 
 
 @composite("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")

@@ -141,15 +141,6 @@ def positive(self):
     return self
 
 
-for _name in ("resolve_conj", "resolve_neg"):
-    composite(f"{_name}(Tensor(a) self) -> Tensor(a)")(lambda self: self)
-
-
-@composite("sgn(Tensor self) -> Tensor")
-def sgn(self):
-    return aten.sign.default(self)
-
-
 def _nan_to_num_body(s, self, nan, posinf, neginf):
     out = s.where(s.isnan(self), 0.0 if nan is None else nan, self)
     return s.where(s.eq(self, math.inf), posinf, s.where(s.eq(self, -math.inf), neginf, out))

@@ -95,6 +95,7 @@ def _reduced(fn, self, dim, keepdim):
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     variants="linalg",
     name="vector_norm",
+    tags=("own_complex_derivative",),
 )
 def vector_norm(self, ord, dim, keepdim, dtype):
     x = self if dtype is None else aten._to_copy.default(self, dtype=dtype)
@@ -106,7 +107,11 @@ def vector_norm(self, ord, dim, keepdim, dtype):
         wide = aten._to_copy.default(x, dtype=dtypes.float32)
         return aten._to_copy.default(vector_norm.definition.fn(wide, ord, dim, keepdim, None), dtype=x.dtype)
     if ord == 0:
-        return _reduced(aten.sum.dim_IntList, aten._to_copy.default(aten.ne.Scalar(x, 0), dtype=x.dtype), dim, keepdim)
+        return _reduced(
+            aten.sum.dim_IntList, aten._to_copy.default(aten.ne.Scalar(x, 0), dtype=x.dtype.to_real()), dim, keepdim
+        )
+    if x.dtype.is_complex:
+        x = aten.abs.default(x)
     if ord == 2:
         return aten.sqrt.default(_reduced(aten.sum.dim_IntList, aten.mul.Tensor(x, x), dim, keepdim))
     x = aten.abs.default(x)
@@ -127,18 +132,18 @@ def _norm_vjp(ct, self, ord, dim, keepdim, result):
     if ord == 0:
         return aten.zeros_like.default(self)
     if ord == 1:
-        return aten.mul.Tensor(ct, aten.sign.default(self))
+        return aten.mul.Tensor(ct, aten.sgn.default(self))
     zero = aten.eq.Scalar(result, 0)
     if ord in (math.inf, -math.inf):
         hit = aten.eq.Tensor(aten.abs.default(self), result)
         count = aten.sum.dim_IntList(hit, dim, True)
-        return aten.div.Tensor(aten.where.ScalarOther(hit, aten.mul.Tensor(ct, aten.sign.default(self)), 0), count)
+        return aten.div.Tensor(aten.where.ScalarOther(hit, aten.mul.Tensor(ct, aten.sgn.default(self)), 0), count)
     if ord == 2:
         return aten.mul.Tensor(self, aten.masked_fill.Scalar(aten.div.Tensor(ct, result), zero, 0))
     scale = aten.masked_fill.Scalar(aten.mul.Tensor(ct, aten.pow.Tensor_Scalar(result, 1 - ord)), zero, 0)
     power = aten.pow.Tensor_Scalar(aten.abs.default(self), ord - 1)
     power = aten.masked_fill.Scalar(power, aten.eq.Scalar(self, 0), 0) if ord < 1 else power
-    return aten.mul.Tensor(aten.mul.Tensor(aten.sign.default(self), power), scale)
+    return aten.mul.Tensor(aten.mul.Tensor(aten.sgn.default(self), power), scale)
 
 
 vector_norm.derivative(self=_norm_vjp)
@@ -174,14 +179,25 @@ def norm_dim_dtype(self, p, dim, keepdim, dtype):
     name="norm",
 )
 def linalg_norm(self, ord, dim, keepdim, dtype):
+    if ord is not None and dim is None and self.ndim not in (1, 2):
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got " + f"{self.ndim}D."
+        )
     if ord is not None and ((dim is None and self.ndim == 2) or (dim is not None and len(dim) == 2)):
-        if ord not in (1, -1, math.inf, -math.inf):
-            raise NotImplementedError(f"linalg.norm: the matrix norm of order {ord} is not built yet")
-        rows, columns = normalize_dims(dim, self.ndim) if dim is not None else (0, 1)
-        summed = aten.sum.dim_IntList(aten.abs.default(self), [rows if abs(ord) == 1 else columns], True)
-        out = (aten.amax.default if ord > 0 else aten.amin.default)(summed, [rows, columns], True)
-        return out if keepdim else aten.squeeze.dims(out, [rows, columns])
+        return aten.linalg_matrix_norm.default(self, ord, [0, 1] if dim is None else list(dim), keepdim, dtype=dtype)
     return aten.linalg_vector_norm.default(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@composite(
+    "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    variants="",
+)
+def linalg_norm_named(self, ord, dim, keepdim, dtype):
+    if dim is None and self.ndim != 2:
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got " + f"{self.ndim}D."
+        )
+    return aten.linalg_matrix_norm.str_ord(self, ord, [0, 1] if dim is None else list(dim), keepdim, dtype=dtype)
 
 
 @composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import scipy.special as special
 
-from ..samples import T, apart, b, call, f, fixed, gaps, i, pos, row, unit
+from ...base import dtypes
+from ..samples import T, apart, b, c, call, f, fixed, gaps, i, pos, row, unit
 
 
 def one(make, *rest, **kw):
@@ -111,6 +112,18 @@ row("floor ceil trunc round", one(apart) + [call(i(4, low=-3)), call(np.array([0
 row("round.decimals", [call(f(3), decimals=2), call(f(3) * 100, decimals=-1)], lambda x, decimals: np.round(x, decimals), grad=())
 row("positive conj resolve_conj resolve_neg", one(f)[:3], lambda x: x)
 row("sgn", one(apart)[:3], np.sign)
+
+# ---- complex numbers ---------------------------------------------------------------------------------------------------------
+row("view_as_real", [call(c(2, 3)), call(T(c(3, 2)))], lambda x: np.stack([x.real, x.imag], -1), grad=())
+row("view_as_complex", [call(f(2, 3, 2)), call(f(2))], lambda x: x[..., 0] + 1j * x[..., 1], grad=())
+row("real", [call(c(2, 3)), call(f(3))], np.real, grad=())
+row("imag", [call(c(2, 3))], np.imag, grad=())
+row("conj_physical _conj_physical adjoint", [call(c(2, 3))], [np.conj, np.conj, lambda x: np.conj(x).T], grad=())
+row("complex", [call(f(2, 3), f(3))], lambda a, b: a + 1j * b, grad=())
+row("polar", [call(f(2, 3), f(3))], lambda a, b: a * np.exp(1j * b), grad=())
+row("angle", [call(c(2, 3)), call(apart(4))], np.angle, grad=())
+row("view.dtype", [call(f(2, 3), dtypes.int64), call(f(2, 4), dtypes.int32)], lambda x, d: x.view(d.np), grad=())
+row("isreal", [call(c(2, 3)), call(f(3))], np.isreal, grad=())
 row("nan_to_num", [call(np.array([1.0, np.nan, np.inf, -np.inf])), call(np.array([np.nan, np.inf]), 1.0, 2.0, 3.0), call(f(2, 3)), call(i(3))],
     lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf), dtypes=True)
 row("atan2 hypot", two(pos, pos), [np.arctan2, np.hypot], dtypes=True)

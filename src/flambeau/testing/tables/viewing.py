@@ -37,6 +37,7 @@ row("split_with_sizes split.sizes", [call(f(5, 2), [2, 3]), call(f(2, 6), [1, 2,
 row("unbind.int", [call(f(3, 2)), call(f(2, 3), 1), call(T(f(3, 2)), -1)], lambda x, d=0: [np.take(x, k, d) for k in range(x.shape[d])])
 row("chunk", [call(f(5, 2), 2), call(f(2, 6), 3, 1), call(f(2, 6), 4, 1)], lambda x, n, d=0: _np_split(x, -(-x.shape[d] // n), d))
 row("tensor_split.sections", [call(f(5, 2), 3), call(f(2, 6), 4, 1)], lambda x, n, d=0: np.array_split(x, n, d))
+row("tensor_split.tensor_indices_or_sections", [call(f(5, 2), np.array(2)), call(f(2, 5), np.array([1, 3]), 1)], lambda x, s, d=0: tuple(np.array_split(x, s.tolist(), d)), grad=(0,))
 row("tensor_split.indices", [call(f(5, 2), [1, 3]), call(f(2, 6), [2], 1)], lambda x, n, d=0: np.split(x, n, d))
 row("narrow", [call(f(5, 2), 0, 1, 3), call(f(2, 5), 1, -2, 2)], lambda x, d, s, n: _slice(x, d, s % x.shape[d], s % x.shape[d] + n))
 row("flatten.using_ints", [call(f(2, 3, 2)), call(f(2, 3, 2), 1), call(T(f(3, 2))), call(f(), 0, 0), call(f(2, 3, 2), 0, 1)],

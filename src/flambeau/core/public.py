@@ -1,0 +1,143 @@
+"""Public functions and methods whose signature isn't that of one operator: they choose by flags, return more or less, or take several forms."""
+
+from __future__ import annotations
+
+from .. import _C
+from .operator import namespace
+
+__all__ = ["FUNCTIONS", "METHODS"]
+
+aten = namespace("aten")
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Positions of elements that aren't zero: (number, dimensions), or a tuple of one vector each dimension."""
+    if not as_tuple:
+        return aten.nonzero(input) if out is None else aten.nonzero.out(input, out=out)
+    if input._ndim == 0:
+        input = aten.unsqueeze(input, 0)
+    return tuple(aten.unbind(aten.nonzero(input), 1))
+
+
+def _asked(values, inverse, counts, return_inverse, return_counts):
+    out = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return out if len(out) > 1 else values
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different values in ascending order (slices along ``dim``); with flags also the place of each element among them, and the
+    number of times that each occurs."""
+    if dim is None:
+        found = aten._unique2(input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
+    else:
+        found = aten.unique_dim(input, dim, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
+    return _asked(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal values (slices along ``dim``); flags as in :func:`unique`."""
+    found = aten.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
+    return _asked(*found, return_inverse, return_counts)
+
+
+_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Distances of all pairs of rows of (..., P, M) and (..., R, M), in the p-norm: (..., P, R). ValueError for an unknown mode."""
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return aten.cdist(x1, x2, float(p), _MODES[compute_mode])
+
+
+def lu(A, pivot=True, get_infos=False, out=None):  # noqa: N803
+    """(LU, pivots) of matrices, and with ``get_infos`` LAPACK's codes instead of errors."""
+    result = aten._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    made = tuple(result) if get_infos else tuple(result)[:2]
+    if out is None:
+        return made
+    for target, value in zip(out, made):
+        aten.copy_(target.resize_(value.shape), value)
+    return out
+
+
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    """Short-time Fourier transform of (length,) or (batch, length): (..., frequencies, frames)."""
+    return aten.stft.center(
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        pad_mode,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
+    )
+
+
+def histogramdd(input, bins, range=None, weight=None, density=False):
+    """Counts of points (..., D) in D-dimensional cells, and the edges of the cells along each dimension."""
+    if isinstance(bins, int):
+        bins = [bins] * input.shape[-1]
+    if isinstance(bins[0], _C.TensorBase):
+        edges = list(bins)
+        hist = aten._histogramdd_from_bin_tensors(input, edges, weight=weight, density=density)
+    else:
+        range = None if range is None else list(range)
+        edges = aten._histogramdd_bin_edges(input, list(bins), range=range, weight=weight, density=density)
+        hist = aten._histogramdd_from_bin_cts(input, list(bins), range=range, weight=weight, density=density)
+    return _histogramdd(hist, tuple(edges))
+
+
+def _histogramdd(hist, edges):
+    from .bindings import _return_type
+
+    return _return_type("histogramdd", ("hist", "bin_edges"))(hist, edges)
+
+
+def _each(name):
+    def at_least(*tensors):
+        """Each tensor with at least so many dimensions; one tensor, several, or a list of them."""
+        if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
+            return getattr(aten, name)(tensors[0])
+        several = tensors[0] if len(tensors) == 1 else tensors
+        return tuple(getattr(aten, name)(t) for t in several)
+
+    at_least.__name__ = name
+    return at_least
+
+
+_AT_LEAST = [_each(f"atleast_{n}d") for n in (1, 2, 3)]
+FUNCTIONS = {
+    f.__name__: f
+    for f in (
+        nonzero,
+        unique,
+        unique_consecutive,
+        cdist,
+        lu,
+        stft,
+        histogramdd,
+        *_AT_LEAST,
+    )
+}
+METHODS = {f.__name__: f for f in (nonzero, unique, unique_consecutive, lu, stft)}

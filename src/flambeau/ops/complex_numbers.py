@@ -1,0 +1,145 @@
+"""Complex numbers: parts, polar form, conjugates.
+
+Gradients follow PyTorch: that of a real function is the conjugate Wirtinger derivative. Formulas of holomorphic operators are written as for
+real numbers (autograd/rules.py conjugates around them); those here are not holomorphic and carry the tag ``own_complex_derivative``.
+"""
+
+from __future__ import annotations
+
+from ..base import dtypes
+from ..core.declare import composite, pointwise
+from ..core.operator import namespace
+
+aten = namespace("aten")
+_OWN = ("pointwise", "own_complex_derivative")
+
+
+# ---- conjugates ----------------------------------------------------------------------------------------------------------
+
+_conj_physical = pointwise(
+    "_conj_physical(Tensor self) -> Tensor", variants="", inplace=False, has_out=False, tags=_OWN
+)(lambda s, self: s.conj(self))
+_conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
+
+conj_physical = pointwise("conj_physical(Tensor self) -> Tensor", variants="function method", tags=_OWN)(
+    lambda s, self: s.conj(self)
+)
+conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
+
+
+@composite("conj(Tensor(a) self) -> Tensor(a)")
+def conj(self):
+    """The conjugate; a real tensor itself. Complex ones are computed, there are no lazily conjugated views."""
+    return aten._conj_physical.default(self) if self.dtype.is_complex else self
+
+
+@composite("adjoint(Tensor(a) self) -> Tensor(a)")
+def adjoint(self):
+    return aten.conj.default(aten.transpose.int(self, -2, -1))
+
+
+for _name in ("resolve_conj", "resolve_neg"):
+    composite(f"{_name}(Tensor(a) self) -> Tensor(a)")(lambda self: self)
+
+# ---- polar form ----------------------------------------------------------------------------------------------------------
+
+
+def _pair_dtype(name):
+    def dtype(args):
+        a, b = args[0].dtype, args[1].dtype
+        if a.name not in ("float16", "float32", "float64") or b.name not in ("float16", "float32", "float64"):
+            raise RuntimeError(
+                f"Expected both inputs to be Half, Float or Double tensors but got {_named(a)} and {_named(b)}"
+            )
+        if a is not b:
+            raise RuntimeError(
+                f"Expected object of scalar type {_named(a)} but got scalar type {_named(b)} for second argument"
+            )
+        return a.to_complex()
+
+    return dtype
+
+
+def _named(d):
+    return {
+        "float32": "Float",
+        "float64": "Double",
+        "float16": "Half",
+        "int64": "Long",
+        "int32": "Int",
+        "bool": "Bool",
+    }.get(d.name, d.name.capitalize())
+
+
+complex_ = pointwise(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    variants="function",
+    out=_pair_dtype("complex"),
+    inplace=False,
+    tags=_OWN,
+)(lambda s, real, imag: s.complex(real, imag))
+complex_.derivative(real=lambda ct: aten.real.default(ct), imag=lambda ct: aten.imag.default(ct))
+
+polar = pointwise(
+    "polar(Tensor abs, Tensor angle) -> Tensor", variants="function", out=_pair_dtype("polar"), inplace=False, tags=_OWN
+)(lambda s, abs, angle: s.complex(s.mul(abs, s.cos(angle)), s.mul(abs, s.sin(angle))))
+
+
+def _polar_vjp(ct, abs, angle, result, mask):
+    """d/d abs: e^(i angle); d/d angle: i result."""
+    grads = [None, None]
+    if mask[0]:
+        unit = aten.polar.default(aten.ones_like.default(abs), angle)
+        grads[0] = aten.real.default(aten.mul.Tensor(ct, aten.conj.default(unit)))
+    if mask[1]:
+        turned = aten.mul.Tensor(aten.conj.default(ct), aten.mul.Tensor(result, 1j))
+        grads[1] = aten.real.default(turned)
+    return tuple(grads)
+
+
+polar.derivative(abs__angle=_polar_vjp)
+
+
+def _angle_out(args):
+    d = args[0].dtype
+    return d.to_real() if d.is_complex else d if d.category == 2 else dtypes.get_default_dtype()
+
+
+angle = pointwise("angle(Tensor self) -> Tensor", promote="float", out=_angle_out, inplace=False, tags=_OWN)(
+    lambda s, self: s.angle(self)
+)
+
+
+def _angle_vjp(ct, self):
+    if not self.dtype.is_complex:
+        return aten.zeros_like.default(ct)
+    size = aten.abs.default(self)
+    real = aten.div.Tensor(aten.neg.default(aten.mul.Tensor(aten.imag.default(self), ct)), aten.mul.Tensor(size, size))
+    imag = aten.div.Tensor(aten.mul.Tensor(aten.real.default(self), ct), aten.mul.Tensor(size, size))
+    both = aten.complex.default(real, imag)
+    return aten.masked_fill.Scalar(both, aten.eq.Scalar(size, 0), 0)
+
+
+angle.derivative(self=_angle_vjp)
+
+sgn = pointwise("sgn(Tensor self) -> Tensor", tags=_OWN)(lambda s, self: s.sgn(self))
+
+
+def _sgn_vjp(ct, self, result):
+    """0 for real numbers; the part of the cotangent across the direction of the number, over its size."""
+    if not self.dtype.is_complex:
+        return aten.zeros_like.default(ct)
+    size = aten.abs.default(self)
+    along = aten.real.default(aten.mul.Tensor(aten.conj.default(ct), result))
+    slope = aten.div.Tensor(aten.sub.Tensor(ct, aten.mul.Tensor(result, along)), size)
+    return aten.masked_fill.Scalar(slope, aten.eq.Scalar(size, 0), 0)
+
+
+sgn.derivative(self=_sgn_vjp)
+
+
+@composite("isreal(Tensor self) -> Tensor")
+def isreal(self):
+    if not self.dtype.is_complex:
+        return aten.ones_like.default(self, dtype=dtypes.bool_, memory_format="preserve_format")
+    return aten.eq.Scalar(aten.imag.default(self), 0)

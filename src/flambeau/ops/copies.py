@@ -1,0 +1,128 @@
+"""The views that copy: ``permute_copy`` of ``permute`` and the like, made from the views' own schemas; splits that aren't views."""
+
+from __future__ import annotations
+
+import re
+
+from ..base.dtypes import bool_
+from ..core.declare import composite, explicit
+from ..core.operator import namespace
+
+aten = namespace("aten")
+_VIEWS = (
+    "expand permute diagonal alias as_strided view unfold split unbind squeeze narrow detach t transpose unsqueeze split_with_sizes slice select "
+    "view_as_real view_as_complex"
+).split()
+
+
+def _copies(op, name):
+    text = re.sub(r"\([a-z]( -> \*)?\)", "", str(op._schema).replace("aten::", ""))
+    head, _, rest = text.partition("(")
+    base, dot, overload = head.partition(".")
+    several = op._schema.returns[0].is_list
+
+    def fn(*args, op=op):
+        positional, named = op.split(args)
+        made = op(*positional, **named)
+        if several:
+            return [aten.clone.default(t, memory_format="contiguous_format") for t in made]
+        return aten.clone.default(made, memory_format="contiguous_format")
+
+    explicit(f"{base}_copy{dot}{overload}({rest}", variants="function", has_out=not several)(fn)
+
+
+for _name in _VIEWS:
+    for _op in list(getattr(aten, _name)._overloads.values()):
+        if _op.kind != "out":
+            _copies(_op, _name)
+
+
+def _conj_copy(self):
+    return aten.clone.default(aten.conj.default(self))
+
+
+explicit("_conj_copy(Tensor self) -> Tensor", variants="function")(_conj_copy)
+explicit("_neg_view_copy(Tensor self) -> Tensor", variants="function")(lambda self: aten.neg.default(self))
+explicit("lift_fresh_copy(Tensor self) -> Tensor", variants="function")(lambda self: aten.clone.default(self))
+
+
+# ---- splits without the promise of a view ----------------------------------------------------------------------------------
+
+composite("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")(
+    lambda self, split_size, dim: aten.split.Tensor(self, split_size, dim)
+)
+composite("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")(
+    lambda self, split_sizes, dim: aten.split_with_sizes.default(self, split_sizes, dim)
+)
+composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")(
+    lambda self, chunks, dim: aten.chunk.default(self, chunks, dim)
+)
+
+
+@explicit("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", variants="function")
+def _chunk_cat(tensors, dim, num_chunks):
+    """Each tensor padded to ``num_chunks`` equal chunks along ``dim``, flattened from there, side by side."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError(f"_chunk_cat expects positive num_chunks, got num_chunks: {num_chunks}")
+    parts = []
+    d = dim % tensors[0].ndim
+    for t in tensors:
+        n = t.shape[d]
+        missing = -n % num_chunks
+        if missing:
+            t = aten.constant_pad_nd.default(t, [*[0, 0] * (t.ndim - d - 1), 0, missing], 0)
+        parts.append(aten.reshape.default(t, [*t.shape[:d], num_chunks, -1]))
+    return aten.cat.default(parts, d + 1)
+
+
+# ---- writes into a view, as new tensors ------------------------------------------------------------------------------------
+
+
+@explicit(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    variants="function method",
+)
+def diagonal_scatter(self, src, offset, dim1, dim2):
+    part = aten.diagonal.default(self, offset, dim1, dim2)
+    if tuple(part.shape) != tuple(src.shape):
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(part.shape)}"
+        )
+    shape = list(self.shape)
+    placed = aten.diagonal_backward.default(src, shape, offset, dim1, dim2)
+    here = aten.diagonal_backward.default(aten.ones_like.default(src, dtype=bool_), shape, offset, dim1, dim2)
+    return aten.where.self(here, aten._to_copy.default(placed, dtype=self.dtype), self)
+
+
+diagonal_scatter.derivative(
+    self=lambda ct, src_like, offset, dim1, dim2: aten.diagonal_scatter.default(
+        ct, aten.new_zeros.default(ct, list(src_like.shape)), offset, dim1, dim2
+    ),
+    src=lambda ct, offset, dim1, dim2: aten.clone.default(aten.diagonal.default(ct, offset, dim1, dim2)),
+)
+
+
+@explicit(
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+    variants="function method",
+)
+def as_strided_scatter(self, src, size, stride, storage_offset):
+    if tuple(size) != tuple(src.shape):
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(size)}"
+        )
+    out = aten.clone.default(self)
+    aten.copy_.default(aten.as_strided.default(out, size, stride, storage_offset), src)
+    return out
+
+
+as_strided_scatter.derivative(
+    self=lambda ct, size, stride, storage_offset: aten.as_strided_scatter.default(
+        aten.contiguous.default(ct), aten.new_zeros.default(ct, list(size)), size, stride, storage_offset
+    ),
+    src=lambda ct, size, stride, storage_offset: aten.clone.default(
+        aten.as_strided.default(aten.contiguous.default(ct), size, stride, storage_offset)
+    ),
+)

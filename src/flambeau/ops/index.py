@@ -1,0 +1,73 @@
+"""Where families that load when used keep their names. Written by `python -m flambeau.testing.families`."""
+
+FAMILIES = {
+    "calculus": """
+_adaptive_avg_pool2d _adaptive_avg_pool3d cumulative_trapezoid dsplit empty_permuted empty_strided gradient hsplit logspace
+native_dropout_backward new_empty_strided relu6 tensordot trapezoid trapz vsplit
+""",
+    "copies": """
+_chunk_cat _conj_copy _neg_view_copy alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter expand_copy
+lift_fresh_copy narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy
+unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
+""",
+    "fft": """
+_fft_c2c _fft_c2r _fft_r2c fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn
+fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn
+""",
+    "linalg": """
+_cdist_backward _cdist_forward _linalg_check_errors _linalg_det _linalg_slogdet _linalg_solve_ex _lu_permutation _lu_with_info cdist
+chain_matmul cholesky cholesky_inverse cholesky_solve cross det geqrf inverse linalg_cholesky linalg_cholesky_ex linalg_cross linalg_det
+linalg_diagonal linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu
+linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matmul linalg_matrix_exp linalg_matrix_power linalg_multi_dot linalg_qr
+linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_tensorinv linalg_tensorsolve linalg_vander linalg_vecdot logdet
+lu_solve lu_unpack matrix_exp matrix_power orgqr ormqr qr slogdet triangular_solve
+""",
+    "linalg_checks": """
+""",
+    "linalg_factors": """
+""",
+    "linalg_spectra": """
+_linalg_eigh _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_lstsq linalg_matrix_norm
+linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
+""",
+    "sets": """
+_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _segment_ids _segment_others _segment_reduce_backward
+_unique frexp histogram nonzero_static segment_reduce unique_dim_consecutive
+""",
+    "special_functions": """
+i0 igamma igammac mvlgamma polygamma special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
+special_digamma special_erf special_erfc special_erfinv special_exp2 special_expit special_expm1 special_gammainc special_gammaincc
+special_gammaln special_log1p special_log_softmax special_logit special_modified_bessel_i0 special_modified_bessel_i1
+special_modified_bessel_k0 special_modified_bessel_k1 special_multigammaln special_ndtr special_polygamma special_psi special_round
+special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_sinc special_softmax special_spherical_bessel_j0 special_xlogy
+special_zeta
+""",
+    "special_polynomials": """
+special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p
+special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v
+special_shifted_chebyshev_polynomial_w
+""",
+    "windows": """
+bartlett_window blackman_window hamming_window hann_window istft kaiser_window stft
+""",
+}
+
+EXPOSED = {
+    "function": """
+_cdist_backward _cdist_forward _chunk_cat _conj_copy _fft_c2c _fft_c2r _fft_r2c _histogramdd_bin_edges _histogramdd_from_bin_cts
+_histogramdd_from_bin_tensors _lu_with_info _neg_view_copy _unique alias_copy as_strided_copy as_strided_scatter bartlett_window
+blackman_window cdist cholesky cholesky_inverse cholesky_solve cross cumulative_trapezoid det detach_copy diagonal_copy diagonal_scatter
+dsplit empty_permuted empty_strided expand_copy frexp frobenius_norm geqrf gradient hamming_window hann_window histogram hsplit i0 i0_
+igamma igamma_ igammac igammac_ inverse istft kaiser_window lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power
+mvlgamma mvlgamma_ narrow_copy native_dropout_backward nonzero_static nuclear_norm orgqr ormqr permute_copy pinverse polygamma qr
+segment_reduce select_copy slice_copy slogdet split_copy split_with_sizes_copy squeeze_copy svd t_copy transpose_copy trapezoid trapz
+triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy
+view_as_real_copy view_copy vsplit
+""",
+    "method": """
+as_strided_scatter cholesky cholesky_inverse cholesky_solve cross det diagonal_scatter dsplit frexp geqrf histogram hsplit i0 i0_ igamma
+igamma_ igammac igammac_ inverse istft logdet lu_solve matrix_exp matrix_power mvlgamma mvlgamma_ new_empty_strided nonzero_static orgqr
+ormqr pinverse qr slogdet svd triangular_solve unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
+""",
+}

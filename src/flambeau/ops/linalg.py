@@ -1,0 +1,766 @@
+"""Linear systems and functions of matrices: solve, inverse, determinant, exponential, powers; distances and cross products.
+
+Derivatives are written as for real matrices (transposes); autograd conjugates around them for complex ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from ..base import dtypes
+from ..base.dtypes import finfo, int32
+from ..base.shapes import normalize_dim
+from ..core.declare import composite, explicit, extern
+from ..core.operator import namespace
+from ..core.promotion import _scalar_name
+from .linalg_checks import adjoint as _adjoint
+from .linalg_checks import (
+    batched,
+    check_info,
+    dense,
+    each,
+    eye_like,
+    info_meta,
+    lapack,
+    matrix,
+    mm,
+    singular,
+    square,
+    transposed,
+)
+from .linalg_factors import checked
+
+aten = namespace("aten")
+_OWN = ("own_complex_derivative",)
+
+# ---- solve ---------------------------------------------------------------------------------------------------------------
+
+
+def _is_vector(a, b):
+    return len(b.shape) == 1 or (len(a.shape) - 1 == len(b.shape) and tuple(a.shape[:-1]) == tuple(b.shape))
+
+
+def _solve_meta(A, B, left, check_errors):
+    name = "linalg.solve"
+    square(name, A)
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {_scalar_name(A.dtype)} and B of type {_scalar_name(B.dtype)} instead"
+        )
+    n = A.shape[-1]
+    if _is_vector(A, B):
+        if not left:
+            raise RuntimeError(
+                "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+            )
+        if B.shape[-1] != n:
+            raise RuntimeError(
+                f"linalg.solve: Incompatible shapes of A and B for the equation AX = B ({n}x{n} and {B.shape[-1]}x1)"
+            )
+        batch = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-1]))
+        shape = (*batch, n)
+    else:
+        if len(B.shape) < 2 or B.shape[-2 if left else -1] != n:
+            raise RuntimeError(
+                f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+                f"({n}x{n} and {'x'.join(map(str, B.shape[-2:]))})"
+            )
+        batch = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
+        shape = (*batch, *B.shape[-2:])
+    return (
+        dense(shape, A),
+        dense((*batch, n, n), A),
+        dense((*batch, n), A, int32),
+        dense(A.shape[:-2], A, int32),
+    )
+
+
+@extern(
+    "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    meta=_solve_meta,
+    variants="",
+    has_out=True,
+)
+def _linalg_solve_ex(a, b, left, check_errors):
+    vector = _is_vector(a, b)
+    x = b[..., None] if vector else b
+    n = a.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], x.shape[:-2])
+    info = np.zeros(a.shape[:-2], np.int32)
+    lu, piv = np.zeros((*batch, n, n), a.dtype), np.zeros((*batch, n), np.int32)
+    if not a.size or not x.size:
+        out = np.zeros((*batch, *x.shape[-2:]), a.dtype)
+    else:
+        swap = (lambda t: t) if left else (lambda t: np.swapaxes(t, -1, -2))
+        try:
+            out = swap(np.linalg.solve(swap(a), swap(x)))
+        except np.linalg.LinAlgError:
+            getrf = lapack("getrf", a)
+            info = each(lambda m: (np.int32(getrf(m)[2]),), a, tails=(2,))[0].astype(np.int32)
+            out = np.full((*batch, *x.shape[-2:]), np.nan, a.dtype)
+            fine = np.broadcast_to(info == 0, batch)
+            if fine.any():
+                full_a, full_x = (
+                    np.broadcast_to(swap(a), (*batch, n, n)),
+                    np.broadcast_to(swap(x), (*batch, *swap(x).shape[-2:])),
+                )
+                swap(out)[fine] = np.linalg.solve(full_a[fine], full_x[fine])
+    if check_errors:
+        check_info("linalg.solve_ex", info, lambda c: "The solver failed because the input matrix is singular.")
+    return np.ascontiguousarray(out[..., 0] if vector else out), lu, piv, np.asarray(info)
+
+
+def _solve_vjp(ct0, A, result0, left, mask):
+    vector = _is_vector(A, result0)
+    g, x = (aten.unsqueeze.default(ct0, -1), aten.unsqueeze.default(result0, -1)) if vector else (ct0, result0)
+    gb = aten._linalg_solve_ex.default(transposed(A), g, left=left)[0]
+    ga = None
+    if mask[0]:
+        ga = mm(gb, transposed(x)) if left else mm(transposed(x), gb)
+        ga = aten.sum_to_size.default(aten.neg.default(ga), list(A.shape))
+    return ga, aten.squeeze.dim(gb, -1) if vector else gb
+
+
+_linalg_solve_ex.derivative((0,), A__B=_solve_vjp)
+
+
+@_linalg_solve_ex.override("batch")
+def _solve_batch(call, A, B, left, check_errors):
+    vector = _is_vector(call.logical[0], call.logical[1])
+    A, B = call.all(A, call.mask[0]), call.all(B, call.mask[1])
+    B = aten.unsqueeze.default(B, -1) if vector else B
+    gap = A.ndim - B.ndim
+    if gap > 0:
+        B = aten.reshape.default(B, [B.shape[0], *[1] * gap, *B.shape[1:]])
+    elif gap < 0:
+        A = aten.reshape.default(A, [A.shape[0], *[1] * -gap, *A.shape[1:]])
+    out, lu, piv, info = aten._linalg_solve_ex.default(A, B, left=left, check_errors=check_errors)
+    return aten.squeeze.dim(out, -1) if vector else out, lu, piv, info
+
+
+@composite(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    variants="",
+    has_out=True,
+)
+def linalg_solve_ex(A, B, left, check_errors):
+    out, _, _, info = aten._linalg_solve_ex.default(A, B, left=left, check_errors=check_errors)
+    return out, info
+
+
+@composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", variants="", has_out=True)
+def linalg_solve(A, B, left):
+    out, _, _, info = aten._linalg_solve_ex.default(A, B, left=left)
+    checked(info, "torch.linalg.solve", A)
+    return out
+
+
+def _triangular_meta(self, B, upper, left, unitriangular):
+    name = "linalg.solve_triangular"
+    square(name, self)
+    if self.dtype is not B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type {_scalar_name(self.dtype)} and B of type {_scalar_name(B.dtype)} instead"
+        )
+    if len(B.shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    n = self.shape[-1]
+    if B.shape[-2 if left else -1] != n:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    batch = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(B.shape[:-2]))
+    return dense((*batch, *B.shape[-2:]), self)
+
+
+@extern(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    meta=_triangular_meta,
+    variants="",
+    has_out=True,
+)
+def linalg_solve_triangular(a, b, upper, left, unitriangular):
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if not a.size or not b.size:
+        return np.zeros((*batch, *b.shape[-2:]), a.dtype)
+    trtrs = lapack("trtrs", a)
+    if left:
+        one = lambda m, x: (trtrs(m, x, lower=not upper, unitdiag=unitriangular),)  # noqa: E731
+    else:
+        one = lambda m, x: (_swapped(trtrs(m.T, x.T, lower=upper, unitdiag=unitriangular)),)  # noqa: E731
+
+    def run(m, x):
+        ((out, info),) = one(m, x)
+        if info:  # a zero on the diagonal: infinities and nans, as substitution gives
+            out = _substitute(m if left else m.T, x if left else x.T, upper if left else not upper, unitriangular)
+            out = out if left else out.T
+        return (out,)
+
+    return each(run, a, b, tails=(2, 2))[0]
+
+
+def _swapped(pair):
+    return pair[0].T, pair[1]
+
+
+def _substitute(m, x, upper, unit):
+    out = np.array(x)
+    n = len(m)
+    for k in range(n - 1, -1, -1) if upper else range(n):
+        rest = slice(k + 1, n) if upper else slice(0, k)
+        out[k] = out[k] - m[k, rest] @ out[rest]
+        out[k] = out[k] if unit else out[k] / m[k, k]
+    return out
+
+
+def _triangular_vjp(ct, self, result, upper, left, unitriangular, mask):
+    gb = aten.linalg_solve_triangular.default(
+        transposed(self), ct, upper=not upper, left=left, unitriangular=unitriangular
+    )
+    ga = None
+    if mask[0]:
+        ga = aten.neg.default(mm(gb, transposed(result)) if left else mm(transposed(result), gb))
+        offset = int(unitriangular)
+        ga = aten.triu.default(ga, offset) if upper else aten.tril.default(ga, -offset)
+    return ga, gb
+
+
+linalg_solve_triangular.derivative(self__B=_triangular_vjp)
+batched(linalg_solve_triangular)
+
+
+@linalg_solve_triangular.override("batch")
+def _triangular_batch(call, self, B, upper, left, unitriangular):
+    self, B = call.all(self, call.mask[0]), call.all(B, call.mask[1])
+    gap = self.ndim - B.ndim
+    if gap > 0:
+        B = aten.reshape.default(B, [B.shape[0], *[1] * gap, *B.shape[1:]])
+    elif gap < 0:
+        self = aten.reshape.default(self, [self.shape[0], *[1] * -gap, *self.shape[1:]])
+    return aten.linalg_solve_triangular.default(self, B, upper=upper, left=left, unitriangular=unitriangular)
+
+
+@composite(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+    has_out=True,
+)
+def triangular_solve(self, A, upper, transpose, unitriangular):
+    matrix("triangular_solve", self, "b")
+    square("triangular_solve", A)
+    batch = list(np.broadcast_shapes(tuple(self.shape[:-2]), tuple(A.shape[:-2])))
+    wide = aten.expand.default(A, [*batch, *A.shape[-2:]])
+    used = transposed(A) if transpose else A
+    out = aten.linalg_solve_triangular.default(used, self, upper=upper != transpose, unitriangular=unitriangular)
+    return out, aten.clone.default(wide)
+
+
+@explicit(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", variants="function method", tags=_OWN
+)
+def cholesky_solve(self, input2, upper):
+    if self.ndim < 2:
+        raise RuntimeError(f"b should have at least 2 dimensions, but has {self.ndim} dimensions instead")
+    if input2.ndim < 2:
+        raise RuntimeError(f"u should have at least 2 dimensions, but has {input2.ndim} dimensions instead")
+    square("cholesky_solve", input2)
+    tri = aten.linalg_solve_triangular.default
+    if upper:
+        return tri(input2, tri(_adjoint(input2), self, upper=False), upper=True)
+    return tri(_adjoint(input2), tri(input2, self, upper=False), upper=True)
+
+
+def _cholesky_solve_vjp(ct, self, input2, result, upper, mask):
+    gb = aten.cholesky_solve.default(ct, input2, upper)
+    gl = None
+    if mask[1]:
+        both = mm(gb, _adjoint(result))
+        both = aten.add.Tensor(both, _adjoint(both))
+        gl = aten.neg.default(mm(input2, both) if upper else mm(both, input2))
+        gl = aten.sum_to_size.default(gl, list(input2.shape))
+    return gb, gl
+
+
+cholesky_solve.derivative(self__input2=_cholesky_solve_vjp)
+
+
+@explicit("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", variants="function method", tags=_OWN)
+def cholesky_inverse(self, upper):
+    square("cholesky_inverse", self)
+    factor = aten.triu.default(self) if upper else aten.tril.default(self)
+    return aten.cholesky_solve.default(aten.expand.default(eye_like(self), list(self.shape)), factor, upper)
+
+
+def _cholesky_inverse_vjp(ct, self, result, upper):
+    both = mm(result, mm(aten.add.Tensor(ct, _adjoint(ct)), result))
+    return aten.neg.default(mm(self, both) if upper else mm(both, self))
+
+
+cholesky_inverse.derivative(self=_cholesky_inverse_vjp)
+
+
+# ---- inverse and determinant ---------------------------------------------------------------------------------------------
+
+
+def _inv_meta(A, check_errors):
+    square("linalg.inv", A)
+    return dense(A.shape, A), info_meta(A)
+
+
+@extern(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    meta=_inv_meta,
+    variants="",
+    has_out=True,
+)
+def linalg_inv_ex(a, check_errors):
+    info = np.zeros(a.shape[:-2], np.int32)
+    try:
+        out = np.linalg.inv(a) if a.size else a.copy()
+    except np.linalg.LinAlgError:
+        getrf, getri = lapack("getrf", a), lapack("getri", a)
+
+        def one(m):
+            lu, piv, code = getrf(m)
+            return (lu if code else getri(lu, piv)[0]), np.int32(code)
+
+        out, info = each(one, a, tails=(2,))
+    if check_errors:
+        check_info("linalg.inv_ex", info, singular)
+    return np.ascontiguousarray(out), np.asarray(info, np.int32)
+
+
+batched(linalg_inv_ex)
+linalg_inv_ex.derivative(
+    (0,), A=lambda ct0, result0: aten.neg.default(mm(transposed(result0), mm(ct0, transposed(result0))))
+)
+
+
+@composite("linalg_inv(Tensor A) -> Tensor", variants="", has_out=True)
+def linalg_inv(A):
+    out, info = aten.linalg_inv_ex.default(A)
+    checked(info, "linalg.inv", A)
+    return out
+
+
+@composite("inverse(Tensor self) -> Tensor", has_out=True)
+def inverse(self):
+    return aten.linalg_inv.default(self)
+
+
+def _det_meta(A):
+    square("linalg.det", A)
+    return dense(A.shape[:-2], A), dense(A.shape, A), dense(A.shape[:-1], A, int32)
+
+
+@extern("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", meta=_det_meta, variants="", has_out=True)
+def _linalg_det(a):
+    out = np.asarray(np.linalg.det(a), a.dtype)
+    return out, np.zeros(a.shape, a.dtype), np.zeros(a.shape[:-1], np.int32)
+
+
+batched(_linalg_det)
+
+
+def _regular(a):
+    """``a``, a singular one with the zeros on U's diagonal made tiny: what its cofactors are computed from."""
+    lu, pivots, _ = aten.linalg_lu_factor_ex.default(a)
+    p, lower, upper = aten.lu_unpack.default(lu, pivots)
+    diagonal = aten.diagonal.default(upper, 0, -2, -1)
+    zero = aten.eq.Scalar(diagonal, 0)
+    tiny = aten.diag_embed.default(aten._to_copy.default(zero, dtype=a.dtype))
+    near = mm(p, mm(lower, aten.add.Tensor(upper, aten.mul.Tensor(tiny, finfo(a.dtype).eps))))
+    bad = aten.unsqueeze.default(aten.any.dim(zero, -1, True), -1)
+    return aten.where.self(bad, near, a)
+
+
+def _det_vjp(ct0, A):
+    if A.numel() == 0:
+        return aten.zeros_like.default(A)
+    a = _regular(A)
+    inverse_, _ = aten.linalg_inv_ex.default(a)
+    scale = aten.mul.Tensor(ct0, aten.linalg_det.default(a))
+    return aten.mul.Tensor(aten.unsqueeze.default(aten.unsqueeze.default(scale, -1), -1), transposed(inverse_))
+
+
+_linalg_det.derivative((0,), A=_det_vjp)
+
+
+@composite("linalg_det(Tensor A) -> Tensor", variants="", has_out=True)
+def linalg_det(A):
+    return aten._linalg_det.default(A)[0]
+
+
+@composite("det(Tensor self) -> Tensor")
+def det(self):
+    return aten._linalg_det.default(self)[0]
+
+
+def _slogdet_meta(A):
+    square("linalg.slogdet", A)
+    return (
+        dense(A.shape[:-2], A),
+        dense(A.shape[:-2], A, A.dtype.to_real()),
+        dense(A.shape, A),
+        dense(A.shape[:-1], A, int32),
+    )
+
+
+@extern(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    meta=_slogdet_meta,
+    variants="",
+    has_out=True,
+    tags=("own_complex_derivative",),
+)
+def _linalg_slogdet(a):
+    sign, log = np.linalg.slogdet(a)
+    return (
+        np.asarray(sign, a.dtype),
+        np.asarray(log, a.real.dtype),
+        np.zeros(a.shape, a.dtype),
+        np.zeros(a.shape[:-1], np.int32),
+    )
+
+
+batched(_linalg_slogdet)
+
+
+def _slogdet_vjp(ct0, ct1, A, result0):
+    inverse_, _ = aten.linalg_inv_ex.default(A)
+    if A.dtype.is_complex:
+        turn = aten.imag.default(aten.mul.Tensor(aten.conj.default(ct0), result0))
+        scale = aten.complex.default(ct1, aten.neg.default(turn))
+    else:
+        scale = ct1
+    return aten.mul.Tensor(aten.unsqueeze.default(aten.unsqueeze.default(scale, -1), -1), _adjoint(inverse_))
+
+
+_linalg_slogdet.derivative((0, 1), A=_slogdet_vjp)
+
+
+@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", variants="", has_out=True)
+def linalg_slogdet(A):
+    sign, log, _, _ = aten._linalg_slogdet.default(A)
+    return sign, log
+
+
+@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)")
+def slogdet(self):
+    return aten.linalg_slogdet.default(self)
+
+
+@composite("logdet(Tensor self) -> Tensor")
+def logdet(self):
+    sign, log, _, _ = aten._linalg_slogdet.default(self)
+    if self.dtype.is_complex:
+        return aten.add.Tensor(aten.log.default(sign), log)
+    return aten.where.ScalarOther(aten.ne.Scalar(sign, -1), log, math.nan)
+
+
+# ---- functions of a matrix -----------------------------------------------------------------------------------------------
+
+
+def _exp_meta(self):
+    square("linalg.matrix_exp", self)
+    return dense(self.shape, self)
+
+
+@extern("linalg_matrix_exp(Tensor self) -> Tensor", meta=_exp_meta, variants="")
+def linalg_matrix_exp(a):
+    import scipy.linalg
+
+    return np.ascontiguousarray(scipy.linalg.expm(a).astype(a.dtype, copy=False)) if a.size else a.copy()
+
+
+batched(linalg_matrix_exp)
+
+
+def _exp_vjp(ct, self):
+    """The exponential of [[A^T, ct], [0, A^T]] has the derivative above the diagonal (N. Higham, "Functions of Matrices", ch. 10)."""
+    a = transposed(self)
+    n = a.shape[-1]
+    top = aten.cat.default([a, ct], -1)
+    low = aten.cat.default([aten.zeros_like.default(a), a], -1)
+    both = aten.linalg_matrix_exp.default(aten.cat.default([top, low], -2))
+    return aten.slice.Tensor(aten.slice.Tensor(both, -2, 0, n), -1, n, 2 * n)
+
+
+linalg_matrix_exp.derivative(self=_exp_vjp)
+
+
+@composite("matrix_exp(Tensor self) -> Tensor")
+def matrix_exp(self):
+    return aten.linalg_matrix_exp.default(self)
+
+
+@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", variants="", has_out=True)
+def linalg_matrix_power(self, n):
+    if len(self.shape) < 2 or self.shape[-1] != self.shape[-2]:
+        square("linalg.matrix_power", self)
+    if n == 0:
+        eye = aten.eye.default(self.shape[-1], dtype=self.dtype, device=self.device)
+        return aten.clone.default(aten.expand.default(eye, list(self.shape)), memory_format="contiguous_format")
+    base = aten.linalg_inv.default(self) if n < 0 else self
+    n, out = abs(n), None
+    while n:
+        if n & 1:
+            out = base if out is None else mm(out, base)
+        n >>= 1
+        base = mm(base, base) if n else base
+    return aten.clone.default(out) if out is self else out
+
+
+@composite("matrix_power(Tensor self, int n) -> Tensor", has_out=True)
+def matrix_power(self, n):
+    return aten.linalg_matrix_power.default(self, n)
+
+
+@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", variants="", has_out=True)
+def linalg_multi_dot(tensors):
+    """The product in the order that needs the fewest operations (T. Cormen et al., "Introduction to Algorithms", 15.2)."""
+    if len(tensors) < 2:
+        raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
+    first, *middle, last = tensors
+    if not 1 <= first.ndim <= 2:
+        raise RuntimeError(f"multi_dot(): the first tensor must be 1D or 2D but got {first.ndim}D")
+    if not 1 <= last.ndim <= 2:
+        raise RuntimeError(f"multi_dot(): the last tensor must be 1D or 2D but got {last.ndim}D")
+    for k, t in enumerate(middle, 1):
+        if t.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {k} must be 2D but got {t.ndim}D")
+    for k, t in enumerate(tensors):
+        if t.dtype is not first.dtype:
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first.dtype} and tensor {k} {t.dtype}"
+            )
+    ms = [aten.unsqueeze.default(first, 0) if first.ndim == 1 else first, *middle]
+    ms.append(aten.unsqueeze.default(last, 1) if last.ndim == 1 else last)
+    for k, (a, b) in enumerate(itertools.pairwise(ms)):
+        if a.shape[1] != b.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {k} and {k + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
+            )
+    out = _chain(ms)
+    if first.ndim == 1:
+        out = aten.squeeze.dim(out, 0)
+    return aten.squeeze.dim(out, -1) if last.ndim == 1 else out
+
+
+def _chain(ms):
+    n = len(ms)
+    sizes = [m.shape[0] for m in ms] + [ms[-1].shape[1]]
+    cost, cut = {(i, i): 0 for i in range(n)}, {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], cut[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i, j):
+        return ms[i] if i == j else aten.mm.default(product(i, cut[i, j]), product(cut[i, j] + 1, j))
+
+    return product(0, n - 1)
+
+
+@composite("chain_matmul(Tensor[] matrices) -> Tensor", variants="", has_out=True)
+def chain_matmul(matrices):
+    for m in matrices:
+        if m.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead")
+    return _chain(list(matrices))
+
+
+@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", variants="", has_out=True)
+def linalg_tensorinv(self, ind):
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    front, back = list(self.shape[:ind]), list(self.shape[ind:])
+    if math.prod(front) != math.prod(back):
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {math.prod(back)} != {math.prod(front)}"
+        )
+    flat = aten.reshape.default(self, [math.prod(front), math.prod(back)])
+    out, info = aten.linalg_inv_ex.default(flat)
+    checked(info, "inv", flat)
+    return aten.reshape.default(out, [*back, *front])
+
+
+@composite("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", variants="", has_out=True)
+def linalg_tensorsolve(self, other, dims):
+    if dims is not None:
+        moved = [normalize_dim(d, self.ndim) for d in dims]
+        rest = [d for d in range(self.ndim) if d not in moved]
+        self = aten.permute.default(self, [*rest, *moved])
+    result = list(self.shape[other.ndim :])
+    n = math.prod(result)
+    if n != other.numel() or math.prod(self.shape[: other.ndim]) != n:
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+            f"{n} != {math.prod(self.shape[: other.ndim])}"
+        )
+    flat = aten.reshape.default(self, [n, n])
+    return aten.reshape.default(aten.linalg_solve.default(flat, aten.reshape.default(other, [n])), result)
+
+
+@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", variants="")
+def linalg_vander(x, N):
+    if x.ndim == 0:
+        raise RuntimeError("Input must have at least one dimension.")
+    if x.dtype is dtypes.bool_:
+        raise RuntimeError("linalg.vander doesn't support Bool")
+    n = x.shape[-1] if N is None else N
+    if n <= 1:
+        raise RuntimeError(f"N must be greater than 1. Got N = {n}")
+    wide = aten.expand.default(aten.unsqueeze.default(x, -1), [*x.shape, n - 1])
+    powers = aten.cumprod.default(wide, -1)
+    return aten.cat.default([aten.ones_like.default(aten.slice.Tensor(powers, -1, 0, 1)), powers], -1)
+
+
+@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", variants="")
+def linalg_vecdot(x, y, dim):
+    for t in (x, y):
+        if t.dtype.category < 2:
+            raise RuntimeError(
+                f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_scalar_name(t.dtype)}"
+            )
+    return aten.sum.dim_IntList(aten.mul.Tensor(aten.conj.default(x), y), [dim])
+
+
+@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", variants="", has_out=True)
+def linalg_matmul(self, other):
+    return aten.matmul.default(self, other)
+
+
+@composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", variants="")
+def linalg_diagonal(A, offset, dim1, dim2):
+    return aten.diagonal.default(A, offset, dim1, dim2)
+
+
+# ---- cross product, distances --------------------------------------------------------------------------------------------
+
+
+@explicit("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", has_out=True)
+def linalg_cross(self, other, dim):
+    if self.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    d = normalize_dim(dim, self.ndim)
+    if self.shape[d] != 3 or other.shape[d] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[d]} and {other.shape[d]}"
+        )
+    part = lambda t, k: aten.slice.Tensor(t, d, k, k + 1)  # noqa: E731
+    ps = []
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        ps.append(
+            aten.sub.Tensor(
+                aten.mul.Tensor(part(self, i), part(other, j)), aten.mul.Tensor(part(self, j), part(other, i))
+            )
+        )
+    return aten.cat.default(ps, d)
+
+
+@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", has_out=True)
+def cross(self, other, dim):
+    if dim is None:
+        dim = next((d for d, n in enumerate(self.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return aten.linalg_cross.default(self, other, dim=dim)
+
+
+def _cdist_meta(x1, x2, p, compute_mode=None):
+    batch = np.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    return dense((*batch, x1.shape[-2], x2.shape[-2]), x1)
+
+
+def _powered(diff, p):
+    """The p-norm of the last dimension."""
+    if p == 2:
+        return np.sqrt((diff * diff).sum(-1))
+    size = np.abs(diff)
+    if p == 0:
+        return (size != 0).sum(-1).astype(diff.dtype)
+    if p == 1:
+        return size.sum(-1)
+    if p == math.inf:
+        return size.max(-1, initial=0)
+    return (size**p).sum(-1) ** (1 / p)
+
+
+@extern(
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", meta=_cdist_meta, variants="function"
+)
+def _cdist_forward(a, b, p, compute_mode):
+    if a.ndim == 2 and a.shape[-1] and a.size and b.size and p != 0 and a.dtype.kind == "f":
+        from scipy.spatial.distance import cdist
+
+        name, more = {1: ("cityblock", {}), 2: ("euclidean", {}), math.inf: ("chebyshev", {})}.get(
+            p, ("minkowski", {"p": p})
+        )
+        return np.ascontiguousarray(cdist(a, b, name, **more).astype(a.dtype, copy=False))
+    return np.ascontiguousarray(_powered(a[..., :, None, :] - b[..., None, :, :], p).astype(a.dtype, copy=False))
+
+
+batched(_cdist_forward)
+
+
+def _distance_slope(g, diff, dist, p):
+    """Cotangents of the differences: 0 where points coincide."""
+    g, dist = aten.unsqueeze.default(g, -1), aten.unsqueeze.default(dist, -1)
+    if p == 0:
+        return aten.zeros_like.default(aten.mul.Tensor(g, diff))
+    none = aten.eq.Scalar(dist, 0)
+    if p == 1:
+        return aten.mul.Tensor(g, aten.sgn.default(diff))
+    if p == math.inf:
+        hit = aten.eq.Tensor(aten.abs.default(diff), dist)
+        return aten.where.ScalarOther(hit, aten.mul.Tensor(g, aten.sgn.default(diff)), 0)
+    if p == 2:
+        slope = aten.mul.Tensor(g, aten.div.Tensor(diff, aten.masked_fill.Scalar(dist, none, 1)))
+    else:
+        size = aten.abs.default(diff)
+        still = aten.eq.Scalar(size, 0)
+        scale = aten.mul.Tensor(g, aten.pow.Tensor_Scalar(aten.masked_fill.Scalar(dist, none, 1), 1 - p))
+        powers = aten.pow.Tensor_Scalar(aten.masked_fill.Scalar(size, still, 1), p - 1)
+        slope = aten.mul.Tensor(scale, aten.mul.Tensor(aten.sgn.default(diff), powers))
+    return aten.masked_fill.Scalar(slope, none, 0)
+
+
+def _cdist_vjp(ct, x1, x2, p, result, mask):
+    diff = aten.sub.Tensor(aten.unsqueeze.default(x1, -2), aten.unsqueeze.default(x2, -3))
+    slope = _distance_slope(ct, diff, result, p)
+    return (
+        aten.sum_to_size.default(aten.sum.dim_IntList(slope, [-2]), list(x1.shape)) if mask[0] else None,
+        aten.sum_to_size.default(aten.neg.default(aten.sum.dim_IntList(slope, [-3])), list(x2.shape))
+        if mask[1]
+        else None,
+    )
+
+
+_cdist_forward.derivative(x1__x2=_cdist_vjp)
+
+
+@explicit("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", variants="function")
+def _cdist_backward(grad, x1, x2, p, cdist):
+    return _cdist_vjp(grad, x1, x2, p, cdist, (True, False))[0]
+
+
+@composite("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", variants="function")
+def cdist(x1, x2, p, compute_mode):
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {_scalar_name(x.dtype)}")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if compute_mode is not None and not 0 <= compute_mode <= 2:
+        raise RuntimeError(f"possible modes: 0, 1, 2, but was: {compute_mode}")
+    return aten._cdist_forward.default(x1, x2, p, compute_mode)
