@@ -359,6 +359,11 @@ static PyObject *py_note_view(PyObject *m, PyObject *args) {
     if (flb_note_view((FlbTensor *)out, (FlbTensor *)base, op, rest, which) < 0) return NULL;
     Py_RETURN_NONE;
 }
+static PyObject *py_forget_view(PyObject *m, PyObject *t) {
+    FlbTensor *own = (FlbTensor *)t;
+    if (PyObject_TypeCheck(t, &FlbTensor_Type) && flb_view(own)) Py_CLEAR(own->autograd);
+    Py_RETURN_NONE;
+}
 static PyObject *py_view_map(PyObject *m, PyObject *t) {
     FlbView *v = PyObject_TypeCheck(t, &FlbTensor_Type) ? flb_view((FlbTensor *)t) : NULL;
     if (!v) Py_RETURN_NONE;
@@ -376,6 +381,7 @@ static PyObject *py_configure_saved(PyObject *m, PyObject *args, PyObject *kwarg
 }
 PyMethodDef flb_saved_functions[] = {
     {"note_view", py_note_view, METH_VARARGS, "note_view(out, base, op, rest, which=None): out is (item which of) op(base, *rest)."},
+    {"forget_view", py_forget_view, METH_O, "forget_view(tensor): it is a tensor of its own, though made by a view operator inside a kernel."},
     {"view_map", py_view_map, METH_O, "view_map(tensor): how it follows from its root, or None: (steps before, op, rest, which); op None: rest is a geometry."},
     {"configure_saved", (PyCFunction)(void (*)(void))py_configure_saved, METH_VARARGS | METH_KEYWORDS, "Python's part of saved values and views."},
     {NULL}};

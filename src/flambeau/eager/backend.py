@@ -141,9 +141,17 @@ def composite(op: OpOverload):
 
     def run(*args):
         with excluding(_ABOVE):
-            return fn(*args)
+            return _own(fn(*args))
 
     return run
+
+
+def _own(result):
+    """NOTE: the view operators of a body leave their relation on what they return; above, the operator's result is a tensor of its own, and a
+    write to it must not look for the history of a tensor that nobody has."""
+    for t in result if isinstance(result, (tuple, list)) else (result,):
+        _C.forget_view(t)
+    return result
 
 
 @rule("extern")
