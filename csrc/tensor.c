@@ -244,7 +244,15 @@ PyObject *flb_strides(FlbTensor *t) {
     if (!t->strides) {
         PyArrayObject *a = (PyArrayObject *)t->array;
         if (!a) return PyErr_SetString(PyExc_RuntimeError, "tensor has neither data nor strides"), NULL;
-        t->strides = size_from(PyArray_STRIDES(a), PyArray_NDIM(a), PyArray_ITEMSIZE(a), 0);
+        npy_intp own[NPY_MAXDIMS], *strides = PyArray_STRIDES(a), step = PyArray_ITEMSIZE(a);
+        if (PyArray_SIZE(a) == 0) {
+            /* NOTE: new empty arrays have strides of zero in NumPy. Here they are row-major, where a dimension of size 0 counts as 1. */
+            int nd = PyArray_NDIM(a), none = 1;
+            for (int d = 0; d < nd; d++) none &= strides[d] == 0;
+            for (int d = nd; none && d-- > 0; step *= PyArray_DIM(a, d) > 1 ? PyArray_DIM(a, d) : 1) own[d] = step;
+            if (none) strides = own;
+        }
+        t->strides = size_from(strides, PyArray_NDIM(a), PyArray_ITEMSIZE(a), 0);
     }
     return t->strides;
 }

@@ -70,8 +70,8 @@ def test_a_write_records_into_a_base_that_had_no_history():
 
 @pytest.mark.parametrize(
     "fn",
-    [lambda x: torch.nextafter(x, torch.zeros(3)), lambda x: torch.heaviside(x, torch.ones(3))],
-    ids=["nextafter", "heaviside"],
+    [lambda x: torch.heaviside(x, torch.ones(3))],
+    ids=["heaviside"],
 )
 def test_what_has_no_derivative_says_so_in_the_backward(fn):
     x = torch.ones(3, requires_grad=True)

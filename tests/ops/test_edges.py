@@ -246,3 +246,55 @@ def test_partial_overlap():
             f()
     torch.add(x[::2], 1, out=x[:3])  # gaps: can't be told cheaply, and is right
     np.testing.assert_array_equal(x.numpy(), [1, 3, 5, 3, 4])
+
+
+# ---- 16-bit floats ----------------------------------------------------------------------------------------------------------
+
+STATISTICS = [
+    ("rms_norm", lambda x: F.rms_norm(x, (6,))),
+    ("layer_norm", lambda x: F.layer_norm(x, (6,))),
+    ("group_norm", lambda x: F.group_norm(x[None], 2)),
+    ("batch_norm", lambda x: F.batch_norm(x, None, None, training=True)),
+    ("instance_norm", lambda x: F.instance_norm(x[None])),
+    ("std", lambda x: x.std(1)),
+    ("attention", lambda x: F.scaled_dot_product_attention(x * 10, x, x)),
+]
+
+
+@pytest.mark.parametrize("scale", [300.0, 3e-4])
+@pytest.mark.parametrize("f", [pytest.param(f, id=n) for n, f in STATISTICS])
+def test_statistics_of_halves(f, scale):
+    """Squares of 16-bit floats overflow and vanish: what is made of them is computed in float32."""
+    x = (torch.arange(24.0).reshape(4, 6).sin() * scale).half()
+    want = f(x.float())
+    got = f(x)
+    assert got.dtype is torch.float16
+    np.testing.assert_allclose(got.float().numpy(), want.numpy(), rtol=2e-3, atol=1e-3 * float(want.abs().max()))
+
+
+def test_a_step_has_the_derivative_zero():
+    x = leaf([0.4, 1.6])
+    for f in (torch.floor, torch.ceil, torch.round, torch.trunc, torch.sign):
+        np.testing.assert_array_equal(gradient(f, x)[0], [0, 0])
+    np.testing.assert_array_equal(gradient(lambda x: torch.nextafter(x, x + 1), x)[0], [1, 1])
+
+
+def test_powers_of_two_that_do_not_fit():
+    got = torch.ldexp(torch.tensor([1e-30]), torch.tensor([140]))
+    np.testing.assert_allclose(got.numpy(), [1e-30 * 2.0**140], rtol=1e-6)
+    assert torch.ldexp(torch.ones(2).half(), torch.ones(2, dtype=torch.int64)).dtype is torch.float16
+
+
+def test_a_norm_along_one_element_is_its_magnitude():
+    np.testing.assert_array_equal(torch.tensor([[-1e30, 1e-40]]).norm(2, 0).numpy(), np.float32([1e30, 1e-40]))
+
+
+def test_most_frequent_among_nans():
+    values, at = torch.tensor([[1, NAN, 1], [NAN, NAN, NAN], [2, NAN, NAN]]).mode(1)
+    np.testing.assert_array_equal(values.numpy(), [1, NAN, NAN])
+    np.testing.assert_array_equal(at.numpy(), [2, 2, 2])
+
+
+def test_integers_in_a_log_sum_of_exponentials():
+    got = torch.tensor([[1, 7, 200]], dtype=torch.uint8).logsumexp(1)
+    np.testing.assert_array_equal(got.numpy(), np.float32([200]))

@@ -99,8 +99,11 @@ except ImportError:
 
 # Results that are channels-last in PyTorch, or keep the gaps of an argument, are dense and row-major here. See docs/differences.md.
 OTHER_FORMAT = {
-    "adaptive_avg_pool2d", "avg_pool2d", "conv1d", "conv1d.padding", "conv2d", "conv2d.padding", "conv_transpose1d", "conv_transpose2d.input",
-    "convolution", "convolution_backward", "group_norm", "max_pool2d", "reflection_pad2d", "replication_pad2d",
+    "_upsample_nearest_exact2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "avg_pool1d", "avg_pool2d", "conv1d", "conv1d.padding", "conv2d", "conv2d.padding", "conv_transpose1d", "conv_transpose2d.input",
+    "convolution", "convolution_backward", "group_norm", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
+    "max_pool2d_with_indices_backward", "max_pool3d", "max_pool3d_with_indices", "pixel_unshuffle", "reflection_pad2d",
+    "replication_pad2d", "upsample_bicubic2d", "upsample_bilinear2d", "upsample_nearest2d",
 }  # fmt: skip
 KEEPS_GAPS = {"copy", "select_scatter", "slice_scatter"}
 

@@ -177,6 +177,9 @@ class AtenHandler:
             return both(a, b)
         return clamp(a, b) if isinstance(a, _C.TensorBase) else clamp(b, a)
 
+    def zeros(self, x):
+        return aten.zeros_like.default(x)
+
     def where(self, c, a, b):
         if not isinstance(c, _C.TensorBase):
             return a if c else b
@@ -249,7 +252,8 @@ def _as_function(parts, saves) -> Callable:
     for p in parts:
         if p is not None and not isinstance(p, bodies.Expr):
             raise AssertionError("the derivative of a body is a constant; it must depend on the cotangent")
-    results = ", ".join("None" if p is None else names[id(p)] for p in parts)
+    # NOTE: a step has a derivative, which is zero: floor(x).sum().backward() leaves zeros, not nothing.
+    results = ", ".join("aten.zeros(cts[0])" if p is None else names[id(p)] for p in parts)
     exec(f"def run(cts, values):\n{''.join(lines)}    return [{results}]\n", env)
     return env["run"]
 

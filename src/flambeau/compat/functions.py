@@ -51,14 +51,14 @@ def einsum(equation, *operands):
     while len(terms) > 1:
         (a, la), (b, lb), *rest = terms
         needed = set(output).union(*(letters for _, letters in rest)) if rest else set(output)
-        terms = [_pair(a, la, b, lb, needed), *rest]
+        terms = [_pair(a, la, b, lb, needed, output + "".join(sizes)), *rest]
     t, letters = terms[0]
     gone = [d for d, c in enumerate(letters) if c not in output]
     if gone:
         t = aten.sum.dim_IntList(t, gone)
         letters = "".join(c for c in letters if c in output)
     order = [letters.index(c) for c in output]
-    return t if order == list(range(len(order))) else aten.permute.default(t, order)
+    return aten.permute.default(t, order) if order != list(range(len(order))) or any(t is x for x in operands) else t
 
 
 _ELLIPSIS = "".join(map(chr, range(0x2460, 0x2474)))  # letters that nobody writes stand for the dimensions of "..."
@@ -108,13 +108,26 @@ def _diagonals(t, letters):
         while letters.count(c) > 1:
             first = letters.index(c)
             second = letters.index(c, first + 1)
+            if t.shape[first] != t.shape[second]:
+                raise RuntimeError(
+                    f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, {t.shape[second]} != {t.shape[first]}"
+                )
             t = aten.diagonal.default(t, 0, first, second)  # the diagonal becomes the last dimension
             letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + c
     return t, letters
 
 
-def _pair(a, la, b, lb, needed):
-    """Contract two operands: letters in both and not needed later are summed by the matrix product."""
+def _aligned(t, mine, letters):
+    """``t`` with a dimension for each of ``letters``, of size 1 where it has none."""
+    t = aten.permute.default(t, [mine.index(c) for c in letters if c in mine])
+    for d, c in enumerate(letters):
+        if c not in mine:
+            t = aten.unsqueeze.default(t, d)
+    return t
+
+
+def _pair(a, la, b, lb, needed, order):
+    """Contract two operands: letters in both and not needed later are summed by the matrix product. ``order``: all letters, the output's first."""
     for c in dict.fromkeys(la + lb):  # a size 1 that broadcasts is summed out or left to expand
         both = c in la and c in lb
         if both and a.shape[la.index(c)] != b.shape[lb.index(c)]:
@@ -132,8 +145,9 @@ def _pair(a, la, b, lb, needed):
     inner = [c for c in la if c in lb and c not in needed]
     left, right = [c for c in la if c not in lb], [c for c in lb if c not in la]
     letters = "".join(batch + left + right)
-    if not inner and not left and not right:
-        return aten.mul.Tensor(a, aten.permute.default(b, [lb.index(c) for c in batch])), la
+    if not inner:  # nothing is summed: an elementwise product in the order of the output
+        letters = "".join(sorted(letters, key=order.index))
+        return aten.mul.Tensor(*(_aligned(t, mine, letters) for t, mine in ((a, la), (b, lb)))), letters
     dims = {c: t.shape[ls.index(c)] for t, ls in ((a, la), (b, lb)) for c in ls}
     size = lambda group: math.prod(dims[c] for c in group)  # noqa: E731
     x = aten.permute.default(a, [la.index(c) for c in batch + left + inner])

@@ -6,6 +6,7 @@ The first block are bindings of one ATen operator each. The others are Python ov
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import flambeau.ops  # noqa: F401  (declares the operators bound below)
@@ -264,7 +265,7 @@ def batch_norm(
             momentum=momentum,
             eps=eps,
         )
-    if training and input.numel() == input.size(1):
+    if training and math.prod(n for d, n in enumerate(input.shape) if d != 1) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 

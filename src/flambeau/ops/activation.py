@@ -8,6 +8,7 @@ from ..base import dtypes
 from ..base.symint import sym_sqrt
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
+from .reductions import as_dtype, widened
 
 aten = namespace("aten")
 
@@ -206,7 +207,7 @@ def log_softmax(self, dim, dtype):
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Ba et al., arXiv:1607.06450. Returns (output, mean, reciprocal standard deviation); variance by two passes."""
-    input = aten.contiguous.default(input)
+    kind, input = input.dtype, aten.contiguous.default(widened(input))
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
     mean = aten.mean.dim(input, dims, True)
     centred = aten.sub.Tensor(input, mean)
@@ -216,7 +217,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
         out = aten.mul.Tensor(out, weight)
     if bias is not None:
         out = aten.add.Tensor(out, bias)
-    return out, mean, rstd
+    return as_dtype(kind, out), as_dtype(kind, mean), as_dtype(kind, rstd)
 
 
 @explicit(
@@ -224,6 +225,8 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
 )
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    kind, kind_weight = input.dtype, None if weight is None else weight.dtype
+    input, grad_out, mean, rstd = (widened(t) for t in (input, grad_out, mean, rstd))
     input, grad_out = aten.contiguous.default(input), aten.contiguous.default(grad_out)
     lead = input.ndim - len(normalized_shape)
     inner, outer = list(range(lead, input.ndim)), list(range(lead))
@@ -239,7 +242,8 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
         d_weight = aten.sum.dim_IntList(product, outer) if outer else product
     if output_mask[2] and bias is not None:
         d_bias = aten.sum.dim_IntList(grad_out, outer) if outer else aten.clone.default(grad_out)
-    return d_input, d_weight, d_bias
+    kinds = (kind, kind_weight, None if bias is None else bias.dtype)
+    return tuple(d if d is None else as_dtype(k, d) for d, k in zip((d_input, d_weight, d_bias), kinds))
 
 
 def _layer_norm_vjp(ct0, input, normalized_shape, result1, result2, weight, bias, mask):
@@ -331,6 +335,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
         raise NotImplementedError(
             "scaled_dot_product_attention: enable_gqa is not built yet; repeat the key and value heads first"
         )
+    kind = query.dtype
+    query, key, value = (widened(t) for t in (query, key, value))
     factor = 1 / sym_sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = aten.matmul.default(aten.mul.Tensor(query, factor), aten.transpose.int(key, -2, -1))
     if is_causal:
@@ -350,4 +356,4 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     weights = aten._softmax.default(scores, -1, False) if attn_mask is None else aten._safe_softmax.default(scores, -1)
     if dropout_p > 0:
         weights = aten.dropout.default(weights, dropout_p, True)
-    return aten.matmul.default(weights, value)
+    return as_dtype(kind, aten.matmul.default(weights, value))

@@ -80,7 +80,7 @@ def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups):
 def _forward_numpy(x, weight, stride, padding, dilation, groups):
     columns, out = _columns(x, weight.shape[2:], stride, padding, dilation, groups)
     o = weight.shape[0]
-    w = weight.reshape(groups, o // groups, -1)
+    w = weight.reshape(groups, o // groups, math.prod(weight.shape[1:]))
     y = np.matmul(w, columns.swapaxes(2, 3))  # (N, groups, O / groups, positions)
     return y.reshape(x.shape[0], o, *out)
 
@@ -89,9 +89,9 @@ def _input_adjoint_numpy(g, weight, spatial, stride, padding, dilation, groups):
     """Cotangent of the input with sizes ``spatial``: each kernel position adds its part at its offset."""
     kernel, n = weight.shape[2:], g.shape[0]
     o, per = weight.shape[0], weight.shape[1]
-    w = weight.reshape(groups, o // groups, -1)
+    w = weight.reshape(groups, o // groups, math.prod(weight.shape[1:]))
     parts = np.matmul(
-        w.swapaxes(1, 2), g.reshape(n, groups, o // groups, -1)
+        w.swapaxes(1, 2), g.reshape(n, groups, o // groups, math.prod(g.shape[2:]))
     )  # (N, groups, C / groups * prod(K), positions)
     parts = parts.reshape(n, groups * per, math.prod(kernel), *g.shape[2:])
     padded = np.zeros((n, groups * per, *(s + 2 * p for s, p in zip(spatial, padding))), parts.dtype)
@@ -107,10 +107,10 @@ def _weight_adjoint_numpy(g, x, kernel, stride, padding, dilation, groups):
     columns, out = _columns(x, kernel, stride, padding, dilation, groups)
     n, o = g.shape[:2]
     # NOTE: with a stride the last inputs may lie under no window; g then has as many positions as there are windows.
-    g = g[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(n, groups, o // groups, -1)
-    columns = columns.reshape(n, groups, *out, -1)[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(
-        n, groups, g.shape[3], -1
-    )
+    g = g[(slice(None), slice(None), *(slice(0, m) for m in out))].reshape(n, groups, o // groups, math.prod(out))
+    columns = columns.reshape(n, groups, *out, columns.shape[-1])[
+        (slice(None), slice(None), *(slice(0, m) for m in out))
+    ].reshape(n, groups, g.shape[3], columns.shape[-1])
     w = np.matmul(g, columns).sum(0)  # (groups, O / groups, C / groups * prod(K))
     return w.reshape(o, x.shape[1] // groups, *kernel)
 
@@ -141,6 +141,10 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
         raise RuntimeError(
             f"Given {'transposed=1, ' if transposed else 'groups=' + str(groups) + ', '}weight of size {list(weight.shape)}, expected "
             f"input{list(input.shape)} to have {expected} channels, but got {channels} channels instead"
+        )
+    if transposed and 0 in input.shape[2:]:
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}"
         )
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
@@ -218,6 +222,12 @@ def _backward_meta(
 def convolution_backward(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
+    channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    if grad_output.shape[1] != channels:
+        raise RuntimeError(
+            f"convolution_backward: weight of size {list(weight.shape)} gives {channels} channels, but the gradient has size "
+            f"{list(grad_output.shape)}"
+        )
     kind, (g, x, w) = _wide(grad_output, input, weight)
     d_input = d_weight = d_bias = None
     if output_mask[0]:

@@ -427,7 +427,7 @@ random(
 def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
     """With replacement: the first category whose cumulative probability reaches a uniform draw. Without: an exponential race, in which
     category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""
-    p = self.numpy()
+    p = self.detach().numpy()
     if p.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not np.isfinite(p).all() or (p < 0).any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.shapes import broadcast_shapes, normalize_dim
 from ..core.declare import composite, explicit, index
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
@@ -208,6 +209,15 @@ def _index_add(ix, self, dim, index, source):
 _index_add.derivative(self=lambda ct: ct, source=lambda ct, dim, index: aten.index_select.default(ct, dim, index))
 
 
+def _count_of(index, source, dim, name):
+    """RuntimeError unless there is one index for each slice of ``source``."""
+    n = source.shape[normalize_dim(dim, source.ndim)] if source.ndim else 1
+    if index.numel() != n:
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({n}), for dim: {dim}"
+        )
+
+
 @explicit(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     variants="function method",
@@ -219,6 +229,7 @@ def index_add(self, dim, index, source, alpha):
         raise RuntimeError(
             f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type"
         )
+    _count_of(index, source, dim, "index_add")
     return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))
 
 
@@ -362,4 +373,15 @@ def select_scatter(self, src, dim, index):
 def take_along_dim(self, indices, dim):
     if dim is None:
         return aten.gather.default(aten.reshape.default(self, [-1]), 0, aten.reshape.default(indices, [-1]))
-    return aten.gather.default(self, dim, indices)
+    if self.ndim != indices.ndim:
+        raise RuntimeError(
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.ndim} dimensions for "
+            f"input, and {indices.ndim} dimensions for indices"
+        )
+    if not self.ndim:
+        return aten.gather.default(self, dim, indices)
+    d = normalize_dim(dim, self.ndim)
+    own, wanted = list(self.shape), list(indices.shape)
+    shape = list(broadcast_shapes([*own[:d], 1, *own[d + 1 :]], [*wanted[:d], 1, *wanted[d + 1 :]]))
+    self = aten.expand.default(self, [*shape[:d], own[d], *shape[d + 1 :]])
+    return aten.gather.default(self, d, aten.expand.default(indices, [*shape[:d], wanted[d], *shape[d + 1 :]]))

@@ -44,7 +44,12 @@ def softshrink(s, self, lambd):
     )
 
 
-@pointwise("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", variants="function", operands=("self",))
+@pointwise(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    variants="function",
+    operands=("self",),
+    refuse=("bool",),
+)
 def threshold(s, self, threshold, value):
     return s.where(s.le(self, threshold), value, self)
 
@@ -71,7 +76,8 @@ def glu(self, dim):
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if self.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % self.ndim} is size {self.shape[dim]}")
-    a, b = aten.chunk.default(self, 2, dim)
+    half = self.shape[dim] // 2
+    a, b = aten.narrow.default(self, dim, 0, half), aten.narrow.default(self, dim, half, half)
     return aten.mul.Tensor(a, aten.sigmoid.default(b))
 
 
@@ -83,6 +89,7 @@ def rrelu(self, lower, upper, training, generator):
     if not training:
         return aten.leaky_relu.default(self, (lower + upper) / 2)
     # One draw in double precision for each element that isn't positive, in order.
+    self = aten.contiguous.default(self)
     below = aten.le.Scalar(self, 0)
     count = aten.sum.default(below).item()
     draws = aten.uniform_.default(aten.empty.default([count], dtype=float64), lower, upper, generator=generator)
@@ -156,6 +163,11 @@ def im2col(self, kernel_size, dilation, padding, stride):
     if self.ndim not in (3, 4):
         raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor for input, but got: {list(self.shape)}")
     x = aten.unsqueeze.default(self, 0) if self.ndim == 3 else self
+    if 0 in x.shape[1:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
+            f"{list(self.shape)}"
+        )
     counts = _blocks(list(x.shape[2:]), kernel, dilation, padding, stride)
     if any(c < 1 for c in counts):
         raise RuntimeError(
@@ -169,7 +181,8 @@ def im2col(self, kernel_size, dilation, padding, stride):
         if dilation[i] != 1:
             x = aten.slice.Tensor(x, x.ndim - 1, 0, None, dilation[i])
     n, c = x.shape[:2]
-    x = aten.reshape.default(aten.permute.default(x, [0, 1, 4, 5, 2, 3]), [n, c * math.prod(kernel), math.prod(counts)])
+    x = aten.clone.default(aten.permute.default(x, [0, 1, 4, 5, 2, 3]), memory_format="contiguous_format")
+    x = aten.reshape.default(x, [n, c * math.prod(kernel), math.prod(counts)])
     return aten.squeeze.dim(x, 0) if self.ndim == 3 else x
 
 
@@ -203,7 +216,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
     z = aten.reshape.default(rows[1], [1, kernel[1], 1, counts[1]])
     at = aten.reshape.default(aten.add.Tensor(aten.mul.Tensor(y, padded[1]), z), [-1])
     flat = aten.new_zeros.default(x, [n, c, padded[0] * padded[1]])
-    flat = aten.index_add.default(flat, 2, at, aten.reshape.default(x, [n, c, -1]))
+    flat = aten.index_add.default(flat, 2, at, aten.reshape.default(x, [n, c, math.prod(x.shape[1:]) // c if c else 0]))
     out = aten.reshape.default(flat, [n, c, *padded])
     for i in range(2):
         if padding[i] != 0:
@@ -224,7 +237,9 @@ def pixel_unshuffle(self, downscale_factor):
             )
     b = self.ndim - 3
     x = aten.reshape.default(self, [*self.shape[:-3], c, h // r, r, w // r, r])
-    x = aten.permute.default(x, [*range(b), b, b + 2, b + 4, b + 1, b + 3])
+    x = aten.clone.default(
+        aten.permute.default(x, [*range(b), b, b + 2, b + 4, b + 1, b + 3]), memory_format="contiguous_format"
+    )
     return aten.reshape.default(x, [*self.shape[:-3], c * r * r, h // r, w // r])
 
 
@@ -236,7 +251,8 @@ def channel_shuffle(self, groups):
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
     x = aten.reshape.default(self, [n, groups, c // groups, *self.shape[2:]])
-    return aten.reshape.default(aten.transpose.int(x, 1, 2), list(self.shape))
+    x = aten.clone.default(aten.transpose.int(x, 1, 2), memory_format="contiguous_format")
+    return aten.reshape.default(x, list(self.shape))
 
 
 # ---- normalisation ---------------------------------------------------------------------------------------------------------

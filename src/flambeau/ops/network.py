@@ -8,6 +8,7 @@ from ..base import dtypes
 from ..base.dtypes import finfo
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
+from .reductions import as_dtype, widened
 
 aten = namespace("aten")
 
@@ -144,11 +145,14 @@ def rms_norm(input, normalized_shape, weight, eps):
         raise RuntimeError(
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
         )
-    eps = finfo(input.dtype).eps if eps is None else eps
-    input = aten.contiguous.default(input)
-    mean = aten.mean.dim(aten.mul.Tensor(input, input), list(range(input.ndim - n, input.ndim)), True)
-    out = aten.mul.Tensor(input, aten.rsqrt.default(aten.add.Tensor(mean, eps)))
-    return out if weight is None else aten.mul.Tensor(out, weight)
+    kind = input.dtype
+    x = aten.contiguous.default(widened(input))  # squares of half precision overflow
+    eps = finfo(x.dtype).eps if eps is None else eps
+    mean = aten.mean.dim(aten.mul.Tensor(x, x), list(range(x.ndim - n, x.ndim)), True)
+    out = aten.mul.Tensor(x, aten.rsqrt.default(aten.add.Tensor(mean, eps)))
+    if weight is not None:
+        out = aten.mul.Tensor(out, weight)
+    return as_dtype(kind, out)
 
 
 def _per_channel(t, ndim):
@@ -183,10 +187,10 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
             f"num_groups={num_groups}"
         )
     groups = aten.reshape.default(
-        aten.contiguous.default(input), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
+        aten.contiguous.default(widened(input)), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
     )
     out = aten.native_layer_norm.default(groups, [groups.shape[-1]], None, None, eps)[0]
-    return _affine(aten.reshape.default(out, list(input.shape)), weight, bias)
+    return as_dtype(input.dtype, _affine(aten.reshape.default(out, list(input.shape)), weight, bias))
 
 
 @composite(
@@ -201,7 +205,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
         if t is not None and t.shape[0] != input.shape[1]:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
-    input = _in_memory_format(input)
+    kind, input = input.dtype, _in_memory_format(widened(input))
     if training:
         dims = [0, *range(2, input.ndim)]
         n = math.prod(input.shape[d] for d in dims)
@@ -209,17 +213,19 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         centred = aten.sub.Tensor(input, mean)
         var = aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True)
         if running_mean is not None:
-            flat = aten.reshape.default(aten.detach.default(mean), [-1])
+            flat = as_dtype(running_mean.dtype, aten.reshape.default(aten.detach.default(mean), [-1]))
             aten.copy_.default(running_mean, aten.lerp.Scalar(running_mean, flat, momentum))
         if running_var is not None:
             flat = aten.mul.Tensor(aten.reshape.default(aten.detach.default(var), [-1]), n / max(n - 1, 1))
+            flat = as_dtype(running_var.dtype, flat)
             aten.copy_.default(running_var, aten.lerp.Scalar(running_var, flat, momentum))
     else:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
         centred = aten.sub.Tensor(input, _per_channel(running_mean, input.ndim))
         var = _per_channel(running_var, input.ndim)
-    return _affine(aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(var, eps))), weight, bias)
+    out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(var, eps)))
+    return as_dtype(kind, _affine(out, weight, bias))
 
 
 # ---- losses and similarity -------------------------------------------------------------------------------------------------
@@ -267,10 +273,12 @@ def huber_loss(self, target, reduction, delta):
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     z = aten.abs.default(aten.sub.Tensor(self, target))
     small = aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5)
-    return _reduced(
-        aten.where.self(aten.le.Scalar(z, delta), small, aten.mul.Tensor(aten.sub.Tensor(z, 0.5 * delta), delta)),
-        reduction,
-    )
+    loss = aten.where.self(aten.le.Scalar(z, delta), small, aten.mul.Tensor(aten.sub.Tensor(z, 0.5 * delta), delta))
+    if loss.dtype is not self.dtype:  # unlike other losses this one is of the input's dtype, whatever the target's
+        if loss.dtype.is_floating_point and not self.dtype.is_floating_point:
+            raise RuntimeError(f"result type {loss.dtype} can't be cast to the desired output type {self.dtype}")
+        loss = aten._to_copy.default(loss, dtype=self.dtype)
+    return _reduced(loss, reduction)
 
 
 @explicit(
@@ -359,5 +367,6 @@ def bilinear(input1, input2, weight, bias):
             f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}"
         )
     pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
-    flat = aten.reshape.default(pairs, [*input1.shape[:-1], -1])
-    return aten.linear.default(flat, aten.reshape.default(weight, [weight.shape[0], -1]), bias)
+    features = weight.shape[1] * weight.shape[2]
+    flat = aten.reshape.default(pairs, [*input1.shape[:-1], features])
+    return aten.linear.default(flat, aten.reshape.default(weight, [weight.shape[0], features]), bias)

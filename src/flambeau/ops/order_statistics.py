@@ -72,8 +72,9 @@ def _mode_at(lines):
     flat = lines.reshape(-1, lines.shape[-1])
     out = np.empty(len(flat), np.int64)
     for k, line in enumerate(flat):
-        values, counts = np.unique(line, return_counts=True)
-        out[k] = np.flatnonzero(line == values[counts.argmax()])[-1] if not _nan(line).all() else len(line) - 1
+        values, counts = np.unique(line, return_counts=True)  # NaN is one value, the greatest
+        best = values[counts.argmax()]
+        out[k] = np.flatnonzero(line == best if best == best else _nan(line))[-1]
     return out.reshape(lines.shape[:-1])
 
 
@@ -226,7 +227,8 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
     else:
         d = normalize_dim(dim, self.ndim)
         self = aten.unsqueeze.default(self, 0) if not self.ndim else self
-    x = aten.sort.default(aten.transpose.int(self, d, -1), -1)[0]
+    # The other dimensions keep their places; that of the lines becomes 1.
+    x = aten.sort.default(aten.transpose.int(aten.unsqueeze.default(self, -1), d, -1), -1)[0]
     n = x.shape[-1]
     nan = aten.isnan.default(x)
     if skip_nan:
@@ -249,8 +251,7 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
         out = aten.lerp.Scalar(low, high, 0.5)
     else:
         out = aten.lerp.Tensor(low, high, aten.sub.Tensor(rank, below))
-    # (lines, q) -> (q, lines), with a dimension of size 1 where the sorted one was
-    out = aten.transpose.int(aten.unsqueeze.default(aten.movedim.int(out, -1, 0), -1), d + 1, -1)
+    out = aten.movedim.int(out, -1, 0)  # (lines, q) -> (q, lines)
     if not keepdim:
         out = aten.squeeze.dim(out, d + 1)
     elif dim is None or not original.ndim:

@@ -20,6 +20,12 @@ def spread(value, n):
     return value * n if len(value) == 1 else value
 
 
+def _flat(x, n):
+    """The last ``n`` dimensions as one."""
+    lead = x.ndim - n
+    return aten.reshape.default(x, [*x.shape[:lead], math.prod(x.shape[lead:])])
+
+
 def output_size(size, kernel, stride, padding, dilation, ceil_mode):
     """How many windows there are along a dimension; with ``ceil_mode`` one more that begins inside and ends outside."""
     reach = size + 2 * padding - dilation * (kernel - 1) - 1
@@ -41,6 +47,10 @@ def _check(self, n, kernel, stride, padding, dilation, name):
             raise RuntimeError(
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
             )
+    if 0 in self.shape[self.ndim - n - 1 :]:
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(self.shape)}"
+        )
     if any(s <= 0 for s in stride):
         raise RuntimeError(f"{name}: stride should be greater than zero, but got {stride}")
 
@@ -158,8 +168,8 @@ def _max_pool_with_indices(n):
     def backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
         lead = list(self.shape[: self.ndim - n])
         flat = aten.new_zeros.default(grad_output, [*lead, math.prod(self.shape[self.ndim - n :])])
-        at = aten.reshape.default(indices, [*lead, -1])
-        out = aten.scatter_add.default(flat, len(lead), at, aten.reshape.default(grad_output, [*lead, -1]))
+        at, values = (_flat(t, n) for t in (indices, grad_output))
+        out = aten.scatter_add.default(flat, len(lead), at, values)
         return aten.reshape.default(out, list(self.shape))
 
     forward.derivative(
@@ -170,10 +180,7 @@ def _max_pool_with_indices(n):
     )
 
     def picked(ct, self, indices):
-        lead = list(self.shape[: self.ndim - n])
-        values = aten.gather.default(
-            aten.reshape.default(ct, [*lead, -1]), len(lead), aten.reshape.default(indices, [*lead, -1])
-        )
+        values = aten.gather.default(_flat(ct, n), self.ndim - n, _flat(indices, n))
         return aten.reshape.default(values, list(indices.shape))
 
     backward.derivative(grad_output=picked, self=lambda ct, self: aten.zeros_like.default(self))
@@ -288,6 +295,15 @@ def _adaptive_sizes(self, n, wanted, name):
     return [self.shape[self.ndim - n + i] if w is None or w == -1 else w for i, w in enumerate(spread(wanted, n))]
 
 
+def _nonempty(self, first, name):
+    empty = next((d for d in range(first, self.ndim) if self.shape[d] == 0), None)
+    if empty is not None:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(self.shape)} with "
+            f"dimension {empty} being empty"
+        )
+
+
 def _adaptive_avg_pool(n):
     @composite(
         f"adaptive_avg_pool{n}d(Tensor self, SymInt[{n}] output_size) -> Tensor",
@@ -295,11 +311,9 @@ def _adaptive_avg_pool(n):
     )
     def adaptive_avg_pool(self, output_size):
         sizes = _adaptive_sizes(self, n, output_size, f"adaptive_avg_pool{n}d")
-        if 0 in self.shape[1:]:
-            raise RuntimeError(
-                f"adaptive_avg_pool{n}d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                f"{list(self.shape)}"
-            )
+        if n == 2 and all(s == 1 for s in sizes):
+            return aten.mean.dim(self, [-1, -2], True)
+        _nonempty(self, self.ndim - n if n < 3 else 1, f"adaptive_avg_pool{n}d")
         if 0 in sizes:
             return aten.new_zeros.default(self, [*self.shape[: self.ndim - n], *sizes])
         for i, parts in enumerate(sizes):
@@ -319,6 +333,7 @@ def _adaptive_max_pool(n):
     def adaptive_max_pool(self, output_size):
         """The windows as a gather of the longest length in each dimension, positions beyond a window's end left out."""
         sizes = _adaptive_sizes(self, n, output_size, f"adaptive_max_pool{n}d")
+        _nonempty(self, 1, f"adaptive_max_pool{n}d")
         first = self.ndim - n
         shape = list(self.shape[first:])
         out, flat, outside = self, None, None
@@ -345,8 +360,9 @@ def _adaptive_max_pool(n):
         out = aten.permute.default(out, order)
         lowest = -math.inf if self.dtype.is_floating_point else _lowest(self.dtype)
         out = aten.masked_fill.Scalar(out, outside, lowest)
-        values, where = aten.max.dim(aten.reshape.default(out, [*lead, *sizes, -1]), -1)
-        flat = aten.reshape.default(aten.expand.default(flat, [*sizes, *longest]), [*sizes, -1])
+        window = math.prod(longest)
+        values, where = aten.max.dim(aten.reshape.default(out, [*lead, *sizes, window]), -1)
+        flat = aten.reshape.default(aten.expand.default(flat, [*sizes, *longest]), [*sizes, window])
         flat = aten.expand.default(flat, [*lead, *flat.shape])
         return values, aten.squeeze.dim(aten.gather.default(flat, flat.ndim - 1, aten.unsqueeze.default(where, -1)), -1)
 
@@ -373,7 +389,7 @@ def _max_unpool(n, opname):
             )
         lead = list(self.shape[: self.ndim - n])
         flat = aten.new_zeros.default(self, [*lead, math.prod(output_size)])
-        at, values = (aten.reshape.default(t, [*lead, -1]) for t in (indices, self))
+        at, values = (_flat(t, n) for t in (indices, self))
         return aten.reshape.default(aten.scatter.src(flat, len(lead), at, values), [*lead, *output_size])
 
 
@@ -417,7 +433,7 @@ def _fractional_max_pool(n):
             aten.expand.default(flat, [*lead, *sizes, *kernel]), [*lead, *sizes, math.prod(kernel)]
         )
         values = aten.gather.default(
-            aten.reshape.default(batched, [*lead, -1]), 2, aten.reshape.default(flat, [*lead, -1])
+            _flat(batched, n), 2, aten.reshape.default(flat, [*lead, math.prod(flat.shape[2:])])
         )
         best, where = aten.max.dim(aten.reshape.default(values, list(flat.shape)), -1)
         indices = aten.squeeze.dim(aten.gather.default(flat, flat.ndim - 1, aten.unsqueeze.default(where, -1)), -1)

@@ -199,6 +199,20 @@ def min_other(self, other):
     return aten.minimum.default(self, other)
 
 
+def widened(x):
+    """16-bit floats as float32, in which statistics of them are computed: their squares overflow and vanish."""
+    return aten._to_copy.default(x, dtype=dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
+
+
+def wider(x):
+    """16-bit floats as float32, float32 as float64: a variance overflows long before its root does."""
+    return aten._to_copy.default(x, dtype=dtypes.float64) if x.dtype is dtypes.float32 else widened(x)
+
+
+def as_dtype(dtype, x):
+    return x if x.dtype is dtype else aten._to_copy.default(x, dtype=dtype)
+
+
 @explicit(
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
     variants="",
@@ -207,14 +221,13 @@ def var(self, dim, correction, keepdim):
     """Two passes: mean, then the mean of squared deviations; in double precision, in which no deviation of float32 overflows."""
     dtype = self.dtype
     n = _count(self, dim) - (1 if correction is None else correction)
-    if dtype is dtypes.float32:
-        self = aten._to_copy.default(self, dtype=dtypes.float64)
+    self = wider(self)
     mean = aten.mean.dim(self, dim, True)
     deviation = aten.sub.Tensor(self, mean)
     out = aten.div.Tensor(
         aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), sym_float(sym_max(n, 0))
     )
-    return aten._to_copy.default(out, dtype=dtype) if dtype is dtypes.float32 else out
+    return as_dtype(dtype, out)
 
 
 def var_vjp(ct, self, dim, correction, keepdim):
@@ -228,6 +241,8 @@ var.derivative(self=var_vjp)
 
 @composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
 def logsumexp(self, dim, keepdim):
+    if not (self.dtype.is_floating_point or self.dtype.is_complex):
+        self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     if _count(self, dim) == 0:
         return aten.log.default(aten.sum.dim_IntList(aten.exp.default(self), dim, keepdim))
     top = aten.amax.default(self.detach(), dim, True)

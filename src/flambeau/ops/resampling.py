@@ -38,6 +38,8 @@ def _float(like):
 
 def _linear(self, dim, out, align_corners, scale):
     size = self.shape[dim]
+    if out == size:
+        return self
     at = _sources(size, out, align_corners, scale, self)
     low = aten._to_copy.default(aten.floor.default(at), dtype=dtypes.int64)
     low = aten.clamp.default(low, None, size - 1)
@@ -69,6 +71,8 @@ def _cubic_weights(t, a=_CUBIC):
 
 def _cubic(self, dim, out, align_corners, scale):
     size = self.shape[dim]
+    if out == size and (align_corners or scale in (None, 1)):
+        return self
     at = _sources(size, out, align_corners, scale, self, cubic=True)
     floor = aten.floor.default(at)
     base = aten._to_copy.default(floor, dtype=dtypes.int64)
@@ -129,6 +133,8 @@ def _filtered(self, dim, out, align_corners, scale, cubic):
 def _check(self, n, output_size, name):
     if self.ndim != n + 2:
         raise RuntimeError(f"{name}: it is expected input_size equals to {n + 2}, but got size {self.ndim}")
+    if 0 in self.shape[1:]:
+        raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(self.shape)}")
     if any(s <= 0 for s in output_size):
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input {list(self.shape)} output {list(output_size)}"
@@ -149,7 +155,11 @@ def _declare(opname, n, step, *, align):
         out = self
         for i in range(n):
             out = step(out, 2 + i, sizes[i], align_corners, given[i] if i < len(given) else None)
-        return aten.clone.default(out) if out is self else out
+        return (
+            aten.clone.default(out, memory_format="contiguous_format")
+            if out is self or not out.is_contiguous()
+            else out
+        )
 
 
 for _n, _linear_name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
@@ -204,8 +214,9 @@ def _pick(input, at, n):
         flat = index if flat is None else aten.add.Tensor(flat, index)
     batch, channels = input.shape[:2]
     shape = list(flat.shape[1:])
-    index = aten.expand.default(aten.reshape.default(flat, [batch, 1, -1]), [batch, channels, math.prod(shape)])
-    values = aten.gather.default(aten.reshape.default(input, [batch, channels, -1]), 2, index)
+    count = math.prod(shape)
+    index = aten.expand.default(aten.reshape.default(flat, [batch, 1, count]), [batch, channels, count])
+    values = aten.gather.default(aten.reshape.default(input, [batch, channels, math.prod(sizes)]), 2, index)
     values = aten.reshape.default(values, [batch, channels, *shape])
     return aten.where.ScalarOther(aten.unsqueeze.default(inside, 1), values, 0.0)
 
@@ -260,7 +271,7 @@ def _grid_sampler(n):
                 f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(input.shape)} and grid with sizes "
                 f"{list(grid.shape)}"
             )
-        sizes = list(input.shape[2:])
+        sizes, grid = list(input.shape[2:]), aten.contiguous.default(grid)
         # The grid's last dimension is (x, y, z): from the last dimension of the input to the first.
         at = [_real(aten.select.int(grid, -1, n - 1 - i), sizes[i], align_corners) for i in range(n)]
         if interpolation_mode == 2:

@@ -9,6 +9,7 @@ from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
+from .indexing import _count_of
 
 aten = namespace("aten")
 
@@ -254,6 +255,7 @@ def index_reduce(self, dim, index, source, reduce, include_self):
         raise RuntimeError(
             f"index_reduce(): self ({self.dtype}) and source ({source.dtype}) must have the same scalar type"
         )
+    _count_of(index, source, dim, "index_reduce")
     d = normalize_dim(dim, self.ndim)
     wide = aten.reshape.default(index, [-1 if e == d else 1 for e in range(max(source.ndim, 1))])
     wide = aten.expand.default(wide, list(source.shape) or [1])

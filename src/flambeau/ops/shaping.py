@@ -7,7 +7,7 @@ import numpy as np
 from ..base import dtypes
 from ..base.device import CPU
 from ..base.shape_env import data_dependent_size
-from ..base.shapes import broadcast_shapes, infer_size, normalize_dim
+from ..base.shapes import broadcast_shapes, infer_size, normalize_dim, same_shape
 from ..base.symint import is_int
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
@@ -241,7 +241,7 @@ def broadcast_to(self, size):
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", variants="")
 def broadcast_tensors(tensors):
     shape = list(broadcast_shapes(*[tuple(t.shape) for t in tensors]))
-    return [aten.expand.default(t, shape) for t in tensors]
+    return [t if same_shape(t.shape, shape) else aten.expand.default(t, shape) for t in tensors]
 
 
 @composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", variants="")
@@ -291,7 +291,7 @@ def constant_pad_nd(self, pad, value):
         raise RuntimeError(
             f"Length of pad must be even and no more than twice the number of dimensions, but got pad={list(pad)} for {self.ndim} dimensions"
         )
-    out = self
+    out, grows = self, False
     for k in range(len(pad) // 2):
         d, (before, after) = self.ndim - 1 - k, pad[2 * k : 2 * k + 2]
         n = out.shape[d]
@@ -306,8 +306,11 @@ def constant_pad_nd(self, pad, value):
             for m in (before, after)
         ]
         parts = [t for t in (edges[0], out, edges[1]) if t is not None]
-        out = aten.cat.default(parts, d) if len(parts) > 1 else out
-    return aten.clone.default(out, memory_format="contiguous_format") if out is self or not out.is_contiguous() else out
+        if len(parts) > 1:
+            out, grows = aten.cat.default(parts, d), True
+    if not grows:
+        return aten.clone.default(out)  # in the input's memory order, and never a view of it
+    return out if out.is_contiguous() else aten.clone.default(out, memory_format="contiguous_format")
 
 
 def _edge_pad(name, n, index_of):
@@ -315,6 +318,11 @@ def _edge_pad(name, n, index_of):
 
     @explicit(f"{name}{n}d(Tensor self, SymInt[{2 * n}] padding) -> Tensor")
     def pad(self, padding):
+        if 0 in self.shape[max(self.ndim - n - 1, 0) :]:
+            raise RuntimeError(
+                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
+                f"got: {list(self.shape)}"
+            )
         out = self
         for k in range(n):
             d, (before, after) = self.ndim - 1 - k, padding[2 * k : 2 * k + 2]
@@ -346,7 +354,9 @@ def pixel_shuffle(self, upscale_factor):
     r, (c, h, w) = upscale_factor, self.shape[-3:]
     x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
     b = self.ndim - 3
-    x = aten.contiguous.default(aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2]))
+    x = aten.clone.default(
+        aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2]), memory_format="contiguous_format"
+    )
     return aten.reshape.default(x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 

@@ -303,7 +303,14 @@ def float_power_tensor(self, exponent):
 
 @composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
 def ldexp(self, other):
-    return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))
+    if other.dtype.is_floating_point or not self.dtype.is_floating_point:
+        return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))
+    # The power itself may not fit where the product does.
+    wide = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
+    out, half = aten._to_copy.default(self, dtype=wide), aten.floor_divide.default(other, 2)
+    for part in (half, aten.sub.Tensor(other, half)):
+        out = aten.mul.Tensor(out, aten.pow.Scalar(2.0, aten._to_copy.default(part, dtype=wide)))
+    return aten._to_copy.default(out, dtype=self.dtype)
 
 
 @pointwise("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")

@@ -9,25 +9,16 @@ from ..base.shapes import normalize_dims
 from ..base.symint import sym_float, sym_max
 from ..core.declare import composite, explicit, reduction
 from ..core.operator import namespace
-from .reductions import var_vjp
+from .reductions import as_dtype, var_vjp, wider
 
 aten = namespace("aten")
-
-
-def _wide(self):
-    """float32 as float64: the variance overflows long before its root does."""
-    return aten._to_copy.default(self, dtype=dtypes.float64) if self.dtype is dtypes.float32 else self
-
-
-def _as(dtype, x):
-    return x if x.dtype is dtype else aten._to_copy.default(x, dtype=dtype)
 
 
 std = explicit(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"
 )(
-    lambda self, dim, correction, keepdim: _as(
-        self.dtype, aten.sqrt.default(aten.var.correction(_wide(self), dim, correction=correction, keepdim=keepdim))
+    lambda self, dim, correction, keepdim: as_dtype(
+        self.dtype, aten.sqrt.default(aten.var.correction(wider(self), dim, correction=correction, keepdim=keepdim))
     )
 )
 
@@ -106,6 +97,8 @@ def vector_norm(self, ord, dim, keepdim, dtype):
     if x.dtype in (dtypes.float16, dtypes.bfloat16):  # squares of half precision overflow
         wide = aten._to_copy.default(x, dtype=dtypes.float32)
         return aten._to_copy.default(vector_norm.definition.fn(wide, ord, dim, keepdim, None), dtype=x.dtype)
+    if ord != 0 and all(x.shape[d] == 1 for d in normalize_dims(dim, x.ndim)):
+        return _reduced(aten.sum.dim_IntList, aten.abs.default(x), dim, keepdim)  # no square that overflows
     if ord == 0:
         return _reduced(
             aten.sum.dim_IntList, aten._to_copy.default(aten.ne.Scalar(x, 0), dtype=x.dtype.to_real()), dim, keepdim
@@ -249,6 +242,10 @@ def diff(self, n, dim, prepend, append):
     x = aten.cat.default(parts, dim) if len(parts) > 1 else self
     if x.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return aten.clone.default(x)
     for _ in range(n):
         size = x.shape[dim]
         if size == 0:

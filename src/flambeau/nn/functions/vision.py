@@ -70,6 +70,7 @@ def pad(input, pad, mode: str = "constant", value: float | None = None):
 
 
 def _circular(x, pad, n):
+    grows = False
     for i in range(n):
         dim, (before, after) = x.dim() - 1 - i, pad[2 * i : 2 * i + 2]
         size = x.shape[dim]
@@ -82,8 +83,9 @@ def _circular(x, pad, n):
             before, after, size = max(before, 0), max(after, 0), x.shape[dim]
         parts = [x.narrow(dim, size - before, before)] if before else []
         parts += [x] + ([x.narrow(dim, 0, after)] if after else [])
-        x = _cat(parts, dim) if len(parts) > 1 else x
-    return x
+        if len(parts) > 1:
+            x, grows = _cat(parts, dim), True
+    return x if grows else x.clone(memory_format="contiguous_format")
 
 
 def _list(value, n):
