@@ -146,7 +146,13 @@ static PyObject *type_item(PyTypeObject *type, PyObject *name, PyObject *after)
     Py_ssize_t i = 0, n = mro ? PyTuple_GET_SIZE(mro) : 0;
     while (i < n && PyTuple_GET_ITEM(mro, i) != after) i++;
     for (i++; i < n; i++) {
-        PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+#if PY_VERSION_HEX >= 0x030C0000
+        PyObject *dict = PyType_GetDict(base);  /* a builtin class has its dict with the interpreter */
+        Py_XDECREF(dict);                       /* which keeps it */
+#else
+        PyObject *dict = base->tp_dict;
+#endif
         PyObject *v = dict ? PyDict_GetItemWithError(dict, name) : NULL;
         if (v || PyErr_Occurred()) return v;
     }

@@ -9,8 +9,7 @@ typedef struct _PyInterpreterFrame FlbFrame;
 /* A hook: evaluates the frame as it likes, flb_default_eval() being the interpreter's way. */
 typedef PyObject *(*FlbEval)(PyThreadState *ts, FlbFrame *frame, int throwflag);
 
-/* Whether frames can be captured with this version. Without, flb_set_eval() does nothing and the functions below are not called. */
-extern const int flb_captures;
+int flb_interpreter_init(void);
 
 /* Puts `hook` in front of the evaluator that is installed (another PEP 523 evaluator, or the interpreter's); NULL takes it away. */
 void flb_set_eval(FlbEval hook);
@@ -20,6 +19,7 @@ PyCodeObject *flb_frame_code(FlbFrame *frame);      /* borrowed */
 PyFunctionObject *flb_frame_func(FlbFrame *frame);  /* borrowed */
 int flb_frame_is_fresh(FlbFrame *frame);            /* no instruction ran yet */
 PyObject **flb_frame_locals(FlbFrame *frame);       /* the values it starts with, in the order of the code's first local variables */
-/* Ends a frame that is not evaluated: a hook that returns a result of its own calls this first. */
-void flb_frame_discard(PyThreadState *ts, FlbFrame *frame);
+/* What a hook returns for a fresh frame that it did not evaluate: gives the frame back to the interpreter. Steals `result`; NULL: an
+ * exception is set. */
+PyObject *flb_frame_end(PyThreadState *ts, FlbFrame *frame, PyObject *result);
 #endif

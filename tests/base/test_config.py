@@ -65,7 +65,6 @@ def test_unknown_log_artifact_lists_the_known_ones():
         logs.set_logs(grahp_breaks=True)
 
 
-@pytest.mark.needs_capture
 def test_trace_file(tmp_path):
     program = """
 import flambeau as torch

@@ -100,7 +100,6 @@ def test_requests_beyond_memory_are_memory_errors():
         np.empty(1 << 46, np.uint8)
 
 
-@pytest.mark.needs_capture
 def test_a_compiled_call_in_a_fresh_thread_and_context_uses_it():
     fn = torch.compile(lambda x: torch.exp(x) + 1)
     x = torch.zeros(MB)
@@ -141,7 +140,6 @@ def test_threads_allocate_and_free_side_by_side():
     assert not errors
 
 
-@pytest.mark.needs_capture
 def test_a_step_in_steady_state_takes_no_page_faults():
     model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256))
     x = torch.randn(512, 256)

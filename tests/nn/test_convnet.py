@@ -66,7 +66,7 @@ def test_batch_norm_keeps_running_statistics():
         m(torch.zeros(3))
 
 
-@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.needs_capture)])
+@pytest.mark.parametrize("compiled", [False, True])
 def test_convnet_trains_as_in_pytorch(compiled):
     torch.manual_seed(0)
     m = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 3))

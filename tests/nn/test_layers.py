@@ -35,7 +35,6 @@ def test_linear_draws_pytorch_weights():
     close(m.bias, [-0.477674246, -0.331141055, -0.20611155])
 
 
-@pytest.mark.needs_capture
 def test_a_negative_index_is_an_error():
     m, index = nn.Embedding(5, 4), torch.tensor([0, -1])
     for call in (m, torch.compile(m)):

@@ -50,7 +50,6 @@ def test_state_dict_resumes(name, options, expected):
     np.testing.assert_allclose(q.detach().numpy(), expected, rtol=2e-6)
 
 
-@pytest.mark.needs_capture
 @pytest.mark.parametrize("name, options, expected", TRAJECTORIES, ids=lambda v: v if isinstance(v, str) else "")
 def test_compiled_step(name, options, expected):
     """The whole update is one graph, used again at the third step (the first one may still make state)."""

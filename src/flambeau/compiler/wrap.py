@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -66,12 +65,6 @@ def compile(
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
-    if not _frame.captures:
-        version = ".".join(map(str, sys.version_info[:2]))
-        raise RuntimeError(
-            f"torch.compile: capture needs CPython 3.11, this is {version}. Eager code, autograd, modes and make_fx work here; "
-            "disable=True, or TORCHDYNAMO_DISABLE=1, runs the program without compiling."
-        )
     return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options, verify))
 
 

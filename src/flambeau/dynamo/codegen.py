@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from bytecode import BinaryOp, Bytecode, CellVar, Compare, FreeVar, Instr, Label, TryBegin
+from bytecode import Bytecode, CellVar, FreeVar, Instr, Label, TryBegin
 from bytecode.instr import InstrLocation
 
 from .exc import SkipFrame, unsupported
 from .instructions import Inst, Lasti, decode
+from .versions import NULL_FIRST, PY313, original, real, split
 
 __all__ = ["Codegen", "assemble", "flat_argument_names", "original_instr", "remainder_code", "resume_code"]
 
@@ -52,7 +53,8 @@ class Codegen:
 
     # -- single instructions --
     def emit(self, name: str, *arg) -> None:
-        self.code.append(Instr(name, *arg))
+        """A normal instruction (:mod:`versions`)."""
+        self.code += real(name, *arg)
 
     def load_const(self, value) -> None:
         self.emit("LOAD_CONST", value)
@@ -82,13 +84,27 @@ class Codegen:
 
     def call_function(self, fn, push_args: Callable[[], Any] | None, n: int) -> None:
         """Push ``fn(args)``; ``push_args`` pushes the n arguments."""
-        self.emit("PUSH_NULL")
-        self.load_const(fn)
+        self.push_callable(lambda: self.load_const(fn))
         if push_args is not None:
             push_args()
         self.call(n)
 
-    def call(self, n: int) -> None:
+    def push_callable(self, push: Callable[[], Any]) -> None:
+        """``push()`` pushes what is called; its NULL goes where this version has it."""
+        if NULL_FIRST:
+            self.emit("PUSH_NULL")
+        push()
+        if not NULL_FIRST:
+            self.emit("PUSH_NULL")
+
+    def call(self, n: int, names: tuple[str, ...] = ()) -> None:
+        """``names``: those of the last arguments."""
+        if names and not PY313:
+            self.emit("KW_NAMES", names)
+        if names and PY313:
+            self.load_const(names)
+            self.emit("CALL_KW", n)
+            return
         self.emit("PRECALL", n)
         self.emit("CALL", n)
 
@@ -148,22 +164,12 @@ class Codegen:
         self.emit("BINARY_SUBSCR")
 
 
-def original_instr(i: Inst) -> Instr:
+def original_instr(i: Inst) -> list[Instr]:
     """An instruction of the original code (no jump, no cell) for use in captured code, at its place in the source."""
-    if i.name == "BINARY_OP":
-        out = Instr(i.name, BinaryOp(i.arg))
-    elif i.name == "COMPARE_OP":
-        out = Instr(i.name, Compare(i.arg))
-    elif i.arg is None:
-        out = Instr(i.name)
-    elif i.name == "LOAD_GLOBAL":
-        out = Instr(i.name, (bool(i.arg & 1), i.argval))
-    elif i.opcode in dis.haslocal or i.opcode in dis.hasname:
-        out = Instr(i.name, i.argval)
-    else:
-        out = Instr(i.name, i.arg)
+    out = original(i)
     if i.positions is not None and i.positions.lineno is not None:
-        out.location = InstrLocation.from_positions(i.positions)
+        for o in out:
+            o.location = InstrLocation.from_positions(i.positions)
     return out
 
 
@@ -238,16 +244,20 @@ def _labelled(orig: types.CodeType, target: int) -> tuple[list, Label]:
     out: list = []
     label = Label()
     n = 0
+    header = True
     for item in bc:
-        if isinstance(item, Instr):
+        if not isinstance(item, Instr):
+            out.append(item)
+            continue
+        for part in split(item):
             if n == target:
                 # NOTE: a TryBegin in front of the target must stay in front of the label, or the block would not be entered.
                 out.append(label)
             n += 1
-            if item.name in ("COPY_FREE_VARS", "MAKE_CELL"):
-                out.append(Instr("NOP", location=item.location))
-                continue
-        out.append(item)
+            header = header and part.name not in ("RESUME", "RETURN_GENERATOR")
+            if header and part.name in ("COPY_FREE_VARS", "MAKE_CELL"):
+                part = Instr("NOP", location=part.location)
+            out.append(part)
     return out, label
 
 
@@ -302,14 +312,28 @@ def _resume_code(orig, target: int, stack, names, line: int, places: dict) -> tu
     for i in head:
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line
-    out = []
+    out, renamed, n = [], {}, 0
     for i in head + body:
-        if isinstance(i, Instr) and isinstance(i.arg, CellVar):
-            i = Instr(i.name, FreeVar(str(i.arg.name)), location=i.location)
+        if isinstance(i, Instr):
+            if isinstance(i.arg, CellVar):
+                i = Instr(i.name, FreeVar(str(i.arg.name)), location=i.location)
+            elif i.opcode in dis.haslocal and i.arg in free:  # the cell itself is moved
+                if not PY313:  # the assembler knows no such instruction: one with the same argument, renamed afterwards
+                    renamed[n] = i.name
+                i = Instr(i.name if PY313 else "LOAD_CLOSURE", FreeVar(i.arg), location=i.location)
+            n += 1
         out.append(i)
     bc = Bytecode()
     bc.extend(out)
     # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
     name = orig.co_name if generator else f"torch_dynamo_resume_in_{orig.co_name}_at_{line}"
     code = _finish(bc, orig, name, names + stack_names, free, [], stack_depth(head))
-    return code, len(head)
+    return _rename(code, renamed) if renamed else code, len(head)
+
+
+def _rename(code: types.CodeType, names: dict[int, str]) -> types.CodeType:
+    """The code with other names for the instructions of these numbers."""
+    insts, raw = decode(code), bytearray(code.co_code)
+    for n, name in names.items():
+        raw[insts[n].offset] = dis.opmap[name]
+    return code.replace(co_code=bytes(raw))

@@ -335,22 +335,20 @@ class InlineFrame(Frame):
         if code is None:
             code, _ = resume_code(self.code, at, kinds, names, self.inst.line)
             resumes.codes[key] = code
-        if self.started:  # it runs to the yield where it was, whose value has been given already
-            cg.emit("PUSH_NULL")
-            cg.load_const(begun)
-        cg.emit("PUSH_NULL")
-        cg.emit("PUSH_NULL")
-        cg.load_const(make_function)
-        cg.load_const(code)
-        cg.load_const(self.globals)
         cells = [self.cells[n] for n in code.co_freevars]
-        for c in cells:
-            c.escapes = True
-            if c.root_name is not None:
-                cg.load_closure(c.root_name)
-            else:
+
+        def function():
+            cg.push_callable(lambda: cg.load_const(make_function))
+            cg.load_const(code)
+            cg.load_const(self.globals)
+            for c in cells:
+                c.escapes = True
                 cg(c)
-        cg.call(2 + len(cells))
+            cg.call(2 + len(cells))
+
+        if self.started:  # it runs to the yield where it was, whose value has been given already
+            cg.push_callable(lambda: cg.load_const(begun))
+        cg.push_callable(function)
         n = 0
         for v in [*(self.locals[n] for n in names), *values]:
             if isinstance(v, ExcInfoVariable) and v.handled:

@@ -1,4 +1,8 @@
-"""Bytecode of CPython 3.11 as the executor reads it: jumps resolved to indices, exception-table cover, liveness of locals."""
+"""Bytecode as the executor reads it: normal instructions (:mod:`versions`), jumps resolved to indices, exception-table cover, liveness of
+locals.
+
+What only serves the interpreter is taken away: a for loop's end behind FOR_ITER's target, ``END_SEND``, the handlers that since 3.12 cover
+a generator as a whole (StopIteration becomes RuntimeError) and each ``yield from`` (CLEANUP_THROW)."""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ import functools
 import types
 import weakref
 
+from .versions import FOR_END, JUMPS, normal
+
 __all__ = ["Inst", "Lasti", "decode", "in_loop", "live_locals"]
 
-JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
 NO_FALLTHROUGH = frozenset(
     {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 )
@@ -26,7 +31,8 @@ class Lasti(int):
 
 
 class Inst:
-    """One instruction. ``target``: index of the jump target; ``handler``: index of the exception handler covering it, or None."""
+    """One normal instruction; ``opname`` and ``opcode`` are those of the real one it is (part of). ``target``: index of the jump target;
+    ``handler``: index of the exception handler covering it, or None."""
 
     __slots__ = (
         "arg",
@@ -39,12 +45,14 @@ class Inst:
         "name",
         "offset",
         "opcode",
+        "opname",
         "positions",
         "target",
     )
 
-    def __init__(self, i: dis.Instruction, index: int, line: int):
-        self.opcode, self.name, self.arg, self.argval = i.opcode, i.opname, i.arg, i.argval
+    def __init__(self, i: dis.Instruction, part: tuple, index: int, line: int):
+        self.opcode, self.opname = i.opcode, i.opname
+        self.name, self.arg, self.argval = part
         self.offset, self.index, self.line, self.positions = i.offset, index, line, i.positions
         self.target: int | None = None
         self.handler: int | None = None
@@ -71,7 +79,7 @@ def per_code(compute):
 
 @per_code
 def decode(code: types.CodeType) -> tuple[Inst, ...]:
-    """All instructions but CACHE and EXTENDED_ARG, in order."""
+    """All instructions but CACHE and EXTENDED_ARG, in order, the parts of one as several."""
     insts: list[Inst] = []
     at: dict[int, int] = {}
     pending: list[int] = []  # offsets of EXTENDED_ARG prefixes: a jump may aim at the prefix
@@ -85,14 +93,26 @@ def decode(code: types.CodeType) -> tuple[Inst, ...]:
         for o in (*pending, i.offset):
             at[o] = len(insts)
         pending.clear()
-        insts.append(Inst(i, len(insts), line))
+        for part in normal(i):
+            insts.append(Inst(i, part, len(insts), line))
     for i in insts:
         if i.opcode in JUMPS:
             i.target = at[i.argval]
-    for e in dis._parse_exception_table(code):
+            if FOR_END:
+                behind = ("END_SEND",) if i.name == "SEND" else FOR_END if i.name == "FOR_ITER" else ()
+                for k, name in enumerate(behind):
+                    if insts[i.target + k].name != name:
+                        raise NotImplementedError(f"{code.co_name}: {i.name} doesn't lead to {', '.join(behind)}")
+                i.target += len(behind)
+    table = [(e.start, e.end, at[e.target], e.depth, e.lasti) for e in dis._parse_exception_table(code)]
+    for start, end, *handler in table:
         for i in insts:
-            if e.start <= i.offset < e.end:
-                i.handler, i.depth, i.lasti = at[e.target], e.depth, e.lasti
+            if start <= i.offset < end:
+                i.handler, i.depth, i.lasti = handler
+    for i in insts:
+        while i.handler is not None and insts[i.handler].name in ("CLEANUP_THROW", "STOPITERATION_ERROR"):
+            outer = insts[i.handler]
+            i.handler, i.depth, i.lasti = outer.handler, outer.depth, outer.lasti
     return tuple(insts)
 
 
@@ -120,7 +140,7 @@ def _liveness(code: types.CodeType) -> tuple[frozenset[str], ...]:
             if i.name == "STORE_FAST":
                 if i.handler is None:  # inside a try the old value may still be seen by the handler
                     out.discard(i.argval)
-            elif i.name in ("LOAD_FAST", "DELETE_FAST"):
+            elif i.name in ("LOAD_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
                 out.add(i.argval)
             if out != live[i.index]:
                 live[i.index] = out

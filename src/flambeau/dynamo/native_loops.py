@@ -206,8 +206,8 @@ def _assigned(insts, header) -> set[str]:
     out = set()
     for start, end in blocks.items():
         for i in insts[start:end]:
-            if i.name.startswith("STORE_FAST"):
-                out.update(i.argval if isinstance(i.argval, tuple) else (i.argval,))
+            if i.name == "STORE_FAST":
+                out.add(i.argval)
     return out
 
 
@@ -219,7 +219,7 @@ def _reads_arrays(tx, header: int) -> bool:
         return False
     for start, end in region.blocks.items():
         for i in tx.insts[start:end]:
-            if i.name in ("LOAD_FAST", "LOAD_FAST_CHECK") and i.argval in tx.locals:
+            if i.name == "LOAD_FAST" and i.argval in tx.locals:
                 v = tx.locals[i.argval]
                 if v is not None and isinstance(v.unwrap(), NumpyNdarrayVariable):
                     return True

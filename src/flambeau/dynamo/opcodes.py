@@ -1,7 +1,4 @@
-"""Opcode handlers of CPython 3.11, by family. A handler returns False when the frame is done.
-
-Instruction semantics: https://docs.python.org/3.11/library/dis.html#python-bytecode-instructions
-"""
+"""Handlers of the normal instructions (:mod:`versions`), by family. A handler returns False when the frame is done."""
 
 from __future__ import annotations
 
@@ -27,6 +24,7 @@ from .variables.handlers import HANDLERS
 from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
 from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
+from .versions import NULL_FIRST
 
 BINARY = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
@@ -48,6 +46,9 @@ COMPARE = {
 
 
 SEQUENCE_FLAG, MAPPING_FLAG, MATCH_SELF_FLAG = 1 << 5, 1 << 6, 1 << 22  # Py_TPFLAGS_*
+
+
+HEADER = ("COPY_FREE_VARS", "MAKE_CELL")  # what a frame starts with
 
 
 class Opcodes:
@@ -90,6 +91,10 @@ class Opcodes:
     def LOAD_FAST(self, inst):
         v = self.locals.get(inst.argval)
         if v is None:
+            cell = self.cells.get(inst.argval)
+            if cell is not None:  # the place holds a cell: since 3.13 this is LOAD_CLOSURE too
+                self.stack.append(cell)
+                return
             self.raise_user(
                 UnboundLocalError(
                     f"cannot access local variable '{inst.argval}' where it is not associated with a value"
@@ -104,14 +109,28 @@ class Opcodes:
         old = self.locals.get(inst.argval)
         if old is not None:
             self._dropped(old)
-        self.locals[inst.argval] = self.stack.pop()
+        value = self.stack.pop()
+        if isinstance(value, NullVariable | CellVariable):  # what LOAD_FAST_AND_CLEAR put aside comes back
+            self.locals.pop(inst.argval, None)
+            if isinstance(value, CellVariable):
+                self.cells[inst.argval] = value
+        else:
+            self.locals[inst.argval] = value
+
+    def LOAD_FAST_AND_CLEAR(self, inst):
+        """Around a comprehension in its function's frame (PEP 709): the variable of the same name outside is put aside."""
+        v = self.cells.pop(inst.argval, None)
+        if v is None:
+            v = self.locals.pop(inst.argval, None)
+        self.stack.append(NullVariable() if v is None else v)
 
     def DELETE_FAST(self, inst):
         self.locals.pop(inst.argval, None)
 
     def MAKE_CELL(self, inst):
         name = inst.argval
-        self.cells[name] = CellVariable(self.locals.pop(name, None), root_name=name if self.parent is None else None)
+        header = self.parent is None and all(i.name in HEADER for i in self.insts[: inst.index])
+        self.cells[name] = CellVariable(self.locals.pop(name, None), root_name=name if header else None)
 
     def LOAD_CLOSURE(self, inst):
         self.stack.append(self.cells[inst.argval])
@@ -132,10 +151,24 @@ class Opcodes:
     def DELETE_DEREF(self, inst):
         self.cells[inst.argval].set(self, None)
 
-    def LOAD_GLOBAL(self, inst):
-        if inst.arg & 1:
+    def push_callable(self, v: Variable) -> None:
+        """What CALL finds with its NULL beside it."""
+        if NULL_FIRST:
             self.stack.append(NullVariable())
-        self.push(self.load_global(inst.argval))
+        self.push(v)
+        if not NULL_FIRST:
+            self.stack.append(NullVariable())
+
+    def pop_callable(self, args: list[Variable]) -> tuple[Variable, list[Variable]]:
+        """What is called, and the arguments with ``self`` where one was pushed beside it."""
+        b, a = self.pop(), self.pop()
+        if not NULL_FIRST:
+            return (a, args) if isinstance(b, NullVariable) else (a, [b, *args])
+        return (b, args) if isinstance(a, NullVariable) else (a, [b, *args])
+
+    def LOAD_GLOBAL(self, inst):
+        v = self.load_global(inst.argval)
+        self.push_callable(v) if inst.arg & 1 else self.push(v)
 
     def STORE_GLOBAL(self, inst):
         self.side_effects.store_global(self.globals, inst.argval, self.pop())
@@ -182,6 +215,18 @@ class Opcodes:
         key, target, value = self.pop(), self.pop(), self.pop()
         target.setitem(self, key, value)
 
+    def _slice(self) -> SliceVariable:
+        stop, start = self.pop(), self.pop()
+        return SliceVariable([start, stop, ConstantVariable(None)])
+
+    def BINARY_SLICE(self, inst):
+        key, v = self._slice(), self.pop()
+        self.push(v.getitem(self, key))
+
+    def STORE_SLICE(self, inst):
+        key, target, value = self._slice(), self.pop(), self.pop()
+        target.setitem(self, key, value)
+
     def DELETE_SUBSCR(self, inst):
         key, target = self.pop(), self.pop()
         target.delitem(self, key)
@@ -191,9 +236,18 @@ class Opcodes:
         self.push(self.pop().getattr(self, inst.argval))
 
     def LOAD_METHOD(self, inst):
-        v = self.pop().getattr(self, inst.argval)
-        self.stack.append(NullVariable())
-        self.push(v)
+        self.push_callable(self.pop().getattr(self, inst.argval))
+
+    def _super_attr(self, inst) -> Variable:
+        obj, cls, make = self.pop(), self.pop(), self.pop()
+        plain = make.is_constant() and make.as_constant() is super
+        return make.call(self, [cls, obj] if plain or inst.arg & 2 else [], {}).getattr(self, inst.argval)
+
+    def LOAD_SUPER_ATTR(self, inst):
+        self.push(self._super_attr(inst))
+
+    def LOAD_SUPER_METHOD(self, inst):
+        self.push_callable(self._super_attr(inst))
 
     def STORE_ATTR(self, inst):
         target, value = self.pop(), self.pop()
@@ -236,13 +290,24 @@ class Opcodes:
 
     def FORMAT_VALUE(self, inst):
         spec = self.pop().as_constant() if inst.arg & 4 else ""
+        self._format((None, str, repr, ascii)[inst.arg & 3], spec)
+
+    def CONVERT_VALUE(self, inst):
+        self._format((None, str, repr, ascii)[inst.arg])
+
+    def FORMAT_SIMPLE(self, inst):
+        self._format(None)
+
+    def FORMAT_WITH_SPEC(self, inst):
+        self._format(None, self.pop().as_constant())
+
+    def _format(self, conversion, spec: str = "") -> None:
         v = self.pop()
         if not v.can_constant() or isinstance(v, ClassVariable):
             unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
         value = v.as_constant()
         if isinstance(value, enum.Enum):
             world.folded(self, value)
-        conversion = (None, str, repr, ascii)[inst.arg & 3]
         try:
             self.push(ConstantVariable(format(conversion(value) if conversion else value, spec)))
         except (TypeError, ValueError) as e:
@@ -253,7 +318,7 @@ class Opcodes:
 
     def LIST_EXTEND(self, inst):
         v = self.pop()
-        self.top(inst.arg).elements.extend(operators.iterate(self, v).items(self))
+        self.top(inst.arg).call_method(self, "extend", [operators.iterate(self, v)], {})
 
     def SET_UPDATE(self, inst):
         v = self.pop()
@@ -272,7 +337,7 @@ class Opcodes:
 
     def LIST_APPEND(self, inst):
         v = self.pop()
-        self.top(inst.arg).elements.append(v)
+        self.top(inst.arg).call_method(self, "append", [v], {})
 
     def SET_ADD(self, inst):
         v = self.pop()
@@ -332,26 +397,22 @@ class Opcodes:
         if self.ip in native_loops.loop_starts(self.code) and self.ip == inst.index + 1:
             native_loops.try_while(self)
 
-    def POP_JUMP_FORWARD_IF_TRUE(self, inst):
+    def POP_JUMP_IF_TRUE(self, inst):
         self._jump_if(inst, True)
 
-    def POP_JUMP_FORWARD_IF_FALSE(self, inst):
+    def POP_JUMP_IF_FALSE(self, inst):
         self._jump_if(inst, False)
-
-    POP_JUMP_BACKWARD_IF_TRUE, POP_JUMP_BACKWARD_IF_FALSE = POP_JUMP_FORWARD_IF_TRUE, POP_JUMP_FORWARD_IF_FALSE
 
     def _jump_if_none(self, inst, want):
         v = self.pop()
         if (v.is_constant() and v.as_constant() is None) == want:
             self.ip = inst.target
 
-    def POP_JUMP_FORWARD_IF_NONE(self, inst):
+    def POP_JUMP_IF_NONE(self, inst):
         self._jump_if_none(inst, True)
 
-    def POP_JUMP_FORWARD_IF_NOT_NONE(self, inst):
+    def POP_JUMP_IF_NOT_NONE(self, inst):
         self._jump_if_none(inst, False)
-
-    POP_JUMP_BACKWARD_IF_NONE, POP_JUMP_BACKWARD_IF_NOT_NONE = POP_JUMP_FORWARD_IF_NONE, POP_JUMP_FORWARD_IF_NOT_NONE
 
     def JUMP_IF_TRUE_OR_POP(self, inst):
         if self.truth(self.top()):
@@ -372,32 +433,37 @@ class Opcodes:
 
     def CALL(self, inst):
         names, self.kw_names = self.kw_names, ()
-        values = self.popn(inst.arg)
+        self._call(inst.arg, names)
+
+    def CALL_KW(self, inst):
+        self._call(inst.arg, self.pop().as_constant())
+
+    def _call(self, count: int, names: tuple[str, ...]) -> None:
+        values = self.popn(count)
         n = len(values) - len(names)
-        args, kwargs = values[:n], dict(zip(names, values[n:]))
-        fn, below = self.pop(), self.pop()
-        if not isinstance(below, NullVariable):
-            fn, args = below, [fn, *args]
-        self.push(fn.call(self, args, kwargs))
+        fn, args = self.pop_callable(values[:n])
+        self.push(fn.call(self, args, dict(zip(names, values[n:]))))
 
     def CALL_FUNCTION_EX(self, inst):
         kwargs: dict[str, Variable] = {}
         if inst.arg & 1:
             kwargs = {k.as_constant(): v for k, v in pairs_of(self, self.pop())}
         args = operators.iterate(self, self.pop()).items(self)
-        fn = self.pop()
-        self.pop()
+        fn, args = self.pop_callable(args)
         self.push(fn.call(self, args, kwargs))
 
     def MAKE_FUNCTION(self, inst):
-        code = self.pop().as_constant()
-        closure = self.pop().elements if inst.arg & 8 else []
-        annotations = self.pop() if inst.arg & 4 else None
-        kwdefaults = {k.as_constant(): v for k, v in self.pop().pairs(self)} if inst.arg & 2 else {}
-        defaults = self.pop().items(self) if inst.arg & 1 else []
-        self.push(
-            NestedFunctionVariable(code, self.globals, code.co_qualname, defaults, kwdefaults, closure, annotations)
-        )
+        code, flags = self.pop().as_constant(), inst.arg or 0
+        f = NestedFunctionVariable(code, self.globals, code.co_qualname)
+        for flag in (8, 4, 2, 1):
+            if flags & flag:
+                f.set_part(self, flag, self.pop())
+        self.push(f)
+
+    def SET_FUNCTION_ATTRIBUTE(self, inst):
+        f, value = self.pop(), self.pop()
+        f.set_part(self, inst.arg, value)
+        self.push(f)
 
     def RETURN_VALUE(self, inst):
         for v in self.locals.values():

@@ -29,6 +29,7 @@ from .variables.base import Lazy, Variable
 from .variables.exceptions import ExceptionVariable
 from .variables.iterators import must_be_closed
 from .variables.slots import slots_of
+from .versions import FOR_END, NULL_FIRST, PY312, PY313
 
 __all__ = ["emit_break"]
 
@@ -44,6 +45,7 @@ BREAKABLE = {
     "BUILD_SET": lambda a: (a, 1),
     "BUILD_STRING": lambda a: (a, 1),
     "CALL": lambda a: (a + 2, 1),
+    "CALL_KW": lambda a: (a + 3, 1),
     "CALL_FUNCTION_EX": lambda a: (3 + (a & 1), 1),
     "CHECK_EXC_MATCH": lambda a: (1, 1),
     "COMPARE_OP": lambda a: (2, 1),
@@ -66,6 +68,8 @@ BREAKABLE = {
     "LOAD_ATTR": lambda a: (1, 1),
     "LOAD_BUILD_CLASS": lambda a: (0, 1),
     "LOAD_METHOD": lambda a: (1, 2),
+    "LOAD_SUPER_ATTR": lambda a: (3, 1),
+    "LOAD_SUPER_METHOD": lambda a: (3, 2),
     "MAP_ADD": lambda a: (2, 0),
     "MATCH_CLASS": lambda a: (3, 1),
     "MATCH_KEYS": lambda a: (0, 1),
@@ -81,7 +85,6 @@ BREAKABLE = {
     "STORE_GLOBAL": lambda a: (1, 0),
     "STORE_SLICE": lambda a: (4, 0),
     "STORE_SUBSCR": lambda a: (3, 0),
-    "TO_BOOL": lambda a: (1, 1),
     "UNARY_INVERT": lambda a: (1, 1),
     "UNARY_NEGATIVE": lambda a: (1, 1),
     "UNARY_NOT": lambda a: (1, 1),
@@ -94,17 +97,29 @@ BREAKABLE = {
 FRAME_READERS = ("locals", "vars", "dir", "eval", "exec")
 
 
+def truth() -> list[Instr]:
+    """What turns the value on the stack into the bool that a jump or UNARY_NOT wants."""
+    return [Instr("TO_BOOL")] if PY313 else []
+
+
+def jump(name: str, target: Label) -> Instr:
+    """A normal conditional jump, forward."""
+    if not PY312:
+        name = name.replace("POP_JUMP_IF_", "POP_JUMP_FORWARD_IF_")
+    return Instr(name, target)
+
+
 def emit_break(tx, inst: Inst) -> None:
     """Finish the root frame ``tx`` in front of ``inst``."""
     tx.needs_eval = True
     for name in FRAME_READERS:
         if name in tx.code.co_names and tx.globals.get(name, getattr(builtins, name)) is getattr(builtins, name):
             raise SkipFrame(f"{name}() looks at the frame itself, and the graph breaks")
+    if any(n not in tx.cells for n in (*tx.code.co_cellvars, *tx.code.co_freevars)):
+        raise SkipFrame("the graph breaks in a comprehension whose variable is that of a nested function elsewhere")
     if "__class__" in tx.code.co_freevars and tx.code.co_argcount and tx.code.co_varnames[0] in tx.code.co_cellvars:
         _remainder(tx, inst)  # super() looks for its object in the first argument
-    elif inst.name == "FOR_ITER" or (
-        inst.name.startswith("POP_JUMP_") and inst.name.endswith(("_TRUE", "_FALSE", "_NONE"))
-    ):
+    elif inst.name == "FOR_ITER" or inst.name.startswith("POP_JUMP_IF_"):
         _jump(tx, inst)
     elif inst.name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
         _jump(tx, inst)
@@ -128,9 +143,14 @@ def _locals_at(tx, index: int) -> dict[str, Variable]:
     return out
 
 
+def inner_cell(tx, name: str) -> bool:
+    """Whether the place of this cell variable holds one that a comprehension made (PEP 709)."""
+    return tx.cells[name].root_name != name
+
+
 def _changed(tx, names: dict[str, Variable]) -> dict[str, Variable]:
     """Those whose value in captured code is not already in its local."""
-    out = {}
+    out = {f"{TEMP}cell_{n}": c for n, c in tx.cells.items() if inner_cell(tx, n)}
     for n, v in names.items():
         s = v.source
         if (
@@ -171,8 +191,8 @@ def _resume(tx, inst: Inst) -> None:
         names = {**names, **_locals_at(tx, inst.handler)}
     kept = len(tx.stack) - pops
     slots = slots_of(tx.stack[:kept]) + ["v"] * (pushes or 0)
-    if inst.name == "LOAD_METHOD":
-        slots[-2] = "n"  # a NULL below the bound method, as LOAD_METHOD itself may leave it
+    if inst.name in ("LOAD_METHOD", "LOAD_SUPER_METHOD"):
+        slots[-2 if NULL_FIRST else -1] = "n"  # a NULL beside the bound method, as the instruction itself may leave it
     kw_names = tx.kw_names
 
     def run():
@@ -180,17 +200,23 @@ def _resume(tx, inst: Inst) -> None:
             if kw_names:
                 cg.emit("KW_NAMES", tuple(kw_names))
             cg.emit("PRECALL", inst.arg)
-        if inst.name == "LOAD_METHOD":
-            cg.load_attr(inst.argval)
+        if inst.name in ("LOAD_METHOD", "LOAD_SUPER_METHOD"):
+            if inst.name == "LOAD_METHOD":
+                cg.load_attr(inst.argval)
+            else:
+                cg.code.append(Instr("LOAD_SUPER_ATTR", (False, bool(inst.arg & 2), inst.argval)))
             cg.emit("PUSH_NULL")
-            cg.emit("SWAP", 2)
+            if NULL_FIRST:
+                cg.emit("SWAP", 2)
+        elif inst.name == "UNARY_NOT":
+            cg.code += truth() + original_instr(inst)
         elif inst.name == "RERAISE":
             raised = tx.stack[-1].unwrap()
             line = raised.line if isinstance(raised, ExceptionVariable) and raised.source is None else None
             # RERAISE takes the exception as it is (the place it would take from the stack is one in the original code).
             cg.code.append(Instr("RAISE_VARARGS", 1, lineno=line) if line is not None else Instr("RERAISE", 0))
         else:
-            cg.code.append(original_instr(inst))
+            cg.code += original_instr(inst)
 
     def tail(out):
         nonlocal cg
@@ -239,13 +265,14 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         resumes.codes[key] = code
         resumes.origins[code] = (orig, header)
         compiler.register_code(code, resumes)
-    cg.emit("PUSH_NULL")
-    cg.load_const(_frame.tail_call)
+    cg.push_callable(lambda: cg.load_const(_frame.tail_call))
     if code.co_freevars:
-        cg.emit("PUSH_NULL")
-        cg.load_const(_frame.CompiledFunction)
+        cg.push_callable(lambda: cg.load_const(_frame.CompiledFunction))
         for name in code.co_freevars:
-            cg.load_closure(name)
+            if inner_cell(tx, name):
+                cg.emit("LOAD_FAST", f"{TEMP}cell_{name}")
+            else:
+                cg.load_closure(name)
         cg.emit("BUILD_TUPLE", len(code.co_freevars))
         cg.call_function(weakref.ref(code), None, 0)
         cg.emit("MAKE_FUNCTION", 8)
@@ -271,6 +298,7 @@ def _jump(tx, inst: Inst) -> None:
     names = {**_locals_at(tx, inst.index + 1), **_locals_at(tx, inst.target)}
     if inst.handler is not None:
         names.update(_locals_at(tx, inst.handler))
+    on_truth = inst.name.endswith(("_IF_TRUE", "_IF_FALSE"))
     below = slots_of(tx.stack[:-1])
     through, taken_slots = below, below
     if inst.name == "FOR_ITER":
@@ -281,10 +309,11 @@ def _jump(tx, inst: Inst) -> None:
     def tail(cg):
         start = len(cg.code)
         taken = Label()
-        name = inst.name.replace("BACKWARD", "FORWARD")
-        _guarded(tx, cg, inst, lambda: cg.code.append(Instr(name, taken)))
+        _guarded(tx, cg, inst, lambda: cg.code.extend([*(truth() if on_truth else ()), jump(inst.name, taken)]))
         _call_resume(tx, cg, inst.index + 1, through, list(_locals_at(tx, inst.index + 1)), inst.line)
         cg.code.append(taken)
+        if inst.name == "FOR_ITER":
+            cg.code += [Instr(name) for name in FOR_END]
         _call_resume(tx, cg, inst.target, taken_slots, list(_locals_at(tx, inst.target)), inst.line)
         _place(cg, start, inst.line)
 
@@ -303,7 +332,10 @@ def _remainder(tx, inst: Inst) -> None:
     names = _locals_at(tx, target)
     tx.instructions = None
     out = tx.output
-    body = out.emit(tx, tx.stack, _changed(tx, names), lambda cg: None, returning=False)
+    asks = inst.name in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
+    body = out.emit(
+        tx, tx.stack, _changed(tx, names), lambda cg: cg.code.extend(truth() if asks else ()), returning=False
+    )
     if out.graph_module is None and not out.side_effects.any():
         raise SkipFrame(
             f"nothing was captured before a graph break that cannot be resumed from: {tx.reason.reason if tx.reason else ''}"

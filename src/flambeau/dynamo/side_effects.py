@@ -223,9 +223,7 @@ class SideEffects:
         cg.emit("POP_TOP")
 
     def _method(self, cg, target: str, name: str, *args: str) -> None:
-        cg.emit("PUSH_NULL")
-        cg.emit("LOAD_FAST", target)
-        cg.load_attr(name)
+        cg.push_callable(lambda: (cg.emit("LOAD_FAST", target), cg.load_attr(name)))
         for a in args:
             cg.emit("LOAD_FAST", a)
         cg.call(len(args))

@@ -454,27 +454,16 @@ class Interpreter(Calls):
     def LOAD_FAST(self, inst):
         self.stack.append(self.read(inst.argval))
 
-    LOAD_FAST_CHECK = LOAD_FAST
-
     def STORE_FAST(self, inst):
         self.write(inst.argval, self.pop())
 
-    def LOAD_FAST_LOAD_FAST(self, inst):
-        for name in inst.argval:
-            self.stack.append(self.read(name))
-
-    def STORE_FAST_STORE_FAST(self, inst):
-        for name in inst.argval:
-            self.write(name, self.pop())
-
-    def STORE_FAST_LOAD_FAST(self, inst):
-        self.write(inst.argval[0], self.pop())
-        self.stack.append(self.read(inst.argval[1]))
+    def push_callable(self, v) -> None:
+        """With the NULL that CALL takes on either side."""
+        self.stack += [Null(), v]
 
     def LOAD_GLOBAL(self, inst):
-        if inst.arg & 1:
-            self.stack.append(Null())
-        self.stack.append(self.given(self.inputs.load_global(inst.argval)))
+        v = self.given(self.inputs.load_global(inst.argval))
+        self.push_callable(v) if inst.arg & 1 else self.stack.append(v)
 
     def LOAD_DEREF(self, inst):
         self.stack.append(self.given(self.inputs.deref(inst.argval)))
@@ -507,7 +496,7 @@ class Interpreter(Calls):
     # ---- arithmetic ------------------------------------------------------------------------------------------------------
     def BINARY_OP(self, inst):
         b, a = self.pop(), self.pop()
-        text = inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
+        text = _BINARY_NAMES[inst.arg]
         inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
         if op == "@":
             self.stack.append(reductions.dot(self.e, a, b))
@@ -526,8 +515,7 @@ class Interpreter(Calls):
 
     def COMPARE_OP(self, inst):
         b, a = self.pop(), self.pop()
-        op = str(inst.argval).removeprefix("bool(").rstrip(")")
-        fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, op, x, y))
+        fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, inst.argval, x, y))
         self.stack.append(arrays.elementwise(self.e, fn, a, b))
 
     def IS_OP(self, inst):
@@ -545,9 +533,6 @@ class Interpreter(Calls):
     def UNARY_NOT(self, inst):
         v = self.e.op(f"xor i1 {arithmetic.to_bool(self.e, self.number())}, true")
         self.stack.append(Scalar(np.dtype(bool), True, v))
-
-    def TO_BOOL(self, inst):
-        self.stack.append(Scalar(np.dtype(bool), True, arithmetic.to_bool(self.e, self.number())))
 
     # ---- arrays ----------------------------------------------------------------------------------------------------------
     def BINARY_SUBSCR(self, inst):
@@ -603,14 +588,10 @@ class Interpreter(Calls):
             arrays.assign(self.e, target, value)
 
     def LOAD_ATTR(self, inst):
-        if inst.arg is not None and getattr(inst, "method", False):
-            return self.LOAD_METHOD(inst)
         self.stack.append(self.attribute(self.pop(), inst.argval))
 
     def LOAD_METHOD(self, inst):
-        owner = self.pop()
-        self.stack.append(Null())
-        self.stack.append(self.attribute(owner, inst.argval))
+        self.push_callable(self.attribute(self.pop(), inst.argval))
 
     def attribute(self, owner, name: str):
         if isinstance(owner, Known):
@@ -678,7 +659,7 @@ class Interpreter(Calls):
         else:
             bounds = getattr(self, "lows", {}).get(it.key)
         value = Scalar(I64, True, cur, bounds)
-        return test, [(inst.index + 1, [*self.stack, value]), (after_for(self.insts, inst), self.stack[:-1])]
+        return test, [(inst.index + 1, [*self.stack, value]), (inst.target, self.stack[:-1])]
 
     def JUMP_FORWARD(self, inst):
         return None, [(inst.target, self.stack)]
@@ -695,16 +676,13 @@ class Interpreter(Calls):
         ways = [(inst.target, self.stack), (inst.index + 1, self.stack)]
         return test, ways if want else ways[::-1]
 
-    def POP_JUMP_FORWARD_IF_TRUE(self, inst):
+    def POP_JUMP_IF_TRUE(self, inst):
         if inst.target < inst.index:
             self.e.flush()
         return self._jump_if(inst, True)
 
-    def POP_JUMP_FORWARD_IF_FALSE(self, inst):
+    def POP_JUMP_IF_FALSE(self, inst):
         return self._jump_if(inst, False)
-
-    POP_JUMP_BACKWARD_IF_TRUE = POP_JUMP_IF_TRUE = POP_JUMP_FORWARD_IF_TRUE
-    POP_JUMP_BACKWARD_IF_FALSE = POP_JUMP_IF_FALSE = POP_JUMP_FORWARD_IF_FALSE
 
     def JUMP_IF_TRUE_OR_POP(self, inst):
         test = arithmetic.to_bool(self.e, self.stack[-1])
@@ -728,14 +706,6 @@ def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, in
     return (high + 1 if high is not None else -LARGEST, LARGEST)
 
 
-def after_for(insts, inst) -> int:
-    """Where a for loop goes on at its end; newer versions take the iterator away by instructions there."""
-    at = inst.target
-    if insts[at].name == "END_FOR":
-        at += 2 if insts[at + 1].name == "POP_TOP" else 1
-    return at
-
-
 def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int], frozenset[str]]) -> Compiled:
     """The loop that starts at instruction ``header`` as a kernel. ``live_out(i)``: variables that may be read at or after instruction i.
     Declined when something in it isn't understood."""
@@ -744,7 +714,7 @@ def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int],
         name
         for start, end in region.blocks.items()
         for i in range(start, end)
-        if insts[i].name.startswith(("LOAD_FAST", "STORE_FAST"))
-        for name in (insts[i].argval if isinstance(insts[i].argval, tuple) else (insts[i].argval,))
+        if insts[i].name in ("LOAD_FAST", "STORE_FAST")
+        for name in (insts[i].argval,)
     }
     return Interpreter(insts, region, inputs, names, live_out(region.exit)).compile()

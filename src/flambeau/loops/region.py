@@ -8,7 +8,7 @@ from .values import Declined
 
 __all__ = ["Region", "find", "through"]
 
-_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_ENDS = ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 
 
@@ -56,7 +56,6 @@ def find(insts, header: int) -> Region:
     )
     if not exits:
         raise Declined("the loop has no end")
-    # 3.12 and later: the end of a for loop takes the iterator away by instructions of its own.
     exit = through(insts, max(exits) if not is_for else exits[0])
     reached: set[int] = set()
     stack = [header]

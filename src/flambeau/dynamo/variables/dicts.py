@@ -310,8 +310,7 @@ class DictView(Variable):
             cg(self.owner)
             cg.load_attr(self.what)
 
-        cg.emit("PUSH_NULL")
-        load()
+        cg.push_callable(load)
         cg.call(0)
 
 

@@ -52,11 +52,10 @@ class CellVariable(Variable):
         self.dirty = True
         tx.side_effects.touch(self)
 
-    def reloadable(self):
-        return self.source is not None or self.root_name is not None
-
     def reconstruct(self, cg):
-        if self.contents is None:
+        if self.root_name is not None:
+            cg.load_closure(self.root_name)
+        elif self.contents is None:
             cg.call_function(types.CellType, None, 0)
         else:
             cg.call_function(types.CellType, lambda: cg(self.contents), 1)
@@ -147,17 +146,30 @@ def fixed(v: Variable | None) -> bool:
 class NestedFunctionVariable(FunctionVariable):
     """A function made by MAKE_FUNCTION while tracing."""
 
-    def __init__(self, code, globals, name, defaults, kwdefaults, closure, annotations=None):
+    def __init__(self, code, globals, name):
         super().__init__()
         self.code, self.globals, self.name = code, globals, name
-        self._defaults, self._kwdefaults, self._closure = defaults, kwdefaults, closure
-        self.annotations = annotations
+        self._defaults: list[Variable] = []
+        self._kwdefaults: dict[str, Variable] = {}
+        self._closure: list[CellVariable] = []
+        self.annotations: Variable | None = None
         self.attributes: dict[str, Variable] = {}
         self._plain: types.FunctionType | None = None
         self.node = None  # of the graph that made it, when its closure holds values of the graph
 
     def __repr__(self):
         return f"NestedUserFunctionVariable({self.name})"
+
+    def set_part(self, tx, flag: int, value: Variable) -> None:
+        """``flag``: as MAKE_FUNCTION's and SET_FUNCTION_ATTRIBUTE's arguments name the parts of a function."""
+        if flag == 1:
+            self._defaults = value.items(tx)
+        elif flag == 2:
+            self._kwdefaults = {k.as_constant(): v for k, v in value.pairs(tx)}
+        elif flag == 4:
+            self.annotations = value
+        else:
+            self._closure = value.elements
 
     def defaults(self, tx):
         return self._defaults
@@ -221,10 +233,7 @@ class NestedFunctionVariable(FunctionVariable):
         if self._closure:
             for c in self._closure:
                 c.escapes = True
-                if c.root_name is not None:
-                    cg.load_closure(c.root_name)
-                else:
-                    cg(c)
+                cg(c)
             cg.emit("BUILD_TUPLE", len(self._closure))
             flags |= 8
         cg.load_const(self.code)
@@ -311,13 +320,9 @@ class PartialVariable(Variable):
             cg.all(self.args)
             cg.all(self.kwargs.values())
 
-        cg.emit("PUSH_NULL")
-        cg.load_const(functools.partial)
+        cg.push_callable(lambda: cg.load_const(functools.partial))
         push()
-        n = 1 + len(self.args) + len(self.kwargs)
-        if self.kwargs:
-            cg.emit("KW_NAMES", tuple(self.kwargs))
-        cg.call(n)
+        cg.call(1 + len(self.args) + len(self.kwargs), tuple(self.kwargs))
 
 
 class SkippedFunctionVariable(Variable):

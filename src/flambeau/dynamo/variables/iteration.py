@@ -9,7 +9,7 @@ from . import polyfills
 from .constant import ConstantVariable
 from .functions import UserFunctionVariable
 from .handlers import HANDLERS, handles
-from .iterators import GeneratorVariable, IteratorVariable
+from .iterators import Count, GeneratorVariable, IteratorVariable
 from .lists import ListVariable, TupleVariable
 from .operators import iterate
 
@@ -17,14 +17,14 @@ from .operators import iterate
 @handles(enumerate)
 def _(tx, args, kwargs):
     start = (args[1] if len(args) > 1 else kwargs["start"]).as_constant() if len(args) > 1 or kwargs else 0
-    it, numbers = iterate(tx, args[0]), itertools.count(start)
+    it, numbers = iterate(tx, args[0]), Count(start)
 
     def pull(tx):
         v = it.next(tx)
         return None if v is None else TupleVariable([ConstantVariable(next(numbers)), v])
 
     def parts():
-        return enumerate, [it, ConstantVariable(numbers.__reduce__()[1][0])]
+        return enumerate, [it, ConstantVariable(numbers.at)]
 
     return IteratorVariable(pull=pull, cls=enumerate, parts=parts)
 
@@ -129,10 +129,10 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     a = bound(args, kwargs, ("start", "step"), (0, 1))
     step = a[1].as_constant()
-    state = itertools.count(a[0].as_constant(), step)
+    state = Count(a[0].as_constant(), step)
 
     def parts():
-        return itertools.count, [ConstantVariable(state.__reduce__()[1][0]), ConstantVariable(step)]
+        return itertools.count, [ConstantVariable(state.at), ConstantVariable(step)]
 
     return IteratorVariable(pull=lambda tx: ConstantVariable(next(state)), cls=itertools.count, parts=parts)
 
@@ -149,8 +149,8 @@ def bound(args, kwargs, names, defaults):
 def _(tx, args, kwargs):
     start, stop, step = slice_bounds([a.as_constant() for a in args[1:]])
     it = iterate(tx, args[0])
-    wanted, position = itertools.islice(itertools.count(), start, stop, step), itertools.count()
-    taken = itertools.count()
+    wanted, position = itertools.islice(itertools.count(), start, stop, step), Count()
+    taken = Count()
 
     def pull(tx):
         target = next(wanted, None)
@@ -166,7 +166,7 @@ def _(tx, args, kwargs):
                 return v
 
     def parts():
-        at, n = position.__reduce__()[1][0], taken.__reduce__()[1][0]
+        at, n = position.at, taken.at
         bounds = [start + n * step - at, None if stop is None else max(stop - at, 0), step]
         return itertools.islice, [it, *map(ConstantVariable, bounds)]
 

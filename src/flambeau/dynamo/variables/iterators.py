@@ -148,6 +148,20 @@ class UserIteratorVariable(IteratorVariable):
         cg(self.owner)
 
 
+class Count:
+    """itertools.count that tells where it is."""
+
+    def __init__(self, at=0, step=1):
+        self.at, self.step = at, step
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        now, self.at = self.at, self.at + self.step
+        return now
+
+
 def remaining(it) -> tuple | None:
     """What an iterator over a list, tuple, range or string still gives, found without taking it; None for other iterators."""
     if type(it) not in PEEKABLE:

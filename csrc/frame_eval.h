@@ -1,0 +1,85 @@
+/* What the files of the frame evaluator share: the objects behind a compiled function, and who looks after each.
+ *
+ * frame_cache.c: captured variants by code object and Context. frame_call.c: the callables that compile() returns. frame_eval.c: which
+ * variant serves a call, the PEP 523 evaluator, the module. */
+#ifndef FLB_FRAME_EVAL_H
+#define FLB_FRAME_EVAL_H
+#include "frame.h"
+#include "interpreter.h"
+#include <structmember.h>
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *miss;                  /* callable(func, flat_args, cache) -> bool: an entry was added at the front */
+    int run_only;                    /* prior entries are used, nothing new is compiled */
+    struct Cache *caches;            /* all that belong to it, a list of borrowed pointers */
+    PyObject *dict, *weakrefs;
+} Context;
+
+typedef struct { PyObject *tree, *code, *fn; int needs_eval; uint64_t hits; } Entry;
+
+/* Who owns a cache: the callables that compile() made of the function; for frames that only the evaluator reaches, the code object
+ * (`of_code`), until the Context goes. Cache, code and Context find each other by borrowed pointers, which whoever dies first clears. */
+typedef struct Cache {
+    PyObject_HEAD
+    Py_ssize_t n;
+    Entry **entries;                 /* the latest first */
+    int skip;                        /* no entry fits: run the frame plainly without asking again */
+    int attempts, warned;            /* for the Compiler: captures that led to nothing; the limit was reported */
+    int of_code;                     /* its code object holds a reference */
+    PyObject *code;                  /* borrowed, NULL when it is gone */
+    Context *context;                /* borrowed, NULL when it is gone */
+    struct Cache *next, *prev;       /* in the Context's list */
+    struct Cache *sibling;           /* in the code's list */
+    PyObject *dict;                  /* what the Compiler keeps with it */
+} Cache;
+
+enum { SKIP = 1, SKIP_RECURSIVE = 2 };
+typedef struct { int flags; Cache *caches; } Extra;
+
+enum { MODE_COMPILED, MODE_DISABLED, MODE_RUN };
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    int mode;
+    PyObject *fn;
+    Context *context;
+    Cache *cache;
+    PyObject *cache_code;            /* the code object that cache belongs to */
+    PyObject *dict, *weakrefs;
+} Callable;
+
+/* What captured code returns at a graph break: the call that gives its result. Made by the native caller, so that a chain of resume
+ * functions does not grow the stack. */
+typedef struct {
+    PyObject_VAR_HEAD
+    PyObject *items[1];              /* callable, then its arguments */
+} TailCall;
+
+extern PyTypeObject FlbContextType, FlbCacheType, FlbCompiledType, FlbDisabledType, FlbRunType, FlbTailCallType;
+
+/* frame_cache.c */
+int flb_extra_init(void);
+Extra *flb_extra_get(PyObject *code);       /* NULL: nothing is kept with this code object */
+Extra *flb_extra_make(PyObject *code);
+/* A new reference. `of_code`: a cache that is made now belongs to the code object. */
+Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code);
+void flb_cache_forget(Cache *c);            /* every entry */
+
+/* frame_eval.c */
+/* New frames of this thread are captured with `next` (NULL: not). Steals nothing; returns the previous context, which the caller gives back. */
+Context *flb_enter(Context *next);
+/* Serves a call from the cache. *ran is 0 when the frame has to be run plainly (NULL is returned without an exception then). */
+PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, int run_only, int *ran);
+/* The next frame of this code, if any, has just been found to run plainly. */
+void flb_plain_once(PyCodeObject *code);
+
+/* frame_call.c */
+PyObject *flb_settle(PyObject *r);          /* makes the calls that captured code left to its caller; steals r */
+PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
+static inline Py_ssize_t flb_flat_count(PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+}
+#endif
