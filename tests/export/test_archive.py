@@ -141,7 +141,7 @@ FORGED = [
     put("checks", "inputs", 0, value=["tensor", "float32", [["+", EVIL, []], 4]]),
     put("in_spec", value=["object", None, [], []]),
     put("in_spec", value=["dataclass", "os.system", [], []]),
-    put("inputs", value=[]),
+    put("signature", "inputs", value=[]),
     put("graph", value={}),
 ]
 

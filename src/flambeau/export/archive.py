@@ -21,7 +21,18 @@ from .exported_program import CallSpec, ExportedProgram
 from .structure import Structure
 from .weights import read_weights, write_weights
 
-__all__ = ["load", "read_program", "save", "write_program"]
+__all__ = [
+    "load",
+    "read_checks",
+    "read_program",
+    "read_signature",
+    "read_zip",
+    "save",
+    "write_checks",
+    "write_program",
+    "write_signature",
+    "write_zip",
+]
 
 FORMAT, VERSION = "flambeau exported program", 1
 
@@ -113,14 +124,11 @@ def write_program(ep: ExportedProgram) -> dict[str, bytes]:
     try:
         rows = {
             "graph": enc.graph(ep.graph_module),
-            "inputs": [
-                [s.kind.name, _argument(s.arg, enc), s.target, s.persistent] for s in ep.graph_signature.input_specs
-            ],
-            "outputs": [[s.kind.name, _argument(s.arg, enc), s.target] for s in ep.graph_signature.output_specs],
+            "signature": write_signature(ep.graph_signature, enc),
             "state": {n: keep(n, t) for n, t in ep.state_dict.items()},
             "constants": {n: keep(n, t) for n, t in ep.constants.items()},
             "ranges": [[enc.expr(e), *_ends(r)] for e, r in ep.range_constraints.items()],
-            "checks": _write_checks(ep._checks, enc),
+            "checks": write_checks(ep._checks, enc),
             "in_spec": ep.call_spec.in_spec.to_rows(),
             "out_spec": ep.call_spec.out_spec.to_rows(),
             "examples": _write_examples(ep, enc, keep),
@@ -149,7 +157,19 @@ def _argument(a: Any, enc: Encoder) -> list:
     return [type(a).__name__, a.name, enc.argument(a.value, {}) if isinstance(a, sig.ConstantArgument) else None]
 
 
-def _write_checks(c: Checks, enc: Encoder) -> dict:
+def write_signature(s: sig.ExportGraphSignature, enc: Encoder) -> dict:
+    inputs = [[i.kind.name, _argument(i.arg, enc), i.target, i.persistent] for i in s.input_specs]
+    return {"inputs": inputs, "outputs": [[o.kind.name, _argument(o.arg, enc), o.target] for o in s.output_specs]}
+
+
+def read_signature(rows: dict, dec: Decoder) -> sig.ExportGraphSignature:
+    return sig.ExportGraphSignature(
+        [sig.InputSpec(sig.InputKind[k], _read_argument(a, dec), t, p) for k, a, t, p in rows["inputs"]],
+        [sig.OutputSpec(sig.OutputKind[k], _read_argument(a, dec), t) for k, a, t in rows["outputs"]],
+    )
+
+
+def write_checks(c: Checks, enc: Encoder) -> dict:
     inputs = []
     for kind, *rest in c.inputs:
         if kind == "tensor":
@@ -183,10 +203,7 @@ def read_program(members: dict[str, bytes]) -> ExportedProgram:
             return made[row["key"]]
 
         dec = Decoder(rows["symbols"])
-        signature = sig.ExportGraphSignature(
-            [sig.InputSpec(sig.InputKind[k], _read_argument(a, dec), t, p) for k, a, t, p in rows["inputs"]],
-            [sig.OutputSpec(sig.OutputKind[k], _read_argument(a, dec), t) for k, a, t in rows["outputs"]],
-        )
+        signature = read_signature(rows["signature"], dec)
         in_spec = Structure.from_rows(rows["in_spec"])
         examples = rows["examples"]
         if examples is not None:
@@ -200,7 +217,7 @@ def read_program(members: dict[str, bytes]) -> ExportedProgram:
             {n: tensor(t) for n, t in rows["state"].items()},
             {n: tensor(t) for n, t in rows["constants"].items()},
             _read_ranges(rows["ranges"], dec),
-            _read_checks(rows["checks"], dec),
+            read_checks(rows["checks"], dec),
             CallSpec(in_spec, Structure.from_rows(rows["out_spec"])),
             examples,
         )
@@ -235,7 +252,7 @@ def _binding(row: list) -> tuple:
     return tuple(row)
 
 
-def _read_checks(rows: dict, dec: Decoder) -> Checks:
+def read_checks(rows: dict, dec: Decoder) -> Checks:
     inputs: list[tuple] = []
     for kind, *rest in rows["inputs"]:
         if kind == "tensor":

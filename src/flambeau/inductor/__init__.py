@@ -13,12 +13,15 @@ __all__ = ["compile_graph", "config"]
 
 # The passes are imported at the first compilation: importing the package is free.
 _LAZY = {"compile_graph": "compile", "config": "settings"}
+_PACKAGES = ("aoti_compile_and_package", "aoti_load_package")  # of a level above, found by name when asked for
 
 
 def __getattr__(name):
     if name in _LAZY:
         value = globals()[name] = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
         return value
+    if name in _PACKAGES:
+        return getattr(importlib.import_module("flambeau.export.package"), name)
     if name in ("metrics", "utils"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ from ..base.forks import held_while_forking as _lock
 from . import metrics
 from .settings import config
 
-__all__ = ["addresses", "directory", "kernel_name", "read", "write"]
+__all__ = ["addresses", "directory", "is_object", "kernel_name", "object_code", "read", "write"]
 
 log = logging.getLogger("flambeau.inductor")
 
@@ -108,22 +108,26 @@ def is_object(data: bytes, name: str) -> bool:
     return b"\0" + name.encode() + b"\0" in data
 
 
+def object_code(name: str, text: str, optimise: bool = False) -> bytes:
+    """Object code of a kernel, from disk or from LLVM."""
+    from . import llvm
+
+    data = read(name)
+    if data is not None:
+        metrics.cache_hits += 1
+        return data
+    data = llvm.compile_text(text, optimise)
+    metrics.compiled_kernels += 1
+    write(name, data)
+    return data
+
+
 def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]:
     """name -> address, for kernels given as name -> text (which defines that name). ``optimise``: see llvm.compile_text."""
     from . import llvm
 
     with _lock:
-        missing = [n for n in kernels if n not in _loaded]
-        objects: dict[str, bytes] = {}
-        for name in missing:
-            data = read(name)
-            if data is None:
-                data = llvm.compile_text(kernels[name], optimise)
-                metrics.compiled_kernels += 1
-                write(name, data)
-            else:
-                metrics.cache_hits += 1
-            objects[name] = data
+        objects = {n: object_code(n, text, optimise) for n, text in kernels.items() if n not in _loaded}
         for name, data in objects.items():
             _loaded.update(llvm.load_object(data, [name]))
         return {n: _loaded[n] for n in kernels}

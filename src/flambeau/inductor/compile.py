@@ -14,6 +14,7 @@ from .codegen import write_kernel
 from .ir import ExternCall, loads, stores, verify
 from .lowering import Lowering, eliminate_dead
 from .opening import open_graph
+from .plan import Plan
 from .program import assemble
 from .schedule import build, fuse, merge
 from .settings import config
@@ -30,7 +31,7 @@ _INDUCTOR = artifact("inductor", "times of the compiler's passes")
 @dataclasses.dataclass
 class CompiledInfo:
     """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
-    eager kernel and why."""
+    eager kernel and why; what the native graph is made of."""
 
     source: str
     kernels: dict[str, str]
@@ -38,6 +39,7 @@ class CompiledInfo:
     times: dict[str, float]
     fallbacks: list[str]
     arena_size: int
+    plan: Plan
 
 
 def compile_graph(gm, example_inputs=None, **_unused):
@@ -147,8 +149,9 @@ def compile_program(program, times=None, onto=None):
     addresses = cache.addresses(kernels) if kernels else {}
     passed("compile")
     source = _source(steps, kernels, notes, arena)
-    info = CompiledInfo(source, kernels, steps, times, lowering.fallbacks, arena)
-    graph = assemble(lowering, steps, addresses, offsets, arena, info, {a: b for a, b in inplace.values()})
+    plan = assemble(lowering, steps, offsets, arena, {a: b for a, b in inplace.values()})
+    info = CompiledInfo(source, kernels, steps, times, lowering.fallbacks, arena, plan)
+    graph = plan.bind(addresses, info)
     passed("assemble")
     return graph, Made(nodes, groups, lowering, set(inplace))
 

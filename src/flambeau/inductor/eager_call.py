@@ -44,25 +44,39 @@ class EagerCall:
 
         def leave(x):
             if isinstance(x, Lazy):
-                return _Slot(next(tensors))
+                return Slot(next(tensors))
             if hasattr(x, "__sym__") and type(size(x)) is Expr:
                 self.numbers.append(size(x))
-                return _Slot(-len(self.numbers))
+                return Slot(-len(self.numbers))
             if hasattr(x, "__sym__") and hasattr(x.expr, "evaluate"):  # a condition, or a floating-point number
                 needed = sorted((s for s in symbols(x.expr) if isinstance(s, Symbol)), key=repr)
                 first = len(self.numbers)
                 self.numbers += map(of, needed)
-                return _Late(x.expr, [(s, first + i) for i, s in enumerate(needed)])
+                return Late(x.expr, [(s, first + i) for i, s in enumerate(needed)])
             return size(x) if hasattr(x, "__sym__") else x
 
         self.template = replace(full, leave, object)
         self.count = next(tensors)
 
+    @classmethod
+    def of(cls, call, template, floats, orders, count) -> EagerCall:
+        """One that was made before, from its parts."""
+        out = cls.__new__(cls)
+        out.call, out.template, out.floats, out.orders, out.count, out.numbers = (
+            call,
+            template,
+            floats,
+            orders,
+            count,
+            [],
+        )
+        return out
+
     def __call__(self, *given):
         n = self.count + len(self.floats)
         tensors, numbers = given[: self.count], given[n:]
         floats = {s: float(t._array[()]) for s, t in zip(self.floats, given[self.count : n])}
-        full = replace(self.template, lambda s: s.look(tensors, numbers, floats), (_Slot, _Late))
+        full = replace(self.template, lambda s: s.look(tensors, numbers, floats), (Slot, Late))
         result = self.call(full)
         results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if r is not None]
         out = []
@@ -85,7 +99,7 @@ class EagerCall:
         return out
 
 
-class _Slot:
+class Slot:
     """Where an argument of the call goes: tensor k, or the number before the end of the negative ones."""
 
     __slots__ = ("k",)
@@ -97,7 +111,7 @@ class _Slot:
         return tensors[self.k] if self.k >= 0 else numbers[-self.k - 1]
 
 
-class _Late:
+class Late:
     """A number or truth value that is computed from symbols at the call."""
 
     __slots__ = ("expr", "symbols")

@@ -7,7 +7,7 @@ import functools
 
 from ..base.forks import held_while_forking as _lock
 
-__all__ = ["compile_text", "disassemble", "host", "load_object"]
+__all__ = ["compile_text", "disassemble", "host", "load_object", "new_engine"]
 
 _keep = []  # engines own the code they load
 
@@ -72,8 +72,8 @@ def disassemble(text: str) -> str:
         return _machine().emit_assembly(module)
 
 
-@functools.cache
-def _engine():
+def new_engine():
+    """A linker of its own; it lives as long as the process."""
     llvm = _binding()
     module = llvm.parse_assembly("")
     engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine(jit=True))
@@ -81,11 +81,14 @@ def _engine():
     return engine
 
 
-def load_object(data: bytes, names: list[str]) -> dict[str, int]:
-    """Link object code into the process; the addresses of its functions. Names must be unique in the process."""
+_engine = functools.cache(new_engine)
+
+
+def load_object(data: bytes, names: list[str], engine=None) -> dict[str, int]:
+    """Link object code into the process; the addresses of its functions. Names must be unique in the engine (by default the common one)."""
     llvm = _binding()
     with _lock:
-        engine = _engine()
+        engine = engine or _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
         return {name: engine.get_function_address(name) for name in names}

@@ -1,15 +1,13 @@
-"""From kernels, products and calls to the native graph object: frame, slots, steps and outputs of ``_runtime.Graph``."""
+"""From kernels, products and calls to the native graph object: its :class:`~.plan.Plan`, frame, slots, steps and outputs."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from .. import _runtime
-from ..base import blas, dtypes
+from ..base import dtypes
 from ..base.expr import Expr
 from .builder import itemsize
 from .frame import SIZE, STRIDE, VALUE, Frame, lone
 from .ir import Buffer, ExternCall
+from .plan import Plan
 
 __all__ = ["assemble", "numpy_dtype"]
 
@@ -83,13 +81,13 @@ class _Assembly:
             self.slots.append(entry)
         return self.number[name]
 
-    def step(self, step, addresses):
+    def step(self, step):
         frame = self.frame
         if not isinstance(step, ExternCall):
             self.cost += step.cost
             args = [self.slot(a) for a in step.args]
             total, grain = frame.number(step.total), frame.number(step.grain)
-            return ("kernel", addresses[step.name], args, total, grain, frame.block(step.params), len(step.params))
+            return ("kernel", step.name, args, total, grain, frame.block(step.params), len(step.params))
         if step.what == "gemm":
             g = step.data
             item = itemsize(g.t)
@@ -100,7 +98,7 @@ class _Assembly:
             for n, sa, sb, sc in g.batch:
                 sizes += [n, sa * item, sb * item, sc * item]
             slots = [self.slot(a.buffer), self.slot(b.buffer), self.slot(c)]
-            return ("gemm", blas.gemm_address(g.t), g.t == "f64", slots, g.ta, g.tb, frame.block(sizes), len(g.batch))
+            return ("gemm", g.t, slots, g.ta, g.tb, frame.block(sizes), len(g.batch))
         self.cost += 10
         parts = []
         for r in step.inputs:
@@ -134,38 +132,14 @@ class _Assembly:
         return "slot", self.slot(b.name), offset, self.layout(b, region.shape, region.strides)
 
 
-def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
+def assemble(lowering, steps, offsets, arena_size, inplace) -> Plan:
     """``steps``: Kernel or ExternCall, in order. ``offsets``: of the buffers that lie in the arena. ``inplace``: output buffers that lie in an
     input's memory."""
     made = _Assembly(lowering, offsets, inplace)
-    out_steps = [made.step(s, addresses) for s in steps]
+    out_steps = [made.step(s) for s in steps]
     outputs = [made.output(o) for o in lowering.outputs]
     arena = made.frame.number(arena_size)
-    buffers, names, messages = lowering.buffers, list(lowering.inputs), list(lowering.messages)
-
-    def on_error(code, value, size):
-        if code < 0:
-            raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
-        name = messages[code - 1].split("::")[-1].split(".")[0]
-        raise IndexError(f"{name}: index {value} is out of bounds for dimension with size {size}")
-
-    def on_mismatch(k, tensor, shape, strides):
-        """The input in the layout the kernels read (strides in bytes): other strides are copied, anything else is a caller's error."""
-        dtype = numpy_dtype(buffers[names[k]])
-        array = getattr(tensor, "_array", None)
-        if array is None:
-            raise TypeError(f"compiled graph: input {k} must be a tensor with data, got {type(tensor).__name__}")
-        if tuple(array.shape) != shape or array.dtype != dtype:
-            raise RuntimeError(
-                f"compiled graph: input {k} has shape {list(array.shape)} and dtype {array.dtype}, it was compiled for shape "
-                f"{list(shape)} and dtype {dtype}"
-            )
-        size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) // dtype.itemsize
-        made = np.ndarray(shape, dtype, np.empty(max(size, 1), dtype), 0, strides)
-        made[...] = array
-        return made
-
-    return _runtime.Graph(
+    return Plan(
         len(lowering.inputs),
         made.frame.values,
         made.frame.stages,
@@ -173,8 +147,7 @@ def assemble(lowering, steps, addresses, offsets, arena_size, info, inplace):
         out_steps,
         outputs,
         arena,
-        on_error,
-        on_mismatch,
-        info,
+        list(lowering.messages),
+        [None if n is None else numpy_dtype(lowering.buffers[n]) for n in lowering.inputs],
         made.cost < 150,
     )
