@@ -31,6 +31,7 @@ __all__ = ["NumberVariable", "loop_starts", "try_range", "try_while"]
 
 LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
 WORTH = 1000  # instructions that unrolling would interpret
+WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
 
 
 class NumberVariable(NumpyNdarrayVariable):
@@ -102,10 +103,11 @@ def _describe(tx, v):
         if v.val.requires_grad:
             raise Declined("a gradient is asked for")
         ndim = len(v.val.shape)
+        ones = frozenset(d for d, n in enumerate(v.val.shape) if type(n) is int and n == 1)
         if ndim == 0 and not v.scalar:
             raise Declined("an array without dimensions")
         tx.loop_operands[id(v.node)] = v
-        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1
+        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, ones
     if isinstance(v, TensorVariable):
         raise Declined("a tensor")
     if isinstance(v, SymbolicVariable):
@@ -237,8 +239,10 @@ def try_range(tx, v: RangeVariable) -> bool:
     if trip is None:
         return False
     *ends, count = trip
-    inner = sum(i.name == "FOR_ITER" for i in tx.insts[header + 1 : tx.insts[header].target])
-    if count * (tx.insts[header].target - header) * 10**inner < WORTH:
+    body = tx.insts[header + 1 : tx.insts[header].target]
+    inner = sum(i.name == "FOR_ITER" for i in body)
+    worth = WORTH_WRITING if any(i.name in ("STORE_SUBSCR", "STORE_SLICE") for i in body) else WORTH
+    if count * len(body) * 10**inner < worth:
         return False
     if not _reads_arrays(tx, header) and count < WORTH:
         return False

@@ -205,11 +205,12 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
         return Scalar(I64, weak, v, (0, b.const) if op == "&" and b.const is not None and b.const >= 0 else None)
     name = {"+": "add", "-": "sub", "*": "mul"}[op]
     bounds = _bounds(op, x.bounds, y.bounds)
+    known = (x.v, b.const) if op == "+" and type(b.const) is int else None
     if bounds and LEAST <= bounds[0] and bounds[1] <= MOST:
-        return Scalar(I64, weak, e.op(f"{name} nsw i64 {x.v}, {y.v}"), bounds)
+        return Scalar(I64, weak, e.op(f"{name} nsw i64 {x.v}, {y.v}"), bounds, sum_of=known)
     pair = e.call(f"llvm.s{name}.with.overflow.i64", "{ i64, i1 }", ("i64", x.v), ("i64", y.v))
     e.check(e.op(f"xor i1 {e.op(f'extractvalue {{ i64, i1 }} {pair}, 1')}, true"), "OverflowError", TOO_LONG)
-    return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"))
+    return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"), sum_of=known)
 
 
 def _bounds(op, a, b):
@@ -433,6 +434,7 @@ _LIBM = {
     np.expm1: "expm1", np.log1p: "log1p", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsin: "asin", np.arccos: "acos",
     np.arctan: "atan",
 }  # fmt: skip
+_EXPANDED = ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh")  # straight-line code, which LLVM vectorises
 _INTRINSIC = {np.sqrt: "sqrt", np.floor: "floor", np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.fabs: "fabs"}
 
 
@@ -444,6 +446,8 @@ def _one(uf, external: str | None, intrinsic: str | None):
                 return Scalar(compute, False, fitting(e, x, compute))
             raise Declined(f"np.{uf.__name__} of {x.dtype}")
         t, v = register_type(compute), fitting(e, x, compute)
+        if external in _EXPANDED:
+            return Scalar(result, False, e.expanded(external, "f32" if t == "float" else "f64", v))
         name = (
             f"llvm.{intrinsic}.{'f32' if t == 'float' else 'f64'}"
             if intrinsic

@@ -35,9 +35,8 @@ def operand(array: Array) -> View:
     strides = [f"%a{n}.s{d}" for d in range(array.ndim)]
     if array.dense and strides:
         strides[-1] = str(array.dtype.itemsize)
-    return View(
-        f"%a{n}", array.dtype, tuple(f"%a{n}.n{d}" for d in range(array.ndim)), tuple(strides), frozenset({n}), None, n
-    )
+    sizes = tuple("1" if d in array.ones else f"%a{n}.n{d}" for d in range(array.ndim))
+    return View(f"%a{n}", array.dtype, sizes, tuple(strides), frozenset({n}), None, n)
 
 
 def count(e: Emitter, sizes) -> str:
@@ -90,6 +89,27 @@ def _bound(e: Emitter, s, n: str, default: str) -> str:
     return e.smaller(v, n)
 
 
+def _between(e: Emitter, k: Slice, n: str) -> tuple[str, str]:
+    """Start of a slice of step 1, and its length."""
+    start, stop = _bound(e, k.start, n, "0"), _bound(e, k.stop, n, n)
+    return start, e.larger(e.sub(stop, start), "0") if not (start == "0" and stop == n) else n
+
+
+def _inner(e: Emitter, k: Slice, n: str) -> tuple[str, str] | None:
+    """The same for a slice that leaves out a known number of elements at both ends, of a size that is known at the start: the lengths of such
+    slices are equal as text when they are equal."""
+    first, last = (0 if isinstance(s, Known) and s.value is None else getattr(s, "const", None) for s in (k.start, k.stop))
+    last_is_end = isinstance(k.stop, Known)
+    if type(first) is not int or type(last) is not int or first < 0 or not (last < 0 or last_is_end):
+        return None
+    if not n.startswith(("%a", "%e")):
+        return None
+    if first == last == 0:
+        return "0", n
+    # An empty slice may start behind the end: nothing is read there.
+    return str(first), e.larger_at_entry(e.at_entry(f"add i64 {n}, {last - first}"), "0")
+
+
 def subscript(e: Emitter, view: View, key) -> View | Scalar:
     """``view[key]`` for integers, slices, ``...`` and None; a Scalar when no dimension is left."""
     keys = list(key.items) if isinstance(key, Tuple) else [key]
@@ -112,8 +132,9 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
             step = 1 if isinstance(k.step, Known) else getattr(k.step, "const", None)
             if not isinstance(step, int) or step < 1:
                 raise Declined("a slice with this step")
-            start, stop = _bound(e, k.start, n, "0"), _bound(e, k.stop, n, n)
-            length = e.larger(e.sub(stop, start), "0") if not (start == "0" and stop == n) else n
+            start, length = _inner(e, k, n) or _between(e, k, n)
+            if isinstance(k.start, Scalar) and getattr(k.stop, "sum_of", None) == (k.start.v, step):
+                e.ones.add(length)
             if step != 1:
                 length = e.op(f"sdiv i64 {e.add(length, str(step - 1))}, {step}")
             offset = e.add(offset, e.mul(start, s))
@@ -183,13 +204,19 @@ def _indices_of(e: Emitter, x: Expression, indices, sizes) -> tuple[str, ...]:
     out = []
     for k, i in enumerate(indices[len(indices) - x.ndim :]):
         n, size = x.sizes[k], sizes[len(indices) - x.ndim + k]
-        if n == size:
+        if n == size or (e.expecting and n not in e.ones):
             out.append(i)
-        elif n == "1":
+        elif n == "1" or e.expecting:
             out.append("0")
         else:
             out.append(e.op(f"select i1 {e.op(f'icmp eq i64 {n}, 1')}, i64 0, i64 {i}"))
     return tuple(out)
+
+
+def broadcast_pairs(x: Expression, sizes) -> tuple[tuple[str, str], ...]:
+    """What ``_indices_of`` depends on: (size of a part, size of the result)."""
+    own = zip(x.sizes, sizes[len(sizes) - x.ndim :])
+    return (*x.pairs, *((n, size) for n, size in own if n not in (size, "1")))
 
 
 def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
@@ -204,9 +231,10 @@ def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
         return fn(*(x.element(_indices_of(e, x, indices, sizes)) if isinstance(x, Expression) else x for x in xs))
 
     reads = tuple(view for x in arrays for view in x.reads)
+    pairs = tuple(pair for x in arrays for pair in broadcast_pairs(x, sizes))
     # The dtype comes from a trial whose code is thrown away.
     trial = [x if isinstance(x, Scalar) else Scalar(x.dtype, False, "%x") for x in xs]
-    return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads)
+    return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads, pairs)
 
 
 class OnElements:
@@ -230,7 +258,7 @@ def assign(e: Emitter, target: View, value) -> None:
     x = as_expression(e, value)
     if isinstance(x, Scalar):
         v = _converted(e, x, target.dtype)
-        for indices in e.loop(target.sizes):
+        for indices in e.loop(target.sizes, parallel=True):
             e.store(address(e, target, indices), target.dtype, v)
         return
     if x.ndim > target.ndim:
@@ -256,9 +284,14 @@ def _same_place(a: View, b: View) -> bool:
 
 
 def _fill(e: Emitter, target: View, x: Expression) -> None:
-    for indices in e.loop(target.sizes):
-        v = _converted(e, x.element(_indices_of(e, x, indices, target.sizes)), target.dtype)
-        e.store(address(e, target, indices), target.dtype, v)
+    """``target[...] = x``, where what is read isn't what is written, or is the same element."""
+
+    def write():
+        for indices in e.loop(target.sizes, parallel=True):
+            v = _converted(e, x.element(_indices_of(e, x, indices, target.sizes)), target.dtype)
+            e.store(address(e, target, indices), target.dtype, v)
+
+    e.versions(broadcast_pairs(x, target.sizes), write)
 
 
 def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:

@@ -1,16 +1,19 @@
 """Writes the LLVM assembly of one loop kernel.
 
-``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the arrays; for each array its sizes and byte strides; the
-numbers that the loop reads; a slot of 8 bytes for each result and three more for the numbers of an error message. It returns 0, or the
+``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the runtime's functions (:data:`RUNTIME`), then of the
+arrays; for each array its sizes and byte strides; the numbers that the loop reads; a slot of 8 bytes for each result and three more for the numbers of an error message. It returns 0, or the
 number of an error. Local variables are stack slots, which LLVM turns into registers.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
 
+from ..inductor.builder import Builder, Names
+from ..inductor.vector_math import EXPANSIONS
 from .values import Scalar, memory_type, register_type
 
 __all__ = ["Emitter", "float_literal"]
@@ -18,6 +21,9 @@ __all__ = ["Emitter", "float_literal"]
 I64 = np.dtype(np.int64)
 F64 = np.dtype(np.float64)
 BOOL = np.dtype(bool)
+RUNTIME = ("malloc", "free", "parallel")
+PIECE = 32768  # elements that are worth a thread
+FIRST_NODE = 10  # number of the first metadata node that a kernel makes
 
 
 def float_literal(x: float, dtype: np.dtype = F64) -> str:
@@ -26,16 +32,118 @@ def float_literal(x: float, dtype: np.dtype = F64) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
+class _Names(Names):
+    """The names of an emitter for the builder of an expansion."""
+
+    def __init__(self, e):
+        super().__init__()
+        self.e = e
+
+    def fresh(self, prefix: str = "v") -> str:
+        self.e.count += 1
+        return f"%{prefix}.{self.e.count}"
+
+
+class Region:
+    """The text of a parallel loop nest while it is written. :meth:`close` moves it into a function of its own, which runs a part of the outermost
+    loop, and calls that for all of it, on the thread pool when there is much to do."""
+
+    def __init__(self, e: Emitter):
+        self.e, self.start = e, len(e.lines)
+        self.slots, self.errors = set(e.slots.values()), len(e.error_blocks)
+
+    def close(self, sizes, outermost) -> None:
+        e = self.e
+        lines = e.lines[self.start :]
+        counter, index, head, _ = outermost
+        local = [(llvm, slot) for (_, llvm), slot in e.slots.items() if slot not in self.slots]
+        made = {m[1] for line in lines if (m := re.match(r"\s*(%[\w.]+) =", line))}
+        made |= {slot for _, slot in local}
+        used = dict.fromkeys(
+            name for line in lines for name in re.findall(r"(?<!label )%[\w.]+", line) if name not in made
+        )
+        if len(e.error_blocks) != self.errors or any(name in self.slots for name in used):
+            return  # it can end the kernel, or changes a variable: it stays where it is
+        work = "1"
+        del e.lines[self.start :]
+        for n in sizes:
+            work = e.mul(work, n)
+        number = len(e.pieces)
+        context = e.slot(f"context{number}", f"[{max(len(used), 1)} x i64]")
+        body = []
+        for k, name in enumerate(used):
+            place = e.op(f"getelementptr i64, ptr {context}, i64 {k}")
+            e.line(f"store {type_of(name, e)} {name}, ptr {place}")
+            body += [f"  {name}.at = getelementptr i64, ptr %context, i64 {k}", f"  {name} = load {type_of(name, e)}, ptr {name}.at"]
+        body += [f"  {slot} = alloca {llvm}" for llvm, slot in local]
+        slot = e.slots[counter, "i64"]
+        # The outermost loop runs from %begin to %end.
+        first = next(i for i, line in enumerate(lines) if line == f"  store i64 0, ptr {slot}")
+        lines[first] = f"  store i64 %begin, ptr {slot}"
+        test = next(i for i, line in enumerate(lines) if f" = icmp slt i64 {index}, " in line)
+        lines[test] = lines[test].rpartition(", ")[0] + ", %end"
+        e.pieces.append(
+            "\n".join(
+                [f"define internal void @KERNEL.p{number}(ptr %context, i64 %begin, i64 %end) noinline {{", *body, *lines, "  ret void", "}"]
+            )
+        )
+        inner = "1"
+        for n in sizes[1:]:
+            inner = e.mul(inner, n)
+        many, few, on = e.new_label(), e.new_label(), e.new_label()
+        e.branch(e.op(f"icmp sge i64 {work}, {2 * PIECE}"), many, few)
+        e.label(many)
+        grain = e.add(e.op(f"sdiv i64 {PIECE}, {inner}"), "1")  # there is an element, so no size is 0
+        e.line(f"call void %parallel(ptr @KERNEL.p{number}, ptr {context}, i64 {sizes[0]}, i64 {grain})")
+        e.jump(on)
+        e.label(few)
+        e.line(f"call void @KERNEL.p{number}(ptr {context}, i64 0, i64 {sizes[0]})")
+        e.jump(on)
+        e.label(on)
+
+
+def type_of(name: str, e: Emitter) -> str:
+    """The type of a value that an instruction of the kernel makes."""
+    text = e.types.get(name) or next((t for t, n in e.entry.items() if n == name), None)
+    if text is None:
+        return "i64" if re.fullmatch(r"%a\d+\.[ns]\d+", name) else "ptr"
+    what, *rest = text.split()
+    if what in ("icmp", "fcmp"):
+        return "i1"
+    if what == "getelementptr":
+        return "ptr"
+    if what == "extractvalue":
+        return "i1" if text.endswith("1") else "i64"
+    if " to " in text:
+        return text.rsplit(" to ", 1)[1]
+    if what == "select":
+        return text.split(", ")[1].split()[0]
+    if what == "call" and rest[0] == "{":
+        return "{ i64, i1 }"
+    return next(w.rstrip(",") for w in rest if w.rstrip(",") in _TYPES)
+
+
+_TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr")
+
+
 class Emitter:
     def __init__(self):
         self.lines: list[str] = []
         self.slots: dict[str, str] = {}
+        self.entry: dict[str, str] = {}  # instructions at the start of the kernel -> names of their values
         self.declared: set[str] = set()
         self.errors: list[tuple[str, str]] = []
         self.count = 0
         self.error_blocks: list[str] = []
         self.results = 0
         self.helpers = False
+        self.ones: set[str] = set()  # sizes that are expected to be 1
+        self.expecting = False  # whether sizes are what they are expected to be, in the code that is being written
+        self.types: dict[str, str] = {}  # names of values -> the instructions that make them
+        self.pieces: list[str] = []  # functions for parts of parallel loops
+        self.rare = False  # whether the code that is being written is for sizes that aren't
+        self.group: int | None = None  # the metadata node of the accesses of a parallel loop
+        self.metadata: list[str] = []
         self.owned: list[str] = []  # variables whose buffers are given back at the end
 
     # -- text --
@@ -45,6 +153,7 @@ class Emitter:
     def op(self, text: str) -> str:
         """An instruction that has a value."""
         self.count += 1
+        self.types[f"%t{self.count}"] = text
         self.lines.append(f"  %t{self.count} = {text}")
         return f"%t{self.count}"
 
@@ -79,22 +188,30 @@ class Emitter:
         return self.op(f"load {llvm}, ptr {p}")
 
     def load(self, p: str, dtype: np.dtype) -> str:
-        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align {dtype.itemsize}")
+        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align {dtype.itemsize}{self.grouped()}")
         return self.op(f"icmp ne i8 {v}, 0") if dtype.kind == "b" else v
 
     def store(self, p: str, dtype: np.dtype, v: str) -> None:
         if dtype.kind == "b":
             v = self.op(f"zext i1 {v} to i8")
-        self.line(f"store {memory_type(dtype)} {v}, ptr {p}, align {dtype.itemsize}")
+        self.line(f"store {memory_type(dtype)} {v}, ptr {p}, align {dtype.itemsize}{self.grouped()}")
+
+    def grouped(self) -> str:
+        return "" if self.group is None else f", !llvm.access.group !{self.group}"
+
+    def node(self, text: str) -> int:
+        """A metadata node, by number."""
+        self.metadata.append(f"!{len(self.metadata) + FIRST_NODE} = distinct {text}")
+        return len(self.metadata) + FIRST_NODE - 1
 
     def at(self, p: str, offset: str) -> str:
         """The address ``offset`` bytes behind ``p``."""
-        return p if offset == "0" else self.op(f"getelementptr i8, ptr {p}, i64 {offset}")
+        return p if offset == "0" else self.op(f"getelementptr inbounds i8, ptr {p}, i64 {offset}")
 
     # -- buffers of the loop's own: references are counted; a buffer without any waits in a list, from which it is freed where nothing on
     # the stack can refer to it, unless a variable has got it meanwhile. Its header: count, link, whether it waits. --
     def buffer(self, size: str) -> str:
-        p = self.helper("flb_new", "ptr", ("i64", size))
+        p = self.helper("flb_new", "ptr", ("i64", size), ("ptr", "%malloc"))
         self.check(self.op(f"icmp ne ptr {p}, null"), "MemoryError", "")
         return p
 
@@ -108,7 +225,7 @@ class Emitter:
 
     def flush(self) -> None:
         if self.helpers:
-            self.helper("flb_flush", "void", ("ptr", "%limbo"))
+            self.helper("flb_flush", "void", ("ptr", "%limbo"), ("ptr", "%free"))
 
     # -- integers of addresses --
     def add(self, a: str, b: str) -> str:
@@ -142,6 +259,13 @@ class Emitter:
     def larger(self, a: str, b: str) -> str:
         return self.op(f"select i1 {self.op(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
+    def at_entry(self, text: str) -> str:
+        """An instruction whose operands are known when the kernel starts, written once, there."""
+        return self.entry.setdefault(text, f"%e{len(self.entry)}")
+
+    def larger_at_entry(self, a: str, b: str) -> str:
+        return self.at_entry(f"select i1 {self.at_entry(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
     # -- calls, errors, loops --
     def call(self, name: str, result: str, *args: tuple[str, str]) -> str:
         """Call an external function or intrinsic; ``args``: (type, value)."""
@@ -151,6 +275,14 @@ class Emitter:
             self.line(text)
             return ""
         return self.op(text)
+
+    def expanded(self, name: str, t: str, *args: str) -> str:
+        """A function of inductor/vector_math.py; ``t``: "f32" or "f64"."""
+        names, lines = _Names(self), []
+        out = EXPANSIONS[name](Builder(names, 1, lines), t, *args)
+        self.lines += ["  " + line for line in lines]
+        self.types.update(line.split(" = ", 1) for line in lines)
+        return out
 
     def check(self, holds: str, error: str, text: str, *numbers: str) -> None:
         """Leave the kernel with this error (a type's name, and its text with places for ``numbers``) unless ``holds``."""
@@ -169,9 +301,14 @@ class Emitter:
         self.error_blocks += block
         self.label(on)
 
-    def loop(self, sizes):
-        """Opens nested loops over ``sizes`` (LLVM values); yields the indices once, and closes the loops after."""
-        closing, indices = [], []
+    def loop(self, sizes, parallel: bool = False):
+        """Opens nested loops over ``sizes`` (LLVM values); yields the indices once, and closes the loops after. ``parallel``: no turn reads
+        what another writes, so that the loops may be vectorised without looking at addresses."""
+        closing, indices, outer = [], [], self.group
+        rare, parallel = parallel and self.rare, parallel and not self.rare
+        if parallel:
+            self.group = self.node("!{}")
+        region = Region(self) if parallel and outer is None and sizes else None
         for n in sizes:
             self.count += 1
             name = f"loop{self.count}"
@@ -186,9 +323,45 @@ class Emitter:
             closing.append((name, i, head, end))
         yield tuple(indices)
         for name, i, head, end in reversed(closing):
-            self.set(name, "i64", self.op(f"add nsw i64 {i}, 1"))
-            self.jump(head)
+            self.set(name, "i64", self.op(f"add nuw nsw i64 {i}, 1"))
+            if parallel:
+                accesses = self.node(f'!{{!"llvm.loop.parallel_accesses", !{self.group}}}')
+                this = self.node(f"!{{!{len(self.metadata) + FIRST_NODE}, !{accesses}}}")
+                self.line(f"br label %{head}, !llvm.loop !{this}")
+            elif rare:
+                plain = self.node('!{!"llvm.loop.vectorize.enable", i1 false}')
+                once = self.node('!{!"llvm.loop.unroll.disable"}')
+                this = self.node(f"!{{!{len(self.metadata) + FIRST_NODE}, !{plain}, !{once}}}")
+                self.line(f"br label %{head}, !llvm.loop !{this}")
+            else:
+                self.jump(head)
             self.label(end)
+        self.group = outer
+        if region is not None:
+            region.close(sizes, closing[0])
+
+    def versions(self, pairs, write) -> None:
+        """``write()`` the code twice, for sizes that are as expected and for others. ``pairs``: sizes that are broadcast to other sizes."""
+        holds = None
+        for n, size in dict.fromkeys(pairs):
+            as_expected = self.op(f"icmp eq i64 {n}, {'1' if n in self.ones else size}")
+            holds = as_expected if holds is None else self.op(f"and i1 {holds}, {as_expected}")
+        if holds is None or self.expecting or self.rare:
+            write()
+            return
+        yes, no, on = self.new_label(), self.new_label(), self.new_label()
+        self.branch(holds, yes, no)
+        self.label(yes)
+        self.expecting = True
+        write()
+        self.expecting = False
+        self.jump(on)
+        self.label(no)
+        outer, self.rare = self.rare, True
+        write()
+        self.rare = outer
+        self.jump(on)
+        self.label(on)
 
     def result(self, value: Scalar) -> None:
         """Give a number back in the next slot of ``out``."""
@@ -199,7 +372,8 @@ class Emitter:
         """The whole module. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
         addresses follow those of the others."""
         entry = []
-        for n, name in enumerate([f"a{k}" for k in range(len(shapes))] + [f"f{k}" for k in range(fresh)]):
+        addresses = [*RUNTIME, *(f"a{k}" for k in range(len(shapes))), *(f"f{k}" for k in range(fresh))]
+        for n, name in enumerate(addresses):
             entry += [f"  %p{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %{name} = load ptr, ptr %p{n}"]
         at = 0
         for n, ndim in enumerate(shapes):
@@ -208,6 +382,7 @@ class Emitter:
                     entry.append(f"  %a{n}.{what}{d}.p = getelementptr i64, ptr %meta, i64 {at}")
                     entry.append(f"  %a{n}.{what}{d} = load i64, ptr %a{n}.{what}{d}.p")
                     at += 1
+        entry += [f"  {name} = {text}" for text, name in self.entry.items()]
         cleanup = ["cleanup:"]
         if self.helpers:
             for name in self.owned:
@@ -216,7 +391,7 @@ class Emitter:
                     f"  {slot}.last = load ptr, ptr {slot}",
                     f"  call void @flb_drop(ptr {slot}.last, ptr %limbo)",
                 ]
-            cleanup.append("  call void @flb_flush(ptr %limbo)")
+            cleanup.append("  call void @flb_flush(ptr %limbo, ptr %free)")
         cleanup += ["  %end = load i64, ptr %code", "  ret i64 %end"]
         entry += [f"  {slot} = alloca {llvm}" for (_, llvm), slot in self.slots.items()]
         entry += [
@@ -242,16 +417,16 @@ class Emitter:
             *([_HELPERS] if self.helpers else []),
             *sorted(self.declared),
             '!0 = !{!"branch_weights", i32 2000, i32 1}',
+            *self.metadata,
+            *self.pieces,
         ]
         return "\n".join(lines) + "\n"
 
 
 _HELPERS = """
-declare ptr @malloc(i64)
-declare void @free(ptr)
-define internal ptr @flb_new(i64 %size) {
+define internal ptr @flb_new(i64 %size, ptr %malloc) {
   %whole = add i64 %size, 64
-  %p = call ptr @malloc(i64 %whole)
+  %p = call ptr %malloc(i64 %whole)
   %no = icmp eq ptr %p, null
   br i1 %no, label %end, label %yes
 yes:
@@ -301,7 +476,7 @@ enter:
 end:
   ret void
 }
-define internal void @flb_flush(ptr %limbo) {
+define internal void @flb_flush(ptr %limbo, ptr %free) {
   br label %head
 head:
   %p = load ptr, ptr %limbo
@@ -315,9 +490,9 @@ yes:
   store i64 0, ptr %waits
   %n = load i64, ptr %p
   %dead = icmp eq i64 %n, 0
-  br i1 %dead, label %free, label %head
-free:
-  call void @free(ptr %p)
+  br i1 %dead, label %gone, label %head
+gone:
+  call void %free(ptr %p)
   br label %head
 end:
   ret void

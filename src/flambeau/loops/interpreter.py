@@ -49,7 +49,7 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 @dataclass
 class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description ``(token, dtype,
-    ndim)`` or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is
+    ndim, dense, ones)`` (see Array) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is
     guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start and
     stop may be Symbolic); None for while."""
 
@@ -111,6 +111,7 @@ class Interpreter(Calls):
         self.same: list[tuple[str, int]] = []
         self.at = 0
         self.states: dict[int, State] = {}
+        self.places: dict[int, tuple] = {}  # id of a view -> it, what it is a view of, and the key
         self.e = Emitter()
         self.final = False
 
@@ -118,8 +119,8 @@ class Interpreter(Calls):
     def given(self, what, name: str | None = None):
         """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
         if isinstance(what, tuple):
-            token, dtype, ndim, dense = what
-            _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim, dense)))
+            token, dtype, ndim, *more = what
+            _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim, *more)))
             whole = arrays.operand(array)
             return arrays.load(self.e, whole, ()) if ndim == 0 else whole
         if isinstance(what, Symbolic):
@@ -176,6 +177,8 @@ class Interpreter(Calls):
         if isinstance(t, ScalarType):
             flag = e.get(f"{name}.w", "i8") if t.weak is None else None
             return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag)
+        if isinstance(t, ViewType) and t.whole is not None:
+            return arrays.operand(next(array for _, array in self.operands.values() if array.n == t.whole))
         if isinstance(t, ViewType):
             strides = [e.get(f"{name}.s{d}", "i64") for d in range(t.ndim)]
             if t.dense:
@@ -292,7 +295,7 @@ class Interpreter(Calls):
         e = self.e
         if self.final:
             e.label(f"b{at}")
-        self.types, self.values = dict(state.locals), {}
+        self.types, self.values, self.places = dict(state.locals), {}, {}
         self.stack = [self.fetch(f"stack{k}", t) for k, t in enumerate(state.stack)]
         end = self.region.blocks[at]
         edges = None
@@ -550,7 +553,9 @@ class Interpreter(Calls):
             owner = self.passing(owner)
         if not isinstance(owner, View):
             raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
-        return arrays.subscript(self.e, owner, key)
+        out = arrays.subscript(self.e, owner, key)
+        self.places[id(out)] = out, owner, key
+        return out
 
     def STORE_SUBSCR(self, inst):
         key, owner, value = self.pop(), self.pop(), self.pop()
@@ -573,6 +578,9 @@ class Interpreter(Calls):
             self.writes(owner)
             arrays.store_element(self.e, owner, key, value)
             return
+        _, taken_of, by = self.places.get(id(value), (None, None, None))
+        if taken_of is owner and _same_key(by, key):
+            return  # a[k] += b: the view has been written already
         target = arrays.subscript(self.e, owner, key)
         if isinstance(target, Scalar):
             raise Declined("an array is stored as an element")
@@ -697,6 +705,13 @@ _BINARY_NAMES = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
     "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
 )  # fmt: skip
+
+
+def _same_key(a, b) -> bool:
+    """Whether two subscripts are the same values."""
+    if isinstance(a, Slice) and isinstance(b, Slice):
+        return all(_same_key(x, y) for x, y in ((a.start, b.start), (a.stop, b.stop), (a.step, b.step)))
+    return a is b or (isinstance(a, Known) and a == b)
 
 
 def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:

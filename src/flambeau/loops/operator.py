@@ -15,6 +15,7 @@ import json
 
 import numpy as np
 
+from .. import _runtime
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..base.shapes import contiguous_strides
@@ -73,7 +74,7 @@ def loop(arrays, ints, floats, program):
     for n in p["written"]:
         arrays[n] = np.array(arrays[n], order="C")
     fresh = [np.empty(arrays[n].shape, arrays[n].dtype) for n in p["fresh"]]
-    data = np.array([a.ctypes.data for a in arrays + fresh] or [0], np.intp)
+    data = np.array([*_runtime.addresses, *(a.ctypes.data for a in arrays + fresh)], np.uintp)
     meta = np.array([x for a in arrays for x in (*a.shape, *a.strides)] or [0], np.int64)
     numbers = np.array([*ints, 0], np.int64)
     reals = np.array([*floats, 0.0])

@@ -67,7 +67,8 @@ def register_type(dtype: np.dtype) -> str:
 class Scalar:
     """A number: LLVM value ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
     ``bounds``: what an integer is known to lie between. ``const``: its value, when known. ``flag``: where ``weak`` is None, an i8 that is
-    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float."""
+    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float. ``sum_of``: (LLVM value, number) of which an
+    integer is known to be the sum."""
 
     dtype: np.dtype
     weak: bool | None
@@ -75,6 +76,7 @@ class Scalar:
     bounds: tuple[int, int] | None = None
     const: Any = None
     flag: str | None = None
+    sum_of: tuple[str, int] | None = None
 
     @property
     def kind(self) -> str:
@@ -83,12 +85,13 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Operand number ``n`` of the loop. ``dense``: its last stride is one element, at every call."""
+    """Operand number ``n`` of the loop. At every call: ``dense``: its last stride is one element; ``ones``: these dimensions are 1."""
 
     n: int
     dtype: np.dtype
     ndim: int
     dense: bool
+    ones: frozenset = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +116,13 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Expression:
     """An array that isn't stored: ``element(indices)`` emits one element. It is used up in the statement that makes it: a view that it
-    reads may be written after that. ``reads``: the views."""
+    reads may be written after that. ``reads``: the views. ``pairs``: sizes of parts of it and the size of the result that each is broadcast to."""
 
     dtype: np.dtype
     sizes: tuple[str, ...]
     element: Callable[[tuple[str, ...]], Scalar]
     reads: tuple[View, ...] = field(default=())
+    pairs: tuple[tuple[str, str], ...] = field(default=())
 
     @property
     def ndim(self) -> int:
