@@ -98,7 +98,9 @@ def _between(e: Emitter, k: Slice, n: str) -> tuple[str, str]:
 def _inner(e: Emitter, k: Slice, n: str) -> tuple[str, str] | None:
     """The same for a slice that leaves out a known number of elements at both ends, of a size that is known at the start: the lengths of such
     slices are equal as text when they are equal."""
-    first, last = (0 if isinstance(s, Known) and s.value is None else getattr(s, "const", None) for s in (k.start, k.stop))
+    first, last = (
+        0 if isinstance(s, Known) and s.value is None else getattr(s, "const", None) for s in (k.start, k.stop)
+    )
     last_is_end = isinstance(k.stop, Known)
     if type(first) is not int or type(last) is not int or first < 0 or not (last < 0 or last_is_end):
         return None

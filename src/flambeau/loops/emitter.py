@@ -74,7 +74,10 @@ class Region:
         for k, name in enumerate(used):
             place = e.op(f"getelementptr i64, ptr {context}, i64 {k}")
             e.line(f"store {type_of(name, e)} {name}, ptr {place}")
-            body += [f"  {name}.at = getelementptr i64, ptr %context, i64 {k}", f"  {name} = load {type_of(name, e)}, ptr {name}.at"]
+            body += [
+                f"  {name}.at = getelementptr i64, ptr %context, i64 {k}",
+                f"  {name} = load {type_of(name, e)}, ptr {name}.at",
+            ]
         body += [f"  {slot} = alloca {llvm}" for llvm, slot in local]
         slot = e.slots[counter, "i64"]
         # The outermost loop runs from %begin to %end.
@@ -84,7 +87,13 @@ class Region:
         lines[test] = lines[test].rpartition(", ")[0] + ", %end"
         e.pieces.append(
             "\n".join(
-                [f"define internal void @KERNEL.p{number}(ptr %context, i64 %begin, i64 %end) noinline {{", *body, *lines, "  ret void", "}"]
+                [
+                    f"define internal void @KERNEL.p{number}(ptr %context, i64 %begin, i64 %end) noinline {{",
+                    *body,
+                    *lines,
+                    "  ret void",
+                    "}",
+                ]
             )
         )
         inner = "1"

@@ -1,0 +1,94 @@
+"""Element-wise statements in native loops: sizes that are as expected and sizes that aren't, broadcasting, overlap, and work for several threads."""
+
+import numpy as np
+import pytest
+
+from flambeau.testing.loops import check
+
+R = np.random.RandomState(1)
+
+
+def jacobi(steps, a, b):
+    for _ in range(steps):
+        b[1:-1] = 0.3 * (a[:-2] + a[1:-1] + a[2:])
+        a[1:-1] = 0.3 * (b[:-2] + b[1:-1] + b[2:])
+
+
+def overlapping(steps, a):
+    for _ in range(steps):
+        a[1:] = a[:-1] * 0.5 + a[1:]
+
+
+def in_place(steps, a):
+    for _ in range(steps):
+        a[1:, :] -= 0.5 * a[:-1, :]
+
+
+def cross(steps, a):
+    for k in range(steps):
+        a[:] = np.minimum(a, a[:, k : k + 1] + a[k : k + 1, :])
+
+
+def rows(steps, a, b):
+    for _ in range(steps):
+        a[:] = a * 0.5 + b
+
+
+def between(steps, a, b, n):
+    for _ in range(steps):
+        a[:n] = a[:n] + b[:n]
+
+
+def elementary(steps, a):
+    for _ in range(steps):
+        a[:] = np.tanh(np.exp(-a) + np.log1p(np.abs(a))) + np.expm1(0.1 * a) - np.log2(1.0 + a * a)
+
+
+def temporaries(steps, a):
+    for _ in range(steps):
+        t = a[1:] - a[:-1]
+        u = t * t
+        a[1:] += 0.01 * u - 0.001 * t
+
+
+def reversed_twice(steps, a):
+    for _ in range(steps):
+        a[:, 0] = a[:, 0] + a[:, -1]
+
+
+N = 300
+CASES = {
+    "jacobi": (jacobi, 20, R.rand(1000), R.rand(1000)),
+    "jacobi_tiny": (jacobi, 60, R.rand(3), R.rand(3)),
+    "jacobi_of_two": (jacobi, 60, R.rand(2), R.rand(2)),
+    "jacobi_of_one": (jacobi, 60, R.rand(1), R.rand(1)),
+    "jacobi_parallel": (jacobi, 20, R.rand(200_000), R.rand(200_000)),
+    "jacobi_float32": (jacobi, 5, R.rand(100_000).astype(np.float32), R.rand(100_000).astype(np.float32)),
+    "overlapping": (overlapping, 20, R.rand(500)),
+    "overlapping_parallel": (overlapping, 20, R.rand(150_000)),
+    "in_place": (in_place, 20, R.rand(N, N)),
+    "in_place_strided": (in_place, 20, R.rand(N, 2 * N)[:, ::2]),
+    "in_place_parallel": (in_place, 20, R.rand(3, 100_000)),
+    "in_place_transposed": (in_place, 20, R.rand(N, N).T),
+    "cross": (cross, 40, R.rand(50, 50)),
+    "cross_beyond": (cross, 60, R.rand(50, 50)),  # k : k + 1 is empty in the end, which is an error
+    "rows_one": (rows, 60, R.rand(20, 30), R.rand(1, 30)),
+    "rows_column": (rows, 60, R.rand(20, 30), R.rand(20, 1)),
+    "rows_vector": (rows, 60, R.rand(20, 30), R.rand(30)),
+    "rows_wrong": (rows, 60, R.rand(20, 30), R.rand(20)),
+    "between": (between, 60, R.rand(20), R.rand(30), 7),
+    "between_beyond": (between, 60, R.rand(20), R.rand(30), 25),
+    "between_one": (between, 60, R.rand(20), R.rand(1), 5),
+    "elementary": (elementary, 20, R.randn(1000)),
+    "elementary_special": (elementary, 20, np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -700.0, 5e-324])),
+    "temporaries": (temporaries, 20, R.rand(1000)),
+    "temporaries_parallel": (temporaries, 20, R.rand(120_000)),
+    "empty": (rows, 60, R.rand(0, 30), R.rand(30)),
+    "last_column": (reversed_twice, 60, R.rand(20, 30)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_elementwise(case):
+    f, *args = CASES[case]
+    check(f, *args, native=None)
