@@ -89,6 +89,22 @@ static int call_miss(Context *ctx, PyFunctionObject *func, PyObject *const *args
     return added;
 }
 
+/* Whether the exception that captured code ended with says that nothing has happened yet and the function has to be run plainly, which raises
+ * the error as Python has it, or does what captured code can't; it is cleared then. */
+static int to_run_plainly(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (value && PyExceptionInstance_Check(value) && PyObject_HasAttrString(value, "run_plainly")) {
+        Py_XDECREF(type);
+        Py_DECREF(value);
+        Py_XDECREF(traceback);
+        return 1;
+    }
+    PyErr_Restore(type, value, traceback);
+    return 0;
+}
+
 PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, int run_only, int *ran)
 {
     int error;
@@ -122,6 +138,7 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     PyObject *held = cache->dict;    /* the resume functions, which captured code knows weakly */
     Py_XINCREF(held);
     PyObject *r = run_entry(e, ctx, func, args, n);
+    if (!r && to_run_plainly()) *ran = 0;
     Py_XDECREF(held);
     Py_DECREF(code);
     Py_DECREF(tree);

@@ -196,15 +196,32 @@ def test_errors_are_pythons(f, dtype):
     assert str(compiled.value) == str(plain.value)
 
 
-def test_integers_beyond_64_bits_are_an_error_not_a_wrong_number():
-    with pytest.raises(OverflowError, match="native_loops"):
-        torch.compile(overflow)(np.zeros(N))
-    x, y = np.zeros(N), np.zeros(N)
-    torch._dynamo.reset()
-    with torch._dynamo.config.patch(native_loops=False):
-        torch.compile(overflow)(x)
-    overflow(y)
-    same(x, y)
+def test_integers_beyond_64_bits_run_plainly():
+    check(overflow, np.zeros(N))
+
+
+def test_effects_before_an_error_are_there():
+    def f(x, n):
+        for i in range(n):
+            x[i] += 1.0
+        return x.sum()
+
+    check(f, np.zeros(N), N + 1)
+    check(f, np.zeros(2 * N)[::2], N + 1)
+
+
+def test_arrays_that_share_memory():
+    def f(x, y):
+        for i in range(1, len(x)):
+            x[i] = x[i - 1] + y[i]
+
+    compiled = torch.compile(f)
+    for _ in range(2):
+        a, b = R.rand(2 * N), None
+        b = a.copy()
+        f(a[:N], a[N // 2 : N // 2 + N])
+        compiled(b[:N], b[N // 2 : N // 2 + N])
+        np.testing.assert_array_equal(a, b)
 
 
 INTS = [-7, -3, -1, 1, 2, 5, 1 << 40, -(1 << 40)]

@@ -7,6 +7,7 @@ there. What it writes goes back into the arrays, the numbers that are used later
 from __future__ import annotations
 
 import functools
+import operator
 
 import numpy as np
 
@@ -146,6 +147,7 @@ def _native(tx, header: int, trip) -> bool:
     def attribute(known, name):
         return _describe(tx, known.origin.getattr(tx, name))
 
+    first = not any(map(_has_effect, tx.output.graph.nodes))
     inputs = Inputs(
         local,
         lambda name: _describe(tx, tx.load_global(name)),
@@ -176,7 +178,7 @@ def _native(tx, header: int, trip) -> bool:
             ListVariable(operands),
             ListVariable([n if isinstance(n, SymbolicVariable) else ConstantVariable(n) for n in done.ints]),
             ListVariable([x if isinstance(x, SymbolicVariable) else ConstantVariable(x) for x in done.floats]),
-            ConstantVariable(program(done)),
+            ConstantVariable(program(done, first)),
         ],
         {},
     ).items(tx)
@@ -201,6 +203,14 @@ def _native(tx, header: int, trip) -> bool:
     LOG("loop in %s is native", where)
     tx.ip = done.exit
     return True
+
+
+def _has_effect(node) -> bool:
+    """Whether a node may do more than give a value: doing it twice isn't the same as once."""
+    if node.op in ("placeholder", "get_attr", "output"):
+        return False
+    effects = getattr(node.target, "effects", None)
+    return bool(effects) if effects is not None else node.op != "call_function" or node.target is operator.setitem
 
 
 def _assigned(insts, header) -> set[str]:

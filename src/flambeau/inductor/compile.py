@@ -11,6 +11,7 @@ from ..base.logs import artifact
 from ..base.shape_env import shape_rules
 from . import cache, debug, memory, metrics
 from .codegen import write_kernel
+from .donate import donate
 from .ir import ExternCall, loads, stores, verify
 from .lowering import Lowering, eliminate_dead
 from .opening import open_graph
@@ -49,9 +50,10 @@ def compile_graph(gm, example_inputs=None, **_unused):
     start = time.perf_counter()
     with looking_only(gm):
         program = open_graph(gm)
-        graph, made = compile_program(
-            program, {"open composites": time.perf_counter() - start}, getattr(gm, "onto", None)
-        )
+        onto = getattr(gm, "onto", None) or {}
+        written = donate(program, onto)
+        onto = {k: i for k, i in onto.items() if k not in written}
+        graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, onto)
     info = graph.info
     metrics.ir_nodes_pre_fusion += len(made.nodes)
     metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in info.steps)
@@ -203,6 +205,7 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
             or writer.serial
             or len(writer.items) != 1
             or max(reading, default=-1) > using[0]
+            or any(isinstance(s, ExternCall) and s.replays for s in steps[using[0] :])
         ):
             continue
         (store,) = [n for n in writer.nodes if n.buffer == a.name]

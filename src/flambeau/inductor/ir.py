@@ -87,6 +87,9 @@ class ExternCall:
     data: Any
     effect: bool = field(default=False)  # must run in program order, even when its results aren't used
     after: frozenset = frozenset()
+    replays: bool = field(
+        default=False
+    )  # it may end the graph so that all is done again plainly: nothing may be overwritten before
 
 
 Node = Pointwise | Reduction | ExternCall

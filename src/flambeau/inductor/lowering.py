@@ -707,7 +707,7 @@ class Lowering:
         floats, more = self.floats(full)
         regions += more
         plan = EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint, floats)
-        self.add(ExternCall("call", name, regions, outs, plan, effect))
+        self.add(ExternCall("call", name, regions, outs, plan, effect, replays="may_run_plainly" in op.tags))
         return results if isinstance(val, (tuple, list)) else results[0]
 
     def told(self, v) -> str:

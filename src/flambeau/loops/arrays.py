@@ -206,7 +206,7 @@ def _indices_of(e: Emitter, x: Expression, indices, sizes) -> tuple[str, ...]:
     out = []
     for k, i in enumerate(indices[len(indices) - x.ndim :]):
         n, size = x.sizes[k], sizes[len(indices) - x.ndim + k]
-        if n == size or (e.expecting and n not in e.ones):
+        if n == size or (e.expecting and n != "1" and n not in e.ones):
             out.append(i)
         elif n == "1" or e.expecting:
             out.append("0")
