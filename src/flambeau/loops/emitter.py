@@ -1,8 +1,8 @@
 """Writes the LLVM assembly of one loop kernel.
 
 ``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the runtime's functions (:data:`RUNTIME`), then of the
-arrays; for each array its sizes and byte strides; the numbers that the loop reads; a slot of 8 bytes for each result and three more for the numbers of an error message. It returns 0, or the
-number of an error. Local variables are stack slots, which LLVM turns into registers.
+arrays; for each array its sizes and byte strides; the numbers that the loop reads; a slot of 8 bytes for each result and three more for the
+numbers of an error message. It returns 0, or the number of an error. Local variables are stack slots, which LLVM turns into registers.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 
 @dataclass
 class Inputs:
-    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description ``(token, dtype,
-    ndim, dense, ones)`` (see Array) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is
-    guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start and
-    stop may be Symbolic); None for while."""
+    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
+    ``(token, dtype, ndim, dense, ones)`` (see Array) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for
+    anything else, and what they give is guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start
+    and stop may be Symbolic); None for while."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
