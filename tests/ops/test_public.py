@@ -21,3 +21,10 @@ def test_strides_that_are_no_whole_elements():
 def test_integers_divided_by_zero(fn):
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         fn(torch.tensor([1, 2]), torch.tensor([1, 0]))
+
+
+def test_view_takes_sizes_in_any_form():
+    x = torch.arange(4.0)
+    for y in (x.view([2, 2]), x.view((2, 2)), x.view(2, 2), x.view(size=[2, 2]), x.view(torch.Size([2, 2]))):
+        assert y.tolist() == [[0, 1], [2, 3]]
+    assert x.view(torch.int32).shape == x.view(dtype=torch.int32).shape == x.shape

@@ -132,7 +132,7 @@ class Signature:
         if t == "str":
             return isinstance(x, str)
         if t == "ScalarType":
-            return isinstance(x, DType) or x in _PY_DTYPES
+            return isinstance(x, DType) or (isinstance(x, type) and x in _PY_DTYPES)
         if t == "Device":
             return isinstance(x, (str, int, Device))
         return True

@@ -86,10 +86,10 @@ def glu(self, dim):
     variants="function",
 )
 def rrelu(self, lower, upper, training, generator):
+    self = aten.contiguous.default(self)
     if not training:
         return aten.leaky_relu.default(self, (lower + upper) / 2)
     # One draw in double precision for each element that isn't positive, in order.
-    self = aten.contiguous.default(self)
     below = aten.le.Scalar(self, 0)
     count = aten.sum.default(below).item()
     draws = aten.uniform_.default(aten.empty.default([count], dtype=float64), lower, upper, generator=generator)
