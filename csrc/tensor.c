@@ -38,6 +38,22 @@ static PyObject *storage_data_ptr(FlbStorage *self, PyObject *unused) {
     if (!self->owner) return PyLong_FromLong(0);
     return PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)self->owner));
 }
+/* Bytes by index are Python's matter (core/storage.py); a static type needs the slots. */
+static PyObject *storage_item(PyObject *self, PyObject *key) { return PyObject_CallMethod(self, "_item", "O", key); }
+static int storage_set_item(PyObject *self, PyObject *key, PyObject *value) {
+    if (!value) return PyErr_SetString(PyExc_TypeError, "bytes of a storage can't be deleted"), -1;
+    PyObject *done = PyObject_CallMethod(self, "_set_item", "OO", key, value);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+static Py_ssize_t storage_length(FlbStorage *self) {
+    PyObject *n = storage_get_nbytes(self, NULL);
+    Py_ssize_t length = n ? PyLong_AsSsize_t(n) : -1;
+    Py_XDECREF(n);
+    return length;
+}
+static PyMappingMethods storage_mapping = {
+    .mp_length = (lenfunc)storage_length, .mp_subscript = storage_item, .mp_ass_subscript = storage_set_item};
 static PyMethodDef storage_methods[] = {
     {"nbytes", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes."},
     {"size", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes (a storage is untyped)."},
@@ -56,6 +72,7 @@ PyTypeObject FlbStorage_Type = {
     .tp_dealloc = (destructor)storage_dealloc,
     .tp_traverse = (traverseproc)storage_traverse,
     .tp_clear = (inquiry)storage_clear,
+    .tp_as_mapping = &storage_mapping,
     .tp_methods = storage_methods,
     .tp_members = storage_members,
     .tp_getset = storage_getset,

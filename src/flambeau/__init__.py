@@ -61,6 +61,7 @@ from .base.symint import (  # noqa: F401
 from .core.tensor import Tensor, strided  # noqa: F401
 from . import ops  # noqa: E402, F401, I001
 from .core import conversion as _conversion
+from .core import methods as _tensor_methods  # noqa: F401
 from .core import generator as _generator
 from .core.attach import attach as _attach
 from .core.overrides import wrap_function as _wrap
@@ -101,6 +102,19 @@ def _vmap(fn):
     return _importlib.import_module("flambeau.func").vmap(fn)
 
 
+def _storage(self):
+    """The elements of the memory, all of it: ``torch.TypedStorage``."""
+    legacy = _importlib.import_module("flambeau.compat.legacy")
+    return legacy.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+def _storage_type(self):
+    """The class of ``storage()``: ``torch.FloatStorage`` and its like."""
+    legacy = _importlib.import_module("flambeau.compat.legacy")
+    return getattr(legacy, legacy.BY_DTYPE[self.dtype].replace("Tensor", "Storage"))
+
+
+Tensor.storage, Tensor.storage_type = _storage, _storage_type
 autograd.engine.set_vmap(_vmap)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.backend.set_accelerator(_accelerate)

@@ -8,6 +8,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 
+from . import pytree_nodes
+from .pytree_nodes import SUPPORTED_NODES
+from .pytree_nodes import node_type as _get_node_type  # noqa: F401  (libraries import it)
+
 _NS = "flambeau"
 
 
@@ -22,8 +26,9 @@ class _Later:
         import optree as loaded
 
         optree = loaded
+        loaded._C.set_dict_insertion_ordered(True, _NS)  # leaves come in the order of the keys, as in PyTorch
         for args in self.registered:
-            register_pytree_node(*args)
+            _register(*args)
         self.registered = []
         return getattr(loaded, name)
 
@@ -32,7 +37,7 @@ optree = _Later()
 
 
 def __getattr__(name):
-    if name in ("TreeSpec", "PyTreeSpec"):
+    if name == "PyTreeSpec":
         return optree.PyTreeSpec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -90,11 +95,35 @@ def tree_all_only(types, pred, tree, is_leaf=None):
     return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, types))
 
 
-def register_pytree_node(cls, flatten_fn, unflatten_fn, **_serialization):
+def register_pytree_node(
+    cls,
+    flatten_fn,
+    unflatten_fn,
+    *,
+    serialized_type_name=None,
+    to_dumpable_context=None,
+    from_dumpable_context=None,
+    flatten_with_keys_fn=None,
+):
     """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = pytree_nodes.NodeDef(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        flatten_with_keys_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+    )
     if optree.__class__ is _Later:
         optree.registered.append((cls, flatten_fn, unflatten_fn))
-        return
+    else:
+        _register(cls, flatten_fn, unflatten_fn)
+
+
+def _register(cls, flatten_fn, unflatten_fn):
     optree.register_pytree_node(
         cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS
     )
@@ -217,6 +246,11 @@ def is_structseq(obj) -> bool:
     return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
+_dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict].flatten_fn, SUPPORTED_NODES[dict].unflatten_fn
+_list_flatten, _list_unflatten = SUPPORTED_NODES[list].flatten_fn, SUPPORTED_NODES[list].unflatten_fn
+_tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple].flatten_fn, SUPPORTED_NODES[tuple].unflatten_fn
+
+
 def _dict_flatten_with_keys(d):
     return [(MappingKey(k), v) for k, v in d.items()], list(d)
 
@@ -228,15 +262,50 @@ def _list_flatten_with_keys(values):
 _tuple_flatten_with_keys = _list_flatten_with_keys
 
 
-class LeafSpec:
-    """Stands for the spec of a single leaf: ``LeafSpec()`` is one."""
+class _SpecType(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, optree.PyTreeSpec)
+
+
+class TreeSpec(metaclass=_SpecType):
+    """``TreeSpec(type, context, children_specs)`` is the spec of such a node; every spec is an instance."""
+
+    def __new__(cls, type, context, children_specs):
+        return tree_structure(
+            pytree_nodes.sample(type, context, [s.unflatten([0] * s.num_leaves) for s in children_specs])
+        )
+
+
+class LeafSpec(metaclass=_SpecType):
+    """``LeafSpec()`` is the spec of a single leaf."""
 
     def __new__(cls):
         return tree_structure(0)
 
 
+def treespec_dumps(treespec, protocol=None) -> str:
+    """The spec as JSON, in PyTorch's format."""
+    return pytree_nodes.dumps(treespec.unflatten([0] * treespec.num_leaves))
+
+
+def treespec_loads(serialized: str):
+    """The spec that :func:`treespec_dumps` wrote."""
+    return tree_structure(pytree_nodes.loads(serialized, 0))
+
+
+class _Star:
+    def __repr__(self):
+        return "*"
+
+
+def treespec_pprint(treespec) -> str:
+    """The structure with ``*`` for leaves."""
+    return repr(treespec.unflatten([_Star()] * treespec.num_leaves))
+
+
 PyTree = object
 Context = DumpableContext = object
+FlattenFn = UnflattenFn = ToDumpableContextFn = FromDumpableContextFn = FlattenWithKeysFn = object
 _register_pytree_node = register_pytree_node
 
 

@@ -47,6 +47,7 @@ ALIASES: dict[str, str] = {
     "fx.experimental.proxy_tensor": "proxy",
     "fx.experimental.symbolic_shapes": "base.shape_env",
     "random": "compat.random",
+    "types": "compat.types",
     "cpu": "compat.cpu",
     "distributions.kl": "distributions.combined",
     "distributions.utils": "distributions.distribution",
@@ -129,4 +130,4 @@ def install() -> None:
         # In front: an alias whose parent is a package would otherwise be found on its path and loaded a second time.
         sys.meta_path.insert(0, _AliasFinder())
         sys.meta_path.append(_NamespaceFinder())
-        _C.__getattr__ = _native_name
+        _C.__getattr__, _C.__path__ = _native_name, []

@@ -11,6 +11,9 @@ import tempfile
 import urllib.parse
 import urllib.request
 from pathlib import Path
+from urllib.error import HTTPError, URLError  # noqa: F401  (libraries take them from here)
+from urllib.parse import urlparse  # noqa: F401
+from urllib.request import Request, urlopen  # noqa: F401
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 

@@ -89,7 +89,7 @@ value None: newaxis
 """,
     "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
     "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
-    "jit.annotations": "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3\nwhy: TorchScript's type comments\nrefuses: get_signature",
+    "jit.annotations": "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3 List Dict Optional Tuple Module=Any\nwhy: TorchScript's type comments\nrefuses: get_signature",
     "jit.frontend": "why: TorchScript's parser\nclass: NotSupportedError",
     "jit.mobile": "why: the mobile interpreter of TorchScript\nrefuses: _load_for_lite_interpreter",
     # Names of PyTorch's native module that libraries touch; flambeau's own answers first.
@@ -167,7 +167,8 @@ refuses: log_event register_event_handler unregister_event_handler
     "refuses: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
     "nested._internal": "module: nested_tensor",
     "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor",
-    "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper _internal\nrefuses: export register_custom_op_symbolic unregister_custom_op_symbolic\n"
+    "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper _internal\nrefuses: export\n"
+    "returns None: register_custom_op_symbolic unregister_custom_op_symbolic\n"
     "returns False: is_in_onnx_export is_onnxrt_backend_supported\nclass: ONNXProgram OperatorExportTypes",
     "onnx.symbolic_opset11": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze _cast_Long _cast_Float",
     "onnx.symbolic_opset9": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze",
@@ -289,7 +290,6 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
 """,
     "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.multiprocessing: StorageWeakRef",
     "multiprocessing.spawn": "from compat.multiprocessing: spawn start_processes SpawnContext ProcessContext ProcessRaisedException ProcessExitedException",
-    "types": "from compat.types: Number Device FileLike Storage Tensor Size BoolLikeType FloatLikeType IntLikeType PySymType py_sym_types Any SymInt SymFloat SymBool",
     "_tensor": "from core.tensor: Tensor\nfrom compat.legacy: _rebuild_from_type_v2=_rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
     "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str",
     "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method\nreturns False: is_scripting\n"

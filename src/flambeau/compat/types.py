@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Sequence
-from typing import IO, Any, Union
+from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035, F401  (torch.jit.annotations)
 
 from ..base.device import Device as _Device
 from ..base.dtypes import DType
@@ -18,6 +18,8 @@ Device = Union[_Device, str, int, None]  # noqa: UP007
 FileLike = Union[str, os.PathLike[str], IO[bytes]]  # noqa: UP007
 Storage = Union[TypedStorage, UntypedStorage]  # noqa: UP007
 TensorOrTensors = Union[Tensor, Sequence[Tensor]]  # noqa: UP007
+_bool, _int, _float, _complex = builtins.bool, builtins.int, builtins.float, builtins.complex
+_device = _Device
 _dtype, _size = DType, Union[Size, list[int], tuple[int, ...]]  # noqa: UP007
 SymInt, SymFloat, SymBool = int, float, bool
 IntLikeType, FloatLikeType, BoolLikeType = int, float, bool

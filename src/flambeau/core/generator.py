@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 
+from ..base.device import as_device
+
 __all__ = ["Generator", "default_generator", "manual_seed", "seed"]
 
 
@@ -18,7 +20,7 @@ class Generator:
     """A stream of random words. ``manual_seed(seed)`` restarts it; ``get_state``/``set_state`` save it."""
 
     def __init__(self, device="cpu"):
-        self.device = device
+        self.device = as_device(device)
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _C
 from ..base import dtypes
 
 _options = dict(precision=4, threshold=1000, edgeitems=3, linewidth=80)
@@ -78,7 +77,9 @@ def tensor_str(t) -> str:
         for d in range(a.ndim):
             if a.shape[d] > 2 * edge:
                 shown = np.take(shown, [*range(edge), *range(a.shape[d] - edge, a.shape[d])], axis=d)
-    text = _nested(a, _formatter(shown), 7, summarize) if a.size or a.ndim == 1 else "[]"
+    cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
+    indent = len(cls) + 1
+    text = _nested(a, _formatter(shown), indent, summarize) if a.size or a.ndim == 1 else "[]"
     tail = []
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
@@ -90,9 +91,11 @@ def tensor_str(t) -> str:
         tail.append(f"grad_fn=<{t._grad_fn.name()}>")
     elif t._requires_grad:
         tail.append("requires_grad=True")
-    cls = (
-        "tensor"
-        if not issubclass(type(t), _C.TensorBase) or type(t).__name__ in ("Tensor", "Parameter")
-        else type(t).__name__
-    )
-    return f"{name}{cls}({', '.join([text, *tail])})"
+    text = f"{cls}({text}"
+    column = len(text) - text.rfind("\n") + 1
+    for part in tail:
+        if column + len(part) + 2 > _options["linewidth"]:
+            text, column = f"{text},\n{' ' * indent}{part}", indent + len(part)
+        else:
+            text, column = f"{text}, {part}", column + len(part) + 2
+    return f"{name}{text})"

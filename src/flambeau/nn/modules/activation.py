@@ -88,19 +88,30 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardsigmoid(Module):
+class _MayReplace(Module):
+    """An activation that may write its result into its input."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class Hardsigmoid(_MayReplace):
     def forward(self, input):
-        return F.hardsigmoid(input)
+        return F.hardsigmoid(input, self.inplace)
 
 
-class Hardswish(Module):
+class Hardswish(_MayReplace):
     def forward(self, input):
-        return F.hardswish(input)
+        return F.hardswish(input, self.inplace)
 
 
-class Mish(Module):
+class Mish(_MayReplace):
     def forward(self, input):
-        return F.mish(input)
+        return F.mish(input, self.inplace)
 
 
 class Sigmoid(Module):

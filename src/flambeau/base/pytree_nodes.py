@@ -1,0 +1,150 @@
+"""The node types of pytrees as PyTorch's module shows them: ``SUPPORTED_NODES``, specs made by hand, specs as JSON.
+
+optree flattens; here is what programs look at that walk trees themselves. A namedtuple class stands under ``collections.namedtuple``.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["SUPPORTED_NODES", "NodeDef", "dumps", "loads", "node_type", "sample"]
+
+
+class NodeDef(NamedTuple):
+    """How one type is taken apart and put together; the last three are for JSON and for key paths."""
+
+    type: Any
+    flatten_fn: Callable
+    unflatten_fn: Callable
+    flatten_with_keys_fn: Callable | None = None
+    serialized_type_name: str | None = None
+    to_dumpable_context: Callable | None = None
+    from_dumpable_context: Callable | None = None
+
+
+def _named(kind):
+    return NodeDef(
+        kind,
+        lambda x: (list(x), type(x)),
+        lambda values, cls: cls(*values),
+        None,
+        "collections.namedtuple",
+        lambda cls: f"{cls.__module__}.{cls.__qualname__}",
+        lambda name: _found(*name.rsplit(".", 1)),
+    )
+
+
+def _default(d):
+    return list(d.values()), [d.default_factory, list(d)]
+
+
+def _default_context(context):
+    factory, keys = context
+    name = (factory.__module__, factory.__qualname__) if factory is not None else (None, None)
+    return {"default_factory_module": name[0], "default_factory_name": name[1], "dict_context": keys}
+
+
+def _default_from(context):
+    module, name = context["default_factory_module"], context["default_factory_name"]
+    return [_found(module, name) if module else None, context["dict_context"]]
+
+
+def _found(module: str, name: str):
+    return getattr(importlib.import_module(module), name)
+
+
+def _mapping(kind):
+    return NodeDef(kind, lambda d: (list(d.values()), list(d)), lambda values, keys: kind(zip(keys, values)))
+
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {
+    tuple: NodeDef(tuple, lambda x: (list(x), None), lambda values, context: tuple(values)),
+    list: NodeDef(list, lambda x: (x, None), lambda values, context: list(values)),
+    dict: _mapping(dict),
+    collections.namedtuple: _named(collections.namedtuple),
+    collections.OrderedDict: _mapping(collections.OrderedDict),
+    collections.defaultdict: NodeDef(
+        collections.defaultdict,
+        _default,
+        lambda values, context: collections.defaultdict(context[0], zip(context[1], values)),
+        to_dumpable_context=_default_context,
+        from_dumpable_context=_default_from,
+    ),
+    collections.deque: NodeDef(
+        collections.deque,
+        lambda x: (list(x), x.maxlen),
+        lambda values, maxlen: collections.deque(values, maxlen=maxlen),
+    ),
+}
+
+
+def node_type(tree) -> Any:
+    """The key of ``SUPPORTED_NODES`` for a tree: its class, or ``collections.namedtuple`` for an instance of one."""
+    cls = type(tree)
+    if cls not in SUPPORTED_NODES and issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return collections.namedtuple
+    return cls
+
+
+def sample(kind, context, children: list):
+    """A tree of this node type with these children."""
+    if kind not in SUPPORTED_NODES:
+        raise ValueError(f"TreeSpec: {kind!r} is not a registered pytree node type")
+    return SUPPORTED_NODES[kind].unflatten_fn(children, context)
+
+
+_PROTOCOL = 1
+
+
+def dumps(tree) -> str:
+    """The structure of a tree as JSON. NotImplementedError for a registered type without ``serialized_type_name``."""
+    return json.dumps([_PROTOCOL, _dump(tree)])
+
+
+def _dump(tree) -> dict:
+    kind = node_type(tree)
+    node = SUPPORTED_NODES.get(kind)
+    if node is None:
+        return {"type": None, "context": None, "children_spec": []}
+    name = node.serialized_type_name or (f"{kind.__module__}.{kind.__qualname__}" if _standard(kind) else None)
+    if name is None:
+        raise NotImplementedError(
+            f"Serializing {kind} in pytree is not registered: give serialized_type_name to register_pytree_node"
+        )
+    children, context = node.flatten_fn(tree)
+    try:
+        written = node.to_dumpable_context(context) if node.to_dumpable_context else json.dumps(context)
+    except TypeError as error:
+        raise TypeError(
+            f"Unable to serialize the context of {kind}: give to_dumpable_context to register_pytree_node"
+        ) from error
+    return {"type": name, "context": written, "children_spec": [_dump(c) for c in children]}
+
+
+def _standard(kind) -> bool:
+    return kind.__module__ in ("builtins", "collections")
+
+
+def loads(text: str, leaf):
+    """The tree that :func:`dumps` described, with ``leaf`` at its leaves. ValueError for another protocol."""
+    protocol, spec = json.loads(text)
+    if protocol != _PROTOCOL:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{_PROTOCOL}]")
+    return _load(spec, leaf)
+
+
+def _load(spec, leaf):
+    if spec["type"] is None:
+        return leaf
+    for kind, node in SUPPORTED_NODES.items():
+        if (node.serialized_type_name or (_standard(kind) and f"{kind.__module__}.{kind.__qualname__}")) == spec[
+            "type"
+        ]:
+            context = spec["context"]
+            context = node.from_dumpable_context(context) if node.from_dumpable_context else json.loads(context)
+            return node.unflatten_fn([_load(c, leaf) for c in spec["children_spec"]], context)
+    raise ValueError(f"Serialized type {spec['type']!r} is not a registered pytree node type")

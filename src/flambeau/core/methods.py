@@ -1,0 +1,311 @@
+"""Tensor methods that are no operators: makers, questions about devices and layouts, storage surgery, Python functions over elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..base import shapes
+from ..base.device import as_device
+from . import storage as _storage  # noqa: F401  (methods of storages)
+from .conversion import tensor, to
+from .operator import namespace
+from .overrides import wrap_function
+from .tensor import Tensor
+
+aten = namespace("aten")
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **_unused):
+    """A copy of ``data`` with the dtype and device of ``self`` unless given."""
+    if isinstance(data, _C.TensorBase):
+        out = to(data.detach().clone(), device or data.device, dtype or data.dtype)
+        return out.requires_grad_(True) if requires_grad else out
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def new(self, *args, device=None):
+    """The old maker: ``t.new(2, 3)`` has that size, ``t.new([...])`` that data; the dtype of ``self``."""
+    if len(args) == 1 and not isinstance(args[0], int):
+        if isinstance(args[0], shapes.Size):
+            return self.new_empty(args[0])
+        return new_tensor(self, args[0], device=device)
+    return self.new_empty(args)
+
+
+def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
+    """An uninitialised tensor of ``size`` and ``stride`` (elements)."""
+    length = 0 if 0 in tuple(size) else 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    base = aten.empty.memory_format([length], dtype=dtype or self.dtype, device=device or self.device)
+    out = aten.as_strided(base, size, stride)
+    out._autograd = None
+    return out.requires_grad_(True) if requires_grad else out
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """Refuses: there is no such device here. See ``torch.cuda.is_available``."""
+    return to(self, as_device("cuda" if device is None else device))
+
+
+def xpu(self, device=None, non_blocking=False, memory_format=None):
+    """Refuses: there is no such device here."""
+    return to(self, as_device("xpu" if device is None else device))
+
+
+def pin_memory(self, device=None):
+    """Refuses: page-locked memory is for copies to an accelerator, and there is none."""
+    raise RuntimeError("Cannot access accelerator device when none is available: pin_memory() needs one")
+
+
+def record_stream(self, stream):
+    """Refuses: there are no streams."""
+    raise RuntimeError("record_stream: tensors on the CPU have no streams")
+
+
+def is_nonzero(self) -> bool:
+    """Whether the only element differs from zero."""
+    return bool(self)
+
+
+def is_same_size(self, other) -> bool:
+    return shapes.same_shape(self._shape, other._shape)
+
+
+def is_set_to(self, tensor) -> bool:
+    """Whether both are the same view of the same memory."""
+    return (
+        self._storage is tensor._storage
+        and self._offset == tensor._offset
+        and self._shape == tensor._shape
+        and self._strides == tensor._strides
+    )
+
+
+def is_coalesced(self) -> bool:
+    raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
+
+
+def is_distributed(self) -> bool:
+    return False
+
+
+def dense_dim(self) -> int:
+    """Dimensions that are stored densely: all of them."""
+    return self._ndim
+
+
+def sparse_dim(self) -> int:
+    """Dimensions that are stored sparsely: none."""
+    return 0
+
+
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """``self``, which is dense."""
+    return self if dtype is None else to(self, dtype)
+
+
+def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost."""
+    return tuple(sorted(range(self._ndim), key=lambda d: (-self._strides[d], d)))
+
+
+def const_data_ptr(self) -> int:
+    return self.data_ptr()
+
+
+def reinforce(self, reward):
+    """Refuses, as PyTorch does: use torch.distributions."""
+    raise RuntimeError(
+        "reinforce() was removed. Use torch.distributions instead: sample an action and weigh its log_prob with the reward."
+    )
+
+
+def module_load(self, other, assign=False):
+    """What ``load_state_dict`` puts in place of ``self`` under swapping: ``other`` (detached), or ``self`` with its values."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+# -- elements through a Python function --------------------------------------------------------------------------------
+
+
+def _elementwise(self, function, *others):
+    if self._array is None or self._keys:
+        raise TypeError(f"apply_ and map_ need a tensor with data on the CPU, not a {type(self).__name__}")
+    if self._requires_grad and _C.tls("grad_enabled"):
+        raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
+    arrays = [np.broadcast_to(o._array, self._array.shape) for o in others]
+    new = [function(*(a.item() for a in each)) for each in zip(self._array.flat, *(a.flat for a in arrays))]
+    return aten.copy_(self, tensor(new, dtype=self.dtype).reshape(self._shape))
+
+
+def apply_(self, callable):
+    """``callable(element)`` in place of each element. Slow: a Python call for each."""
+    return _elementwise(self, callable)
+
+
+def map_(self, tensor, callable):
+    """``callable(a, b)`` of each element and that of ``tensor``, in place."""
+    return _elementwise(self, callable, tensor)
+
+
+def map2_(self, x, y, callable):
+    """``callable(a, x, y)`` elementwise, in place."""
+    return _elementwise(self, callable, x, y)
+
+
+# -- storage -----------------------------------------------------------------------------------------------------------
+
+
+def _take_over(self, other):
+    """Make ``self`` the view of memory that ``other`` is; autograd doesn't see it."""
+    self._array, self._storage = other._array, other._storage
+    self._autograd = None
+    return self
+
+
+def _plain(self, name: str):
+    if self._array is None or self._keys:
+        raise RuntimeError(f"{name} needs a tensor with data of its own, not a {type(self).__name__}")
+    if self._requires_grad and _C.tls("grad_enabled"):
+        raise RuntimeError(f"cannot resize variables that require grad: {name} on a tensor that requires a gradient")
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Make ``self`` look at the memory of ``source`` (a tensor or a storage); empty without one."""
+    _plain(self, "set_")
+    if source is None:
+        return _take_over(self, self.new_empty(0))
+    if isinstance(source, _C.TensorBase):
+        if source.dtype is not self.dtype:
+            raise RuntimeError(f"set_: expected a tensor of dtype {self.dtype}, got {source.dtype}")
+        if size is None:
+            return _take_over(self, source)
+        flat = source
+    else:
+        storage = getattr(source, "_untyped_storage", source)
+        memory = storage.owner.reshape(-1).view(np.uint8)
+        memory = memory[: len(memory) // self.dtype.itemsize * self.dtype.itemsize]
+        flat = _C.from_array(memory.view(self.dtype.np))
+        flat._storage = storage
+        size = (flat.numel() - storage_offset,) if size is None else size
+    stride = shapes.contiguous_strides(tuple(size)) if stride is None else stride
+    return _take_over(self, aten.as_strided(flat.detach(), size, stride, storage_offset))
+
+
+def resize_(self, *sizes, memory_format=None):
+    """Change the size in place, row-major: elements keep their place in memory, new ones are uninitialised."""
+    _plain(self, "resize_")
+    size = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension in size {list(size)}")
+    need, first = shapes.Size(size).numel(), self._offset
+    memory = self._storage.owner.reshape(-1).view(self.dtype.np)
+    if first + need <= len(memory):
+        flat = _C.from_array(memory)
+        flat._storage = self._storage
+        return _take_over(self, aten.as_strided(flat, size, shapes.contiguous_strides(size), first))
+    grown = np.empty(need, self.dtype.np)
+    kept = memory[first:]
+    grown[: len(kept)] = kept
+    return _take_over(self, _C.from_array(grown.reshape(size)))
+
+
+def resize_as_(self, the_template, *, memory_format=None):
+    """``resize_`` to the size of another tensor."""
+    return resize_(self, the_template.shape)
+
+
+def resize(self, *sizes):
+    """``reshape`` under its oldest name: the number of elements may not change."""
+    return self.reshape(*sizes)
+
+
+def resize_as(self, tensor):
+    return self.reshape(tensor.shape)
+
+
+def __setstate__(self, state):  # noqa: N807
+    """Attributes from a pickle."""
+    self.__dict__.update(state if isinstance(state, dict) else {})
+
+
+def __reversed__(self):  # noqa: N807
+    """The elements in reverse along the first dimension."""
+    return self if self._ndim == 0 else aten.flip(self, [0])
+
+
+def __array_wrap__(self, array, context=None, return_scalar=False):  # noqa: N807
+    """NumPy hands a ufunc's result back: as a tensor."""
+    array = np.asarray(array)
+    return _C.from_array(array.astype(np.uint8) if array.dtype == bool else array)
+
+
+def __delitem__(self, key):  # noqa: N807
+    raise TypeError("Tensor does not support deleting items")
+
+
+def _refusal(name: str, what: str):
+    def refuse(self, *args, **kwargs):
+        raise RuntimeError(f"Tensor.{name}: {what}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Refuses: {what}."
+    return refuse
+
+
+_SPARSE = "sparse tensors are not built in flambeau"
+_QUANTISED = "quantised tensors are not built in flambeau"
+_REFUSED = {
+    _SPARSE: "ccol_indices coalesce col_indices crow_indices indices values row_indices resize_as_sparse_ smm sparse_mask sparse_resize_ "
+    "sparse_resize_and_clear_ sspaddmm to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr",
+    _QUANTISED: "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme",
+    "nested tensors are not built in flambeau": "to_padded_tensor",
+    "there is no such device here": "ipu mtia",
+    "oneDNN tensors are not built in flambeau": "to_mkldnn",
+    "this function was removed from PyTorch": "symeig eig solve lstsq",
+}
+_FALSE = "is_ipu is_maia is_mkldnn is_mps is_mtia is_sparse_csr is_vulkan is_xla is_xpu is_hpu"
+
+for _fn in (
+    *(
+        new_tensor,
+        new,
+        new_empty_strided,
+        cuda,
+        xpu,
+        pin_memory,
+        record_stream,
+        is_nonzero,
+        is_same_size,
+        is_set_to,
+        is_coalesced,
+    ),
+    *(
+        is_distributed,
+        dense_dim,
+        sparse_dim,
+        to_dense,
+        dim_order,
+        const_data_ptr,
+        reinforce,
+        module_load,
+        apply_,
+        map_,
+        map2_,
+        set_,
+    ),
+    *(resize_, resize_as_, resize, resize_as),
+):
+    setattr(Tensor, _fn.__name__, wrap_function(_fn))
+for _fn in (__setstate__, __reversed__, __array_wrap__, __delitem__):
+    setattr(Tensor, _fn.__name__, _fn)
+for _what, _names in _REFUSED.items():
+    for _name in _names.split():
+        setattr(Tensor, _name, wrap_function(_refusal(_name, _what)))
+for _name in _FALSE.split():
+    setattr(Tensor, _name, property(lambda self: False))
+Tensor.name = property(lambda self: None, doc="The tensor's name: none has one.")
+Tensor.volatile = property(lambda self: False, doc="False: the oldest name of no_grad.")
+Tensor.grad_dtype = property(lambda self: self.dtype, doc="The dtype of the gradient.")
+Tensor.__long__ = Tensor.__int__
+Tensor.__nonzero__ = Tensor.__bool__
