@@ -16,8 +16,7 @@ def _bytes(self) -> np.ndarray:
     """The memory as uint8, shared."""
     if self.owner is None:
         raise RuntimeError("a storage without data (meta, fake, wrapper) has no bytes")
-    part = self.__dict__.get("_bytes")  # a slice of another storage: NumPy's owner is the whole memory
-    return self.owner.reshape(-1).view(np.uint8) if part is None else part
+    return self.owner.reshape(-1).view(np.uint8)
 
 
 def from_file(cls, filename, shared: bool = False, nbytes: int = 0):
@@ -35,9 +34,8 @@ def getitem(self, index):
     if isinstance(index, slice):
         if index.step not in (None, 1):
             raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
-        part = _C.from_array(_bytes(self)[index]).untyped_storage()
-        part.__dict__["_bytes"] = _bytes(self)[index]
-        return part
+        # Through a buffer: NumPy's owner of a slice would be the whole memory.
+        return _C.from_array(np.frombuffer(memoryview(_bytes(self)[index]), np.uint8)).untyped_storage()
     return int(_bytes(self)[index])
 
 
