@@ -332,9 +332,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
             "query and key must agree in the last dimension, key and value in the one before"
         )
     if enable_gqa:
-        raise NotImplementedError(
-            "scaled_dot_product_attention: enable_gqa is not built yet; repeat the key and value heads first"
-        )
+        heads, held, held_values = query.shape[-3], key.shape[-3], value.shape[-3]
+        if heads % held or heads % held_values:
+            raise RuntimeError(
+                f"scaled_dot_product_attention: with enable_gqa the number of heads of query ({heads}) must be a multiple of those of key "
+                f"({held}) and value ({held_values})"
+            )
+        key = aten.repeat_interleave.self_int(key, heads // held, -3)
+        value = aten.repeat_interleave.self_int(value, heads // held_values, -3)
     kind = query.dtype
     query, key, value = (widened(t) for t in (query, key, value))
     factor = 1 / sym_sqrt(max(query.shape[-1], 1)) if scale is None else scale

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ...base import dtypes
 from ..samples import T, call, f, i, row
 
 row("view _unsafe_view", [call(f(2, 3), [3, 2]), call(f(2, 3), [-1]), call(f(2, 3), [2, 1, 3]), call(f(), [1]), call(f(1), []), call(f(0, 3), [3, 0])],
@@ -47,8 +46,6 @@ row("unflatten.int", [call(f(6, 2), 0, [2, 3]), call(f(2, 6), -1, [-1, 2])], lam
 row("movedim.int", [call(f(2, 3, 4), 0, 2), call(f(2, 3, 4), -1, 0)], np.moveaxis)
 row("movedim.intlist", [call(f(2, 3, 4), [0, 1], [2, 0])], np.moveaxis)
 row("expand_as", [call(f(3), f(2, 3))], lambda x, o: np.broadcast_to(x, o.shape), grad=(0,))
-row("view.dtype", [call(f(2, 3), dtypes.int64), call(f(2, 3), dtypes.int32), call(i(2, 4), dtypes.float64), call(T(f(3, 2)), dtypes.int64)],
-    lambda x, dtype: x.view(dtype.np), grad=())
 row("view_as reshape_as", [call(f(6), f(2, 3))], lambda x, o: x.reshape(o.shape), grad=(0,))
 row("sum_to_size", [call(f(2, 3), [3]), call(f(2, 3), [2, 1]), call(f(2, 3), [2, 3])], lambda x, s: x.sum(0) if s == [3] else x.sum(1, keepdims=True) if s == [2, 1] else x)
 row("as_strided", [call(f(6), [2, 3], [3, 1]), call(f(6), [2, 2], [1, 2], 1), call(f(2, 3), [3], [1])],
