@@ -266,6 +266,10 @@ def _type_key(x):
     return cls
 
 
+# NumPy's words for arguments, which PyTorch takes where its own are meant.
+_NUMPY_WORDS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "a": "self", "x1": "self", "x2": "other"}
+
+
 class Binder:
     """Callable: picks the overload of ``ns::name`` and calls it. TypeError in PyTorch's words when none fits."""
 
@@ -287,8 +291,8 @@ class Binder:
         return self._signatures
 
     def __call__(self, *args, **kwargs):
-        if "input" in kwargs:
-            kwargs["self"] = kwargs.pop("input")
+        if kwargs:
+            self._translate(kwargs)
         if kwargs.get("out") is not None:
             return self._with_out(args, kwargs)
         try:
@@ -303,13 +307,23 @@ class Binder:
         args, kwargs = sig.arrange(args, kwargs)
         return sig.call(*args, **kwargs)
 
+    def _translate(self, kwargs: dict) -> None:
+        """``input`` is ``self``; NumPy's words are ours unless an overload knows them."""
+        if "input" in kwargs:
+            kwargs["self"] = kwargs.pop("input")
+        for word in _NUMPY_WORDS.keys() & kwargs.keys():
+            if not any(a.name == word for sig in self.signatures for a in sig.args):
+                kwargs[_NUMPY_WORDS[word]] = kwargs.pop(word)
+
     def overloads(self) -> tuple[tuple, tuple]:
         """The operators in order of declaration, and those that take most tensors first: a 0-d tensor is a tensor before it is a number."""
         return tuple(s.op for s in self.signatures), tuple(s.op for s in _by_tensors(self.signatures))
 
     def resolve(self, args, kwargs) -> OpOverload:
         """The overload that these arguments select."""
-        return self._choose(args, dict(kwargs)).op
+        kwargs = dict(kwargs)
+        self._translate(kwargs)
+        return self._choose(args, kwargs).op
 
     def _choose(self, args, kwargs, signatures=None) -> Signature:
         candidates = signatures or self.signatures

@@ -40,9 +40,6 @@ linear = function("linear")
 gelu = function("gelu")
 logsigmoid = function("log_sigmoid")
 softplus = function("softplus")
-hardsigmoid = function("hardsigmoid")
-hardswish = function("hardswish")
-mish = function("mish")
 scaled_dot_product_attention = function("scaled_dot_product_attention")
 one_hot = function("one_hot")
 conv1d = function("conv1d")
@@ -118,6 +115,24 @@ def silu(input, inplace: bool = False):
     if has_torch_function(input):
         return handle_torch_function(silu, (input,), input, inplace=inplace)
     return _silu_(input) if inplace else _silu(input)
+
+
+def _may_replace(name: str, doc: str):
+    """The function of one operator with ``inplace``."""
+
+    def activation(input, inplace: bool = False):
+        if has_torch_function(input):
+            return handle_torch_function(activation, (input,), input, inplace=inplace)
+        return getattr(namespace("aten"), f"{name}_" if inplace else name)(input)
+
+    activation.__name__ = activation.__qualname__ = name
+    activation.__doc__ = doc
+    return activation
+
+
+hardsigmoid = _may_replace("hardsigmoid", "min(max(x + 3, 0), 6) / 6.")
+hardswish = _may_replace("hardswish", "x * min(max(x + 3, 0), 6) / 6.")
+mish = _may_replace("mish", "x * tanh(softplus(x)). Misra, arXiv:1908.08681.")
 
 
 def elu(input, alpha: float = 1.0, inplace: bool = False):

@@ -19,6 +19,7 @@ from flambeau.nn.modules._hooks import (
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
 )
+from flambeau.nn.modules._state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (libraries read it here)
 from flambeau.nn.modules._state import StateDict, _IncompatibleKeys  # noqa: F401
 from flambeau.nn.parameter import Buffer, Parameter
 
