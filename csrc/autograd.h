@@ -148,7 +148,7 @@ PyObject *flb_meta_shape(const FlbMeta *m);
 int flb_edge_of(FlbTensor *t, FlbEdge *edge); /* owned; node NULL without history */
 FlbNodeExtra *flb_node_extra(FlbNode *node);
 PyObject *flb_node_name(FlbNode *node);
-void flb_node_named(PyObject *node);
+int flb_node_named(PyObject *node); /* -1 with an exception */
 int flb_node_release(FlbNode *node);
 void flb_node_number(FlbNode *node);
 void flb_set_history(FlbTensor *t, FlbNode *node, int nr);

@@ -271,8 +271,9 @@ static int sum_into(PyObject **grad, PyObject *ct) {
     if (!*grad) {
         v = Py_NewRef(ct);
     } else {
-        PyObject *args[3] = {NULL, *grad, ct};
+        PyObject *have = Py_NewRef(*grad), *args[3] = {NULL, have, ct};
         v = PyObject_Vectorcall(add_op, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        Py_DECREF(have);
     }
     if (!v) return -1;
     Py_XSETREF(*grad, v);
@@ -285,9 +286,11 @@ static int keep_retained(PyObject *retained, PyObject **cts, int n) {
     int r = copy ? 0 : -1;
     while (!r && PyDict_Next(copy, &pos, &k, &ref)) {
         long nr = PyLong_AsLong(k);
-        PyObject *t = PyWeakref_Check(ref) ? PyObject_CallNoArgs(ref) : NULL;
+        if (nr == -1 && PyErr_Occurred()) r = -1;
+        else if (!PyWeakref_Check(ref)) r = (PyErr_SetString(PyExc_TypeError, "what keeps its gradient is a weak reference"), -1);
+        PyObject *t = r ? NULL : PyObject_CallNoArgs(ref);
         if (!t) r = -1;
-        else if (t != Py_None && nr >= 0 && nr < n && cts[nr]) r = sum_into(&((FlbTensor *)t)->grad, cts[nr]);
+        else if (PyObject_TypeCheck(t, &FlbTensor_Type) && nr >= 0 && nr < n && cts[nr]) r = sum_into(&((FlbTensor *)t)->grad, cts[nr]);
         Py_XDECREF(t);
     }
     Py_XDECREF(copy);

@@ -166,6 +166,7 @@ static void node_dealloc(FlbNode *n) {
 
 static int python_apply(FlbNode *self, PyObject **cts, PyObject **grads) {
     PyObject *args = PyTuple_New(self->n_outputs);
+    int n_edges = self->n_edges; /* as many as grads has */
     if (!args) return -1;
     for (int i = 0; i < self->n_outputs; i++) PyTuple_SET_ITEM(args, i, Py_NewRef(cts[i] ? cts[i] : Py_None));
     PyObject *fn = PyObject_GetAttr((PyObject *)self, str_apply), *got = fn ? PyObject_CallObject(fn, args) : NULL;
@@ -176,9 +177,9 @@ static int python_apply(FlbNode *self, PyObject **cts, PyObject **grads) {
     Py_DECREF(got);
     if (!fast) return -1;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    if (n != self->n_edges && n) {
+    if (n != n_edges && n) {
         PyObject *name = flb_node_name(self);
-        PyErr_Format(PyExc_RuntimeError, "function %U returned an incorrect number of gradients (expected %d, got %zd)", name, self->n_edges, n);
+        PyErr_Format(PyExc_RuntimeError, "function %U returned an incorrect number of gradients (expected %d, got %zd)", name, n_edges, n);
         Py_XDECREF(name);
         Py_DECREF(fast);
         return -1;
@@ -255,12 +256,11 @@ static PyObject *edges_as(FlbNode *n, int none_pairs) {
     PyObject *t = PyTuple_New(n->n_edges);
     for (int i = 0; t && i < n->n_edges; i++) {
         PyObject *node = n->edges[i].node ? (PyObject *)n->edges[i].node : Py_None;
-        PyObject *e = node == Py_None && !none_pairs ? Py_NewRef(Py_None) : Py_BuildValue("(Oi)", node, n->edges[i].nr);
+        PyObject *e = flb_node_named(node) < 0 ? NULL : node == Py_None && !none_pairs ? Py_NewRef(Py_None) : Py_BuildValue("(Oi)", node, n->edges[i].nr);
         if (!e) {
             Py_DECREF(t);
             return NULL;
         }
-        flb_node_named(node);
         PyTuple_SET_ITEM(t, i, e);
     }
     return t;
@@ -552,17 +552,17 @@ int flb_node_release(FlbNode *node) {
     return r ? 0 : -1;
 }
 /* Gives an OpNode, when Python first looks at it, the class named after its operator: type(y.grad_fn).__name__ is AddBackward0. */
-void flb_node_named(PyObject *node) {
-    if (Py_TYPE(node) != &FlbOpNode_Type) return;
+int flb_node_named(PyObject *node) {
+    if (Py_TYPE(node) != &FlbOpNode_Type) return 0;
     FlbRule *rule = ((FlbOpNode *)node)->rule;
     if (!rule->node_type) {
         PyObject *ns = Py_BuildValue("{s:(),s:s}", "__slots__", "__module__", "flambeau.autograd");
         rule->node_type = ns ? PyObject_CallFunction((PyObject *)&PyType_Type, "O(O)O", rule->name, &FlbOpNode_Type, ns) : NULL;
         Py_XDECREF(ns);
-        if (!rule->node_type) PyErr_Clear(); /* it keeps the general class */
     }
-    if (!rule->node_type) return;
+    if (!rule->node_type) return -1;
     Py_SET_TYPE(node, (PyTypeObject *)Py_NewRef(rule->node_type));
+    return 0;
 }
 
 /* ---- the module's part ---------------------------------------------------------------------------------------------- */
@@ -572,7 +572,7 @@ static PyObject *py_gradient_edge(PyObject *m, PyObject *t) {
     if (!PyObject_TypeCheck(t, &FlbTensor_Type)) return PyErr_SetString(PyExc_TypeError, "a tensor is needed"), NULL;
     if (flb_edge_of((FlbTensor *)t, &e) < 0) return NULL;
     if (!e.node) Py_RETURN_NONE;
-    flb_node_named((PyObject *)e.node);
+    if (flb_node_named((PyObject *)e.node) < 0) return Py_DECREF(e.node), NULL;
     return Py_BuildValue("(Ni)", e.node, e.nr);
 }
 /* set_history(tensor, node, nr): the tensor is result `nr` of `node`. */

@@ -266,6 +266,7 @@ typedef struct Recorder {
 } Recorder;
 static __thread Recorder *recorder = NULL;
 
+/* -1: none, and with an exception when that could not be found out. */
 static int slot_of(Recorder *r, PyObject *t) {
     PyObject *key = PyLong_FromVoidPtr(t), *v = key ? PyDict_GetItemWithError(r->slots, key) : NULL;
     Py_XDECREF(key);
@@ -292,7 +293,7 @@ static PyObject *pattern_of(Recorder *r, PyObject *list) {
         if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
             int slot = slot_of(r, x);
             if (slot < 0) r->unsound = 1;
-            item = Py_BuildValue("(i)", slot < 0 ? 0 : slot);
+            item = slot < 0 && PyErr_Occurred() ? NULL : Py_BuildValue("(i)", slot < 0 ? 0 : slot);
         } else {
             if (PyTuple_CheckExact(x)) r->unsound = 1;
             item = Py_NewRef(x);
@@ -322,6 +323,7 @@ static int note(Recorder *r, FlbOperator *op, PyObject *const *values, PyObject 
         if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
             a->kind = A_SLOT;
             if ((a->slot = slot_of(r, x)) < 0) r->unsound = 1, a->slot = 0;
+            if (PyErr_Occurred()) return -1;
         } else if (PyList_Check(x) || PyTuple_Check(x)) {
             PyObject *p = pattern_of(r, x);
             if (!p && PyErr_Occurred()) return -1;
@@ -450,6 +452,7 @@ static int keep_program(FlbOpNode *node, Key *k, Recorder *r, PyObject **grads) 
     }
     for (int i = 0; i < ne; i++) {
         p->outputs[i] = grads[i] ? slot_of(r, grads[i]) : -1;
+        if (PyErr_Occurred()) return program_free(p), -1;
         if (grads[i] && p->outputs[i] < 0) return plan->failures++, program_free(p), 0; /* it came from elsewhere */
     }
     if (find_dead(p) < 0) return program_free(p), -1;
@@ -472,7 +475,7 @@ static int record_program(FlbOpNode *node, Key *k, PyObject **cts, PyObject **gr
     PyObject *inputs[MAX_VALUES] = {NULL}, *values[MAX_VALUES] = {NULL}, *list = NULL, *got = NULL;
     Recorder r = {.slots = PyDict_New(), .alive = PyList_New(0)};
     int bad = -1, at = 0;
-    if (!r.slots || !r.alive || plan->n_saves > MAX_VALUES) goto done;
+    if (!r.slots || !r.alive) goto done;
     /* Objects of their own: one tensor in two places is two inputs. */
     for (int i = 0; i < k->n_tensors; i++) {
         if (!(inputs[i] = flb_alias((FlbTensor *)k->tensors[i], flb_tensor_class)) || new_slot(&r, inputs[i]) < 0) goto done;
@@ -510,7 +513,7 @@ static uint64_t hash_of(Key *k) {
 /* 1 done, 0 the formula must be called, -1 exception. */
 int flb_program_apply(FlbOpNode *node, PyObject **cts, PyObject **grads) {
     FlbPlan *plan = node->plan;
-    if (plan->failures > MAX_FAILURES) return 0;
+    if (plan->failures > MAX_FAILURES || plan->n_saves > MAX_VALUES) return 0;
     Key k;
     int status = describe(&k, node, cts);
     if (status == 1) {

@@ -37,6 +37,9 @@ static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OiUKKpppp|O", kw, &op, &n_args, &name, &outputs, &inputs, &native, &nothing, &is_view, &by_value, &functional))
         return NULL;
     if (n_args < 0 || n_args > MAX_ARGUMENTS) return PyErr_SetString(PyExc_ValueError, "an operator has at most 64 arguments"), NULL;
+    if (is_view && !n_args) return PyErr_SetString(PyExc_ValueError, "a view has a base"), NULL;
+    if (functional != Py_None && (Py_TYPE(functional) != &FlbRule_Type || ((FlbRule *)functional)->n_args > n_args || !n_args))
+        return PyErr_SetString(PyExc_TypeError, "functional is the Rule of an operator with the same arguments"), NULL;
     if (functional != Py_None && Py_TYPE(functional) != &FlbRule_Type) return PyErr_SetString(PyExc_TypeError, "functional is a Rule"), NULL;
     FlbRule *r = PyObject_GC_New(FlbRule, &FlbRule_Type);
     if (!r) return NULL;
@@ -52,8 +55,9 @@ static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     if (!r->plans) Py_CLEAR(r);
     return (PyObject *)r;
 }
+static PyObject *rule_plans(FlbRule *r, void *c) { return r->plans ? PyList_AsTuple(r->plans) : PyTuple_New(0); }
+static PyGetSetDef rule_getset[] = {{"plans", (getter)rule_plans, NULL, "the plans chosen so far, a tuple"}, {NULL}};
 static PyMemberDef rule_members[] = {{"op", T_OBJECT, offsetof(FlbRule, op), READONLY, "the operator"},
-                                     {"plans", T_OBJECT, offsetof(FlbRule, plans), READONLY, "the plans chosen so far"},
                                      {"name", T_OBJECT, offsetof(FlbRule, name), READONLY, "of its nodes"},
                                      {NULL}};
 PyTypeObject FlbRule_Type = {
@@ -65,6 +69,7 @@ PyTypeObject FlbRule_Type = {
     .tp_dealloc = (destructor)rule_dealloc,
     .tp_traverse = (traverseproc)rule_traverse,
     .tp_clear = (inquiry)rule_clear,
+    .tp_getset = rule_getset,
     .tp_members = rule_members,
 };
 
@@ -210,6 +215,12 @@ static FlbPlan *plan_of(FlbRule *rule, PyObject *const *full, uint64_t needs) {
         PyErr_SetString(PyExc_TypeError, "plan() returns a Plan");
         Py_CLEAR(p);
     }
+    for (int i = 0; p && i < p->n_saves; i++) {
+        FlbSave *s = &p->saves[i];
+        if (s->index >= 0 && s->what >= SAVE_ARGUMENT && s->what <= SAVE_RESULT && (s->what == SAVE_RESULT || s->index < rule->n_args)) continue;
+        PyErr_SetString(PyExc_ValueError, "a Plan keeps an argument that the operator doesn't have");
+        Py_CLEAR(p);
+    }
     if (!p) goto done;
     p->needs = needs;
     int bad = rule->by_value && !(p->signature = signature_of(full, rule->n_args));
@@ -273,7 +284,7 @@ static int save_like(FlbSaved *s, PyObject *x) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
     PyObject *out = PyList_New(0);
     for (Py_ssize_t i = 0; out && i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(x, i), *like;
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, i)), *like; /* the list is the user's */
         if (PyObject_TypeCheck(item, &FlbTensor_Type)) {
             FlbTensor *t = (FlbTensor *)item;
             PyObject *shape = flb_shape(t);
@@ -283,6 +294,7 @@ static int save_like(FlbSaved *s, PyObject *x) {
         }
         if (!like || PyList_Append(out, like) < 0) Py_CLEAR(out);
         Py_XDECREF(like);
+        Py_DECREF(item);
         n = PySequence_Fast_GET_SIZE(x);
     }
     return (s->value = out) ? 0 : -1;
@@ -390,9 +402,17 @@ static int save_results(FlbOpNode *node, Results outs) {
 
 static int annotate(FlbNode *node) { return flb_anomaly ? flb_anomaly_note(node) : 0; }
 
+static int record_on(FlbRule *rule, PyObject *const *full, PyObject *result);
 /* Leaves a node on the differentiable results. full: all arguments in schema order. */
 int flb_record(FlbRule *rule, PyObject *const *full, PyObject *result) {
     if (rule->nothing) return 0;
+    if (!PyList_Check(result)) return record_on(rule, full, result);
+    PyObject *held = PyList_AsTuple(result); /* a kernel of the user's may keep the list and change it */
+    int r = held ? record_on(rule, full, held) : -1;
+    Py_XDECREF(held);
+    return r;
+}
+static int record_on(FlbRule *rule, PyObject *const *full, PyObject *result) {
     Results outs = results_of(&result);
     int any = 0;
     for (Py_ssize_t k = 0; k < outs.n; k++) {
@@ -498,13 +518,14 @@ static int move_retained(FlbTensor *t, FlbNode *to, int nr) {
     FlbNode *from = (FlbNode *)t->grad_fn;
     if (!from || !from->extra || !from->extra->retained) return 0;
     PyObject *old = PyLong_FromLong(t->output_nr), *now = PyLong_FromLong(nr);
-    PyObject *ref = old ? PyDict_GetItemWithError(from->extra->retained, old) : NULL;
+    PyObject *ref = old ? Py_XNewRef(PyDict_GetItemWithError(from->extra->retained, old)) : NULL;
     int r = now ? 0 : -1;
     if (ref && now) {
         FlbNodeExtra *x = flb_node_extra(to);
         if (!x || (!x->retained && !(x->retained = PyDict_New())) || PyDict_SetItem(x->retained, now, ref) < 0 || PyDict_DelItem(from->extra->retained, old) < 0)
             r = -1;
     }
+    Py_XDECREF(ref);
     Py_XDECREF(old);
     Py_XDECREF(now);
     return r < 0 || PyErr_Occurred() ? -1 : 0;
@@ -570,7 +591,10 @@ static PyObject *py_record(PyObject *m, PyObject *args) {
     FlbRule *rule = flb_rule_of(op);
     if (!rule) return NULL;
     if (PyTuple_GET_SIZE(full) != rule->n_args || rule->n_args > MAX_ARGUMENTS) return PyErr_SetString(PyExc_TypeError, "record() takes all arguments"), NULL;
-    if (flb_record(rule, PySequence_Fast_ITEMS(full), result) < 0) return NULL;
+    Py_INCREF(rule); /* the operator may be changed meanwhile */
+    int r = flb_record(rule, PySequence_Fast_ITEMS(full), result);
+    Py_DECREF(rule);
+    if (r < 0) return NULL;
     Py_RETURN_NONE;
 }
 /* inplace_begin(op, all arguments) -> node or None; inplace_end(target, node) */
@@ -582,7 +606,10 @@ static PyObject *py_inplace_begin(PyObject *m, PyObject *args) {
     if (!rule) return NULL;
     if (!rule->functional || PyTuple_GET_SIZE(full) < rule->functional->n_args || rule->n_args > MAX_ARGUMENTS)
         return PyErr_SetString(PyExc_TypeError, "inplace_begin() takes all arguments of an in-place operator"), NULL;
-    if (flb_inplace_begin(rule, PySequence_Fast_ITEMS(full), &node) < 0) return NULL;
+    Py_INCREF(rule);
+    int r = flb_inplace_begin(rule, PySequence_Fast_ITEMS(full), &node);
+    Py_DECREF(rule);
+    if (r < 0) return NULL;
     return node ? (PyObject *)node : Py_NewRef(Py_None);
 }
 static PyObject *py_inplace_end(PyObject *m, PyObject *args) {

@@ -15,10 +15,16 @@ static int pack_with(FlbSaved *s, PyObject *hooks) {
     PyObject *unpack = PyTuple_GET_ITEM(hooks, 1);
     s->aux = e.node ? Py_BuildValue("(OOi)", unpack, e.node, e.nr) : PyTuple_Pack(1, unpack);
     Py_XDECREF(e.node);
-    PyObject *packed = s->aux ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), s->value) : NULL;
+    PyObject *value = Py_NewRef(s->value); /* the hook may run a backward that drops it */
+    PyObject *packed = s->aux ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), value) : NULL;
+    Py_DECREF(value);
     if (!packed) {
         Py_CLEAR(s->aux);
         return -1;
+    }
+    if (!s->value) { /* it did */
+        Py_DECREF(packed);
+        return 0;
     }
     Py_SETREF(s->value, packed);
     return 0;

@@ -7,7 +7,7 @@
 
 static PyObject *str_out, *str_input, *str_requires_grad;
 
-static void free_parameters(FlbOperator *op) {
+void flb_free_parameters(FlbOperator *op) {
     Parameter *p = op->parameters;
     int n = op->n_parameters;
     op->parameters = NULL;
@@ -26,8 +26,42 @@ void flb_operator_reset(FlbOperator *op) {
     Py_CLEAR(op->impl);
     Py_CLEAR(op->named);
     Py_CLEAR(op->body);
-    Py_CLEAR(op->rule);
-    free_parameters(op);
+    Py_CLEAR(op->rule); /* parameters stay: a call that is under way reads them */
+}
+static int read_parameters(FlbOperator *op, PyObject *list) {
+    Py_ssize_t n = PyTuple_GET_SIZE(list);
+    Parameter *p = PyMem_Calloc(n ? n : 1, sizeof *p);
+    if (!p) return PyErr_NoMemory(), -1;
+    int positional = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *name, *fallback = NULL;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "Ubbbbbbb|O", &name, &p[i].type, &p[i].list, &p[i].optional, &p[i].keyword_only,
+                              &p[i].elements_optional, &p[i].sized, &p[i].null_false, &fallback)) {
+            op->parameters = p;
+            op->n_parameters = (int)i;
+            return flb_free_parameters(op), -1;
+        }
+        p[i].name = Py_NewRef(name);
+        PyUnicode_InternInPlace(&p[i].name);
+        p[i].fallback = Py_XNewRef(fallback);
+        if (fallback && PyUnicode_CheckExact(fallback)) PyUnicode_InternInPlace(&p[i].fallback); /* recipes know strings by address */
+        if (!p[i].keyword_only) positional = (int)i + 1;
+    }
+    op->n_positional = positional;
+    op->n_parameters = (int)n;
+    op->parameters = p;
+    return 0;
+}
+/* An operator's schema doesn't change, whatever else of it does: names and kinds are compared, the defaults are those of the first time. */
+static int same_parameters(FlbOperator *op, PyObject *list) {
+    if (PyTuple_GET_SIZE(list) != op->n_parameters) return 0;
+    for (int i = 0; i < op->n_parameters; i++) {
+        PyObject *row = PyTuple_GET_ITEM(list, i);
+        if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) < 8 || !PyUnicode_Check(PyTuple_GET_ITEM(row, 0)) ||
+            PyUnicode_Compare(PyTuple_GET_ITEM(row, 0), op->parameters[i].name))
+            return 0;
+    }
+    return 1;
 }
 /* set_signature(parameters, *, varargs, numbers, factory, body, recipes, view, one_tensor, loud, by_type, named): see FlbOperator. A
  * parameter is (name, type code, list, optional, keyword only, elements optional, sized, null_false, default...). */
@@ -42,24 +76,10 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     Py_ssize_t n = PyTuple_GET_SIZE(list);
     if (n > MAX_ARGUMENTS) return PyErr_Format(PyExc_ValueError, "an operator has at most %d arguments", MAX_ARGUMENTS), NULL;
     if (varargs >= n || (named != Py_None && !PyType_Check(named))) return PyErr_SetString(PyExc_ValueError, "set_signature(): bad value"), NULL;
-    Parameter *p = PyMem_Calloc(n ? n : 1, sizeof *p);
-    if (!p) return PyErr_NoMemory();
-    free_parameters(op);
-    op->parameters = p;
-    int positional = 0;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *name, *fallback = NULL;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "Ubbbbbbb|O", &name, &p[i].type, &p[i].list, &p[i].optional, &p[i].keyword_only,
-                              &p[i].elements_optional, &p[i].sized, &p[i].null_false, &fallback))
-            return free_parameters(op), NULL;
-        p[i].name = Py_NewRef(name);
-        PyUnicode_InternInPlace(&p[i].name);
-        p[i].fallback = Py_XNewRef(fallback);
-        if (fallback && PyUnicode_CheckExact(fallback)) PyUnicode_InternInPlace(&p[i].fallback); /* recipes know strings by address */
-        op->n_parameters = (int)i + 1;
-        if (!p[i].keyword_only) positional = (int)i + 1;
+    if (op->parameters ? !same_parameters(op, list) : read_parameters(op, list) < 0) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "set_signature(): an operator keeps its parameters");
+        return NULL;
     }
-    op->n_positional = positional;
     op->varargs = varargs;
     op->numbers = (uint8_t)numbers, op->factory = (uint8_t)factory, op->recipes_on = (uint8_t)recipes;
     op->is_view = (uint8_t)view, op->one_tensor = (uint8_t)one, op->loud = (uint8_t)loud, op->pure = (uint8_t)pure;

@@ -55,7 +55,8 @@ extern int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const 
 PyObject *flb_program_note(FlbOperator *op, uint32_t keys, PyObject *const *values);
 
 int flb_prepare(FlbOperator *op);
-void flb_operator_reset(FlbOperator *op);
+void flb_operator_reset(FlbOperator *op); /* but for its parameters */
+void flb_free_parameters(FlbOperator *op);
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs);
 
 /* Arguments as given to an operator, to values[n_parameters] (borrowed). 0: they don't fit. */

@@ -14,22 +14,24 @@ int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values
 /* ---- NumPy's floating-point warnings -------------------------------------------------------------------------------- */
 
 /* Kernels run with np.errstate "ignore": sqrt(-1) is nan without a warning, as in PyTorch. The setting is one context variable of NumPy's,
- * set in the caller's own context and taken back, so that a kernel sees the context its caller has. */
+ * set in a copy of the caller's context that is left afterwards: leaving needs no memory, so nothing can keep it from being undone. */
 static PyObject *quiet_variable = NULL, *quiet_value = NULL;
 static __thread int quiet_depth = 0;
 
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     if (!quiet_variable || quiet_depth) return PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    PyObject *context = PyContext_CopyCurrent(), *r = NULL;
+    if (!context || PyContext_Enter(context) < 0) return Py_XDECREF(context), NULL;
     PyObject *token = PyContextVar_Set(quiet_variable, quiet_value);
-    if (!token) return NULL;
-    quiet_depth = 1;
-    PyObject *r = PyObject_Vectorcall(fn, args, nargsf, kwnames);
-    quiet_depth = 0;
+    if (token) {
+        Py_DECREF(token);
+        quiet_depth = 1;
+        r = PyObject_Vectorcall(fn, args, nargsf, kwnames);
+        quiet_depth = 0;
+    }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    int status = PyContextVar_Reset(quiet_variable, token);
-    Py_DECREF(token);
-    if (status < 0) {
+    if (PyContext_Exit(context) < 0) { /* the kernel entered a context and didn't leave it */
         Py_CLEAR(r);
         Py_XDECREF(type);
         Py_XDECREF(value);
@@ -37,6 +39,7 @@ PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObje
     } else {
         PyErr_Restore(type, value, traceback);
     }
+    Py_DECREF(context);
     return r;
 }
 
@@ -102,6 +105,17 @@ static PyObject *dispatch(FlbOperator *op, uint32_t keys, PyObject *args, PyObje
 static PyObject *allocation_error = NULL;
 static void translate_error(void) {
     int memory = PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (PyErr_ExceptionMatches(PyExc_SystemError)) { /* some of NumPy's functions fail without an exception, when memory runs out */
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyObject *text = value ? PyObject_Str(value) : NULL;
+        const char *s = text ? PyUnicode_AsUTF8(text) : NULL;
+        int silent = !s || strstr(s, "without exception set") || strstr(s, "without setting an exception");
+        Py_XDECREF(text);
+        PyErr_Restore(type, value, traceback);
+        if (silent) PyErr_NoMemory();
+        return;
+    }
     if (!allocation_error || (!memory && !PyErr_ExceptionMatches(PyExc_ValueError))) return;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -223,6 +237,7 @@ static void operator_dealloc(FlbOperator *op) {
     PyObject_GC_UnTrack(op);
     if (op->weakrefs) PyObject_ClearWeakRefs((PyObject *)op);
     operator_clear(op);
+    flb_free_parameters(op);
     type->tp_free(op);
 }
 /* run(*args, **kwargs): recipe or kernel, whatever the arguments say. */

@@ -64,8 +64,9 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
         Py_DECREF(facts);
         return *result ? 1 : -1;
     }
-    PyObject *args, *kwargs;
-    if (flb_unbind(op, values, &args, &kwargs) < 0) return -1;
+    PyObject *args, *kwargs, *held = flb_description_hold(&d);
+    if (!held) return -1;
+    if (flb_unbind(op, values, &args, &kwargs) < 0) return Py_DECREF(held), -1;
     Py_INCREF(mode);
     PyObject *r = flb_python_key(op, keys, args, kwargs);
     Py_DECREF(args);
@@ -87,6 +88,7 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
         }
     }
     Py_DECREF(mode);
+    Py_DECREF(held);
     *result = r;
     return status;
 }

@@ -8,6 +8,8 @@
 
 /* 1: every guard holds, 0: one failed (kept for the report), -1: an exception is set. */
 int flb_guards_check(PyObject *tree, PyFunctionObject *func, PyObject *const *args);
+/* How many arguments the tree reads; -1 with an exception when it is none. */
+Py_ssize_t flb_guards_arguments(PyObject *tree);
 int flb_guards_init(PyObject *module);
 /* The dispatch state of this thread, or NULL while flambeau._C isn't loaded. */
 FlbTls *flb_guards_tls(void);

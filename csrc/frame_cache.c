@@ -181,7 +181,9 @@ static PyObject *cache_add(Cache *c, PyObject *args)
     PyObject *tree, *code;
     int needs_eval = 0;
     if (!PyArg_ParseTuple(args, "OO!|p", &tree, &PyCode_Type, &code, &needs_eval)) return NULL;
-    if (strcmp(Py_TYPE(tree)->tp_name, "flambeau._frame.GuardTree")) { PyErr_SetString(PyExc_TypeError, "a GuardTree is expected"); return NULL; }
+    Py_ssize_t reads = flb_guards_arguments(tree);
+    if (reads < 0) return NULL;
+    if (c->code && reads > flb_flat_count((PyCodeObject *)c->code)) { PyErr_SetString(PyExc_ValueError, "the guards read more arguments than there are"); return NULL; }
     Extra *x = flb_extra_make(code);
     if (!x) return NULL;
     x->flags |= SKIP;                /* captured code is never captured again */
@@ -201,11 +203,11 @@ static PyObject *cache_add(Cache *c, PyObject *args)
 }
 static PyObject *cache_list(Cache *c, void *closure)
 {
-    PyObject *out = PyList_New(c->n);
-    for (Py_ssize_t i = 0; out && i < c->n; i++) {
+    PyObject *out = PyList_New(0);
+    for (Py_ssize_t i = 0; out && i < c->n; i++) {  /* building a tuple may run the collector, and that anything */
         PyObject *t = Py_BuildValue("(OOK)", c->entries[i]->tree, c->entries[i]->code, (unsigned long long)c->entries[i]->hits);
-        if (!t) { Py_DECREF(out); return NULL; }
-        PyList_SET_ITEM(out, i, t);
+        if (!t || PyList_Append(out, t) < 0) Py_CLEAR(out);
+        Py_XDECREF(t);
     }
     return out;
 }

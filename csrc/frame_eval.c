@@ -117,10 +117,14 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
         if (r < 0) return NULL;
         if (!r || !cache->n) { *ran = 0; return NULL; }
         e = cache->entries[0];
-        r = flb_guards_check(e->tree, func, args);
+        PyObject *tree = e->tree;    /* a check may run Python, which may empty the cache */
+        Py_INCREF(tree);
+        r = flb_guards_check(tree, func, args);
+        PyObject *what = r ? NULL : PyObject_CallMethod(tree, "describe_failure", NULL);
+        Py_DECREF(tree);
         if (r < 0) return NULL;
+        if (r && (!cache->n || cache->entries[0] != e)) { *ran = 0; return NULL; }
         if (!r) {
-            PyObject *what = PyObject_CallMethod(e->tree, "describe_failure", NULL);
             if (!what) return NULL;
             /* A value that is another one each time it is looked at. The plain function is right in any case. */
             int raised = PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "a guard failed on the very call it was made for (%U); %R runs plainly",

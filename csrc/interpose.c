@@ -14,6 +14,13 @@ static int class_attribute(PyTypeObject *type, PyObject *name, PyObject **found)
     PyErr_Clear();
     return 0;
 }
+int flb_class_has(PyTypeObject *type, const char *name) {
+    PyObject *text = PyUnicode_FromString(name), *found = NULL;
+    int r = text ? class_attribute(type, text, &found) : -1;
+    Py_XDECREF(text);
+    Py_XDECREF(found);
+    return r;
+}
 int flb_class_keys(PyTypeObject *type, uint32_t *keys) {
     *keys = 0;
     if (type == flb_tensor_class || type == flb_parameter_class) return 0;

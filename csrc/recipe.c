@@ -393,6 +393,20 @@ RecipeEntry *flb_recipe_find(FlbRecipes *table, const Description *d, uint64_t *
     return NULL;
 }
 
+/* Everything that a description knows by address, to be kept while Python runs: the elements of a list are the user's to change. */
+PyObject *flb_description_hold(const Description *d) {
+    PyObject *held = PyTuple_New(d->n_tensors + d->n_numbers + d->n_objects);
+    if (!held) return NULL;
+    int at = 0;
+    for (int i = 0; i < d->n_tensors; i++) PyTuple_SET_ITEM(held, at++, Py_NewRef(d->tensors[i]));
+    for (int i = 0; i < d->n_numbers; i++) PyTuple_SET_ITEM(held, at++, Py_NewRef(d->numbers[i]));
+    for (int i = 0; i < d->n_objects; i++) PyTuple_SET_ITEM(held, at++, Py_NewRef(d->objects[i]));
+    return held;
+}
+static int run(PyObject *recipe, PyObject *op, Description *d, PyObject *const *values, Py_ssize_t n, PyObject **result) {
+    FlbRecipe *r = (FlbRecipe *)recipe;
+    return r->n_tensors == d->n_tensors && r->n_numbers == d->n_numbers ? run_recipe(r, op, d, values, n, result) : 0;
+}
 int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
                     PyObject **result) {
     Description d;
@@ -409,19 +423,21 @@ int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by
         if (!all) return -1;
         for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(values[i]));
         uint32_t before = generation;
-        recipe = PyObject_CallFunctionObjArgs(cook, op, all, NULL);
+        PyObject *held = flb_description_hold(&d);
+        recipe = held ? PyObject_CallFunctionObjArgs(cook, op, all, NULL) : NULL;
         Py_DECREF(all);
-        if (!recipe) return -1;
-        if (recipe != Py_None && Py_TYPE(recipe) != &FlbRecipe_Type) {
-            Py_DECREF(recipe);
-            return PyErr_SetString(PyExc_TypeError, "a recipe or None is needed"), -1;
-        }
-        if (before == generation && table->generation == generation && flb_recipe_insert(table, &d, hash, recipe) < 0) return Py_DECREF(recipe), -1;
-        if (recipe == Py_None) return Py_DECREF(recipe), 0;
+        int status = !recipe ? -1 : recipe == Py_None ? 0 : 1;
+        if (status > 0 && Py_TYPE(recipe) != &FlbRecipe_Type) status = (PyErr_SetString(PyExc_TypeError, "a recipe or None is needed"), -1);
+        if (status >= 0 && before == generation && table->generation == generation && flb_recipe_insert(table, &d, hash, recipe) < 0) status = -1;
+        /* NOTE: what it was made for may have been written by another thread meanwhile. */
+        Description now;
+        if (status > 0 && !(flb_describe(&now, NULL, by_type, values, n) && now.n == d.n && !memcmp(now.words, d.words, d.n * 8))) status = 0;
+        if (status > 0) status = run(recipe, op, &now, values, n, result);
+        Py_XDECREF(held);
+        Py_XDECREF(recipe);
+        return status;
     }
-    int status = 0;
-    FlbRecipe *r = (FlbRecipe *)recipe;
-    if (r->n_tensors == d.n_tensors && r->n_numbers == d.n_numbers) status = run_recipe(r, op, &d, values, n, result);
+    int status = run(recipe, op, &d, values, n, result);
     Py_DECREF(recipe);
     return status;
 }
@@ -472,6 +488,7 @@ static int read_loop(PyObject *spec, Step *s) {
         if (!PyObject_TypeCheck(a, &PyUFunc_Type) || !b) return PyErr_SetString(PyExc_TypeError, "a ufunc and its types are needed"), -1;
         int n = read_sizes(b, types, R_OPERANDS);
         if (n < 0) return -1;
+        s->n_operands = n; /* what it reads; read_step compares */
         for (int i = 0; n == u->nargs && i < u->ntypes; i++) {
             int same = 1;
             for (int k = 0; k < n; k++) same &= (unsigned char)u->types[i * n + k] == types[k];
@@ -484,6 +501,7 @@ static int read_loop(PyObject *spec, Step *s) {
     } else {
         long x = PyLong_AsLong(a), y = b ? PyLong_AsLong(b) : 0;
         if (PyErr_Occurred()) return -1;
+        s->n_operands = !strcmp(what, "select") ? 4 : 2;
         s->fn = !strcmp(what, "cast") ? flb_cast_loop((int)x, (int)y) : !strcmp(what, "copy") ? flb_copy_loop((int)x) : flb_select_loop((int)x);
     }
     if (!s->fn) return PyErr_Format(PyExc_LookupError, "no inner loop for %R", spec), -1;
@@ -495,10 +513,12 @@ static int read_step(PyObject *t, Step *s, int n_slots) {
     if (loop != Py_None && read_loop(loop, s) < 0) return -1;
     if ((s->n_dims = read_sizes(dims, s->dims, R_DIMS)) < 0 || (s->n_inner = read_sizes(inner, s->inner, 4)) < 0 || read_sizes(steps, s->steps, 12) < 0)
         return -1;
+    int reads = loop == Py_None ? 2 : s->n_operands;
     s->n_operands = (int)PyTuple_GET_SIZE(operands);
     s->n_loads = (int)PyTuple_GET_SIZE(loads);
-    if (s->n_operands > R_OPERANDS || s->n_loads > R_LOADS || (loop == Py_None && s->n_operands != 2))
-        return PyErr_SetString(PyExc_ValueError, "a recipe's step has too many operands"), -1;
+    if (s->n_operands > R_OPERANDS || s->n_loads > R_LOADS || s->n_operands != reads)
+        return PyErr_SetString(PyExc_ValueError, "a recipe's step has other operands than its loop"), -1;
+    if (loop == Py_None && s->block < 1) return PyErr_SetString(PyExc_ValueError, "a gather moves at least a byte"), -1;
     for (int i = 0; i < s->n_dims; i++)
         if (s->dims[i] < 1) return PyErr_SetString(PyExc_ValueError, "a recipe's loops run at least once"), -1;
     for (int i = 0; i < s->n_operands; i++)
@@ -509,6 +529,7 @@ static int read_step(PyObject *t, Step *s, int n_slots) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(loads, i), "Onnii", &at, &l->size, &l->stride, &l->item, &l->wrap) ||
             read_operand(at, &l->at, n_slots, s->n_dims) < 0)
             return -1;
+        if (l->item != 4 && l->item != 8) return PyErr_SetString(PyExc_ValueError, "an index has 4 or 8 bytes"), -1;
     }
     return 0;
 }
@@ -570,6 +591,11 @@ static PyObject *recipe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     r->n_steps = SIZE(steps);
     if (temporaries && read_sizes(temporaries, r->temporaries, R_SLOTS) < 0) goto fail;
     r->n_temporaries = SIZE(temporaries);
+    for (int i = 0; i < r->n_temporaries; i++)
+        if (r->temporaries[i] < 0) {
+            PyErr_SetString(PyExc_ValueError, "a temporary has a size");
+            goto fail;
+        }
     for (int i = 0; i < SIZE(constants); i++) {
         PyObject *c = PyTuple_GET_ITEM(constants, i);
         if (!PyArray_Check(c)) {

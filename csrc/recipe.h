@@ -83,6 +83,7 @@ typedef struct {
 } Description;
 
 /* Describes the values of a call; 0: they can't be described. */
+PyObject *flb_description_hold(const Description *d);
 int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, PyObject *const *values, Py_ssize_t n);
 RecipeEntry *flb_recipe_find(FlbRecipes *table, const Description *d, uint64_t *hash);
 int flb_recipe_insert(FlbRecipes *table, const Description *d, uint64_t hash, PyObject *recipe);

@@ -346,13 +346,14 @@ static PyObject *mode_exit(PyObject *self, int which) {
     static PyTypeObject NAME##_Type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C." TEXT,                           \
                                        .tp_basicsize = sizeof(PyObject),                                                       \
                                        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,                                   \
-                                       .tp_doc = "Base of modes: a context manager that puts itself on its stack.",            \
+                                       .tp_doc = "Base of modes and devices: a context manager that puts itself on its stack.",            \
                                        .tp_new = mode_new,                                                                     \
                                        .tp_methods = NAME##_methods};
 /* A mode's __init__ takes what its author likes. */
 static PyObject *mode_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) { return type->tp_alloc(type, 0); }
 MODE(dispatch_mode, FLB_DISPATCH_MODES, "DispatchModeBase")
 MODE(function_mode, FLB_FUNCTION_MODES, "FunctionModeBase")
+MODE(device, FLB_DEVICES, "DeviceBase")
 
 /* ---- module functions ----------------------------------------------------------------------------------------------- */
 
@@ -427,11 +428,12 @@ PyMethodDef flb_state_functions[] = {
 
 int flb_init_state(PyObject *m) {
     if (PyType_Ready(&Layer_Type) < 0 || PyType_Ready(&FlbGuard_Type) < 0 || PyType_Ready(&dispatch_mode_Type) < 0 ||
-        PyType_Ready(&function_mode_Type) < 0)
+        PyType_Ready(&function_mode_Type) < 0 || PyType_Ready(&device_Type) < 0)
         return -1;
     if (PyModule_AddFunctions(m, flb_state_functions) < 0 || PyModule_AddObjectRef(m, "Guard", (PyObject *)&FlbGuard_Type) < 0 ||
         PyModule_AddObjectRef(m, "DispatchModeBase", (PyObject *)&dispatch_mode_Type) < 0 ||
-        PyModule_AddObjectRef(m, "FunctionModeBase", (PyObject *)&function_mode_Type) < 0)
+        PyModule_AddObjectRef(m, "FunctionModeBase", (PyObject *)&function_mode_Type) < 0 ||
+        PyModule_AddObjectRef(m, "DeviceBase", (PyObject *)&device_Type) < 0)
         return -1;
     return 0;
 }

@@ -39,7 +39,7 @@ static int uses(PyObject *k) {
         if (!plain_index(s->start) || !plain_index(s->stop) || !plain_index(s->step)) return -1;
         if (s->step != Py_None) {
             int overflow;
-            if (PyLong_AsLongAndOverflow(s->step, &overflow) < 1 && overflow <= 0) return -1; /* words its own error */
+            if (PyLong_AsLongAndOverflow(s->step, &overflow) < 1 || overflow) return -1; /* words its own error */
         }
         return 1;
     }

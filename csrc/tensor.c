@@ -60,7 +60,7 @@ static PyMethodDef storage_methods[] = {
     {"data_ptr", (PyCFunction)storage_data_ptr, METH_NOARGS, "Address of the first byte; 0 without data."},
     {NULL}};
 static PyMemberDef storage_members[] = {{"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
-                                        {"version", T_PYSSIZET, offsetof(FlbStorage, version), 0, "number of in-place writes so far"},
+                                        {"version", T_PYSSIZET, offsetof(FlbStorage, version), READONLY, "number of in-place writes so far"},
                                         {"recorded", T_PYSSIZET, offsetof(FlbStorage, recorded), 0, "number of writes that autograd recorded"},
                                         {NULL}};
 static PyGetSetDef storage_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
@@ -303,10 +303,10 @@ OBJECT_GETTER(device, device)
 OBJECT_GETTER(grad, grad)
 OBJECT_SETTER(grad, grad)
 extern PyTypeObject FlbNode_Type;
-void flb_node_named(PyObject *node);
+int flb_node_named(PyObject *node);
 static PyObject *get_grad_fn(FlbTensor *t, void *c) {
     if (flb_refresh(t) < 0) return NULL;
-    if (t->grad_fn) flb_node_named(t->grad_fn);
+    if (t->grad_fn && flb_node_named(t->grad_fn) < 0) return NULL;
     return Py_NewRef(t->grad_fn ? t->grad_fn : Py_None);
 }
 static int set_grad_fn(FlbTensor *t, PyObject *v, void *c) {
@@ -397,8 +397,10 @@ static Property properties[] = {
     {"grad_fn", (getter)get_grad_fn}, {"is_leaf", (getter)get_is_leaf}};
 static PyObject *property_accessor(Property *p, const char *which) {
     if (!p->descriptor) {
-        p->descriptor = PyDict_GetItemString(FlbTensor_Type.tp_dict, p->name);
-        Py_XINCREF(p->descriptor);
+        PyObject *name = PyUnicode_FromString(p->name);
+        p->descriptor = name ? Py_XNewRef(_PyType_Lookup(&FlbTensor_Type, name)) : NULL;
+        Py_XDECREF(name);
+        if (!p->descriptor && !PyErr_Occurred()) PyErr_NoMemory(); /* the only way in which the lookup fails, and it doesn't say so */
     }
     return p->descriptor ? PyObject_GetAttrString(p->descriptor, which) : NULL;
 }
@@ -482,11 +484,12 @@ static const char *op_names[N_OPS] = {"add", "sub", "mul", "truediv", "floordiv"
                                       "lshift", "rshift", "lt", "le", "eq", "ne", "gt", "ge", "neg", "abs", "invert"};
 static PyObject *forward_ops[N_OPS], *reflected_ops[N_OPS];
 
+/* -1: the class's own lookup raised something else than AttributeError. */
 static int operand_ok(PyObject *o) {
     if (PyObject_TypeCheck(o, &FlbTensor_Type) || PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return 1;
     if (PyArray_Check(o) || PyArray_IsScalar(o, Generic)) return 1;
-    if (PyObject_HasAttrString((PyObject *)Py_TYPE(o), "__torch_function__") || PyObject_HasAttrString((PyObject *)Py_TYPE(o), "__sym__")) return 1;
-    return 0;
+    int r = flb_class_has(Py_TYPE(o), "__torch_function__");
+    return r ? r : flb_class_has(Py_TYPE(o), "__sym__");
 }
 static PyObject *binary(int op, PyObject *a, PyObject *b) {
     PyObject *fn, *x, *y;
@@ -495,7 +498,9 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
     } else {
         fn = reflected_ops[op], x = b, y = a;
     }
-    if (!fn || !operand_ok(y)) Py_RETURN_NOTIMPLEMENTED;
+    int ok = fn ? operand_ok(y) : 0;
+    if (ok < 0) return NULL;
+    if (!ok) Py_RETURN_NOTIMPLEMENTED;
     PyObject *args[3] = {NULL, x, y};
     return PyObject_Vectorcall(fn, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
 }
@@ -553,8 +558,9 @@ PyTypeObject FlbTensor_Type = {
 
 /* ---- module functions about tensors --------------------------------------------------------------------------------- */
 
+static int is_tensor_class(PyObject *o) { return PyType_Check(o) && PyType_IsSubtype((PyTypeObject *)o, &FlbTensor_Type); }
 static PyObject *py_from_array(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n < 1 || n > 2) return PyErr_SetString(PyExc_TypeError, "from_array(array, cls=Tensor)"), NULL;
+    if (n < 1 || n > 2 || (n == 2 && !is_tensor_class(args[1]))) return PyErr_SetString(PyExc_TypeError, "from_array(array, cls=Tensor)"), NULL;
     return flb_from_array_as(n == 2 ? (PyTypeObject *)args[1] : flb_tensor_class, args[0]);
 }
 /* view_of(source, array): a tensor over `array` sharing the storage (identity, version counter) of `source`. */
@@ -639,15 +645,14 @@ static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
 }
 /* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
 static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyType_Check(args[1]) ||
-        !PyType_IsSubtype((PyTypeObject *)args[1], &FlbTensor_Type))
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !is_tensor_class(args[1]))
         return PyErr_SetString(PyExc_TypeError, "alias(tensor, cls): a tensor and a Tensor class are needed"), NULL;
     return flb_alias((FlbTensor *)args[0], (PyTypeObject *)args[1]);
 }
 /* without_data(cls, shape, strides, dtype, device, offset, storage or None): a tensor that has no array. */
 static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n != 7 || !PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &FlbTensor_Type) || !PyTuple_Check(args[1]) ||
-        !PyTuple_Check(args[2]))
+    if (n != 7 || !is_tensor_class(args[0]) || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]) ||
+        PyTuple_GET_SIZE(args[1]) != PyTuple_GET_SIZE(args[2]) || (args[6] != Py_None && !PyObject_TypeCheck(args[6], &FlbStorage_Type)))
         return PyErr_SetString(PyExc_TypeError, "without_data(cls, shape, strides, dtype, device, offset, storage)"), NULL;
     FlbTensor *t = flb_alloc((PyTypeObject *)args[0]);
     if (!t) return NULL;
@@ -674,6 +679,9 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
     PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad))
         return NULL;
+    if ((size && !(PyType_Check(size) && PyType_IsSubtype((PyTypeObject *)size, &PyTuple_Type))) || (tensor && !is_tensor_class(tensor)) ||
+        (parameter && !is_tensor_class(parameter)) || (dtypes && !PyDict_Check(dtypes)))
+        return PyErr_SetString(PyExc_TypeError, "configure(): a class of another kind is needed"), NULL;
     if (requires_grad) Py_XSETREF(requires_grad_setter, Py_NewRef(requires_grad));
     if (grad) Py_XSETREF(grad_checker, Py_NewRef(grad));
     if (size) Py_XSETREF(flb_size_class, Py_NewRef(size));
@@ -685,6 +693,7 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
         PyObject *k, *v;
         Py_ssize_t pos = 0;
         while (PyDict_Next(dtypes, &pos, &k, &v)) {
+            if (!PyArray_DescrCheck(k)) return PyErr_SetString(PyExc_TypeError, "configure(): dtypes are known by np.dtype"), NULL;
             int num = ((PyArray_Descr *)k)->type_num;
             if (num >= 0 && num < 32) Py_XSETREF(dtype_by_typenum[num], Py_NewRef(v));
         }

@@ -44,4 +44,6 @@ int flb_use_allocator(void);
 PyObject *flb_override(PyObject *func, int n, PyObject *a, PyObject *b);
 /* Keys that every instance of a class has: FLB_PYTHON if it defines __torch_dispatch__, bit 30 if it overrides __torch_function__. */
 int flb_class_keys(PyTypeObject *type, uint32_t *keys);
+/* Whether the class has an attribute; -1: its lookup raised something else than AttributeError. */
+int flb_class_has(PyTypeObject *type, const char *name);
 #endif

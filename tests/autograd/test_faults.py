@@ -1,5 +1,6 @@
 """Interrupts, depth, exceptions and memory: the engine leaves no state behind and needs no recursion."""
 
+import contextlib
 import os
 import sys
 
@@ -220,24 +221,15 @@ def test_a_forked_child_runs_backward():
     assert os.waitpid(pid, 0)[1] == 0
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 12),
-    reason="a failed allocation in the backward crashes CPython 3.12 and 3.13: not understood yet",
-)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("job", JOBS.values(), ids=list(JOBS))
-def test_failed_allocations_are_memory_errors(job):
-    memory = pytest.importorskip("_testcapi", reason="this CPython has no allocation hooks")
+def test_failed_allocations_are_memory_errors(job, failing_memory):
     for _ in range(3):
         job()
     want = state()
-    for k in range(0, 400, 3):
-        memory.set_nomemory(k, k + 1)
-        try:
-            job()
-        except MemoryError:
-            pass
-        finally:
-            memory.remove_mem_hooks()
+    for k in range(400):
+        with contextlib.suppress(MemoryError):
+            failing_memory.run(k, job)
         assert state() == want, k
     W.grad = None
     (W * 2).sum().backward()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from typing import NamedTuple
 
 from .. import _C
+from ..base.forks import held_while_forking
 from ..core.operator import namespace
 from .node import Node, gradient_edge
 
@@ -101,12 +101,11 @@ class _MultiHandle:
 
 def _all_hook(tensors, fn):
     passes: dict = {}  # number of the backward pass -> [gradients so far, how many will come, how many came]
-    lock = threading.Lock()
     edges = tuple(gradient_edge(t) for t in tensors)
 
     def inner(k, grad):
         key = _C.backward_id()
-        with lock:
+        with held_while_forking:
             state = passes.get(key)
             if state is None:
                 state = passes[key] = [[None] * len(edges), sum(_C.backward_reaches(node) for node, _ in edges), 0]
@@ -123,11 +122,10 @@ def _all_hook(tensors, fn):
 
 def _any_hook(tensors, fn):
     last: list = [None]
-    lock = threading.Lock()
 
     def inner(grad):
         key = _C.backward_id()
-        with lock:
+        with held_while_forking:
             if last[0] == key:
                 return
             last[0] = key

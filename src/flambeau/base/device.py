@@ -10,8 +10,11 @@ from .. import _C
 _KINDS = ("cpu", "meta", "cuda", "mps", "xpu")
 
 
-class Device:
-    """``device("cuda:1")``, ``device("cuda", 1)``: a kind and an optional index. Equal by value."""
+class Device(_C.DeviceBase):
+    """``device("cuda:1")``, ``device("cuda", 1)``: a kind and an optional index. Equal by value.
+
+    In a ``with`` block factories that name no device use it.
+    """
 
     __slots__ = ("type", "index")
 
@@ -52,16 +55,6 @@ class Device:
     def __reduce__(self):
         return (Device, (self.type, self.index))
 
-    def __enter__(self):
-        """Factories in the block that name no device use this one."""
-        guard = _C.Guard(push="devices", value=self)
-        guard.__enter__()
-        _entered.guards.append(guard)
-        return self
-
-    def __exit__(self, *exc):
-        return _entered.guards.pop().__exit__(*exc)
-
     def __call__(self, fn):
         """As a decorator: ``fn`` with this device as the default."""
 
@@ -77,15 +70,11 @@ CPU = Device("cpu")
 META = Device("meta")
 
 
-class _Entered(threading.local):
-    """Guards of the ``with`` blocks of devices that this thread is in."""
-
-    def __init__(self):
-        self.guards = []
-        self.default = None
+class _Default(threading.local):
+    guard = None  # what set_default() entered in this thread
 
 
-_entered = _Entered()
+_default = _Default()
 
 
 def current_device() -> Device:
@@ -95,12 +84,12 @@ def current_device() -> Device:
 
 def set_default(device: Device) -> None:
     """What this thread's factories use outside of every block."""
-    if _entered.default is not None:
-        _entered.default.__exit__(None, None, None)
-        _entered.default = None
+    if _default.guard is not None:
+        guard, _default.guard = _default.guard, None
+        guard.__exit__(None, None, None)
     if device != CPU:
-        _entered.default = _C.Guard(push="devices", value=device)
-        _entered.default.__enter__()
+        _default.guard = _C.Guard(push="devices", value=device)
+        _default.guard.__enter__()
 
 
 def as_device(value) -> Device:

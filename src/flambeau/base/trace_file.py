@@ -8,6 +8,8 @@ import json
 import os
 import threading
 
+from .forks import held_while_forking
+
 __all__ = ["TraceFile"]
 
 
@@ -16,7 +18,6 @@ class TraceFile:
 
     def __init__(self, folder: str, compilation):
         self.folder, self.compilation, self.file, self.pid = folder, compilation, None, None
-        self.lock = threading.Lock()
 
     def write(self, kind: str, text: str) -> None:
         """One event: ``kind`` (``"artifact NAME"`` for those without a kind of their own) and its text."""
@@ -29,7 +30,7 @@ class TraceFile:
         event["has_payload"] = hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
         now = datetime.datetime.now()
         head = f"V{now:%m%d %H:%M:%S.%f} {threading.get_native_id()} flambeau/base/trace_file.py:1] {json.dumps(event)}"
-        with self.lock:
+        with held_while_forking:
             if self.pid != os.getpid():  # a forked child writes a file of its own
                 os.makedirs(self.folder, exist_ok=True)
                 path = os.path.join(self.folder, f"dedicated_log_torch_trace_{now:%Y%m%d_%H%M%S}_{os.getpid()}.log")

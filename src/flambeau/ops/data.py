@@ -125,18 +125,18 @@ def _cat_meta(tensors, dim):
     return TensorMeta(shape, contiguous_strides(shape), dtype, first.device)
 
 
-def _cat_like(arrays):
-    class Like:  # shape and dtype of an ndarray as the shape rule wants them
-        def __init__(self, a):
+class _Like:
+    """Shape and dtype of an ndarray as the shape rule wants them."""
 
-            self.shape, self.dtype, self.device = a.shape, from_numpy(a.dtype), None
+    __slots__ = ("shape", "dtype", "device")
 
-    return [Like(a) for a in arrays]
+    def __init__(self, array):
+        self.shape, self.dtype, self.device = array.shape, from_numpy(array.dtype), None
 
 
 @extern("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True)
 def cat(arrays, dim):
-    meta = _cat_meta(_cat_like(arrays), dim)
+    meta = _cat_meta([_Like(a) for a in arrays], dim)
     out = np.concatenate([a for a in arrays if a.shape != (0,)] or arrays, axis=dim)
     return np.ascontiguousarray(out, meta.dtype.np)  # NumPy would keep the order of transposed parts
 
