@@ -27,7 +27,10 @@ CORE = (
     "module",
 )
 AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")
-FRAME = ("frame_eval", "frame_cache", "frame_call", "guards", "guards_values", "guards_sizes", "guards_build", *(f"interpreter_{v}" for v in (311, 312, 313)))
+FRAME = (
+    *("frame_eval", "frame_cache", "frame_call", "guards", "guards_values", "guards_sizes", "guards_build"),
+    *(f"interpreter_{v}" for v in (311, 312, 313)),
+)
 
 setup(
     ext_modules=[
