@@ -682,6 +682,10 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
     if ((size && !(PyType_Check(size) && PyType_IsSubtype((PyTypeObject *)size, &PyTuple_Type))) || (tensor && !is_tensor_class(tensor)) ||
         (parameter && !is_tensor_class(parameter)) || (dtypes && !PyDict_Check(dtypes)))
         return PyErr_SetString(PyExc_TypeError, "configure(): a class of another kind is needed"), NULL;
+    PyObject *k, *v;
+    Py_ssize_t pos = 0;
+    while (dtypes && PyDict_Next(dtypes, &pos, &k, &v))
+        if (!PyArray_DescrCheck(k)) return PyErr_SetString(PyExc_TypeError, "configure(): dtypes are known by np.dtype"), NULL;
     if (requires_grad) Py_XSETREF(requires_grad_setter, Py_NewRef(requires_grad));
     if (grad) Py_XSETREF(grad_checker, Py_NewRef(grad));
     if (size) Py_XSETREF(flb_size_class, Py_NewRef(size));
@@ -690,10 +694,8 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
     if (parameter) Py_XSETREF(flb_parameter_class, (PyTypeObject *)Py_NewRef(parameter));
     if (dtypes) {
         Py_XSETREF(dtype_by_descr, Py_NewRef(dtypes));
-        PyObject *k, *v;
-        Py_ssize_t pos = 0;
+        pos = 0;
         while (PyDict_Next(dtypes, &pos, &k, &v)) {
-            if (!PyArray_DescrCheck(k)) return PyErr_SetString(PyExc_TypeError, "configure(): dtypes are known by np.dtype"), NULL;
             int num = ((PyArray_Descr *)k)->type_num;
             if (num >= 0 && num < 32) Py_XSETREF(dtype_by_typenum[num], Py_NewRef(v));
         }
