@@ -28,7 +28,7 @@ FACETS = (
     "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
 )  # fmt: skip
 DTYPES = FACETS[FACETS.index("float64") :]
-SAMPLES = 8
+SAMPLES = 6
 
 
 class Different(Exception):
@@ -58,6 +58,14 @@ def convert(x):
         return type(x)(map(convert, x))
     if isinstance(x, dict):
         return {k: convert(v) for k, v in x.items()}
+    if callable(x) and (getattr(x, "__module__", None) or "").startswith("torch."):
+        if isinstance(x, T.nn.Module):
+            return getattr(B.nn, type(x).__name__)()
+        return (
+            getattr(B.nn.functional, getattr(x, "__name__", ""), None)
+            or getattr(B, getattr(x, "__name__", ""), None)
+            or rebuilt(x)
+        )
     if isinstance(x, slice):
         return slice(*map(convert, (x.start, x.stop, x.step)))
     return x
@@ -105,7 +113,7 @@ def ours(entry):
     if isinstance(fn, types.FunctionType) and module.startswith("torch.testing"):
         return rebuilt(fn)
     at = B
-    for part in entry.name.split("."):
+    for part in entry.name.removeprefix("torch.").split("."):
         at = getattr(at, part, None)
         if at is None:
             break
@@ -542,6 +550,19 @@ def load():
     import flambeau as B
 
     T.set_num_threads(1)
+    # What the children would each import and declare for themselves.
+    import scipy.fft
+    import scipy.linalg
+    import scipy.spatial.distance
+    import scipy.special  # noqa: F401
+
+    import flambeau.func
+    import flambeau.nn.functional  # noqa: F401
+    from flambeau import ops
+    from flambeau.testing import families
+
+    for family in families.lazy():
+        ops.load_family(family)
 
 
 if __name__ == "__main__":

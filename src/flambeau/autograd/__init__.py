@@ -48,3 +48,12 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+
+def __getattr__(name):
+    """``forward_ad`` is made of function transforms, a higher level: imported when it is asked for."""
+    if name == "forward_ad":
+        import importlib
+
+        return importlib.import_module("flambeau.autograd.forward_ad")
+    raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

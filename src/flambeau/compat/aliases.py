@@ -46,6 +46,8 @@ ALIASES: dict[str, str] = {
     "fx.experimental": "proxy",
     "fx.experimental.proxy_tensor": "proxy",
     "fx.experimental.symbolic_shapes": "base.shape_env",
+    "autograd.forward_ad": "func.forward_ad",
+    "masked": "compat.masked",
     "random": "compat.random",
     "types": "compat.types",
     "cpu": "compat.cpu",

@@ -299,7 +299,8 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
     "_ops": "from core.operator: OpOverload OpOverloadPacket=Packet",
     "_higher_order_ops": "module: flex_attention cond while_loop\nwhy: PyTorch's own modules of higher-order operators",
     "_higher_order_ops.flex_attention": "from nn.attention.flex_attention: flex_attention",
-    "_decomp": "returns {}: get_decompositions core_aten_decompositions\nvalue {}: decomposition_table\ndecorator: register_decomposition\nmodule: decompositions",
+    "_decomp": "from library.decompositions: get_decompositions core_aten_decompositions decomposition_table register_decomposition remove_decompositions\n"
+    "module: decompositions",
     "_prims_common": "module: wrappers",
     "_prims_common.wrappers": "decorator: out_wrapper",
     "_linalg_utils": "why: PyTorch's helpers of linear algebra",

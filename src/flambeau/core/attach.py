@@ -30,11 +30,11 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return aten.linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, **rest)
 
 
-def _adjoint(self):
+def _adjoint(self, methods):
     """The conjugate transpose of a matrix. RuntimeError for more than two dimensions."""
     if self._ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._ndim}-D tensor.")
-    return namespace("aten").adjoint(self) if self._ndim else namespace("aten").conj(self)
+    return methods["adjoint" if self._ndim else "conj"](self)
 
 
 def _part(view):
@@ -50,6 +50,7 @@ def _part(view):
 def attach() -> dict:
     """Returns the public functions of the ``torch`` namespace by name."""
     aten = namespace("aten")
+    public_functions = functions("function")
     subscript.attach()
     methods = functions("method")
     for name, fn in methods.items():
@@ -131,15 +132,16 @@ def attach() -> dict:
     ):
         if name in m:
             setattr(Tensor, f"__{dunder}__", m[name])
+    Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor.where = wrap_function(_where)
     Tensor.__pos__ = m["positive"]
     Tensor.norm = wrap_function(norm)
-    Tensor.T = property(lambda self: aten.permute(self, list(range(self._ndim))[::-1]))
-    Tensor.H = property(_adjoint)
-    Tensor.mH = property(lambda self: aten.adjoint(self))
+    Tensor.T = property(lambda self: m["permute"](self, list(range(self._ndim))[::-1]))
+    Tensor.H = property(lambda self: _adjoint(self, m))
+    Tensor.mH = property(lambda self: m["adjoint"](self))
     for part in ("real", "imag"):
-        setattr(Tensor, part, _part(getattr(aten, part)))
-    Tensor.mT = property(lambda self: aten.transpose(self, -2, -1))
+        setattr(Tensor, part, _part(public_functions[part]))
+    Tensor.mT = property(lambda self: m["transpose"](self, -2, -1))
     for name, fn in public.METHODS.items():
         setattr(Tensor, name, wrap_function(fn))
     return {

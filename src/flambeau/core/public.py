@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from .. import _C
+from ..base.shapes import contiguous_strides
 from .operator import namespace
 
 __all__ = ["FUNCTIONS", "METHODS"]
@@ -127,17 +132,44 @@ def _each(name):
 
 
 _AT_LEAST = [_each(f"atleast_{n}d") for n in (1, 2, 3)]
-FUNCTIONS = {
-    f.__name__: f
-    for f in (
-        nonzero,
-        unique,
-        unique_consecutive,
-        cdist,
-        lu,
-        stft,
-        histogramdd,
-        *_AT_LEAST,
-    )
-}
-METHODS = {f.__name__: f for f in (nonzero, unique, unique_consecutive, lu, stft)}
+
+
+def resize_(self, *sizes, memory_format=None):
+    """Give the tensor another shape, row-major, in place. Its memory stays while it is large enough, else the elements move to a new one, whose
+    rest is undefined. RuntimeError for tensors that ask for a gradient or have no data."""
+    size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
+    if self._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    if self._array is None:
+        raise NotImplementedError("resize_ needs a tensor with data")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if tuple(self._shape) == size:
+        return self
+    n, kind = math.prod(size), self._array.dtype
+    room = self._storage.nbytes() // self._dtype.itemsize - self._offset
+    if n <= room:
+        made = _C.strided(self, size, contiguous_strides(size), 0)
+    else:
+        memory = np.empty(n, kind)
+        memory[: max(room, 0)] = _C.strided(self, (max(room, 0),), (1,), 0)._array if room > 0 else []
+        made = _C.from_array(memory.reshape(size))
+    self._array = made._array
+    self._storage = made._storage
+    self._bump_version()
+    return self
+
+
+def resize_as_(self, the_template, *, memory_format=None):
+    """:meth:`resize_` to the shape of another tensor."""
+    return resize_(self, *the_template.shape)
+
+
+def _chalf(self, memory_format=None):
+    raise NotImplementedError("chalf: NumPy has no complex numbers of half precision, so tensors don't either")
+
+
+_chalf.__name__ = "chalf"
+_SEVERAL = (nonzero, unique, unique_consecutive, cdist, lu, stft, histogramdd, resize_as_, *_AT_LEAST)
+FUNCTIONS = {f.__name__: f for f in _SEVERAL}
+METHODS = {f.__name__: f for f in (nonzero, unique, unique_consecutive, lu, stft, resize_, resize_as_, _chalf)}

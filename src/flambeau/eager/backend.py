@@ -156,7 +156,16 @@ def _own(result):
 
 @rule("extern")
 def extern(op: OpOverload):
-    return extern_kernel(op, op.definition.eager)
+    kernel = extern_kernel(op, op.definition.eager)
+    if "shapes_first" not in op.tags:
+        return kernel
+    check = op.facet("meta")  # words the errors about shapes and dtypes
+
+    def checked(*args):
+        check(*args)
+        return kernel(*args)
+
+    return checked
 
 
 def extern_kernel(op: OpOverload, fn):

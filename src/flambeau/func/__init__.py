@@ -7,7 +7,7 @@ derivative one per example.
 """
 
 from ..functionalize import functionalize
-from .derivatives import grad, grad_and_value, jvp, vjp
+from .derivatives import grad, grad_and_value, jvp, linearize, vjp
 from .jacobian import hessian, jacfwd, jacrev
 from .mapping import vmap
 from .modules import functional_call, stack_module_state
@@ -21,6 +21,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
     "stack_module_state",
     "vjp",
     "vmap",

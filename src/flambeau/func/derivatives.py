@@ -23,7 +23,7 @@ from ..base import pytree
 from ..batching import conceal, current, expose, innermost
 from ..core.operator import namespace
 
-__all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearized", "vjp"]
+__all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearize", "linearized", "vjp"]
 
 aten = namespace("aten")
 
@@ -292,6 +292,29 @@ def linearized(func, primals: tuple, has_aux: bool = False):
         return forward(tangents, create_graph=recorded and bool(_C.tls("grad_enabled")))[0]
 
     return (out, push, *aux)
+
+
+def linearize(func: Callable, *primals):
+    """``(output, push)``: the value of ``func(*primals)``, and the derivative there, a function of tangents in the structure of the primals."""
+    return_value, push = linearized(func, primals)
+    shapes = [(tuple(x._shape), x._dtype) for x in pytree.tree_leaves(primals)]
+
+    def jvp_fn(*tangents):
+        flat = pytree.tree_leaves(tangents)
+        if len(flat) != len(shapes):
+            raise RuntimeError(
+                f"Expected the tangents to have the structure of the primals: {len(flat)} leaves, not {len(shapes)}"
+            )
+        for k, (t, (shape, dtype)) in enumerate(zip(flat, shapes)):
+            if tuple(t._shape) != shape:
+                raise RuntimeError(
+                    f"tangent:{tuple(t._shape)} shape mismatch with primal:{shape} for the {k}th argument"
+                )
+            if t._dtype is not dtype:
+                raise RuntimeError(f"tangent:{t._dtype} dtype mismatch with primal:{dtype} for the {k}th argument")
+        return push(tangents)
+
+    return return_value, jvp_fn
 
 
 def _depends(func, primals, has_aux) -> bool:

@@ -30,6 +30,10 @@ lu_solve lu_unpack matrix_exp matrix_power orgqr ormqr qr slogdet triangular_sol
 _linalg_eigh _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_lstsq linalg_matrix_norm
 linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
 """,
+    "normalization": """
+_batch_norm_with_update _native_batch_norm_legit _native_batch_norm_legit_no_training _unsafe_masked_index
+_unsafe_masked_index_put_accumulate native_batch_norm native_group_norm
+""",
     "sets": """
 _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _segment_ids _segment_others _segment_reduce_backward
 _unique frexp histogram nonzero_static segment_reduce unique_dim_consecutive
@@ -55,15 +59,16 @@ bartlett_window blackman_window hamming_window hann_window istft kaiser_window s
 
 EXPOSED = {
     "function": """
-_cdist_backward _cdist_forward _chunk_cat _conj_copy _fft_c2c _fft_c2r _fft_r2c _histogramdd_bin_edges _histogramdd_from_bin_cts
-_histogramdd_from_bin_tensors _lu_with_info _neg_view_copy _unique alias_copy as_strided_copy as_strided_scatter bartlett_window
-blackman_window cdist cholesky cholesky_inverse cholesky_solve cross cumulative_trapezoid det detach_copy diagonal_copy diagonal_scatter
-dsplit empty_permuted empty_strided expand_copy frexp frobenius_norm geqrf gradient hamming_window hann_window histogram hsplit i0 i0_
-igamma igamma_ igammac igammac_ inverse istft kaiser_window lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power
-mvlgamma mvlgamma_ narrow_copy native_dropout_backward nonzero_static nuclear_norm orgqr ormqr permute_copy pinverse polygamma qr
-segment_reduce select_copy slice_copy slogdet split_copy split_with_sizes_copy squeeze_copy svd t_copy transpose_copy trapezoid trapz
-triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy
-view_as_real_copy view_copy vsplit
+_batch_norm_with_update _cdist_backward _cdist_forward _chunk_cat _conj_copy _fft_c2c _fft_c2r _fft_r2c _histogramdd_bin_edges
+_histogramdd_from_bin_cts _histogramdd_from_bin_tensors _lu_with_info _native_batch_norm_legit _neg_view_copy _unique _unsafe_masked_index
+_unsafe_masked_index_put_accumulate alias_copy as_strided_copy as_strided_scatter bartlett_window blackman_window cdist cholesky
+cholesky_inverse cholesky_solve cross cumulative_trapezoid det detach_copy diagonal_copy diagonal_scatter dsplit empty_permuted
+empty_strided expand_copy frexp frobenius_norm geqrf gradient hamming_window hann_window histogram hsplit i0 i0_ igamma igamma_ igammac
+igammac_ inverse istft kaiser_window lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power mvlgamma mvlgamma_
+narrow_copy native_batch_norm native_dropout_backward native_group_norm nonzero_static nuclear_norm orgqr ormqr permute_copy pinverse
+polygamma qr segment_reduce select_copy slice_copy slogdet split_copy split_with_sizes_copy squeeze_copy svd t_copy transpose_copy
+trapezoid trapz triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy
+view_as_complex_copy view_as_real_copy view_copy vsplit
 """,
     "method": """
 as_strided_scatter cholesky cholesky_inverse cholesky_solve cross det diagonal_scatter dsplit frexp geqrf histogram hsplit i0 i0_ igamma

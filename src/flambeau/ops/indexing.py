@@ -103,7 +103,7 @@ embedding_dense_backward.derivative(
     has_out=True,
 )
 def gather(ix, self, dim, index, sparse_grad):
-    _need_index("gather", index, dtypes=("int64",))
+    _need_index("gather", index, dtypes=("int64", "int32", "uint8"))
     ndim = max(len(self.shape), 1)
     d = dim % ndim
     if len(index.shape) != len(self.shape) and len(self.shape) and len(index.shape):
@@ -125,7 +125,7 @@ gather.derivative(
 
 
 def _scatter_coords(ix, self, dim, index, src):
-    _need_index("scatter", index, dtypes=("int64",))
+    _need_index("scatter", index)
     d = dim % max(len(self.shape), 1)
     return tuple(index.shape), lambda i, load, h: tuple(
         load("index", *i) if e == d else i[e] for e in range(len(self.shape))
@@ -384,4 +384,5 @@ def take_along_dim(self, indices, dim):
     own, wanted = list(self.shape), list(indices.shape)
     shape = list(broadcast_shapes([*own[:d], 1, *own[d + 1 :]], [*wanted[:d], 1, *wanted[d + 1 :]]))
     self = aten.expand.default(self, [*shape[:d], own[d], *shape[d + 1 :]])
+    indices = aten.where.self(aten.lt.Scalar(indices, 0), aten.add.Tensor(indices, own[d]), indices)
     return aten.gather.default(self, d, aten.expand.default(indices, [*shape[:d], wanted[d], *shape[d + 1 :]]))

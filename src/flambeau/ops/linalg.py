@@ -13,7 +13,7 @@ import numpy as np
 from ..base import dtypes
 from ..base.dtypes import finfo, int32
 from ..base.shapes import normalize_dim
-from ..core.declare import composite, explicit, extern
+from ..core.declare import composite, explicit
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 from .linalg_checks import adjoint as _adjoint
@@ -22,6 +22,7 @@ from .linalg_checks import (
     check_info,
     dense,
     each,
+    extern,
     eye_like,
     info_meta,
     lapack,
@@ -364,24 +365,18 @@ def _linalg_det(a):
 batched(_linalg_det)
 
 
-def _regular(a):
-    """``a``, a singular one with the zeros on U's diagonal made tiny: what its cofactors are computed from."""
-    lu, pivots, _ = aten.linalg_lu_factor_ex.default(a)
-    p, lower, upper = aten.lu_unpack.default(lu, pivots)
-    diagonal = aten.diagonal.default(upper, 0, -2, -1)
-    zero = aten.eq.Scalar(diagonal, 0)
-    tiny = aten.diag_embed.default(aten._to_copy.default(zero, dtype=a.dtype))
-    near = mm(p, mm(lower, aten.add.Tensor(upper, aten.mul.Tensor(tiny, finfo(a.dtype).eps))))
-    bad = aten.unsqueeze.default(aten.any.dim(zero, -1, True), -1)
-    return aten.where.self(bad, near, a)
-
-
 def _det_vjp(ct0, A):
+    """det(A) A^-T by the factors of A. A zero on U's diagonal is made tiny, so that a matrix of rank n - 1 has its cofactors."""
     if A.numel() == 0:
         return aten.zeros_like.default(A)
-    a = _regular(A)
-    inverse_, _ = aten.linalg_inv_ex.default(a)
-    scale = aten.mul.Tensor(ct0, aten.linalg_det.default(a))
+    lu, pivots, _ = aten.linalg_lu_factor_ex.default(A)
+    p, lower, upper = aten.lu_unpack.default(lu, pivots)
+    zero = aten._to_copy.default(aten.eq.Scalar(aten.diagonal.default(upper, 0, -2, -1), 0), dtype=A.dtype)
+    upper = aten.add.Tensor(upper, aten.diag_embed.default(aten.mul.Tensor(zero, finfo(A.dtype).eps)))
+    inverse_ = aten.linalg_solve_triangular.default(lower, transposed(p), upper=False, unitriangular=True)
+    inverse_ = aten.linalg_solve_triangular.default(upper, inverse_, upper=True)
+    sign = aten._linalg_det.default(p)[0]
+    scale = aten.mul.Tensor(aten.mul.Tensor(ct0, sign), aten.prod.dim_int(aten.diagonal.default(upper, 0, -2, -1), -1))
     return aten.mul.Tensor(aten.unsqueeze.default(aten.unsqueeze.default(scale, -1), -1), transposed(inverse_))
 
 

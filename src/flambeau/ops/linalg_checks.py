@@ -7,12 +7,18 @@ import numpy as np
 from ..base.dtypes import int32
 from ..base.errors import LinAlgError
 from ..base.shapes import contiguous_strides
+from ..core import declare
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 
 aten = namespace("aten")
 LOW = ("float16", "bfloat16")
+
+
+def extern(schema, *, tags=(), **kw):
+    """An operator whose shape rule is asked before its kernel, also eagerly: it words the errors."""
+    return declare.extern(schema, tags=(*tags, "shapes_first"), **kw)
 
 
 def dense(shape, like, dtype=None) -> TensorMeta:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.dtypes import int32
 from ..base.errors import LinAlgError
-from ..core.declare import composite, explicit, extern
+from ..core.declare import composite, explicit
 from ..core.operator import namespace
 from .linalg_checks import (
     adjoint,
@@ -18,6 +18,7 @@ from .linalg_checks import (
     check_info,
     dense,
     each,
+    extern,
     eye_like,
     floating,
     info_meta,

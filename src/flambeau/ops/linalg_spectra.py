@@ -10,10 +10,10 @@ from ..base import dtypes
 from ..base.dtypes import finfo, int64
 from ..base.errors import LinAlgError
 from ..base.shapes import normalize_dim
-from ..core.declare import composite, explicit, extern
+from ..core.declare import composite, explicit
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
-from .linalg_checks import adjoint, batched, dense, each, floating, matrix, mm, square
+from .linalg_checks import adjoint, batched, dense, each, extern, floating, matrix, mm, square
 
 aten = namespace("aten")
 _OWN = ("own_complex_derivative",)

@@ -126,7 +126,7 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
 def multi_margin_loss(self, target, p, margin, weight, reduction):
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
-    x = aten.unsqueeze.default(self, 0) if self.ndim == 1 else self
+    x = aten.reshape.default(self, [1, -1]) if self.ndim < 2 else self
     t = aten.reshape.default(target, [-1])
     if x.shape[0] != t.shape[0]:
         raise RuntimeError(f"inconsistent target size, expected {x.shape[0]} but got {list(target.shape)}")
@@ -138,14 +138,14 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
         z = aten.mul.Tensor(z, aten.unsqueeze.default(aten.index_select.default(weight, 0, t), 1))
     own = aten.eq.Tensor(aten.arange.default(x.shape[1], device=x.device), column)
     each = aten.div.Tensor(aten.sum.dim_IntList(aten.masked_fill.Scalar(z, own, 0), [1]), x.shape[1])
-    return _reduced(aten.squeeze.dim(each, 0) if self.ndim == 1 and reduction == 0 else each, reduction)
+    return _reduced(aten.squeeze.dim(each, 0) if self.ndim < 2 and reduction == 0 else each, reduction)
 
 
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
 def multilabel_margin_loss(self, target, reduction):
     if self.shape != target.shape:
         raise RuntimeError(f"inconsistent target size {list(target.shape)} for input of size {list(self.shape)}")
-    x, t = (aten.unsqueeze.default(v, 0) if v.ndim == 1 else v for v in (self, target))
+    x, t = (aten.reshape.default(v, [1, -1]) if v.ndim < 2 else v for v in (self, target))
     n, c = x.shape
     # Labels count up to the first -1.
     valid = aten.eq.Scalar(aten.cumsum.default(aten.lt.Scalar(t, 0), 1), 0)

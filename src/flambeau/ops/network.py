@@ -200,6 +200,8 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Ioffe & Szegedy, arXiv:1502.03167. While training, the running statistics are moved by ``momentum`` (the variance unbiased)."""
+    if input.ndim == 1 and input.shape[0] == 0:
+        return aten.clone.default(input)
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):

@@ -264,16 +264,59 @@ def trace(self):
 
 @composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
 def cov(self, correction, fweights, aweights):
-    if fweights is not None or aweights is not None:
-        raise NotImplementedError("cov: fweights and aweights are not built yet")
+    if self.ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions"
+        )
+    if self.dtype is dtypes.bool_:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
     if self.dtype.category < 2:
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     x = aten.reshape.default(self, [1, self.numel()]) if self.ndim < 2 else self
-    centred = aten.sub.Tensor(x, aten.mean.dim(x, [1], True))
-    out = aten.div.Tensor(
-        aten.mm.default(centred, aten.t.default(centred)), sym_float(sym_max(x.shape[1] - correction, 0))
-    )
+    n = x.shape[1]
+    weights = _observation_weights(fweights, aweights, n, x)
+    if weights is None:
+        total, centre = n, aten.mean.dim(x, [1], True)
+        scale = sym_float(sym_max(n - correction, 0))
+    else:
+        total = aten.sum.default(weights)
+        centre = aten.div.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(x, weights), [1], True), total)
+        if aweights is None or correction == 0:
+            scale = aten.sub.Tensor(total, correction)
+        else:
+            spread = aten.sum.default(aten.mul.Tensor(weights, aweights))
+            scale = aten.sub.Tensor(total, aten.div.Tensor(aten.mul.Tensor(spread, correction), total))
+        scale = aten.clamp_min.default(scale, 0)
+    centred = aten.sub.Tensor(x, centre)
+    weighted = centred if weights is None else aten.mul.Tensor(centred, weights)
+    out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(aten.conj.default(weighted))), scale)
     return aten.squeeze.default(out)
+
+
+def _observation_weights(fweights, aweights, n, x):
+    """The product of repetitions and importances, None when neither is given. RuntimeError for weights that don't fit."""
+    for name, w, integral in (("fweights", fweights, True), ("aweights", aweights, False)):
+        if w is None:
+            continue
+        if w.ndim > 1:
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
+            )
+        if integral and w.dtype.category != 1:
+            raise RuntimeError(
+                f"cov(): expected fweights to have integral dtype but got fweights with {_name_of(w.dtype)} dtype"
+            )
+        if not integral and not w.dtype.is_floating_point:
+            raise RuntimeError(
+                f"cov(): expected aweights to have floating point dtype but got aweights with {_name_of(w.dtype)} dtype"
+            )
+        if w.numel() != n:
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.numel()} != {n}"
+            )
+    if fweights is None or aweights is None:
+        return fweights if aweights is None else aweights
+    return aten.mul.Tensor(fweights, aweights)
 
 
 @composite("corrcoef(Tensor self) -> Tensor")

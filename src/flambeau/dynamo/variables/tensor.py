@@ -159,6 +159,7 @@ class TensorVariable(Variable):
             tx.raise_user(e)
         if tensors.is_tensor(value):
             node = tx.output.create_node(tx, "call_function", getattr, (self.node, name), {})
+            node.meta["val"] = value
             return wrap_result(tx, node, value, self)
         if callable(value) and not is_constant_value(value):
             return TensorMethodVariable(self, name)

@@ -18,6 +18,7 @@ row("scatter.src scatter_add", [call(f(2, 4), 1, _unique, f(2, 3)), call(f(4, 3)
     [None, None])
 row("scatter.value", [call(f(2, 4), 1, _unique, 2.5), call(i(4, 3), 0, _unique, 3)], None)
 row("scatter.reduce", [call(f(2, 4), 1, _unique, f(2, 3), reduce="add"), call(f(2, 4), 1, _unique, f(2, 3), reduce="multiply")], None, grad=())
+row("scatter.value_reduce", [call(f(2, 4), 1, i(2, 3, high=4), 2.0, reduce="add")], None, grad=(0,))
 row("scatter_reduce.two", [call(f(2, 4), 1, i(2, 3, high=4), f(2, 3), r) for r in ("sum", "prod", "mean", "amax", "amin")]
     + [call(f(2, 4), 1, i(2, 3, high=4), f(2, 3), "sum", include_self=False)], None, grad=())
 row("index_add", [call(f(3, 2), 0, i(4, high=3), f(4, 2)), call(f(2, 4), 1, i(3, high=4), f(2, 3), alpha=2)], None)

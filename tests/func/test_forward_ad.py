@@ -1,0 +1,125 @@
+"""Dual numbers, linearisation, decompositions."""
+
+import pytest
+
+import flambeau as torch
+
+fw = torch.autograd.forward_ad
+
+
+def _tangent(fn, *pairs):
+    with fw.dual_level():
+        out = fn(*(fw.make_dual(x, t) for x, t in pairs))
+        return fw.unpack_dual(out).tangent
+
+
+def test_tangents_follow_functions_methods_and_operators():
+    x, t = torch.rand(3, 2), torch.rand(3, 2)
+    torch.testing.assert_close(_tangent(lambda d: (d * d).T.sum(0), (x, t)), (2 * x * t).T.sum(0))
+    torch.testing.assert_close(
+        _tangent(lambda d: torch.nn.functional.softmax(d, 1), (x, t)),
+        torch.func.jvp(lambda x: x.softmax(1), (x,), (t,))[1],
+    )
+    torch.testing.assert_close(
+        _tangent(lambda d: d.max(1).values, (x, t)), t.gather(1, x.argmax(1, keepdim=True))[:, 0]
+    )
+
+
+def test_in_place_calls_give_their_target_a_tangent():
+    x, t = torch.rand(3), torch.ones(3)
+
+    def fn(d):
+        out = torch.zeros(3)
+        out[1:] = d[1:] * 2
+        out.mul_(d)
+        return out
+
+    torch.testing.assert_close(_tangent(fn, (x, t)), torch.tensor([0.0, 4 * x[1], 4 * x[2]]))
+
+
+def test_forward_over_reverse_and_back():
+    x, t = torch.rand(3, requires_grad=True), torch.rand(3)
+    with fw.dual_level():
+        out = fw.unpack_dual((fw.make_dual(x, t) ** 3).sum())
+        (g,) = torch.autograd.grad(out.tangent, x)
+    torch.testing.assert_close(g, 6 * x.detach() * t)
+
+
+def test_levels():
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fw.make_dual(x, x)
+    with fw.dual_level():
+        with pytest.raises(RuntimeError, match="Nested"):
+            fw.enter_dual_level()
+        with pytest.raises(ValueError, match="floating point"):
+            fw.make_dual(torch.ones(2, dtype=torch.int64), x)
+        with pytest.raises(RuntimeError, match="different size"):
+            fw.make_dual(x, torch.ones(3))
+        dual = fw.make_dual(x, x)
+        assert fw.unpack_dual(dual).tangent is x and fw.unpack_dual(x).tangent is None
+    assert fw.unpack_dual(dual).tangent is None
+
+
+def test_linearize():
+    x, t = torch.rand(3), torch.rand(3)
+    out, push = torch.func.linearize(lambda x: x.exp() * 2, x)
+    torch.testing.assert_close(out, x.exp() * 2)
+    torch.testing.assert_close(push(t), 2 * x.exp() * t)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        push(torch.rand(4))
+
+
+def test_decompositions():
+    from flambeau._decomp import core_aten_decompositions, get_decompositions, register_decomposition
+
+    aten = torch.ops.aten
+    found = get_decompositions([aten.addmm, aten.native_layer_norm, aten.mm])
+    assert aten.addmm.default in found and aten.mm.default not in found
+    a, b, c = torch.rand(2, 2), torch.rand(2, 3), torch.rand(3, 2)
+    torch.testing.assert_close(found[aten.addmm.default](a, b, c), torch.addmm(a, b, c))
+    assert aten.native_layer_norm.default in core_aten_decompositions()
+    registry = {}
+
+    @register_decomposition(aten.mm, registry)
+    def mm(a, b):
+        return (a[:, :, None] * b[None]).sum(1)
+
+    assert registry[aten.mm.default] is mm
+    with pytest.raises(RuntimeError, match="duplicate"):
+        register_decomposition(aten.mm, registry)(mm)
+
+
+def test_assert_close():
+    close = torch.testing.assert_close
+    close(torch.ones(2), torch.ones(2) + 1e-7)
+    close({"a": [1.0, torch.ones(1)]}, {"a": [1.0, torch.ones(1)]})
+    close(torch.tensor(float("nan")), torch.tensor(float("nan")), equal_nan=True)
+    with pytest.raises(
+        AssertionError, match=r"Mismatched elements: 1 / 3 \(33.3%\)\nGreatest absolute difference: 1.0 at index \(2,\)"
+    ):
+        close(torch.tensor([1.0, 2, 4]), torch.tensor([1.0, 2, 3]))
+    with pytest.raises(AssertionError, match="'dtype' do not match"):
+        close(torch.ones(1), torch.ones(1, dtype=torch.float64))
+    with pytest.raises(AssertionError, match="Scalars are not close"):
+        close(1.0, 1.1)
+    with pytest.raises(AssertionError, match=r"item \['a'\]\[1\]"):
+        close({"a": [1, 2]}, {"a": [1, 3]})
+    with pytest.raises(AssertionError, match="mine: Tensor-likes"):
+        close(torch.zeros(2), torch.ones(2), msg=lambda text: "mine: " + text)
+    with pytest.raises(ValueError, match="'rtol' and 'atol'"):
+        close(1.0, 1.0, rtol=1)
+    with pytest.raises(TypeError, match="No comparison pair"):
+        close(torch.ones(1), "one")
+
+
+def test_make_tensor():
+    make = torch.testing.make_tensor
+    x = make((4, 5), dtype=torch.float32, low=-1, high=1, noncontiguous=True, requires_grad=True)
+    assert x.shape == (4, 5) and not x.is_contiguous() and x.requires_grad and x.abs().max().item() <= 1
+    assert make(100, dtype=torch.uint8).max().item() < 10 and make(3, dtype=torch.complex64).is_complex()
+    assert not (make(1000, dtype=torch.int64, exclude_zero=True) == 0).any().item()
+    with pytest.raises(ValueError, match="must be less than"):
+        make(2, dtype=torch.int64, low=3, high=3)
+    with pytest.raises(ValueError, match="requires_grad"):
+        make(2, dtype=torch.int64, requires_grad=True)
