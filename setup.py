@@ -43,7 +43,7 @@ setup(
         # Thread pool and the launch of a compiled graph.
         Extension(
             "flambeau._runtime",
-            ["csrc/thread_pool.c", "csrc/gemm.c", "csrc/conv.c", "csrc/graph.c", "csrc/launch.c"],
+            ["csrc/thread_pool.c", "csrc/gemm.c", "csrc/product.c", "csrc/conv.c", "csrc/graph.c", "csrc/launch.c"],
             libraries=["pthread"],
             **COMMON,
         ),

@@ -2,7 +2,7 @@
  *
  * A convolution is a matrix product with a matrix that is never whole in memory: a block of its columns (output positions, of all images in
  * a row) is gathered into memory that stays in the second-level cache, multiplied, and forgotten. Where a group has few channels (depthwise),
- * each tap slides over the rows instead. One to three spatial dimensions are handled as three. The cut into blocks depends on sizes only, so results don't
+ * each tap is a shifted read instead. One to three spatial dimensions are handled as three. The cut into blocks depends on sizes only, so results don't
  * depend on the number of threads.
  *
  * Shapes, all in C order: input (N, C, *in), weight (O, C / groups, *kernel), output (N, O, *out). */
@@ -13,11 +13,35 @@ typedef struct {
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 } Conv;
 
+enum { FORWARD, INPUT, WEIGHT };
+
+/* A convolution with few channels a group, see conv_kernels.h. */
+typedef struct {
+    const Conv *c;
+    int what, f64;
+    void *x, *w, *y;
+    const void *bias;
+    int64_t taps, phases, extent[3], plane; /* phases of a padded plane, places of each along each dimension, and all of them */
+    int64_t run;                /* from the first to behind the last output position, in places */
+    int64_t front;              /* the greatest shift */
+    int64_t *shift, *phase;     /* where each tap reads */
+    int *failed;
+} Few;
+
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
 #else
 #define CLONES
 #endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define FAST(...) __attribute__((optimize("O3", "fp-contract=fast"), ##__VA_ARGS__))
+#else
+#define FAST(...) __attribute__((unused, ##__VA_ARGS__))
+#endif
+
+#define JOIN(a, b) a##_##b
+#define JOINED(a, b) JOIN(a, b)
 
 #define T float
 #define NAME(x) x##_f32
@@ -32,8 +56,6 @@ typedef struct {
 
 #define BLOCK 524288            /* bytes of gathered columns: half of a usual second-level cache */
 #define FEW 64                  /* output positions of an image below which several images share a block */
-
-enum { FORWARD, INPUT, WEIGHT };
 
 typedef struct {
     const Conv *c;
@@ -189,38 +211,39 @@ static void weight_range(void *context, int64_t begin, int64_t end) {
     flb_api->free(room);
 }
 
-#define SLIDE(T, S)                                                                                                               \
-    for (int64_t i = begin; i < end; i++) {                                                                                       \
-        if (j->what == WEIGHT) {                                                                                                  \
-            int64_t group = i / j->made;                                                                                          \
-            memset((T *)j->w + i * j->per * j->taps, 0, j->per * j->taps * sizeof(T));                                            \
-            for (int64_t n = 0; n < c->images; n++)                                                                               \
-                for (int64_t k = 0; k < j->per; k++)                                                                              \
-                    slide_weight_##S(c, (T *)j->x + (n * c->channels + group * j->per + k) * plane, (T *)j->w + (i * j->per + k) * j->taps, \
-                                     (T *)j->y + (n * c->outputs + i) * j->positions);                                            \
-        } else if (j->what == INPUT) {                                                                                            \
-            int64_t n = i / c->channels, ch = i % c->channels, group = ch / j->per;                                               \
-            for (int64_t o = group * j->made; o < (group + 1) * j->made; o++)                                                     \
-                slide_input_##S(c, (T *)j->x + i * plane, (T *)j->w + (o * j->per + ch % j->per) * j->taps,                       \
-                                (T *)j->y + (n * c->outputs + o) * j->positions);                                                 \
-        } else {                                                                                                                  \
-            int64_t n = i / c->outputs, o = i % c->outputs, group = o / j->made;                                                  \
-            T f = j->bias ? ((const T *)j->bias)[o] : 0, *y = (T *)j->y + i * j->positions;                                       \
-            for (int64_t p = 0; p < j->positions; p++) y[p] = f;                                                                  \
-            for (int64_t k = 0; k < j->per; k++)                                                                                  \
-                slide_##S(c, (T *)j->x + (n * c->channels + group * j->per + k) * plane, (T *)j->w + (o * j->per + k) * j->taps, y); \
-        }                                                                                                                         \
-    }
+static void few_range(void *context, int64_t begin, int64_t end) {
+    const Few *f = context;
+    if (f->f64) few_range_f64(f, begin, end);
+    else few_range_f32(f, begin, end);
+}
 
-static void slide_range(void *context, int64_t begin, int64_t end) {
-    const Job *j = context;
+/* Convolutions with few channels a group. */
+static void run_few(Job *j) {
     const Conv *c = j->c;
-    int64_t plane = c->in[0] * c->in[1] * c->in[2];
-    if (j->f64) {
-        SLIDE(double, f64)
-    } else {
-        SLIDE(float, f32)
+    Few f = {.c = c, .what = j->what, .f64 = j->f64, .x = j->x, .w = j->w, .y = j->y, .bias = j->bias, .taps = j->taps, .failed = j->failed};
+    for (int d = 0; d < 3; d++) f.extent[d] = ((c->out[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d]) / c->stride[d] + 1;
+    f.phases = c->stride[0] * c->stride[1] * c->stride[2];
+    f.plane = f.extent[0] * f.extent[1] * f.extent[2];
+    f.run = ((c->out[0] - 1) * f.extent[1] + c->out[1] - 1) * f.extent[2] + c->out[2];
+    f.shift = flb_api->malloc(2 * j->taps * sizeof(int64_t));
+    if (!f.shift) {
+        *j->failed = 1;
+        return;
     }
+    f.phase = f.shift + j->taps;
+    for (int64_t t = 0; t < j->taps; t++) {
+        int64_t k[3] = {t / (c->kernel[1] * c->kernel[2]), t / c->kernel[2] % c->kernel[1], t % c->kernel[2]};
+        f.shift[t] = f.phase[t] = 0;
+        for (int d = 0; d < 3; d++) {
+            f.shift[t] = f.shift[t] * f.extent[d] + k[d] * c->dilation[d] / c->stride[d];
+            f.phase[t] = f.phase[t] * c->stride[d] + k[d] * c->dilation[d] % c->stride[d];
+        }
+        if (f.shift[t] > f.front) f.front = f.shift[t];
+    }
+    int64_t total = j->what == WEIGHT ? c->groups : c->images * c->groups;
+    double flops = 2.0 * c->images * c->outputs * j->per * j->taps * f.plane;
+    flb_parallel(few_range, &f, total, (int64_t)(2e5 * total / (flops + 1)) + 1);
+    flb_api->free(f.shift);
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -231,8 +254,7 @@ static void run(Job *j) {
     int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
     double flops = 2.0 * c->images * c->outputs * rows * j->positions;
     if (j->per * j->made <= 4) {
-        int64_t total = j->what == WEIGHT ? c->outputs : c->images * (j->what == INPUT ? c->channels : c->outputs);
-        flb_parallel(slide_range, j, total, (int64_t)(3e4 * total / (flops + 1)) + 1);
+        run_few(j);
         return;
     }
     j->block = j->what == FORWARD ? j->per : ceil_div(192, j->taps) < j->per ? ceil_div(192, j->taps) : j->per;

@@ -151,78 +151,157 @@ CLONES static void NAME(scatter)(const Conv *c, T *x, int64_t c0, int64_t c1, in
                 }
 }
 
-/* One output channel of one image from one input channel: for few channels a group, where a matrix product has nothing to share. */
-CLONES static void NAME(slide)(const Conv *c, const T *x, const T *w, T *y) {
-    int64_t sw = c->stride[2];
-    for (int64_t kd = 0; kd < c->kernel[0]; kd++)
-        for (int64_t kh = 0; kh < c->kernel[1]; kh++)
-            for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
-                T f = *w++;
-                int64_t dlo, dhi, hlo, hhi, lo, hi;
-                NAME(inside)(c, 0, kd, &dlo, &dhi);
-                NAME(inside)(c, 1, kh, &hlo, &hhi);
-                NAME(inside)(c, 2, kw, &lo, &hi);
-                for (int64_t od = dlo; od < dhi; od++)
-                    for (int64_t oh = hlo; oh < hhi; oh++) {
-                        int64_t id = od * c->stride[0] - c->padding[0] + kd * c->dilation[0];
-                        int64_t ih = oh * c->stride[1] - c->padding[1] + kh * c->dilation[1];
-                        const T *row = x + (id * c->in[1] + ih) * c->in[2] + kw * c->dilation[2] - c->padding[2];
-                        T *to = y + (od * c->out[1] + oh) * c->out[2];
-                        if (sw == 1)
-                            for (int64_t i = lo; i < hi; i++) to[i] += f * row[i];
-                        else
-                            for (int64_t i = lo; i < hi; i++) to[i] += f * row[i * sw];
-                    }
+/* ---- few channels a group: each tap a shifted row ------------------------------------------------------------------
+ *
+ * A padded plane is cut into phases, one for each remainder of the position by the stride: then the tap at offset d = q * stride + r reads
+ * phase r at (position + q), whatever the stride, and positions of a whole plane are one run of memory (a little longer than the plane:
+ * the places at the end of each row belong to no position). */
+
+#define MOST ((int64_t)(64 / sizeof(T))) /* room for a vector of any CPU */
+
+/* Places of a padded plane: what falls outside is zero. */
+static void NAME(fill_phases)(const Few *f, const T *x, T *to) {
+    const Conv *c = f->c;
+    memset(to, 0, f->phases * f->plane * sizeof(T));
+    for (int64_t id = 0; id < c->in[0]; id++) {
+        int64_t pd = id + c->padding[0], jd = pd / c->stride[0];
+        if (jd >= f->extent[0]) break;
+        for (int64_t ih = 0; ih < c->in[1]; ih++) {
+            int64_t ph = ih + c->padding[1], jh = ph / c->stride[1], sw = c->stride[2];
+            if (jh >= f->extent[1]) break;
+            T *base = to + (pd % c->stride[0] * c->stride[1] + ph % c->stride[1]) * sw * f->plane + (jd * f->extent[1] + jh) * f->extent[2];
+            const T *row = x + (id * c->in[1] + ih) * c->in[2];
+            int64_t most = f->extent[2] * sw - c->padding[2], n = c->in[2] < most ? c->in[2] : most;
+            if (sw == 1) {
+                NAME(copy_row)(base + c->padding[2], row, n);
+                continue;
             }
+            for (int64_t r = 0; r < sw; r++) {  /* places i with (i + padding) % stride == r */
+                int64_t i = (r - c->padding[2] % sw + sw) % sw;
+                T *at = base + r * f->plane + (i + c->padding[2]) / sw;
+                for (; i < n; i += sw) *at++ = row[i];
+            }
+        }
+    }
 }
 
-/* Its adjoints: with respect to the input (adds to x), and to the weight (adds to w). */
-CLONES static void NAME(slide_input)(const Conv *c, T *x, const T *w, const T *y) {
+/* The adjoint of fill_phases: reads the places that have an element. */
+static void NAME(read_phases)(const Few *f, T *x, const T *from) {
+    const Conv *c = f->c;
     int64_t sw = c->stride[2];
-    for (int64_t kd = 0; kd < c->kernel[0]; kd++)
-        for (int64_t kh = 0; kh < c->kernel[1]; kh++)
-            for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
-                T f = *w++;
-                int64_t dlo, dhi, hlo, hhi, lo, hi;
-                NAME(inside)(c, 0, kd, &dlo, &dhi);
-                NAME(inside)(c, 1, kh, &hlo, &hhi);
-                NAME(inside)(c, 2, kw, &lo, &hi);
-                for (int64_t od = dlo; od < dhi; od++)
-                    for (int64_t oh = hlo; oh < hhi; oh++) {
-                        int64_t id = od * c->stride[0] - c->padding[0] + kd * c->dilation[0];
-                        int64_t ih = oh * c->stride[1] - c->padding[1] + kh * c->dilation[1];
-                        T *row = x + (id * c->in[1] + ih) * c->in[2] + kw * c->dilation[2] - c->padding[2];
-                        const T *from = y + (od * c->out[1] + oh) * c->out[2];
-                        if (sw == 1)
-                            for (int64_t i = lo; i < hi; i++) row[i] += f * from[i];
-                        else
-                            for (int64_t i = lo; i < hi; i++) row[i * sw] += f * from[i];
-                    }
+    for (int64_t id = 0; id < c->in[0]; id++)
+        for (int64_t ih = 0; ih < c->in[1]; ih++) {
+            int64_t pd = id + c->padding[0], jd = pd / c->stride[0], ph = ih + c->padding[1], jh = ph / c->stride[1];
+            T *row = x + (id * c->in[1] + ih) * c->in[2];
+            if (jd >= f->extent[0] || jh >= f->extent[1]) {
+                memset(row, 0, c->in[2] * sizeof(T));
+                continue;
             }
+            const T *base = from + (pd % c->stride[0] * c->stride[1] + ph % c->stride[1]) * sw * f->plane + (jd * f->extent[1] + jh) * f->extent[2];
+            int64_t most = f->extent[2] * sw - c->padding[2], n = c->in[2] < most ? c->in[2] : most > 0 ? most : 0;
+            if (sw == 1) NAME(copy_row)(row, base + c->padding[2], n);
+            else
+                for (int64_t i = 0; i < n; i++) row[i] = base[(i + c->padding[2]) % sw * f->plane + (i + c->padding[2]) / sw];
+            for (int64_t i = n; i < c->in[2]; i++) row[i] = 0;
+        }
 }
 
-CLONES static void NAME(slide_weight)(const Conv *c, const T *x, T *w, const T *y) {
-    int64_t sw = c->stride[2];
-    for (int64_t kd = 0; kd < c->kernel[0]; kd++)
-        for (int64_t kh = 0; kh < c->kernel[1]; kh++)
-            for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
-                int64_t dlo, dhi, hlo, hhi, lo, hi;
-                NAME(inside)(c, 0, kd, &dlo, &dhi);
-                NAME(inside)(c, 1, kh, &hlo, &hhi);
-                NAME(inside)(c, 2, kw, &lo, &hi);
-                T part[8] = {0};  /* eight sums side by side: vector code, and a smaller error */
-                for (int64_t od = dlo; od < dhi; od++)
-                    for (int64_t oh = hlo; oh < hhi; oh++) {
-                        int64_t id = od * c->stride[0] - c->padding[0] + kd * c->dilation[0];
-                        int64_t ih = oh * c->stride[1] - c->padding[1] + kh * c->dilation[1];
-                        const T *row = x + (id * c->in[1] + ih) * c->in[2] + kw * c->dilation[2] - c->padding[2];
-                        const T *from = y + (od * c->out[1] + oh) * c->out[2];
-                        int64_t i = lo;
-                        if (sw == 1)
-                            for (; i + 8 <= hi; i += 8)
-                                for (int j = 0; j < 8; j++) part[j] += from[i + j] * row[i + j];
-                        for (; i < hi; i++) part[i & 7] += from[i] * row[i * sw];
-                    }
-                *w++ += ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
-            }
+static void NAME(spread_rows)(const Few *f, const T *y, T *to) {
+    const int64_t *out = f->c->out;
+    for (int64_t d = 0; d < out[0]; d++)
+        for (int64_t h = 0; h < out[1]; h++) NAME(copy_row)(to + (d * f->extent[1] + h) * f->extent[2], y + (d * out[1] + h) * out[2], out[2]);
 }
+
+static void NAME(join_rows)(const Few *f, T *y, const T *from) {
+    const int64_t *out = f->c->out;
+    for (int64_t d = 0; d < out[0]; d++)
+        for (int64_t h = 0; h < out[1]; h++) NAME(copy_row)(y + (d * out[1] + h) * out[2], from + (d * f->extent[1] + h) * f->extent[2], out[2]);
+}
+
+#define BYTES 16
+#define TARGET FAST()
+#include "conv_taps.h"
+#if defined(__x86_64__)
+#define BYTES 32
+#define TARGET FAST(target("avx2,fma"))
+#include "conv_taps.h"
+#define BYTES 64
+#define TARGET FAST(target("avx512f,avx512vl,avx512dq,fma"))
+#include "conv_taps.h"
+#define VARIANTS(x) {JOINED(NAME(x), 16), JOINED(NAME(x), 32), JOINED(NAME(x), 64)}
+#else
+#define VARIANTS(x) {JOINED(NAME(x), 16)}
+#endif
+static void (*const NAME(by_level)[])(T *, int64_t, T, int64_t, const T *, const T *const *) = VARIANTS(correlate);
+static void (*const NAME(weight_by_level)[])(T *, int64_t, int64_t, const T *, const T *const *, const T *) = VARIANTS(correlate_weight);
+#undef VARIANTS
+
+/* Pieces [begin, end): a group of an image (forward, input), or a group (weight). */
+static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
+    const Conv *c = f->c;
+    int64_t per = c->channels / c->groups, made = c->outputs / c->groups, taps = f->taps, ph = f->phases * f->plane, slack = 4 * MOST;
+    int64_t in = c->in[0] * c->in[1] * c->in[2], out = c->out[0] * c->out[1] * c->out[2], row = f->front + f->plane + slack;
+    int64_t count = taps * (per > made ? per : made), *shift = f->shift, *phase = f->phase;
+    T *x = f->x, *w = f->w, *y = f->y;
+    const T *bias = f->bias;
+    int level = flb_cpu_level();
+    char *room = flb_api->malloc((per * (ph + slack) + made * row + row + taps * per * made * MOST + count) * sizeof(T) + count * sizeof(T *) + 64);
+    if (!room) {
+        *f->failed = 1;
+        return;
+    }
+    T *planes = (T *)room, *rows = planes + per * (ph + slack), *inside = rows + made * row, *sums = inside + row, *weights = sums + taps * per * made * MOST;
+    const T **from = (const T **)(((uintptr_t)(weights + count) + 63) & ~(uintptr_t)63);
+    memset(planes, 0, per * (ph + slack) * sizeof(T));
+    memset(rows, 0, (made + 1) * row * sizeof(T));
+    if (f->what == WEIGHT)
+        for (int64_t d = 0; d < c->out[0]; d++)
+            for (int64_t h = 0; h < c->out[1]; h++) memset(inside + f->front + (d * f->extent[1] + h) * f->extent[2], 255, c->out[2] * sizeof(T));
+    for (int64_t i = begin; i < end; i++) {
+        int64_t g = f->what == WEIGHT ? i : i % c->groups, n = f->what == WEIGHT ? 0 : i / c->groups, last = f->what == WEIGHT ? c->images : n + 1;
+        if (f->what == WEIGHT) memset(sums, 0, taps * per * made * MOST * sizeof(T));
+        for (; n < last; n++) {
+            T *xs = x + (n * c->channels + g * per) * in, *ys = y + (n * c->outputs + g * made) * out;
+            if (f->what != INPUT)
+                for (int64_t k = 0; k < per; k++) NAME(fill_phases)(f, xs + k * in, planes + k * (ph + slack));
+            if (f->what != FORWARD)
+                for (int64_t o = 0; o < made; o++) NAME(spread_rows)(f, ys + o * out, rows + o * row + f->front);
+            if (f->what == FORWARD) {
+                for (int64_t o = 0; o < made; o++) {
+                    for (int64_t k = 0, t = 0; k < per; k++)
+                        for (int64_t j = 0; j < taps; j++, t++) from[t] = planes + k * (ph + slack) + phase[j] * f->plane + shift[j];
+                    NAME(by_level)[level](rows, f->run, bias ? bias[g * made + o] : 0, per * taps, w + (g * made + o) * per * taps, from);
+                    NAME(join_rows)(f, ys + o * out, rows);
+                }
+            } else if (f->what == INPUT) {
+                for (int64_t k = 0; k < per; k++) {
+                    for (int64_t r = 0; r < f->phases; r++) {
+                        int64_t t = 0;
+                        for (int64_t o = 0; o < made; o++)
+                            for (int64_t j = 0; j < taps; j++)
+                                if (phase[j] == r) from[t] = rows + o * row + f->front - shift[j], weights[t++] = w[((g * made + o) * per + k) * taps + j];
+                        NAME(by_level)[level](planes + r * f->plane, f->plane, 0, t, weights, from);
+                    }
+                    NAME(read_phases)(f, xs + k * in, planes);
+                }
+            } else {
+                for (int64_t o = 0; o < made; o++)
+                    for (int64_t k = 0; k < per; k++) {
+                        for (int64_t j = 0; j < taps; j++) from[j] = planes + k * (ph + slack) + phase[j] * f->plane + shift[j];
+                        NAME(weight_by_level)[level](sums + (o * per + k) * taps * MOST, f->run, taps, rows + o * row + f->front, from, inside + f->front);
+                    }
+            }
+        }
+        if (f->what == WEIGHT)
+            for (int64_t t = 0; t < taps * per * made; t++) {
+                const T *s = sums + t * MOST;
+                T half[MOST / 2];
+                for (int k = 0; k < MOST / 2; k++) half[k] = s[k] + s[k + MOST / 2];
+                for (int m = MOST / 4; m; m /= 2)
+                    for (int k = 0; k < m; k++) half[k] += half[k + m];
+                w[g * made * per * taps + t] = half[0];
+            }
+    }
+    flb_api->free(room);
+}
+#undef MOST

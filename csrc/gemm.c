@@ -91,12 +91,18 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
 PyObject *flb_use_blas(PyObject *self, PyObject *args) {
     unsigned long long single, twice, get, set;
     if (!PyArg_ParseTuple(args, "KKKK", &single, &twice, &get, &set)) return NULL;
-    blas_gemm[0] = (GemmFn)(uintptr_t)single;
-    blas_gemm[1] = (GemmFn)(uintptr_t)twice;
+    blas_gemm[0] = flb_best_gemm(0, (GemmFn)(uintptr_t)single);
+    blas_gemm[1] = flb_best_gemm(1, (GemmFn)(uintptr_t)twice);
     blas_get_threads = (int (*)(void))(uintptr_t)get;
     blas_set_threads = (void (*)(int))(uintptr_t)set;
     if (blas_get_threads && blas_set_threads && blas_get_threads() > 1) blas_set_threads(1);
     Py_RETURN_NONE;
+}
+
+/* gemm_address(f64): the function that makes products; 0 before use_blas. */
+PyObject *flb_gemm_address(PyObject *self, PyObject *arg) {
+    int f64 = PyObject_IsTrue(arg);
+    return f64 < 0 ? NULL : PyLong_FromUnsignedLongLong((uintptr_t)blas_gemm[f64]);
 }
 
 /* How BLAS reads the last two dimensions of an array: the letter and the leading dimension; 0 when it can't. */

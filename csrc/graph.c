@@ -262,6 +262,7 @@ static void graph_dealloc(Graph *g) {
         Py_XDECREF(g->outputs[i].layout.descr);
         Py_XDECREF(g->outputs[i].constant);
     }
+    PyMem_Free(g->seconds);
     PyMem_Free(g->frame);
     PyMem_Free(g->stages);
     PyMem_Free(g->slots);
@@ -294,7 +295,21 @@ static int graph_clear(Graph *g) {
 
 static PyObject *get_arena(Graph *g, void *closure) { return PyLong_FromLongLong(g->frame[g->arena]); }
 
-static PyGetSetDef graph_getset[] = {{"arena_size", (getter)get_arena, NULL, "bytes of intermediate results; 0 where sizes are symbolic"}, {NULL}};
+static PyObject *get_seconds(Graph *g, void *closure) {
+    PyObject *list = PyList_New(g->nsteps);
+    for (int i = 0; list && i < g->nsteps; i++) {
+        PyObject *x = PyFloat_FromDouble(g->seconds ? g->seconds[i] : 0);
+        if (!x) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i, x);
+    }
+    return list;
+}
+
+static PyGetSetDef graph_getset[] = {
+    {"step_seconds", (getter)get_seconds, NULL, "seconds that each step has taken while time_steps was on, over all calls"},
+    {"arena_size", (getter)get_arena, NULL, "bytes of intermediate results; 0 where sizes are symbolic"},
+    {NULL},
+};
 
 static PyMemberDef graph_members[] = {
     {"info", T_OBJECT, offsetof(Graph, info), READONLY, "what the compiler keeps with the graph"},

@@ -105,8 +105,11 @@ typedef struct {
     Step *steps;
     Output *outputs;
     int arena;                  /* F[arena]: its bytes */
+    double *seconds;            /* that each step took since time_steps(True), NULL: not asked for */
     PyObject *on_error, *on_mismatch, *info, *dict, *weakrefs;
 } Graph;
+
+extern int flb_timing;          /* the clock by which launches add up the time of each step, 0: they don't */
 
 extern FlbApi *flb_api;
 extern PyTypeObject FlbGraph_Type;
@@ -116,5 +119,8 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
+GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
+int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);
+PyObject *flb_gemm_address(PyObject *self, PyObject *arg);
 #endif

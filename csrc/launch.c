@@ -11,7 +11,10 @@
 #define FLB_IMPORT_ARRAY
 #include "graph.h"
 
+#include <time.h>
+
 FlbApi *flb_api;
+int flb_timing;
 
 typedef struct {
     char *ptr;
@@ -243,8 +246,34 @@ static void run_native(Call *c, const Step *s) {
     if (pointers != stack) free(pointers);
 }
 
+static int run_step(Call *c, const Step *s) {
+    if (s->kind == STEP_CALL) return run_call(c, s);
+    if (c->g->light) {
+        run_native(c, s);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        run_native(c, s);
+        Py_END_ALLOW_THREADS
+    }
+    return 0;
+}
+
+static int run_timed(Call *c) {
+    Graph *g = c->g;
+    if (!g->seconds && !(g->seconds = PyMem_Calloc(g->nsteps + 1, sizeof(double)))) return PyErr_NoMemory(), -1;
+    struct timespec t = {0}, u = {0};
+    clock_gettime(flb_timing, &t);
+    for (int i = 0; i < g->nsteps && !c->status[0]; i++, t = u) {
+        if (run_step(c, &g->steps[i]) < 0) return -1;
+        clock_gettime(flb_timing, &u);
+        g->seconds[i] += (u.tv_sec - t.tv_sec) + 1e-9 * (u.tv_nsec - t.tv_nsec);
+    }
+    return 0;
+}
+
 static int run_steps(Call *c) {
     Graph *g = c->g;
+    if (flb_timing) return run_timed(c);
     if (!g->has_call) {
         if (g->light) {
             for (int i = 0; i < g->nsteps; i++) run_native(c, &g->steps[i]);
@@ -256,16 +285,8 @@ static int run_steps(Call *c) {
         return 0;
     }
     for (int i = 0; i < g->nsteps; i++) {
-        if (g->steps[i].kind == STEP_CALL) {
-            if (c->status[0]) break;
-            if (run_call(c, &g->steps[i]) < 0) return -1;
-        } else if (g->light) {
-            run_native(c, &g->steps[i]);
-        } else {
-            Py_BEGIN_ALLOW_THREADS
-            run_native(c, &g->steps[i]);
-            Py_END_ALLOW_THREADS
-        }
+        if (g->steps[i].kind == STEP_CALL && c->status[0]) break;
+        if (run_step(c, &g->steps[i]) < 0) return -1;
     }
     return 0;
 }
@@ -392,9 +413,21 @@ static PyObject *set_num_threads(PyObject *self, PyObject *arg) {
     Py_RETURN_NONE;
 }
 
+static PyObject *time_steps(PyObject *self, PyObject *arg) {
+    int before = flb_timing;
+    long clock = arg == Py_None ? 0 : PyLong_AsLong(arg);
+    if (clock == -1 && PyErr_Occurred()) return NULL;
+    struct timespec t;
+    if (clock < 0 || clock > INT_MAX || (clock && clock_gettime((clockid_t)clock, &t))) return PyErr_SetString(PyExc_ValueError, "no such clock"), NULL;
+    flb_timing = (int)clock;
+    return before ? PyLong_FromLong(before) : Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
+    {"time_steps", time_steps, METH_O, "time_steps(clock or None) -> what it was: the clock (a number of the time module's) by which launches add to their graph's step_seconds"},
     {"use_blas", flb_use_blas, METH_VARARGS,
      "use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library; it is set to one thread"},
+    {"gemm_address", flb_gemm_address, METH_O, "gemm_address(f64): the function that makes products of float64 or float32, with Fortran's convention"},
     {"matmul", (PyCFunction)(void (*)(void))flb_matmul, METH_FASTCALL,
      "matmul(a, b) -> ndarray, split over the pool; None unless both are float32 or float64 matrices (or stacks) that BLAS reads in place"},
     {"convolve", flb_convolve, METH_VARARGS,

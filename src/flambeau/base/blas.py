@@ -49,12 +49,12 @@ def _library():
     return None
 
 
-@functools.cache
 def gemm_address(t: str) -> int:
-    """Address of sgemm or dgemm with Fortran's calling convention. Integers are passed by reference as 64-bit little-endian ones, which
-    the 32-bit interface reads correctly too."""
+    """Address of the function that makes products of "f32" or "f64", called like Fortran's sgemm and dgemm: our own where it is the better one
+    (csrc/product.c), else the library's. Integers are passed by reference as 64-bit little-endian ones, which the library's 32-bit interface
+    reads correctly too."""
     share_threads()
-    return _gemm({"f32": "s", "f64": "d"}[t])
+    return _runtime.gemm_address(t == "f64")
 
 
 def _gemm(letter: str) -> int:

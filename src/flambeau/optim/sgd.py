@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.base.compiling import is_compiling
+from flambeau.eager import backend
+from flambeau.inductor.inplace import update
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["SGD"]
@@ -56,6 +59,8 @@ class SGD(Optimizer):
 def _update(group: dict, rows: list[tuple]) -> None:
     lr = number(group["lr"])
     momentum, dampening, weight_decay = group["momentum"], group["dampening"], group["weight_decay"]
+    if not is_compiling() and _update_compiled(group, rows, lr):
+        return
     for p, grad, state in rows:
         if group["maximize"]:
             grad = -grad
@@ -69,3 +74,33 @@ def _update(group: dict, rows: list[tuple]) -> None:
                 buf.mul_(momentum).add_(grad, alpha=1 - dampening)
             grad = grad.add(buf, alpha=momentum) if group["nesterov"] else buf
         p.add_(grad, alpha=-lr)
+
+
+def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
+    """The same arithmetic on all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
+    if group["maximize"] or backend.accelerate is None or sum(p.numel() for p, _, _ in rows) < backend.LARGE:
+        return False
+    momentum, dampening, weight_decay = group["momentum"], group["dampening"], group["weight_decay"]
+    nesterov = group["nesterov"]
+    if momentum != 0 and any(state.get("momentum_buffer") is None for _, _, state in rows):
+        return False  # the first step makes them
+    each = 3 if momentum != 0 else 2
+    tensors = [t for p, grad, state in rows for t in (p, grad, state.get("momentum_buffer"))[:each]]
+    if any(t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors):
+        return False
+
+    def compute(tensors, numbers):
+        (step_size,) = numbers
+        out = []
+        for k in range(0, len(tensors), each):
+            p, grad = tensors[k], tensors[k + 1]
+            if weight_decay != 0:
+                grad = grad.add(p, alpha=weight_decay)
+            if momentum != 0:
+                buf = (tensors[k + 2] * momentum).add(grad, alpha=1 - dampening)
+                out.append((k + 2, buf))
+                grad = grad.add(buf, alpha=momentum) if nesterov else buf
+            out.append((k, p + grad * step_size))
+        return out
+
+    return update(("sgd", momentum, dampening, weight_decay, nesterov), compute, tensors, [-lr])

@@ -1,0 +1,88 @@
+/* Matrix products of one thread: packed panels and register kernels (Goto and van de Geijn 2008), for AVX-512, AVX2 and what every x86-64 has.
+ *
+ * C (m, n) = A B is made in blocks: a slice of K deep enough to stay in the second-level cache, A's rows of it packed in panels of a few rows,
+ * B's columns in panels of one or two vectors; where few rows are to be made, B is read where it lies. A kernel keeps a tile of C in
+ * registers and reads A by broadcast. Its interface is Fortran's sgemm and dgemm, so it stands wherever BLAS does. The sums of an
+ * element are in the order of K, in slices; so the result depends on the shape only. */
+#include "graph.h"
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define DEEP 384                /* most of K in a slice */
+#define WIDE 2048               /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
+#define HIGH 1536               /* rows of A that are packed at a time */
+#define FEW_ROWS 64             /* up to which B isn't packed */
+#define SMALL 20000             /* bytes of B that aren't packed either: they fit into the first-level cache */
+#define NARROW 24               /* columns below which the library is faster */
+#define LITTLE 600000           /* multiply-adds below which it is, where it reads B in place */
+
+static GemmFn library[2];
+
+typedef struct {
+    int rows[3], bytes;         /* heights of the tiles, the greatest first; of a vector: tiles are one or two wide */
+} Shape;
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define FAST optimize("O3", "fp-contract=fast")
+#else
+#define FAST unused
+#endif
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
+#else
+#define CLONES
+#endif
+
+/* Memory for panels, kept by each thread. NULL: there is none. */
+static void *panels(size_t size) {
+    static __thread void *kept;
+    static __thread size_t room;
+    if (size > room) {
+        free(kept);
+        room = 0;
+        if ((kept = aligned_alloc(64, (size + 4095) & ~(size_t)4095))) room = (size + 4095) & ~(size_t)4095;
+    }
+    return kept;
+}
+
+#define T float
+#define NAME(x) x##_f32
+#define SINGLE 1
+#include "product_kernels.h"
+#undef T
+#undef NAME
+#undef SINGLE
+#define T double
+#define NAME(x) x##_f64
+#define SINGLE 0
+#include "product_kernels.h"
+
+/* What the CPU has, lowered by FLAMBEAU_CPU=avx2 or FLAMBEAU_CPU=default. */
+int flb_cpu_level(void) {
+    static int level = -1;
+    if (level >= 0) return level;
+    int found = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found = 1;
+    if (found && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) found = 2;
+#endif
+    const char *most = getenv("FLAMBEAU_CPU");
+    if (most && !strcmp(most, "avx2") && found > 1) found = 1;
+    if (most && !strcmp(most, "default")) found = 0;
+    return level = found;
+}
+
+/* What makes products where the library has `theirs`: ours on CPUs with AVX-512, which passes on what measured slower (narrow results, and large ones
+ * with long sums); elsewhere the library has the better kernels. FLAMBEAU_PRODUCTS=library or =own insists. */
+GemmFn flb_best_gemm(int f64, GemmFn theirs) {
+    const char *wish = getenv("FLAMBEAU_PRODUCTS");
+    int own = wish && !strcmp(wish, "own");
+    if (theirs && !own && (flb_cpu_level() < 2 || (wish && !strcmp(wish, "library")))) return theirs;
+    library[f64] = own ? NULL : theirs;
+    return f64 ? product_f64 : product_f32;
+}

@@ -1,0 +1,189 @@
+/* The packing and the kernels of product.c for one element type: included with T, NAME(x) and SINGLE (whether T is float). */
+
+/* C tile (MR, NV vectors of BYTES bytes) = or += A panel (k, MR) times B rows at b, b + ldb, ... Where the tile is cut (rows, columns), it goes through memory. */
+#define EACH _Pragma("GCC unroll 16") for
+#define AHEAD 6                 /* rows of B that are on their way to the first-level cache */
+#define KERNEL(name, target_text, BYTES, MR, NV)                                                                                                    \
+    __attribute__((target_text, FAST)) static void NAME(name)(int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t rows,     \
+                                                              int64_t columns, int accumulate) {                                                   \
+        typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                                                           \
+        enum { LANES = BYTES / sizeof(T) };                                                                                                        \
+        V sum[MR][NV];                                                                                                                             \
+        EACH (int r = 0; r < MR; r++)                                                                                                              \
+            EACH (int v = 0; v < NV; v++) sum[r][v] = (V){0};                                                                                      \
+        for (int64_t p = 0; p < k; p++, a += MR, b += ldb) {                                                                                       \
+            V row[NV];                                                                                                                             \
+            EACH (int v = 0; v < NV; v++) row[v] = ((const V *)b)[v], __builtin_prefetch(b + AHEAD * ldb + v * LANES);                             \
+            EACH (int r = 0; r < MR; r++)                                                                                                          \
+                EACH (int v = 0; v < NV; v++) sum[r][v] += a[r] * row[v];                                                                          \
+        }                                                                                                                                          \
+        if (rows == MR && columns == NV * LANES) {                                                                                                 \
+            EACH (int r = 0; r < MR; r++)                                                                                                          \
+                EACH (int v = 0; v < NV; v++) {                                                                                                    \
+                    V *to = (V *)(c + r * ldc) + v;                                                                                                \
+                    if (accumulate) sum[r][v] += *to;                                                                                              \
+                    *to = sum[r][v];                                                                                                               \
+                }                                                                                                                                  \
+            return;                                                                                                                                \
+        }                                                                                                                                          \
+        T part[MR * NV * LANES];                                                                                                                   \
+        EACH (int r = 0; r < MR; r++)                                                                                                              \
+            EACH (int v = 0; v < NV; v++) ((V *)(part + r * NV * LANES))[v] = sum[r][v];                                                           \
+        for (int64_t r = 0; r < rows; r++)                                                                                                         \
+            for (int64_t i = 0; i < columns; i++)                                                                                                  \
+                c[r * ldc + i] = accumulate ? c[r * ldc + i] + part[r * NV * LANES + i] : part[r * NV * LANES + i];                                \
+    }
+
+typedef void (*NAME(Kernel))(int64_t, const T *, const T *, int64_t, T *, int64_t, int64_t, int64_t, int);
+#if defined(__x86_64__)
+KERNEL(k12x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 2)
+KERNEL(k8x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 2)
+KERNEL(k4x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 2)
+KERNEL(k12x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 1)
+KERNEL(k8x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 1)
+KERNEL(k4x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 1)
+KERNEL(h6x2, target("avx2,fma"), 32, 6, 2)
+KERNEL(h4x2, target("avx2,fma"), 32, 4, 2)
+KERNEL(h2x2, target("avx2,fma"), 32, 2, 2)
+KERNEL(h6x1, target("avx2,fma"), 32, 6, 1)
+KERNEL(h4x1, target("avx2,fma"), 32, 4, 1)
+KERNEL(h2x1, target("avx2,fma"), 32, 2, 1)
+#endif
+KERNEL(q4x2, unused, 16, 4, 2)
+KERNEL(q2x2, unused, 16, 2, 2)
+KERNEL(q1x2, unused, 16, 1, 2)
+KERNEL(q4x1, unused, 16, 4, 1)
+KERNEL(q2x1, unused, 16, 2, 1)
+KERNEL(q1x1, unused, 16, 1, 1)
+#undef KERNEL
+#undef EACH
+#undef AHEAD
+
+#if SINGLE && defined(__x86_64__)
+#define BY_FOUR 4
+/* to[i * ld + r] = from[r * step + i] for four rows and four columns. */
+static inline void NAME(turn)(const T *from, int64_t step, T *to, int64_t ld) {
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + step), c = _mm_loadu_ps(from + 2 * step), d = _mm_loadu_ps(from + 3 * step);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a), _mm_storeu_ps(to + ld, b), _mm_storeu_ps(to + 2 * ld, c), _mm_storeu_ps(to + 3 * ld, d);
+}
+#endif
+
+/* A panel (k, height) of `rows` lines, which are contiguous along the panel (`along`) or along k; the rest is zero. */
+CLONES static void NAME(pack)(const T *from, int along, int64_t ld, int64_t rows, int64_t height, int64_t k, T *to) {
+    if (along && rows == 128 / sizeof(T) && height == rows) {
+        for (int64_t p = 0; p < k; p++, to += height, from += ld) memcpy(to, from, 128);
+        return;
+    }
+    if (along && rows == 12 && height == 12) {
+        for (int64_t p = 0; p < k; p++, to += 12, from += ld) memcpy(to, from, 12 * sizeof(T));
+        return;
+    }
+    if (along) {
+        for (int64_t p = 0; p < k; p++, to += height, from += ld) {
+            int64_t r = 0;
+            for (; r < rows; r++) to[r] = from[r];
+            for (; r < height; r++) to[r] = 0;
+        }
+        return;
+    }
+    int64_t r = 0;
+#ifdef BY_FOUR
+    for (; r + 4 <= rows; r += 4) {
+        int64_t p = 0;
+        for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * height + r, height);
+        for (; p < k; p++)
+            for (int64_t i = r; i < r + 4; i++) to[p * height + i] = from[i * ld + p];
+    }
+#endif
+    for (; r < rows; r++)
+        for (int64_t p = 0; p < k; p++) to[p * height + r] = from[r * ld + p];
+    for (; r < height; r++)
+        for (int64_t p = 0; p < k; p++) to[p * height + r] = 0;
+}
+
+/* The height of the next tile when `left` rows are to be made. */
+static int NAME(next)(const Shape *s, int64_t left) {
+    for (int i = 2; i > 0; i--)
+        if (left <= s->rows[i]) return i;
+    return 0;
+}
+
+/* sgemm or dgemm: in the row-major sense C = A B + beta C, with alpha one and beta zero or one; `ta` 'T': A is stored (k, m), likewise B. */
+static void NAME(product)(const char *tb, const char *ta, const int64_t *n_, const int64_t *m_, const int64_t *k_, const void *alpha, const void *b_,
+                          const int64_t *ldb_, const void *a_, const int64_t *lda_, const void *beta, void *c_, const int64_t *ldc_) {
+    static const struct {
+        Shape shape;
+        NAME(Kernel) kernels[3][2];
+    } levels[] = {
+        {{{4, 2, 1}, 16}, {{NAME(q4x1), NAME(q4x2)}, {NAME(q2x1), NAME(q2x2)}, {NAME(q1x1), NAME(q1x2)}}},
+#if defined(__x86_64__)
+        {{{6, 4, 2}, 32}, {{NAME(h6x1), NAME(h6x2)}, {NAME(h4x1), NAME(h4x2)}, {NAME(h2x1), NAME(h2x2)}}},
+        {{{12, 8, 4}, 64}, {{NAME(k12x1), NAME(k12x2)}, {NAME(k8x1), NAME(k8x2)}, {NAME(k4x1), NAME(k4x2)}}},
+#endif
+    };
+    int level = flb_cpu_level(), sum = *(const T *)beta != 0;
+    const Shape *s = &levels[level].shape;
+    int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
+    int64_t m = *m_, n = *n_, k = *k_, lda = *lda_, ldb = *ldb_, ldc = *ldc_, lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
+    if (library[!SINGLE] && (n < NARROW || (n >= 1024 && k >= 1024) || (!bt && m * n * k < LITTLE))) {
+        library[!SINGLE](tb, ta, n_, m_, k_, alpha, b_, ldb_, a_, lda_, beta, c_, ldc_);
+        return;
+    }
+    const T *a = a_, *b = b_;
+    T *c = c_;
+    int64_t limit = n <= wide / 2 ? DEEP * 4 / 3 : DEEP, slices = (k + limit - 1) / limit, depth = slices ? (k + slices - 1) / slices : 0, high = m < HIGH ? m : HIGH, most = n < wide ? n : wide;
+    int in_place = !bt && (m <= FEW_ROWS || n * k * (int64_t)sizeof(T) <= SMALL);
+    T *left = slices ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
+    if (!left) {
+        for (int64_t r = 0; r < m; r++) /* nothing to sum, or no memory for panels: as it is written */
+            for (int64_t i = 0; i < n; i++) {
+                T x = sum ? c[r * ldc + i] : 0;
+                for (int64_t p = 0; p < k; p++) x += (at ? a[p * lda + r] : a[r * lda + p]) * (bt ? b[i * ldb + p] : b[p * ldb + i]);
+                c[r * ldc + i] = x;
+            }
+        return;
+    }
+    T *right = (T *)(((uintptr_t)(left + (high + s->rows[0]) * depth) + 63) & ~(uintptr_t)63);
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        int more = sum || p0;
+        for (int64_t r0 = 0; r0 < m; r0 += high) {
+            int64_t r1 = r0 + high < m ? r0 + high : m;
+            T *panel = left;
+            for (int64_t r = r0; r < r1;) {
+                int64_t height = s->rows[NAME(next)(s, r1 - r)], rows = r1 - r < height ? r1 - r : height;
+                NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep, panel);
+                panel += height * deep, r += rows;
+            }
+            for (int64_t i0 = 0; i0 < n; i0 += wide) {
+                int64_t i1 = i0 + wide < n ? i0 + wide : n;
+                if (!in_place) {
+                    T *to = right;
+                    for (int64_t i = i0; i < i1;) {
+                        int64_t width = i1 - i <= lanes ? lanes : tile, columns = i1 - i < width ? i1 - i : width;
+                        NAME(pack)(bt ? b + i * ldb + p0 : b + p0 * ldb + i, !bt, ldb, columns, width, deep, to);
+                        to += width * deep, i += columns;
+                    }
+                }
+                panel = left;
+                for (int64_t r = r0; r < r1;) {
+                    int which = NAME(next)(s, r1 - r);
+                    int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
+                    const T *from = right;
+                    for (int64_t i = i0; i < i1;) {
+                        int64_t width = i1 - i <= lanes ? lanes : tile, columns = i1 - i < width ? i1 - i : width, step = width;
+                        const T *cols = from;
+                        if (in_place && columns == width) cols = b + p0 * ldb + i, step = ldb;
+                        else if (in_place) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
+                        levels[level].kernels[which][width > lanes](deep, panel, cols, step, c + r * ldc + i, ldc, rows, columns, more);
+                        from += in_place ? 0 : width * deep;
+                        i += columns;
+                    }
+                    panel += height * deep, r += rows;
+                }
+            }
+        }
+    }
+}
+#undef BY_FOUR
