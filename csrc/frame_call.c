@@ -150,7 +150,8 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     if (plain) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
     else {
         r = flb_dispatch(ctx, cache, f, use, n, self->mode == MODE_RUN, &ran);
-        if (!ran) {
+        if (ran == FLB_PLAINLY) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
+        else if (!ran) {
             flb_plain_once(code);
             r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
             flb_plain_once(NULL);

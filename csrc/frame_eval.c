@@ -142,7 +142,7 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     PyObject *held = cache->dict;    /* the resume functions, which captured code knows weakly */
     Py_XINCREF(held);
     PyObject *r = run_entry(e, ctx, func, args, n);
-    if (!r && to_run_plainly()) *ran = 0;
+    if (!r && to_run_plainly()) *ran = FLB_PLAINLY;
     Py_XDECREF(held);
     Py_DECREF(code);
     Py_DECREF(tree);
@@ -186,6 +186,7 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag)
     PyObject *r = flb_dispatch(ctx, cache, flb_frame_func(frame), flb_frame_locals(frame), flb_flat_count(code), 0, &ran);
     Py_DECREF(cache);
     Py_DECREF(ctx);
+    if (ran == FLB_PLAINLY) return eval_uncaptured(ts, frame);
     if (ran) return flb_frame_end(ts, frame, flb_settle(r));
     e = flb_extra_get((PyObject *)code);     /* the miss may have marked it */
     return e && e->flags & SKIP_RECURSIVE ? eval_uncaptured(ts, frame) : flb_default_eval(ts, frame, 0);

@@ -69,7 +69,9 @@ void flb_cache_forget(Cache *c);            /* every entry */
 /* frame_eval.c */
 /* New frames of this thread are captured with `next` (NULL: not). Steals nothing; returns the previous context, which the caller gives back. */
 Context *flb_enter(Context *next);
-/* Serves a call from the cache. *ran is 0 when the frame has to be run plainly (NULL is returned without an exception then). */
+/* Serves a call from the cache. *ran is 0 when the frame has to be run plainly (NULL is returned without an exception then), FLB_PLAINLY
+ * when the frames that it calls have to be too. */
+#define FLB_PLAINLY (-1)
 PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, int run_only, int *ran);
 /* The next frame of this code, if any, has just been found to run plainly. */
 void flb_plain_once(PyCodeObject *code);

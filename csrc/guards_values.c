@@ -101,9 +101,15 @@ int flb_tensor_fits(PyObject *v, const ArrayFacts *f)
         PyArrayObject *a = (PyArrayObject *)t->array;
         if (PyArray_NDIM(a) != f->ndim) return 0;
         Py_ssize_t item = PyArray_ITEMSIZE(a);
-        for (int i = 0; i < f->ndim; i++)
-            if ((PyArray_DIM(a, i) != f->dims[i] && f->dims[i] != ANY) ||
-                (f->dims[f->ndim + i] != ANY && PyArray_STRIDE(a, i) != f->dims[f->ndim + i] * item)) return 0;
+        /* A new empty array has strides of zero in NumPy; the tensor's are row-major then (flb_strides). */
+        int zero = PyArray_SIZE(a) == 0;
+        for (int i = 0; i < f->ndim; i++) zero &= PyArray_STRIDE(a, i) == 0;
+        Py_ssize_t step = item;
+        for (int i = f->ndim; i-- > 0;) {
+            Py_ssize_t n = PyArray_DIM(a, i), stride = zero ? step : PyArray_STRIDE(a, i);
+            if ((n != f->dims[i] && f->dims[i] != ANY) || (f->dims[f->ndim + i] != ANY && stride != f->dims[f->ndim + i] * item)) return 0;
+            step *= n > 1 ? n : 1;
+        }
         return 1;
     }
     return tuple_equals(t->shape, f->dims, f->ndim) && tuple_equals(t->strides, f->dims + f->ndim, f->ndim);
@@ -116,9 +122,10 @@ int flb_ndarray_fits(PyObject *v, const ArrayFacts *f)
     if (PyArray_NDIM(a) != f->ndim) return 0;
     if ((PyObject *)PyArray_DESCR(a) != f->dtype && !PyArray_EquivTypes(PyArray_DESCR(a), (PyArray_Descr *)f->dtype)) return 0;
     if (((PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE) != 0) != f->requires_grad) return 0;
+    int empty = PyArray_SIZE(a) == 0;
     for (int i = 0; i < f->ndim; i++)
         if ((PyArray_DIM(a, i) != f->dims[i] && f->dims[i] != ANY) ||
-            (f->dims[f->ndim + i] != ANY && PyArray_STRIDE(a, i) != f->dims[f->ndim + i])) return 0;
+            (f->dims[f->ndim + i] != ANY && !empty && PyArray_STRIDE(a, i) != f->dims[f->ndim + i])) return 0;
     return 1;
 }
 

@@ -288,3 +288,13 @@ def test_a_number_divided_by_a_size():
     x = torch.arange(24.0)
     for n in (2, 3, 4, 6):
         assert torch.equal(f(x, n), x.view(2, n, 12 // n).transpose(1, 2) * (12 // n))
+
+
+@pytest.mark.parametrize("make", [torch.zeros, np.zeros])
+def test_a_size_that_becomes_zero(make):
+    def f(x):
+        return x * 2
+
+    compiled = torch.compile(f, backend="eager")
+    for n in (5, 0, 4, 0):
+        assert compiled(make((n, 6, 7))).shape == (n, 6, 7)

@@ -56,6 +56,44 @@ def reversed_twice(steps, a):
         a[:, 0] = a[:, 0] + a[:, -1]
 
 
+def by_columns(data, cov):
+    for i in range(data.shape[1]):
+        cov[i, i:] = data[:, i] @ data[:, i:] / data.shape[0]
+        cov[i:, i] = data[:, i:].T @ data[:, i]
+
+
+def over_axes(x, out):
+    for i in range(out.shape[0]):
+        y = x * (i + 1)
+        out[i] = (
+            np.sum(y, axis=0)
+            + np.max(y[:, :2], axis=(0, 1))
+            - np.mean(y, axis=1)[0]
+            + np.prod(y, axis=0) * np.min(y, axis=0)
+        )
+
+
+def kept_dimensions(x, out):
+    for i in range(out.shape[0]):
+        out[i] = (x / np.sum(x, axis=0, keepdims=True) + x.max(axis=0, keepdims=True))[0]
+
+
+def extremes(x, places):
+    for i in range(places.shape[0]):
+        y = x * ((i % 3) - 1)
+        places[i] = np.argmax(y, axis=0) - 2 * np.argmin(y, axis=0) + np.any(y > 0.5, axis=0) + np.all(y > -0.5, axis=0)
+
+
+def held(x, out):
+    """A row reduction that is kept in a variable and written."""
+    total = np.zeros(x.shape[1])
+    for i in range(out.shape[0]):
+        s = np.sum(x, axis=0)
+        s[0] += i
+        total = total + s
+        out[i] = total
+
+
 N = 300
 CASES = {
     "jacobi": (jacobi, 20, R.rand(1000), R.rand(1000)),
@@ -83,6 +121,15 @@ CASES = {
     "elementary_special": (elementary, 20, np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -700.0, 5e-324])),
     "temporaries": (temporaries, 20, R.rand(1000)),
     "temporaries_parallel": (temporaries, 20, R.rand(120_000)),
+    "by_columns": (by_columns, R.rand(50, 40), np.zeros((40, 40))),
+    "by_columns_float32": (by_columns, R.rand(50, 40).astype(np.float32), np.zeros((40, 40), np.float32)),
+    "by_columns_of_integers": (by_columns, R.randint(-9, 9, (50, 40)), np.zeros((40, 40))),
+    "over_axes": (over_axes, R.rand(5, 6, 7), np.zeros((60, 6, 7))),
+    "over_no_rows": (over_axes, R.rand(0, 6, 7), np.zeros((60, 6, 7))),
+    "kept_dimensions": (kept_dimensions, R.rand(9, 8), np.zeros((60, 8))),
+    "extremes": (extremes, R.randn(9, 8), np.zeros((60, 8), np.int64)),
+    "extremes_with_nan": (extremes, np.where(R.rand(9, 8) < 0.2, np.nan, R.randn(9, 8)), np.zeros((60, 8), np.int64)),
+    "held": (held, R.rand(9, 8), np.zeros((60, 8))),
     "empty": (rows, 60, R.rand(0, 30), R.rand(30)),
     "last_column": (reversed_twice, 60, R.rand(20, 30)),
 }

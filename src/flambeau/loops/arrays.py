@@ -26,6 +26,7 @@ __all__ = [
     "operand",
     "store_element",
     "subscript",
+    "temporary",
 ]
 
 
@@ -320,6 +321,14 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:
         e.store(address(e, target, indices), target.dtype, v)
         e.jump(on)
         e.label(on)
+
+
+def temporary(e: Emitter, dtype: np.dtype, sizes, place: str) -> View:
+    """A new array that nothing holds yet: it is given back at the end of the turn unless a variable gets it. ``place`` names where in the code
+    it is made."""
+    p = e.buffer(e.mul(count(e, sizes), str(dtype.itemsize)))
+    e.helper("flb_drop", "void", ("ptr", p), ("ptr", "%limbo"))
+    return View(p, dtype, tuple(sizes), dense_strides(e, sizes, dtype.itemsize), frozenset({place}), p)
 
 
 def materialise(e: Emitter, x: Expression, place: str) -> View:

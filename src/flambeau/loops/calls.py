@@ -46,7 +46,7 @@ class Calls:
                 return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
             if fn.name == "astype":
                 return arrays.as_dtype(e, fn.owner, _dtype(args[0]))
-            return reductions.dot(e, fn.owner, args[0])
+            return reductions.dot(e, fn.owner, args[0], f"product@{self.at}")
         if not isinstance(fn, Known):
             raise Declined(f"a call of a {type(fn).__name__.lower()}")
         f = fn.value
@@ -71,7 +71,7 @@ class Calls:
         if f is abs:
             return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
-            return reductions.dot(e, *args)
+            return reductions.dot(e, *args, f"product@{self.at}")
         if f is np.where and len(args) == 3:
             return arrays.elementwise(e, OnElements(e, arrays.where), *args)
         known = arithmetic.MATH.get(f)
@@ -81,11 +81,12 @@ class Calls:
 
     def reduction(self, name: str, x, *args, **kwargs):
         given = {**dict(zip(("axis",), args)), **kwargs}
-        values = {k: v.value if isinstance(v, Known) else getattr(v, "const", v) for k, v in given.items()}
-        axis, keepdims = values.pop("axis", None), values.pop("keepdims", False)
-        if values or len(args) > 1 or not (axis is None or type(axis) is int) or type(keepdims) is not bool:
+        axis, keepdims = map(_plain, (given.pop("axis", Known(None)), given.pop("keepdims", constant(False))))
+        axes = (axis,) if type(axis) is int else axis
+        known = axes is None or (isinstance(axes, tuple) and all(type(k) is int for k in axes))
+        if given or len(args) > 1 or not known or type(keepdims) is not bool:
             raise Declined(f"{name} with these arguments")
-        return reductions.reduce(self.e, name, x, axis, keepdims)
+        return reductions.reduce(self.e, name, x, axes, keepdims, f"{name}@{self.at}")
 
     def new_array(self, value: int, args, kwargs):
         """zeros, ones and empty, and those like another array (value None: the first argument's shape and a fill value)."""
@@ -118,6 +119,13 @@ _ON_NUMBERS = {
     bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
     abs: arithmetic.absolute,
 }
+
+
+def _plain(v):
+    """The Python object that a value is known to be."""
+    if isinstance(v, Tuple):
+        return tuple(map(_plain, v.items))
+    return v.value if isinstance(v, Known) else getattr(v, "const", v)
 
 
 def _dtype(x) -> np.dtype:

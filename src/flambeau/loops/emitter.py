@@ -310,14 +310,14 @@ class Emitter:
         self.error_blocks += block
         self.label(on)
 
-    def loop(self, sizes, parallel: bool = False):
+    def loop(self, sizes, parallel: bool = False, pieces: bool = True):
         """Opens nested loops over ``sizes`` (LLVM values); yields the indices once, and closes the loops after. ``parallel``: no turn reads
-        what another writes, so that the loops may be vectorised without looking at addresses."""
+        what another writes, so that the loops may be vectorised without looking at addresses. ``pieces``: several threads may do parts of them."""
         closing, indices, outer = [], [], self.group
         rare, parallel = parallel and self.rare, parallel and not self.rare
         if parallel:
             self.group = self.node("!{}")
-        region = Region(self) if parallel and outer is None and sizes else None
+        region = Region(self) if parallel and pieces and outer is None and sizes else None
         for n in sizes:
             self.count += 1
             name = f"loop{self.count}"

@@ -502,7 +502,7 @@ class Interpreter(Calls):
         text = _BINARY_NAMES[inst.arg]
         inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
         if op == "@":
-            self.stack.append(reductions.dot(self.e, a, b))
+            self.stack.append(reductions.dot(self.e, a, b, f"product@{self.at}"))
             return
         if op not in arithmetic.BINARY:
             raise Declined(f"the operator {text}")

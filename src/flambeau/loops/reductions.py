@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from . import arithmetic
 from .arithmetic import cast, loop_dtypes
-from .arrays import as_expression, count
+from .arrays import address, as_expression, count, temporary
 from .emitter import BOOL, F64, I64, Emitter, constant
-from .values import Declined, Expression, Scalar
+from .rows import better, by_rows, divided, joined, places_by_rows
+from .values import Declined, Expression, Scalar, View
 
 __all__ = ["REDUCTIONS", "dot", "reduce"]
 
@@ -34,15 +37,28 @@ def _sum_dtype(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
+def _combined(op: str):
+    """Sums and products of floats may be taken in any order, as NumPy's are."""
+
+    def combine(e: Emitter, dtype: np.dtype, x: str, y: str) -> str:
+        if dtype.kind == "f":
+            name = {"+": "fadd", "*": "fmul"}[op]
+            return e.op(f"{name} reassoc {arithmetic.register_type(dtype)} {x}, {y}")
+        return arithmetic.numpy_operation(e, op, dtype, x, y)
+
+    return combine
+
+
 def _total(op: str):
     def run(e, x: Expression, sizes, element) -> Scalar:
         dtype = _sum_dtype(x.dtype)
         acc = _Accumulator(e, dtype, constant(dtype.type(0 if op == "+" else 1)).v)
         for indices in e.loop(sizes):
-            acc.set(arithmetic.numpy_operation(e, op, dtype, acc.get(), cast(e, element(indices), dtype).v))
+            acc.set(_combined(op)(e, dtype, acc.get(), cast(e, element(indices), dtype).v))
         return Scalar(dtype, False, acc.get())
 
     run.dtype = _sum_dtype
+    run.rows = by_rows(_combined(op), _sum_dtype, 0 if op == "+" else 1)
     return run
 
 
@@ -54,6 +70,7 @@ def _mean(e, x, sizes, element) -> Scalar:
 
 
 _mean.dtype = lambda dtype: dtype if dtype.kind == "f" else F64
+_mean.rows = by_rows(_combined("+"), _mean.dtype, 0, divided)
 
 
 def _nonempty(e, sizes, name: str) -> None:
@@ -78,7 +95,11 @@ def _extreme(greater: bool):
             acc.set(arithmetic.extreme(e, greater, best, element(indices)).v)
         return Scalar(x.dtype, False, acc.get())
 
+    def combine(e, dtype, a, b):
+        return arithmetic.extreme(e, greater, Scalar(dtype, False, a), Scalar(dtype, False, b)).v
+
     run.dtype = lambda dtype: dtype
+    run.rows = by_rows(combine, run.dtype)
     return run
 
 
@@ -96,17 +117,15 @@ def _place(greater: bool):
         t = best.llvm
         for indices in e.loop(sizes):
             v, old = element(indices), best.get()
-            better = arithmetic.compare(e, ">" if greater else "<", v, Scalar(x.dtype, False, old)).v
-            if x.dtype.kind == "f":
-                number, nan = e.op(f"fcmp ord {t} {old}, {old}"), e.op(f"fcmp uno {t} {v.v}, {v.v}")
-                better = e.op(f"and i1 {number}, {e.op(f'or i1 {better}, {nan}')}")
-            best.set(e.op(f"select i1 {better}, {t} {v.v}, {t} {old}"))
+            wins = better(e, greater, v, old)
+            best.set(e.op(f"select i1 {wins}, {t} {v.v}, {t} {old}"))
             i = at.get()
-            place.set(e.op(f"select i1 {better}, i64 {i}, i64 {place.get()}"))
+            place.set(e.op(f"select i1 {wins}, i64 {i}, i64 {place.get()}"))
             at.set(e.op(f"add i64 {i}, 1"))
         return Scalar(I64, False, place.get())
 
     run.dtype = lambda dtype: I64
+    run.rows = places_by_rows(greater)
     return run
 
 
@@ -117,7 +136,11 @@ def _truth(every: bool):
             acc.set(e.op(f"{'and' if every else 'or'} i1 {acc.get()}, {arithmetic.to_bool(e, element(indices))}"))
         return Scalar(BOOL, False, acc.get())
 
+    def combine(e, dtype, a, b):
+        return e.op(f"{'and' if every else 'or'} i1 {a}, {b}")
+
     run.dtype = lambda dtype: BOOL
+    run.rows = by_rows(combine, run.dtype, every)
     return run
 
 
@@ -127,34 +150,57 @@ REDUCTIONS = {
 }  # fmt: skip
 
 
-def reduce(e: Emitter, name: str, x, axis: int | None = None, keepdims: bool = False):
-    """A reduction over all elements (a Scalar), or over one dimension (an Expression)."""
+def reduce(e: Emitter, name: str, x, axes: tuple[int, ...] | None = None, keepdims: bool = False, place: str = ""):
+    """A reduction over all elements (a Scalar), or over some dimensions. ``place`` names where in the code this is."""
     x = as_expression(e, x)
     rule = REDUCTIONS[name]
     if isinstance(x, Scalar):
-        if axis is not None or name not in ("sum", "max", "min", "prod", "mean"):
+        if axes is not None or name not in ("sum", "max", "min", "prod", "mean"):
             raise Declined(f"{name} of a number")
         x = Expression(x.dtype, ("1",), lambda indices, x=x: x)
-    if axis is None:
+    if axes is None:
         if keepdims:
             raise Declined("keepdims without axis")
-        return rule(e, x, x.sizes, x.element)
-    if not -x.ndim <= axis < x.ndim:
-        raise Declined(f"axis {axis} is out of bounds")
-    axis %= x.ndim
-    sizes = (*x.sizes[:axis], *(("1",) if keepdims else ()), *x.sizes[axis + 1 :])
+        return _whole(e, rule, x)
+    if not all(-x.ndim <= axis < x.ndim for axis in axes):
+        raise Declined(f"axis {axes} is out of bounds")
+    over = sorted({axis % x.ndim for axis in axes})
+    kept = [d for d in range(x.ndim) if d not in over]
+    if len(over) != len(axes) or (len(over) > 1 and name in ("argmax", "argmin")):
+        raise Declined("a dimension is reduced twice")
+    if not kept and not keepdims:
+        return _whole(e, rule, x)
+    if kept and kept[-1] == x.ndim - 1 and rule.rows is not None:
+        out = rule.rows(e, x, over, kept, place)
+        if keepdims:
+            it = iter(zip(out.sizes, out.strides))
+            both = [("1", "0") if d in over else next(it) for d in range(x.ndim)]
+            out = replace(out, sizes=tuple(n for n, _ in both), strides=tuple(s for _, s in both))
+        return out
+    sizes = tuple("1" if d in over else n for d, n in enumerate(x.sizes) if keepdims or d in kept)
 
     def element(indices):
-        before, after = indices[:axis], indices[axis + keepdims :]
-        return rule(e, x, (x.sizes[axis],), lambda inner: x.element((*before, *inner, *after)))
+        outer = dict(zip(range(x.ndim) if keepdims else kept, indices))
+        return rule(e, x, tuple(x.sizes[d] for d in over), lambda inner: x.element(joined(x.ndim, outer, over, inner)))
 
-    if not sizes:
-        return element(())
-    return Expression(rule.dtype(x.dtype), sizes, element, x.reads)
+    return Expression(rule.dtype(x.dtype), sizes, element, x.reads, x.pairs)
 
 
-def dot(e: Emitter, a, b):
-    """``a @ b`` of vectors, and of a matrix and a vector, of numbers of one dtype. Sums of floats may be taken in any order, as BLAS does."""
+def _whole(e: Emitter, rule, x: Expression) -> Scalar:
+    e.count += 1
+    name, llvm = f"whole{e.count}", arithmetic.register_type(rule.dtype(x.dtype))
+
+    def write():
+        e.set(name, llvm, rule(e, x, x.sizes, x.element).v)
+
+    e.versions(x.pairs, write)
+    return Scalar(rule.dtype(x.dtype), False, e.get(name, llvm))
+
+
+def dot(e: Emitter, a, b, place: str):
+    """``a @ b`` of vectors, and of a matrix and a vector, of numbers of one dtype. Sums of floats may be taken in any order, as BLAS does. A
+    matrix whose rows or columns would be read across memory is read along it instead, into a result in memory."""
+    given = a, b
     a, b = as_expression(e, a), as_expression(e, b)
     if not (isinstance(a, Expression) and isinstance(b, Expression)) or a.ndim + b.ndim > 3 or 0 in (a.ndim, b.ndim):
         raise Declined("a product of two matrices")
@@ -165,18 +211,42 @@ def dot(e: Emitter, a, b):
     if dtype.kind == "b":
         raise Declined("a matrix product of bools")
 
+    def added(total: str, x: str, y: str) -> str:
+        if dtype.kind == "f":
+            t = arithmetic.register_type(dtype)
+            product = e.op(f"fmul reassoc contract {t} {x}, {y}")
+            return e.op(f"fadd reassoc contract {t} {total}, {product}")
+        return arithmetic.numpy_operation(e, "+", dtype, total, arithmetic.numpy_operation(e, "*", dtype, x, y))
+
     def element(indices) -> Scalar:
         rows, columns = (indices, ()) if a.ndim == 2 else ((), indices)
         acc = _Accumulator(e, dtype, constant(dtype.type(0)).v)
         for inner in e.loop((n,)):
             x, y = cast(e, a.element((*rows, *inner)), dtype).v, cast(e, b.element((*inner, *columns)), dtype).v
-            if dtype.kind == "f":
-                product = e.op(f"fmul reassoc contract {acc.llvm} {x}, {y}")
-                acc.set(e.op(f"fadd reassoc contract {acc.llvm} {acc.get()}, {product}"))
-            else:
-                product = arithmetic.numpy_operation(e, "*", dtype, x, y)
-                acc.set(arithmetic.numpy_operation(e, "+", dtype, acc.get(), product))
+            acc.set(added(acc.get(), x, y))
         return Scalar(dtype, False, acc.get())
 
     sizes = (*a.sizes[:-1], *b.sizes[1:])
-    return Expression(dtype, sizes, element, (*a.reads, *b.reads)) if sizes else element(())
+    pairs = (*a.pairs, *b.pairs)
+    if not sizes:
+        acc_name, llvm = f"dot{e.count}", arithmetic.register_type(dtype)
+        e.versions(pairs, lambda: e.set(acc_name, llvm, element(()).v))
+        return Scalar(dtype, False, e.get(acc_name, llvm))
+    matrix = given[0] if a.ndim == 2 else given[1]
+    by_rows = isinstance(matrix, View) and matrix.strides[-1 if b.ndim == 2 else 0] == str(matrix.dtype.itemsize)
+    if not by_rows:
+        return Expression(dtype, sizes, element, (*a.reads, *b.reads), pairs)
+    out = temporary(e, dtype, sizes, place)
+
+    def write():
+        for outer in e.loop(sizes, parallel=True):
+            e.store(address(e, out, outer), dtype, constant(dtype.type(0)).v)
+        for inner in e.loop((n,)):
+            for outer in e.loop(sizes, parallel=True, pieces=False):
+                rows, columns = (outer, ()) if a.ndim == 2 else ((), outer)
+                x, y = (cast(e, m.element(at), dtype).v for m, at in ((a, (*rows, *inner)), (b, (*inner, *columns))))
+                p = address(e, out, outer)
+                e.store(p, dtype, added(e.load(p, dtype), x, y))
+
+    e.versions(pairs, write)
+    return out

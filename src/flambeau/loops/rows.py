@@ -1,0 +1,105 @@
+"""Reductions that keep the last dimension, row by row: memory is read in order, and whole rows are combined."""
+
+from __future__ import annotations
+
+from . import arithmetic
+from .arithmetic import cast
+from .arrays import address, count, temporary
+from .emitter import I64, Emitter, constant
+from .values import Expression, Scalar, View
+
+__all__ = ["better", "by_rows", "divided", "joined", "places_by_rows"]
+
+
+def joined(ndim: int, outer: dict, over, inner) -> tuple[str, ...]:
+    """Indices of an element, of which ``over`` have the values ``inner``."""
+    at = dict(zip(over, inner))
+    return tuple(at[d] if d in at else outer[d] for d in range(ndim))
+
+
+def by_rows(combine, dtype_of, start=None, finish=None):
+    """A reduction that keeps the last dimension: whole rows are combined, so that memory is read in order. ``combine(e, dtype, a, b)``;
+    ``start(dtype)``: the number to begin with, else the first row; ``finish(e, out, count)``."""
+
+    def run(e: Emitter, x: Expression, over, kept, place: str) -> View:
+        dtype = dtype_of(x.dtype)
+        out = temporary(e, dtype, tuple(x.sizes[d] for d in kept), place)
+        many = count(e, [x.sizes[d] for d in over])
+
+        def element(inner, outer) -> Scalar:
+            return cast(e, x.element(joined(x.ndim, dict(zip(kept, outer)), over, inner)), dtype)
+
+        def write():
+            if start is None:
+                for outer in e.loop(out.sizes, parallel=True):
+                    e.store(address(e, out, outer), dtype, element(tuple("0" for _ in over), outer).v)
+            else:
+                v = constant(dtype.type(start)).v
+                for outer in e.loop(out.sizes, parallel=True):
+                    e.store(address(e, out, outer), dtype, v)
+            for inner in e.loop([x.sizes[d] for d in over]):
+                for outer in e.loop(out.sizes, parallel=True, pieces=False):
+                    p = address(e, out, outer)
+                    e.store(p, dtype, combine(e, dtype, e.load(p, dtype), element(inner, outer).v))
+            if finish is not None:
+                finish(e, out, many)
+
+        if start is None:
+            some = e.op(f"or i1 {e.op(f'icmp ne i64 {many}, 0')}, {e.op(f'icmp eq i64 {count(e, out.sizes)}, 0')}")
+            e.check(some, "ValueError", "zero-size array to reduction operation which has no identity")
+        e.versions(x.pairs, write)
+        return out
+
+    return run
+
+
+def divided(e: Emitter, out: View, many: str) -> None:
+    n = cast(e, Scalar(I64, False, many), out.dtype).v
+    t = arithmetic.register_type(out.dtype)
+    for outer in e.loop(out.sizes, parallel=True):
+        p = address(e, out, outer)
+        e.store(p, out.dtype, e.op(f"fdiv {t} {e.load(p, out.dtype)}, {n}"))
+
+
+def places_by_rows(greater: bool):
+    def run(e: Emitter, x: Expression, over, kept, place: str) -> View:
+        sizes = tuple(x.sizes[d] for d in kept)
+        best, out = temporary(e, x.dtype, sizes, f"{place} best"), temporary(e, I64, sizes, place)
+        (axis,) = over
+        some = e.op(f"icmp ne i64 {x.sizes[axis]}, 0")
+        name = "argmax" if greater else "argmin"
+        e.check(some, "ValueError", f"attempt to get {name} of an empty sequence")
+
+        def element(inner, outer) -> Scalar:
+            return x.element(joined(x.ndim, dict(zip(kept, outer)), over, inner))
+
+        def write():
+            for outer in e.loop(sizes, parallel=True):
+                e.store(address(e, best, outer), x.dtype, element(("0",), outer).v)
+                e.store(address(e, out, outer), I64, "0")
+            for inner in e.loop((x.sizes[axis],)):
+                for outer in e.loop(sizes, parallel=True, pieces=False):
+                    p, q = address(e, best, outer), address(e, out, outer)
+                    old, v = e.load(p, x.dtype), element(inner, outer)
+                    wins = better(e, greater, v, old)
+                    e.store(p, x.dtype, e.op(f"select i1 {wins}, {_t(x)} {v.v}, {_t(x)} {old}"))
+                    e.store(q, I64, e.op(f"select i1 {wins}, i64 {inner[0]}, i64 {e.load(q, I64)}"))
+
+        e.versions(x.pairs, write)
+        return out
+
+    return run
+
+
+def _t(x) -> str:
+    return arithmetic.register_type(x.dtype)
+
+
+def better(e: Emitter, greater: bool, v: Scalar, old: str) -> str:
+    """Whether an element takes the place of the best one so far."""
+    better = arithmetic.compare(e, ">" if greater else "<", v, Scalar(v.dtype, False, old)).v
+    if v.dtype.kind != "f":
+        return better
+    t = _t(v)
+    number, nan = e.op(f"fcmp ord {t} {old}, {old}"), e.op(f"fcmp uno {t} {v.v}, {v.v}")
+    return e.op(f"and i1 {number}, {e.op(f'or i1 {better}, {nan}')}")
