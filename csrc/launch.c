@@ -109,7 +109,7 @@ static int run_code(const Stage *stage, Frame *f) {
 }
 
 /* Symbols of a stage from its sources; -1 with an exception. */
-static int bind(const Stage *stage, Frame *f, PyObject *const *sources, const char *what) {
+static int bind(const Stage *stage, Frame *f, PyObject *const *sources, const char *what, PyObject *on_error) {
     for (int i = 0; i < stage->nbinds; i++) {
         const Bind *b = &stage->binds[i];
         PyObject *x = sources[b->source];
@@ -129,6 +129,11 @@ static int bind(const Stage *stage, Frame *f, PyObject *const *sources, const ch
             v = b->what == BIND_SIZE ? PyArray_DIM(a, b->index) : PyArray_STRIDE(a, b->index) / b->item;
         }
         if (v < b->lo || v > b->hi || v % b->divisor) {
+            if (on_error) {  /* a check of the program may have words for it */
+                PyObject *said = PyObject_CallFunction(on_error, "iLi", -2, (long long)v, b->dst);
+                if (!said) return -1;
+                Py_DECREF(said);
+            }
             PyErr_Format(PyExc_RuntimeError, "compiled graph: %s %d has %s %lld, it was compiled for values from %lld to %lld that are multiples of %lld",
                          what, b->source, b->what == BIND_SIZE ? "a size of" : b->what == BIND_STRIDE ? "a stride of" : "the value", (long long)v,
                          (long long)b->lo, (long long)b->hi, (long long)b->divisor);
@@ -204,7 +209,7 @@ static int run_call(Call *c, const Step *s) {
         PyErr_Format(PyExc_RuntimeError, "a graph step returned %zd tensors, %d expected", PySequence_Fast_GET_SIZE(fast), s->nresults);
         goto done;
     }
-    if (s->stage && bind(&c->g->stages[s->stage], c->f, PySequence_Fast_ITEMS(fast), "result") < 0) goto done;
+    if (s->stage && bind(&c->g->stages[s->stage], c->f, PySequence_Fast_ITEMS(fast), "result", c->g->on_error) < 0) goto done;
     for (int i = 0; i < s->nresults; i++) {
         PyObject *t = PySequence_Fast_GET_ITEM(fast, i);
         if (s->results[i] < 0) continue;
@@ -321,7 +326,7 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
     if (g->dynamic) {
         c.f = g->nframe > 192 ? PyMem_Malloc(g->nframe * sizeof(Frame)) : few_numbers;
         memcpy(c.f, g->frame, g->nframe * sizeof(Frame));
-        if (bind(&g->stages[0], c.f, args, "input") < 0) goto done;
+        if (bind(&g->stages[0], c.f, args, "input", NULL) < 0) goto done;
     }
     for (int k = 0; k < g->ninputs; k++) {
         if (g->input_slot[k] < 0) continue;

@@ -2,6 +2,7 @@
 
 import fuzz
 import fuzz_dtypes
+import fuzz_sizes
 import pytest
 
 FOUND = [78, 118, 122, 243, 320]  # failed once: views of intermediate results lost their strides
@@ -17,3 +18,8 @@ def test_program(seed):
 @pytest.mark.parametrize("seed", [*range(40), *FOUND_DTYPES])
 def test_dtypes(seed):
     fuzz_dtypes.check(seed)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_sizes(seed):
+    fuzz_sizes.check(seed)

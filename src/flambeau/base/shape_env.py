@@ -18,16 +18,18 @@ from . import expr as E
 from . import relations as R
 from .errors import DataDependentOutputException
 from .expr import INF, Expr, Symbol
-from .relations import FloatSymbol, Rel
+from .relations import FloatSymbol, Rel, as_symbol
 from .symint import SymBool, SymFloat, SymInt, expression
 
 __all__ = [
+    "LARGEST",
     "about_layout",
     "ConstraintViolationError",
     "Guard",
     "GuardOnDataDependentSymNode",
     "ShapeEnv",
     "check",
+    "check_creatable",
     "check_index",
     "check_is_size",
     "check_not_implemented",
@@ -50,7 +52,7 @@ __all__ = [
 ]
 
 
-LARGEST = 1 << 62  # no tensor has more elements than this, whatever its sizes
+LARGEST = 1 << 55  # no size is greater, so that a few of them add up to what fits into 64 bits
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
@@ -126,6 +128,8 @@ class ShapeEnv:
         self._facts: dict[Any, bool] = {}
         self._least: list[Expr] = []  # expressions known to be >= 0
         self._duck: dict[int, Symbol] = {}
+        self._shape_ids: dict[Any, tuple[SymInt, int]] = {}
+        self.hint_overrides: dict[Symbol, int] = {}  # sizes that the compiler is to optimise for
         self._count = {"s": 0, "u": 0, "zf": 0, "zuf": 0}
         self._seen: dict[Any, bool] = {}
         self.frozen = False  # no guards any more: for looking at a finished trace
@@ -214,10 +218,7 @@ class ShapeEnv:
             elif "given" in how:  # made by the caller
                 sizes.append(how["given"])
             elif how.get("unbacked"):
-                lo, hi = how.get("lo"), how.get("hi")
-                size = self.create_unbacked_symint(lo or 0, INF if hi is None else hi, size=True)
-                self.origins[size.expr.terms[0][0]] = Origin([source(("size", d))] if source else [], "", lo, hi)
-                sizes.append(size)
+                sizes.append(self._unbacked_size(n, source and source(("size", d)), how))
             else:
                 sizes.append(self.create_size(n, source and source(("size", d)), **how))
         out: list = [None] * len(shape)
@@ -235,6 +236,22 @@ class ShapeEnv:
             out[d] = found
             known.append((k * shape[d], found * sizes[d]))
         return tuple(sizes), tuple(out)
+
+    def _unbacked_size(self, n: int, source, how: dict):
+        """The size of an input that is treated as one that depends on data. Those with one ``shape_id`` are one symbol."""
+        lo, hi, shape_id = how.get("lo"), how.get("hi"), how.get("shape_id")
+        size, same = self._shape_ids.get(shape_id, (None, n)) if shape_id is not None else (None, n)
+        if same != n:
+            raise ConstraintViolationError(
+                f"sizes with the shape_id {shape_id!r} must be equal; they are {same} and {n}"
+            )
+        if size is None:
+            size = self.create_unbacked_symint(lo or 0, INF if hi is None else hi, size=True)
+            self.origins[as_symbol(size.expr)] = Origin()
+            if shape_id is not None:
+                self._shape_ids[shape_id] = size, n
+        self._origin(as_symbol(size.expr), source, how.get("dynamic", ""), lo, hi)
+        return size
 
     def same_value(self, e, source) -> None:
         """``source`` has the value of the expression too."""
@@ -459,7 +476,7 @@ class ShapeEnv:
         for s, o in self.origins.items():
             if not isinstance(s, Symbol) or not o.sources:
                 continue
-            least = 2 if self.specialize_zero_one else 0
+            least = 2 if self.specialize_zero_one and s in self.hints else 0
             lo = max(x for x in (least if s.name in self._sizes() else -INF, o.lo if o.lo is not None else -INF))
             if lo != -INF:
                 out.append(Guard(Rel(">=", E.of(s) - lo), None))
@@ -564,6 +581,11 @@ def check(condition, message=None, error=RuntimeError) -> None:
         condition.env.expect(condition.expr, str(message() if callable(message) else message or ""))
     elif not condition:
         raise error(str(message() if callable(message) else message or _UNMET))
+
+
+def check_creatable(n, shape) -> None:
+    """A tensor of this shape, with the size ``n``, is made."""
+    check(n >= 0, lambda: f"Trying to create tensor with negative dimension {n}: {list(shape)}")
 
 
 def check_is_size(i, message=None, *, max=None) -> None:

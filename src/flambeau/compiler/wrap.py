@@ -16,6 +16,7 @@ from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
 
 from .backends import list_backends, lookup_backend, watched
+from .shapes import shape_specs
 
 __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
 
@@ -36,12 +37,15 @@ def compile(
     disable: bool = False,
     name: str | None = None,
     verify: bool = False,
+    dynamic_shapes: Any = None,
 ):
     """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
     ``(gm, example_inputs) -> callable``. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
     argument. ``verify``: every compiled graph also runs operator by operator, at each call, and AccuracyError names the first operator
     whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. ``dynamic``:
     True makes all sizes symbols of one graph, False none, None those that are seen to vary (and what ``mark_dynamic`` names).
+    ``dynamic_shapes``: which sizes are symbols, as in ``torch.export.export``: by parameter, in the structure of the arguments, dicts or
+    sequences of ``Dim``, ``Dim.DYNAMIC`` (an error when the program makes it constant), ``Dim.AUTO``, ``Dim.STATIC``, ints and None.
 
     Raises RuntimeError when both ``mode`` and ``options`` are given, for an unknown mode or backend, or with a CPython that frames
     are not captured with yet (3.12, 3.13)."""
@@ -60,15 +64,19 @@ def compile(
             disable=disable,
             name=name,
             verify=verify,
+            dynamic_shapes=dynamic_shapes,
         )
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
-    return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options, verify))
+    shapes = shape_specs(model, dynamic_shapes) if dynamic_shapes is not None else None
+    return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options, verify, shapes))
 
 
-def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None, verify=False) -> Compiler:
+def compiler_for(
+    backend, fullgraph=False, dynamic=None, mode=None, options=None, verify=False, shapes=None
+) -> Compiler:
     """The compiler of a configuration: the same one for the same configuration, so that captured variants are shared."""
     fn = lookup_backend(backend)
     extra = {}
@@ -76,7 +84,8 @@ def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None
         extra["mode"] = mode
     if options:
         extra["options"] = dict(options)
-    key = (id(fn), fullgraph, dynamic, mode, verify, tuple(sorted((k, repr(v)) for k, v in (options or {}).items())))
+    settings = tuple(sorted((k, repr(v)) for k, v in (options or {}).items()))
+    key = (id(fn), fullgraph, dynamic, mode, verify, settings, repr(shapes))
     found = _compilers.get(key)
     if found is not None and found.key_backend is fn:
         return found
@@ -84,7 +93,7 @@ def compiler_for(backend, fullgraph=False, dynamic=None, mode=None, options=None
     if verify:
         call = config.patch(verify=True)(call)
     name = backend if isinstance(backend, str) else getattr(fn, "__name__", type(fn).__name__)
-    c = _compilers[key] = Compiler(call, name, fullgraph, dynamic)
+    c = _compilers[key] = Compiler(call, name, fullgraph, dynamic, shapes)
     c.key_backend, c.extra = fn, extra
     return c
 

@@ -37,6 +37,13 @@ KNOBS = {
     "specialize_float": Knob(False, "floats are guarded by value even when they vary"),
     "assume_static_by_default": Knob(True, "sizes are constants until they are seen to vary"),
     "automatic_dynamic_shapes": Knob(True, "sizes and numbers that vary become symbols"),
+    "automatic_dynamic_shapes_mark_as": Knob("dynamic", "what they become: only dynamic is built"),
+    "allow_ignore_mark_dynamic": Knob(False, "what mark_dynamic names may be made constant by the program"),
+    "allow_unspec_int_on_nn_module": Knob(True, "integers among the attributes of modules that vary become symbols"),
+    "force_parameter_static_shapes": Knob(True, "sizes of parameters are constants unless they are marked"),
+    "force_nn_module_property_static_shapes": Knob(
+        False, "sizes of tensors among the attributes of modules are constants unless they are marked"
+    ),
     "dynamic_shapes": Knob(None, "the default of compile(dynamic=): all sizes are symbols, or none"),
     "skipfiles_inline_module_allowlist": Knob(None, "deprecated, without effect"),
     "numpy_default_float": Knob("float64", "default floating dtype of NumPy factories in captured code"),
@@ -71,6 +78,10 @@ _frame.set_strict_guards(config.strict_guards)
 def _strict_guards(name, value) -> None:
     if name == "strict_guards":
         _frame.set_strict_guards(value)
+    if name == "automatic_dynamic_shapes_mark_as" and value != "dynamic":
+        raise NotImplementedError(
+            f"config.automatic_dynamic_shapes_mark_as = {value!r} is not built: only 'dynamic' is"
+        )
 
 
 config._listeners.append(_strict_guards)

@@ -151,9 +151,17 @@ class Resumes:
 class Compiler(_frame.Context):
     """One compile() configuration: native caches are kept for each code object and Compiler. It is owned by the callables made with it."""
 
-    def __init__(self, backend: Callable, name: str = "", fullgraph: bool = False, dynamic: bool | None = None):
+    def __init__(
+        self,
+        backend: Callable,
+        name: str = "",
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        shapes: dict[str, dict] | None = None,
+    ):
         self.backend, self.name = backend, name or getattr(backend, "__name__", type(backend).__name__)
         self.fullgraph, self.dynamic = fullgraph, dynamic
+        self.shapes = shapes or {}  # by source: what compile(dynamic_shapes=) says of dimensions
         self.listeners: list[Callable[[Event], None]] = []
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from flambeau import _C
 from flambeau.base.expr import INF
+from flambeau.base.relations import as_symbol
+from flambeau.base.symint import SymInt
 
 from .config import config
 from .source import Source
@@ -23,6 +25,12 @@ DYNAMIC, WEAK, STATIC, UNBACKED = (
     "_dynamo_unbacked_indices",
 )
 RANGE = "_dynamo_dynamic_range"
+HINTS, SPECIALIZE, SHAPE_IDS, STRICT = (
+    "_dynamo_hint_overrides",
+    "_specialize_on",
+    "_dynamo_shape_ids",
+    "_dynamo_strict_unbacked_indices",
+)
 
 
 class SizeSource:
@@ -95,29 +103,54 @@ def setting(dynamic: bool | None) -> bool | None:
     return dynamic
 
 
-def dimensions(value: Any, varying: set[int], dynamic: bool | None, is_parameter: bool) -> dict[int, dict]:
-    """Keywords of ``ShapeEnv.create_size`` for the dimensions of a tensor that are symbols."""
+def dimensions(
+    value: Any, varying: set[int], dynamic: bool | None, is_static: bool, spec: dict[int, dict] | None = None
+) -> dict[int, dict]:
+    """Keywords of ``ShapeEnv.create_size`` for the dimensions of a tensor that are symbols. ``is_static``: what varies stays constant, as
+    parameters do. ``spec``: what ``compile(dynamic_shapes=)`` says of the tensor."""
     marks = value.__dict__ if isinstance(value, _C.TensorBase) else {}
-    if not marks and not varying and not dynamic:
+    if not marks and not varying and not dynamic and not spec:
         return {}
     static, strict, weak = marks.get(STATIC, ()), marks.get(DYNAMIC, ()), marks.get(WEAK, ())
     unbacked = marks.get(UNBACKED, ())
     ranges = marks.get(RANGE, {})
     out: dict[int, dict] = {}
     for d in range(len(value.shape)):
-        if d in static:
+        said = spec.get(d) if spec else None
+        if d in static or (said is not None and said["kind"] == "static"):
             continue
         lo, hi = ranges.get(d, (None, None))
         if d in unbacked:
-            out[d] = {"unbacked": True, "lo": lo, "hi": hi}
+            out[d] = {"unbacked": True, "lo": lo, "hi": hi, "shape_id": marks.get(SHAPE_IDS, {}).get(d)}
+            if d in marks.get(STRICT, ()):
+                out[d]["dynamic"] = "strict"
         elif d in strict:
             # A size that was marked doesn't stand for others that happen to be equal.
-            out[d] = {"duck": False, "dynamic": "strict", "lo": lo, "hi": hi}
+            how = "maybe" if config.allow_ignore_mark_dynamic else "strict"
+            out[d] = {"duck": False, "dynamic": how, "lo": lo, "hi": hi}
+        elif said is not None:
+            how = "strict" if said["kind"] == "dynamic" else "maybe"
+            out[d] = {"duck": False, "dynamic": how, "lo": said["lo"], "hi": said["hi"]}
         elif d in weak:
             out[d] = {"dynamic": "maybe", "lo": lo, "hi": hi}
-        elif dynamic is not False and not is_parameter and (dynamic or d in varying):
+        elif dynamic is not False and not is_static and (dynamic or d in varying):
             out[d] = {}
     return out
+
+
+def after_marks(value: Any, fake: Any) -> None:
+    """What marks say beyond the symbols: hints for the compiler, and criteria to specialise on, which are asked now (the answer is a guard)."""
+    marks = value.__dict__
+    for d, hint in marks.get(HINTS, {}).items():
+        size = fake._shape[d]
+        if isinstance(size, SymInt):
+            size.env.hint_overrides[as_symbol(size.expr)] = hint
+    for d, criteria in marks.get(SPECIALIZE, {}).items():
+        for holds in criteria:
+            size = fake._shape[d]
+            if isinstance(size, SymInt) and bool(holds(size)):
+                for s in size.expr.symbols():  # asked for by the user: a constant is no violation then
+                    size.env.origins[s].dynamic = "maybe"
 
 
 # --- marks -----------------------------------------------------------------------------------------------------------
@@ -142,10 +175,29 @@ def _mark(t: Any, index: Any, name: str, **kwargs) -> None:
         t.__dict__.setdefault(RANGE, {})[d] = (lo, hi)
 
 
+def _more(t, index, hint_override, specialize_on) -> None:
+    """Remember a hint and criteria for dimension ``index`` (or for several)."""
+    if hint_override is None and specialize_on is None:
+        return
+    if hint_override is not None and (type(hint_override) is not int or hint_override < 0):
+        raise TypeError(f"hint_override must be a size, got {hint_override!r}")
+    if specialize_on is not None and not all(map(callable, specialize_on)):
+        raise TypeError("specialize_on takes functions of the size")
+    for i in index if isinstance(index, (list, tuple)) else (index,):
+        d = i % t.ndim
+        if hint_override is not None:
+            t.__dict__.setdefault(HINTS, {})[d] = hint_override
+        if specialize_on is not None:
+            t.__dict__.setdefault(SPECIALIZE, {})[d] = list(specialize_on)
+
+
 def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
     """The size of dimension ``index`` (or of several) is a symbol when ``t`` is an argument of a compiled function. ConstraintViolationError
-    at capture when the program makes it a constant, or needs it in a narrower range than ``min`` to ``max``."""
+    at capture when the program makes it a constant, or needs it in a narrower range than ``min`` to ``max``. ``hint_override``: the size that
+    the compiler optimises for. ``specialize_on``: functions of the size; what they answer is guarded and known to the compiler, so sizes for
+    which they differ are compiled on their own."""
     _mark(t, index, DYNAMIC, min=min, max=max)
+    _more(t, index, hint_override, specialize_on)
 
 
 def maybe_mark_dynamic(t, index, *, min=None, max=None):
@@ -154,12 +206,24 @@ def maybe_mark_dynamic(t, index, *, min=None, max=None):
 
 
 def mark_static(t, index=None):
-    """The size of dimension ``index`` (of all when None) is a constant of what is captured, whatever varies."""
+    """The size of dimension ``index`` (of all when None) is a constant of what is captured, whatever varies. Of a class: so are the integers
+    among the attributes of its instances."""
     if isinstance(t, type):
-        raise NotImplementedError("mark_static of a class is not built")
+        t._dynamo_marked_static = True
+        return
     _mark(t, list(range(t.ndim)) if index is None else index, STATIC)
 
 
 def mark_unbacked(t, index, hint_override=None, strict=False, specialize_on=None, shape_id=None, min=None, max=None):
-    """The size of dimension ``index`` is a symbol without an example value: a decision about it is an error (``torch._check`` helps)."""
+    """The size of dimension ``index`` is a symbol without an example value: a decision about it is an error (``torch._check`` helps).
+    ``shape_id``: sizes with the same id are one symbol, which is guarded. ``strict``: it may not be made a constant by a check either.
+    ``hint_override``: the size that the compiler optimises for."""
+    if specialize_on:
+        raise NotImplementedError("mark_unbacked: specialize_on would decide on the size; mark_dynamic has it")
     _mark(t, index, UNBACKED, min=min, max=max)
+    if strict:
+        _mark(t, index, STRICT)
+    for i in index if isinstance(index, (list, tuple)) else (index,):
+        if shape_id is not None:
+            t.__dict__.setdefault(SHAPE_IDS, {})[i % t.ndim] = shape_id
+    _more(t, index, hint_override, None)

@@ -18,7 +18,7 @@ from flambeau import _C, _frame, fx
 from flambeau.base.errors import InternalError
 from flambeau.base.relations import as_symbol
 from flambeau.base.relations import symbols as relation_symbols
-from flambeau.base.shape_env import ShapeEnv
+from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv, hint_int
 from flambeau.base.symint import NUMBERS, is_int, is_symbolic
 from flambeau.core.modes import TorchDispatchMode
 from flambeau.proxy.sizes import SizeNodes
@@ -26,7 +26,7 @@ from flambeau.proxy.sizes import SizeNodes
 from . import numpy_bridge, tensors, trace_rules, world
 from .codegen import TEMP, Codegen
 from .config import config
-from .dynamic import Seen, SizeSource, dimensions, setting
+from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
 from .opaque import FunctionTemplate, guard_function, writes_to_closure
@@ -94,6 +94,7 @@ class OutputGraph:
         self._fake_mode = None
         self._sizes: SizeNodes | None = None
         self.env: ShapeEnv | None = None  # made when something is a symbol
+        self.named_sizes: dict[str, tuple[Any, str]] = {}  # of compile(dynamic_shapes=)
         self.dynamic = setting(compiler.dynamic)
         self.initial_grad = tensors.grad_enabled()
         self.initial_state = global_state()  # while tracing, modes are off
@@ -196,9 +197,16 @@ class OutputGraph:
     def number_input(self, value, source: Source) -> Variable | None:
         """The symbolic variable of an int or float that varies; None when it is a constant."""
         path = self.path(source)
-        if not self.seen.number(path, value) or value != value or self.dynamic is False:
+        varies = self.seen.number(path, value) or self.compiler.shapes.get(source.name, {}).get("number", False)
+        if not varies or value != value or self.dynamic is False:
             return None
         if config.specialize_float if type(value) is float else config.specialize_int or value in (0, 1):
+            return None
+        owner = self._owner(source) if type(value) is int else None
+        if owner is not None and (
+            getattr(type(owner), "_dynamo_marked_static", False)
+            or (not config.allow_unspec_int_on_nn_module and trace_rules.is_nn_module_class(type(owner)))
+        ):
             return None
         known = self.numbers.get(path)
         if known is not None:
@@ -239,7 +247,19 @@ class OutputGraph:
             facts = tensor_facts(value)
             tensor = value
         varying = self.seen.tensor(self.path(source), tuple(value.shape))
-        symbols = dimensions(value, varying, self.dynamic, trace_rules.is_parameter_class(type(value)))
+        spec = self.compiler.shapes.get(source.name)
+        symbols = dimensions(value, varying, self.dynamic, self._is_static(value, source), spec)
+        for d, said in (spec or {}).items():
+            if d != "number":
+                lo, hi, n = said["lo"], said["hi"], value.shape[d]
+                if (lo is not None and n < lo) or (hi is not None and n > hi):
+                    raise ConstraintViolationError(
+                        f"{n} not in range [{lo or 0}, {'int_oo' if hi is None else hi}] for {source.name}.size()[{d}]"
+                    )
+            if d != "number" and said["size"] is not None and said["size"] != value.shape[d]:
+                raise ConstraintViolationError(
+                    f"Static shape constraint of {said['size']} does not match input size of {value.shape[d]}, for {source.name}.size()[{d}]"
+                )
         if symbols:
             fake, facts = self._symbolic_input(tensor, source, symbols, facts, value.itemsize if ndarray else 1)
         else:
@@ -254,6 +274,29 @@ class OutputGraph:
         if ndarray:
             return NumpyNdarrayVariable(node, fake, source)
         return TensorVariable(node, fake, source, type(value))
+
+    def _is_static(self, value, source: Source) -> bool:
+        """Whether the sizes of a tensor stay constants though they vary."""
+        if config.force_parameter_static_shapes and trace_rules.is_parameter_class(type(value)):
+            return True
+        if not config.force_nn_module_property_static_shapes:
+            return False
+        owner: Any = source
+        while owner is not None:
+            if trace_rules.is_nn_module_class(type(self._object_at(owner))):
+                return True
+            owner = getattr(owner, "base", None)
+        return False
+
+    def _owner(self, source: Source) -> Any:
+        """The object whose attribute is at ``source``, as far as it was looked at."""
+        base = getattr(source, "base", None)
+        return None if base is None else self._object_at(getattr(base, "base", None) or base)
+
+    def _object_at(self, source: Source) -> Any:
+        name = source.name
+        found = (v for v in self.by_id.values() if v.source is not None and v.source.name == name)
+        return next((getattr(v, "value", None) for v in found), None)
 
     def input_values(self):
         return (i.node.meta["val"] for i in self.inputs)
@@ -275,6 +318,7 @@ class OutputGraph:
             symbolic_context=symbols.get,
             source=lambda part: SizeSource(source, *part),
         )
+        self._after_marks(tensor, fake, source)
         shape = tuple(n if type(n) is int else None for n in fake._shape)
         strides = tuple(n * unit if type(n) is int else None for n in fake._strides)
         for d, s in enumerate(fake._strides):
@@ -285,6 +329,20 @@ class OutputGraph:
                 ):
                     env.same_value(s.expr, SizeSource(source, "stride", d))  # a product of sizes
         return fake, (*facts[:3], shape, strides, *facts[5:])
+
+    def _after_marks(self, tensor, fake, source: Source) -> None:
+        """What marks and specifications say beyond making symbols: hints, criteria, and names that several sizes share."""
+        after_marks(tensor, fake)
+        for d, said in self.compiler.shapes.get(source.name, {}).items():
+            if d == "number" or said["name"] is None:
+                continue
+            size = fake._shape[d]
+            known, where = self.named_sizes.setdefault(said["name"], (size, f"{source.name}.size()[{d}]"))
+            if known is not size and not (known == size):
+                raise ConstraintViolationError(
+                    f"{source.name}.size()[{d}] = {hint_int(size)} is not equal to {where} = {hint_int(known)}, "
+                    f"and both are {said['name']}"
+                )
 
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
         if self.levels:

@@ -13,7 +13,7 @@ from ..base import expr as E
 from ..base import relations as R
 from ..base.compiling import is_compiling
 from ..base.expr import INF, Expr, Symbol
-from ..base.shape_env import ConstraintViolationError, ShapeEnv
+from ..base.shape_env import LARGEST, ConstraintViolationError, ShapeEnv
 from ..base.symint import NUMBERS, SymInt
 from ..core.tensor import Tensor
 from ..dynamo.exc import UserErrorType
@@ -136,7 +136,7 @@ class Symbols:
             if source not in origin.sources:
                 origin.sources.append(source)
         else:
-            self.env.learn(R.compare("le", e, _LARGEST))
+            self.env.learn(R.compare("le", e, LARGEST))
             self.derived[e] = (dim.min, INF if dim.max is None else dim.max)
         self.named.append((dim, source))
         return SymInt(e, self.env)
@@ -208,7 +208,7 @@ class Symbols:
             )
         conflicts = [
             f"- Received user-specified {'min' if low else 'max'} bound of {bound} on {where}, but the program assumes "
-            f"{s.lo} <= {where} <= {'int_oo' if s.hi >= _LARGEST else s.hi}.{_asked(self._line(s))}"
+            f"{s.lo} <= {where} <= {'int_oo' if s.hi >= LARGEST else s.hi}.{_asked(self._line(s))}"
             for s, (spec, where) in self.hints.items()
             for low, bound in ((True, spec.min), (False, spec.max))
             if bound is not None
@@ -249,7 +249,7 @@ class Symbols:
         if s.divisor > 1:
             return f"_{d.__name__} = Dim('_{d.__name__}'); {d.__name__} = {s.divisor}*_{d.__name__}"
         parts = [f"min={s.lo}"] if s.lo > max(d.min, 2) else []
-        parts += [f"max={s.hi}"] if s.hi < _LARGEST // 8 and (d.max is None or s.hi < d.max) else []
+        parts += [f"max={s.hi}"] if s.hi < LARGEST // 1024 and (d.max is None or s.hi < d.max) else []
         return f"{d.__name__} = Dim({d.__name__!r}, {', '.join(parts)})" if parts else None
 
     def text(self, relation) -> str:
@@ -264,17 +264,14 @@ class Symbols:
             if isinstance(s, Symbol) and s not in env.replacements and s.lo != s.hi:
                 dim = roots.get(s)
                 lo = max(s.lo, 0) if dim is not None else s.lo
-                out[s] = ValueRanges(lo, INF if s.hi >= _LARGEST // 8 else s.hi)
+                out[s] = ValueRanges(lo, INF if s.hi >= LARGEST // 1024 else s.hi)
         for s in env.size_like:
             if s not in env.hints and s not in env.replacements:
-                out[s] = ValueRanges(s.lo, INF if s.hi >= _LARGEST else s.hi)
+                out[s] = ValueRanges(s.lo, INF if s.hi >= LARGEST else s.hi)
         for e, (lo, hi) in self.derived.items():
             if isinstance(env.simplify(e), Expr):
                 out[e] = ValueRanges(lo, hi)
         return out
-
-
-_LARGEST = 1 << 62
 
 
 def by_symbol_source(symbols: Symbols, name: str) -> str:

@@ -10,7 +10,7 @@ from .. import _C
 from ..dynamo.exc import UserError, UserErrorType
 from .structure import Structure, children, path_text
 
-__all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "dims", "leaf_specs"]
+__all__ = ["AdditionalInputs", "Constraint", "Dim", "DimHint", "ShapesCollection", "dims", "leaf_specs"]
 
 INT_OO = None  # a range without upper end
 MISMATCH = (
@@ -20,21 +20,21 @@ MISMATCH = (
 
 
 @dataclasses.dataclass(frozen=True)
-class _DimHint:
+class DimHint:
     """``Dim.AUTO``, ``Dim.STATIC``, ``Dim.DYNAMIC``; called with ``min=``, ``max=`` the first and the last take a range."""
 
     kind: str
     min: int | None = None
     max: int | None = None
 
-    def __call__(self, min: int | None = None, max: int | None = None) -> _DimHint:
+    def __call__(self, min: int | None = None, max: int | None = None) -> DimHint:
         if self.kind == "STATIC":
             raise TypeError("Dim.STATIC takes no range")
         if min is not None and (not isinstance(min, int) or min < 0):
             raise AssertionError(f"min must be non-negative, got {min}")
         if max is not None and (not isinstance(max, int) or max < 0 or (min is not None and max < min)):
             raise AssertionError(f"max must be at least min, got min={min}, max={max}")
-        return _DimHint(self.kind, min, max)
+        return DimHint(self.kind, min, max)
 
     def __repr__(self):
         parts = [self.kind]
@@ -46,9 +46,9 @@ class Dim:
     """A size with a name: equal names are equal sizes. ``min`` (0) and ``max`` (unlimited) are its range; ``2*batch + 1`` is derived from it.
     AssertionError for a name that is no identifier or a range that is empty."""
 
-    AUTO = _DimHint("AUTO")
-    STATIC = _DimHint("STATIC")
-    DYNAMIC = _DimHint("DYNAMIC")
+    AUTO = DimHint("AUTO")
+    STATIC = DimHint("STATIC")
+    DYNAMIC = DimHint("DYNAMIC")
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None):
         low = 0 if min is None else min
@@ -115,7 +115,7 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
     return tuple(Dim(n, min=min, max=max) for n in names)
 
 
-Constraint = Dim | _DimHint | int  # what one dimension of a specification may be
+Constraint = Dim | DimHint | int  # what one dimension of a specification may be
 
 
 class ShapesCollection:
@@ -279,7 +279,7 @@ def _walk(path: str, where: str, value, spec, out: list) -> None:
 def _leaf(where: str, value, spec):
     if isinstance(value, _C.TensorBase):
         return _tensor_spec(where, value, spec)
-    if spec is None or (isinstance(spec, _DimHint) and type(value) is int):
+    if spec is None or (isinstance(spec, DimHint) and type(value) is int):
         return spec
     if isinstance(spec, int) and type(value) is int:
         if spec != value:
@@ -317,7 +317,7 @@ def _tensor_spec(where: str, t, spec) -> dict[int, Any]:
     for d, s in items:
         if s is None or s == Dim.STATIC:
             continue
-        if not isinstance(s, (Dim, _DimHint)) and type(s) is not int:
+        if not isinstance(s, (Dim, DimHint)) and type(s) is not int:
             raise _invalid(
                 f"Unexpected dimension mapped to index {d} in input tensor shape {spec} specified at {where} {MISMATCH}"
             )

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from .. import _C
 from ..base.device import CPU
+from ..base.shape_env import check_creatable
 from ..base.shapes import broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dims
+from ..base.symint import is_symbolic
 from ..core import contractions, keys
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
@@ -148,6 +151,16 @@ def _device_argument(op, args):
     return tensors[0].device if tensors else CPU
 
 
+def creatable(shape, dtype) -> tuple:
+    """The shape. RuntimeError where it has a negative size, or more bytes than 64 bits count; a size that depends on data is checked at run time."""
+    shape = tuple(shape)
+    for n in shape:
+        check_creatable(n, shape)
+    if not is_symbolic(shape) and math.prod(shape) * dtype.itemsize >= 1 << 63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    return shape
+
+
 @rule("factory")
 @rule("random")
 def factory(op: OpOverload):
@@ -155,7 +168,7 @@ def factory(op: OpOverload):
     like = any(a.type == "MemoryFormat" for a in op._schema.arguments)
 
     def run(*args):
-        out = dense(d.shape(*args), d.dtype(*args), _device_argument(op, args))
+        out = dense(creatable(d.shape(*args), d.dtype(*args)), d.dtype(*args), _device_argument(op, args))
         if like and args[-1] in (None, "preserve_format"):
             return replace(out, strides=elementwise_strides(out.shape, [(args[0].shape, strides_of(args[0]))]))
         return out

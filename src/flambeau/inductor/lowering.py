@@ -237,7 +237,7 @@ class Lowering:
             if self.example is None:
                 self.example = n
             for s in symbols(n.expr) if isinstance(n.expr, Expr) else ():
-                hint = n.env.hint(of(s))
+                hint = n.env.hint_overrides.get(s, n.env.hint(of(s)))
                 if hint is not None:
                     self.values.hints[s] = hint
 

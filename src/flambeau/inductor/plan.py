@@ -12,7 +12,7 @@ import numpy as np
 from .. import _runtime
 from ..base import blas
 from ..base.dtypes import ALL
-from ..base.relations import FloatSymbol
+from ..base.relations import FloatSymbol, evaluate
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import OpOverload
 from ..proxy.encoding import Decoder, Encoder
@@ -25,7 +25,8 @@ __all__ = ["Plan", "read_plan", "write_plan"]
 @dataclasses.dataclass
 class Plan:
     """The arguments of ``_runtime.Graph`` with names in the place of addresses: a kernel step has its kernel's, a product its type.
-    ``dtypes``: of the tensors among the inputs. ``messages``: what errors of kernels are about."""
+    ``dtypes``: of the tensors among the inputs. ``messages``: what errors of kernels are about. ``checks``: (place of a number that depends
+    on data, its symbol, a relation that the program checks, the words when it doesn't hold)."""
 
     inputs: int
     values: list[int]
@@ -37,6 +38,7 @@ class Plan:
     messages: list[str]
     dtypes: list[Any]
     small: bool
+    checks: list[tuple[int, Any, Any, str]] = dataclasses.field(default_factory=list)
 
     def bind(self, addresses: dict[str, int], info: Any) -> Any:
         """The native graph; ``addresses`` of the kernels by name."""
@@ -63,6 +65,11 @@ class Plan:
         )
 
     def _on_error(self, code, value, size):
+        if code == -2:  # a number at place ``size`` is out of its range
+            for place, symbol, relation, message in self.checks:
+                if place == size and not evaluate(relation, {symbol: value}):
+                    raise RuntimeError(message)
+            return
         if code < 0:
             raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
         name = self.messages[code - 1].split("::")[-1].split(".")[0]
@@ -150,6 +157,7 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
         "messages": plan.messages,
         "dtypes": [None if d is None else dtype_name(d) for d in plan.dtypes],
         "small": plan.small,
+        "checks": [[place, enc.expr(s), enc.expr(r), message] for place, s, r, message in plan.checks],
     }
 
 
@@ -222,6 +230,7 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
         rows["messages"],
         [None if d is None else dtypes[d] for d in rows["dtypes"]],
         rows["small"],
+        [(place, dec.expr(s), dec.expr(r), message) for place, s, r, message in rows["checks"]],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..base import dtypes
 from ..base.expr import Expr
+from ..base.relations import symbols
 from .builder import itemsize
 from .frame import SIZE, STRIDE, VALUE, Frame, lone
 from .ir import Buffer, ExternCall
@@ -116,6 +117,17 @@ class _Assembly:
         numbers = [frame.number(e) for e in step.data.numbers]
         return ("call", step.data, args, parts, [self.slot(n) for n in step.outputs], stage, numbers)
 
+    def checks(self) -> list:
+        """What the program checks of single numbers that depend on data: kernels rely on it, so it is known when the number is."""
+        example = self.lowering.example
+        late = {s: place for s, (place, stage) in self.frame.symbols.items() if stage}
+        out = []
+        for a in example.env.asserts if example is not None and late else ():
+            found = symbols(a.relation)
+            if len(found) == 1 and (s := next(iter(found))) in late:
+                out.append((late[s], s, a.relation, a.message))
+        return out
+
     def output(self, out):
         if out[0] == "number":
             return "number", self.frame.number(out[1])
@@ -150,4 +162,5 @@ def assemble(lowering, steps, offsets, arena_size, inplace) -> Plan:
         list(lowering.messages),
         [None if n is None else numpy_dtype(lowering.buffers[n]) for n in lowering.inputs],
         made.cost < 150,
+        made.checks(),
     )

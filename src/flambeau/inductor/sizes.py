@@ -11,13 +11,10 @@ __all__ = ["size", "sizes", "symbolic"]
 
 
 def size(n):
-    """An int, or the expression of a symbolic integer."""
+    """An int, or the expression of a symbolic integer, with what is known of its symbols put in: some may have become constants."""
     if type(n) is int or type(n) is Expr:
         return n
-    if hasattr(n, "__sym__"):
-        known = n.maybe_as_int()
-        return n.expr if known is None else known
-    return int(n)
+    return n.env.simplify(n.expr) if hasattr(n, "__sym__") else int(n)
 
 
 def sizes(shape) -> tuple:

@@ -207,8 +207,10 @@ def split(v, split_size, dim):
     n = v.shape[d]
     if split_size < 0 or (split_size == 0 and n):
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
-    sizes = [min(split_size, n - i) for i in range(0, n, split_size)] if split_size else [0]
-    return _pieces(v, d, sizes or [0])
+    # The number of pieces is asked for, not the sizes: a graph for one number of them serves all sizes that give it.
+    count = max(int(-(-n // split_size)), 1) if split_size else 1
+    sizes = [split_size] * (count - 1)
+    return _pieces(v, d, [*sizes, n - split_size * (count - 1)])
 
 
 @view("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
