@@ -291,7 +291,7 @@ class Typed:
             return a
         if hasattr(a, "maybe_as_int") and isinstance(size(a) if type(a.expr) is Expr else a.expr, (int, float)):
             return size(a) if type(a.expr) is Expr else a.expr
-        v = self.values.symbolic(a.expr)
+        v = self.values.symbolic(a.env.simplify(a.expr))
         t = self.dtype if is_float(self.dtype) or (v.dtype == "i64" and self.dtype != "bool") else v.dtype
         return self.values.cast(v, t)
 
