@@ -2,8 +2,9 @@
 
 An entry belongs to a captured graph (its printed code), the metadata of its inputs, the settings that tracing reads and the very
 sources of flambeau. Graphs that refer to anything else (functions of the user, constant tensors, operators of other libraries)
-are not kept. Entries are marshalled rows of plain values behind a checksum: reading one runs no code, and one that is
-damaged is made again.
+are not kept. Where sizes are symbols, the entry has the guards that tracing made: it is taken when they hold for the example of
+this process, which then has them too. Entries are marshalled rows of plain values (proxy/encoding.py) behind a checksum: reading
+one runs no code, and one that is damaged is made again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import marshal
-import operator
 import os
 import sys
 import types
@@ -20,14 +20,16 @@ from typing import Any
 from .. import _C
 from .. import autograd as _autograd
 from ..base import disk, dtypes
-from ..base.device import Device
-from ..base.symint import NUMBERS, is_symbolic
-from ..core.definition import TensorMeta
+from ..base import relations as R
+from ..base.relations import FloatSymbol
+from ..base.shape_env import Guard
+from ..base.symint import NUMBERS
 from ..core.operator import OpOverload, namespace
-from ..fake import FakeTensor, FakeTensorMode
-from ..fake.meta import meta_of
-from ..fx import Graph, GraphModule, Node
-from .facts import Computed, Constant, InputAlias, InputView, OutputView, Traced
+from ..fake import FakeTensorMode
+from ..fx import GraphModule
+from ..proxy import find_fake_mode
+from ..proxy.encoding import Decoder, Encoder, NotEncodable
+from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced
 
 __all__ = ["enabled", "key_of", "read", "write"]
 
@@ -37,8 +39,15 @@ _PLAIN = (type(None), bool, int, float, complex, str)
 _MODULES = ("flambeau", "operator", "builtins", "math")
 
 
-class NotCacheable(Exception):
-    """The graph refers to something that an entry can't hold."""
+class Key:
+    """Name of an entry, and the symbols of the inputs in the order in which the entry numbers them."""
+
+    def __init__(self, name: str, encoder: Encoder, mode: FakeTensorMode | None):
+        self.name, self.encoder, self.mode = name, encoder, mode
+        self.env = encoder.env
+        self.symbols = list(encoder.symbols)
+        self.guards = len(self.env.guards) if self.env is not None else 0
+        self.asserts = len(self.env.asserts) if self.env is not None else 0
 
 
 def enabled() -> bool:
@@ -67,8 +76,8 @@ def _fingerprint() -> str:
     return _sources
 
 
-def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
-    """Name of the entry for this graph and inputs like these, None when it can't have one."""
+def key_of(gm: Any, inputs: list[Any], partition: Any) -> Key | None:
+    """The entry for this graph and inputs like these, None when it can't have one."""
     if not isinstance(gm, GraphModule) or not enabled() or _C.tls("saved_hooks"):
         return None
     code = gm.graph.python_code()
@@ -78,20 +87,19 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
             return None
     if any(n.op in ("get_attr", "call_module") for n in gm.graph.nodes):
         return None
-    if any(
-        isinstance(t, NUMBERS) or (isinstance(t, _C.TensorBase) and is_symbolic((*t._shape, *t._strides)))
-        for t in inputs
-    ):
-        return None
+    enc = Encoder(("aten",))
     rows: list[Any] = []
     storages: dict[int, int] = {}
     for t in inputs:
         if isinstance(t, _C.TensorBase):
-            rows.append((_encode_value(t), t.requires_grad, storages.setdefault(id(t._storage), len(storages))))
+            rows.append((enc.value(t), t.requires_grad, storages.setdefault(id(t._storage), len(storages))))
+        elif isinstance(t, NUMBERS):
+            rows.append(enc.number(t))
         elif isinstance(t, _PLAIN):
             rows.append(repr(t))
         else:
             return None
+    rows.append(_known(enc))
     redefined = sorted(
         (o.name(), o.version) for p in namespace("aten")._packets.values() for o in p._overloads.values() if o.version
     )
@@ -103,21 +111,39 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> str | None:
         redefined,
     )
     text = repr((_fingerprint(), code.src, rows, settings))
-    return "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
+    name = "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
+    return Key(name, enc, find_fake_mode(inputs) if enc.env is not None else None)
+
+
+def _known(enc: Encoder) -> list:
+    """What is known of the symbols before tracing: without their names and examples."""
+    env = enc.env
+    if env is None:
+        return []
+    facts = [enc.expr(r) for r in (*(g.relation for g in env.guards), *(a.relation for a in env.asserts))]
+    ranges = [
+        "float" if isinstance(s, FloatSymbol) else (s.lo, s.hi, s.divisor, s in env.hints, s in env.size_like)
+        for s in enc.symbols
+    ]
+    return [facts, ranges]
 
 
 # -- entries --------------------------------------------------------------------------------------------------------
 
 
-def write(key: str, traced: Traced, graphs: list[GraphModule]) -> None:
+def write(key: Key, traced: Traced, graphs: list[GraphModule]) -> None:
     """Keep a traced function and the graphs it was cut into (the graph itself first)."""
+    enc, env = key.encoder, key.env
     try:
+        if env is not None and len(env.asserts) != key.asserts:
+            raise NotEncodable("tracing made checks that a graph has by itself")
         entry = {
-            "graphs": [_encode_graph(gm.graph) for gm in graphs],
-            "inputs": [_encode_value(t) for t in traced.fake_inputs],
-            "outputs": [_encode_fact(o) for o in traced.outputs],
-            "reshaped": [(i, _encode_fact(v)) for i, v in traced.reshaped],
-            "tangents": [_encode_value(t) for t in traced.fake_tangents],
+            "graphs": [enc.graph(gm) for gm in graphs],
+            "inputs": [enc.value(t) for t in traced.fake_inputs],
+            "outputs": [_encode_fact(o, enc) for o in traced.outputs],
+            "reshaped": [(i, _encode_fact(v, enc)) for i, v in traced.reshaped],
+            "tangents": [enc.value(t) for t in traced.fake_tangents],
+            "guards": [(enc.expr(g.relation), g.line, g.specializes) for g in env.guards[key.guards :]] if env else [],
             "plain": (
                 traced.mutated,
                 traced.num_forward,
@@ -127,177 +153,88 @@ def write(key: str, traced: Traced, graphs: list[GraphModule]) -> None:
                 traced.random,
             ),
         }
-    except NotCacheable as e:
+        if len(enc.symbols) != len(key.symbols):
+            raise NotEncodable("tracing made symbols")
+        body = marshal.dumps(entry)
+    except (NotEncodable, ValueError) as e:
         log.info("not kept on disk: %s", e)
         return
-    body = marshal.dumps(entry)
     disk.write_entry(_path(key), body)
 
 
-def read(key: str) -> tuple[Traced, list] | None:
+def read(key: Key) -> tuple[Traced, list] | None:
     """(facts, for each graph a function that makes it), or None. ``traced.gm`` is left for the caller to fill."""
     body = disk.read_entry(_path(key))
     if body is None:
         return None
     entry = marshal.loads(body)
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True))
+    if not _assume(entry["guards"], dec, key.env):
+        return None
     mutated, num_forward, joint, tangent_of, with_grad, random = entry["plain"]
     traced = Traced(
         None,
-        [_decode_value(v, mode) for v in entry["inputs"]],
-        [_decode_fact(o) for o in entry["outputs"]],
+        [dec.value(v) for v in entry["inputs"]],
+        [_decode_fact(o, dec) for o in entry["outputs"]],
         mutated,
         num_forward,
         joint,
         tangent_of,
-        [_decode_value(v, mode) for v in entry["tangents"]],
+        [dec.value(v) for v in entry["tangents"]],
         frozenset(with_grad),
-        [(i, _decode_fact(v)) for i, v in entry["reshaped"]],
+        [(i, _decode_fact(v, dec)) for i, v in entry["reshaped"]],
         random,
     )
-    return traced, [lambda rows=rows: GraphModule({}, _decode_graph(rows, mode)) for rows in entry["graphs"]]
+    return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]]
 
 
-def _path(key: str) -> str:
-    return os.path.join("aot", key[1:3], key)
+def _assume(rows: list, dec: Decoder, env) -> bool:
+    """Whether the guards of an entry hold for the examples of this process; they are guards here from then on."""
+    guards = [Guard(dec.expr(r), line, specializes) for r, line, specializes in rows]
+    if not all(R.evaluate(g.relation, env.hints) for g in guards):
+        return False
+    for g in guards:
+        env.guards.append(g)
+        env.learn(g.relation)
+    return True
 
 
-# -- rows of plain values ---------------------------------------------------------------------------------------------
-# Plain values stand for themselves; everything else is a tuple that begins with a letter.
+def _path(key: Key) -> str:
+    return os.path.join("aot", key.name[1:3], key.name)
 
 
-def _encode(a: Any, number: dict[Node, int]) -> Any:
-    if isinstance(a, Node):
-        return ("n", number[a])
-    if type(a) in _PLAIN:
-        return a
-    if isinstance(a, (tuple, list)):
-        return ("t" if isinstance(a, tuple) else "l", [_encode(x, number) for x in a])
-    if isinstance(a, slice):
-        return ("s", [_encode(x, number) for x in (a.start, a.stop, a.step)])
-    if isinstance(a, dtypes.DType):
-        return ("d", a.name)
-    if isinstance(a, Device):
-        return ("v", a.type, a.index)
-    raise NotCacheable(f"an argument of type {type(a).__name__}")
+# -- facts ------------------------------------------------------------------------------------------------------------
 
 
-def _decode(a: Any, nodes: list[Node]) -> Any:
-    if type(a) is not tuple:
-        return a
-    tag = a[0]
-    if tag == "n":
-        return nodes[a[1]]
-    if tag == "d":
-        return _dtype(a[1])
-    if tag == "v":
-        return Device(a[1], a[2])
-    items = [_decode(x, nodes) for x in a[1]]
-    return tuple(items) if tag == "t" else items if tag == "l" else slice(*items)
-
-
-def _dtype(name: str):
-    return next(d for d in dtypes.BY_NUMPY.values() if d.name == name)
-
-
-def _encode_value(v: Any) -> Any:
-    if isinstance(v, _C.TensorBase):
-        m = meta_of(v)
-        if is_symbolic((*m.shape, *m.strides, m.offset)):
-            raise NotCacheable("a tensor with symbolic sizes")
-        return ("T", tuple(m.shape), tuple(m.strides), m.dtype.name, m.device.type, m.device.index, m.offset)
-    if isinstance(v, (list, tuple)):
-        return ("t" if isinstance(v, tuple) else "l", [_encode_value(x) for x in v])
-    if type(v) in _PLAIN:
-        return v
-    raise NotCacheable(f"a value of type {type(v).__name__}")
-
-
-def _decode_value(v: Any, mode: FakeTensorMode) -> Any:
-    if type(v) is not tuple:
-        return v
-    if v[0] == "T":
-        _, shape, strides, dtype, device, index, offset = v
-        return FakeTensor(mode, TensorMeta(shape, strides, _dtype(dtype), Device(device, index), offset))
-    items = [_decode_value(x, mode) for x in v[1]]
-    return tuple(items) if v[0] == "t" else items
-
-
-def _encode_target(target: Any) -> Any:
-    if isinstance(target, str):
-        return target
-    if target is operator.getitem:
-        return ("getitem",)
-    if isinstance(target, OpOverload) and target.namespace == "aten":
-        return ("op", target._opname, target._overloadname)
-    raise NotCacheable(f"a call of {target}")
-
-
-def _decode_target(target: Any) -> Any:
-    if type(target) is not tuple:
-        return target
-    return operator.getitem if target[0] == "getitem" else getattr(getattr(namespace("aten"), target[1]), target[2])
-
-
-def _encode_graph(graph: Graph) -> list:
-    number: dict[Node, int] = {}
-    rows = []
-    for n in graph.nodes:
-        if n.op in ("get_attr", "call_module"):
-            raise NotCacheable(f"the graph holds {n.target}")
-        number[n] = len(number)
-        kwargs = [(k, _encode(v, number)) for k, v in n.kwargs.items()]
-        flags = [k for k in ("overwritten", "copy_of_overwritten") if k in n.meta]
-        value = _encode_value(n.meta.get("val")) if n.op != "output" else None
-        args = [_encode(a, number) for a in n.args]
-        rows.append((n.op, _encode_target(n.target), args, kwargs, n.name, value, flags))
-    return rows
-
-
-def _decode_graph(rows: list, mode: FakeTensorMode) -> Graph:
-    graph = Graph()
-    nodes: list[Node] = []
-    for op, target, args, kwargs, name, value, flags in rows:
-        node = graph.create_node(
-            op,
-            _decode_target(target),
-            tuple(_decode(a, nodes) for a in args),
-            {k: _decode(v, nodes) for k, v in kwargs},
-            name,
-        )
-        if op != "output":
-            node.meta["val"] = _decode_value(value, mode)
-        for f in flags:
-            node.meta[f] = True
-        nodes.append(node)
-    return graph
-
-
-def _encode_fact(o: Any) -> tuple:
+def _encode_fact(o: Any, enc: Encoder) -> tuple:
     if isinstance(o, Computed):
         return ("computed", o.index, o.requires_grad)
     if isinstance(o, InputAlias):
         return ("alias", o.index)
+    if isinstance(o, Number):
+        return ("number", enc.expr(o.expr))
     if isinstance(o, InputView | OutputView):
         chain = []
         for op, rest, kwargs, which in o.chain:
-            named = [(k, _encode(v, {})) for k, v in kwargs.items()]
-            chain.append((_encode_target(op), [_encode(a, {}) for a in rest], named, which))
+            named = [(k, enc.argument(v, {})) for k, v in kwargs.items()]
+            chain.append((enc.target(op), [enc.argument(a, {}) for a in rest], named, which))
         return ("view" if isinstance(o, InputView) else "output view", o.index, chain)
     if type(o.value) not in _PLAIN:
-        raise NotCacheable(f"an output of type {type(o.value).__name__}")
+        raise NotEncodable(f"an output of type {type(o.value).__name__}")
     return ("constant", o.value)
 
 
-def _decode_fact(o: tuple) -> Any:
+def _decode_fact(o: tuple, dec: Decoder) -> Any:
     if o[0] == "computed":
         return Computed(o[1], o[2])
     if o[0] == "alias":
         return InputAlias(o[1])
+    if o[0] == "number":
+        return Number(dec.expr(o[1]))
     if o[0] == "constant":
         return Constant(o[1])
     chain = []
     for op, rest, kwargs, which in o[2]:
-        named = {k: _decode(v, []) for k, v in kwargs}
-        chain.append((_decode_target(op), tuple(_decode(a, []) for a in rest), named, which))
+        named = {k: dec.argument(v, []) for k, v in kwargs}
+        chain.append((dec.target(op), tuple(dec.argument(a, []) for a in rest), named, which))
     return (InputView if o[0] == "view" else OutputView)(o[1], tuple(chain))

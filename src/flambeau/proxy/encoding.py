@@ -5,6 +5,7 @@ Symbols are numbered in an :class:`Encoder`, whose :meth:`~Encoder.symbol_rows` 
 
 from __future__ import annotations
 
+import functools
 import keyword
 import operator
 import re
@@ -173,12 +174,15 @@ _ATOMS = {
 
 
 class Decoder:
-    """Makes graphs of rows. ``symbols``: the symbol rows; ``mode``: whose fake tensors are made (its environment gets the symbols)."""
+    """Makes graphs of rows. ``symbols``: the symbol rows; with ``mode``, whose fake tensors are made, the symbols themselves."""
 
     def __init__(self, symbols: list, mode: FakeTensorMode | None = None):
+        if mode is not None:
+            self.env, self.mode, self.symbols = mode.shape_env, mode, symbols
+            return
         self.env = ShapeEnv(duck_shape=False, specialize_zero_one=False) if symbols else None
-        self.mode = mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=self.env, static_shapes=True)
-        self.symbols: list[Any] = [self._symbol(row) for row in symbols]
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=self.env, static_shapes=True)
+        self.symbols = [self._symbol(row) for row in symbols]
 
     def _symbol(self, row: list):
         if not re.fullmatch(r"[a-z]+[0-9]+", row[1]):
@@ -334,6 +338,7 @@ def _one_of(words, word):
     return word
 
 
+@functools.cache
 def dtype(name: str):
     """A dtype by name; ValueError when there is none."""
     found = next((d for d in dtypes.ALL if d.name == name), None)
