@@ -1,16 +1,22 @@
-"""Programs whose sizes and numbers vary: how often they are compiled, what the first call of a dynamic graph costs, and a call.
+"""Programs whose sizes and numbers vary: how often they are compiled, what the first call of a dynamic graph costs, a call, and a kernel.
 
-``python benchmarks/dynamic.py`` measures flambeau; ``--torch-python PATH`` measures PyTorch of that interpreter beside it."""
+``python benchmarks/dynamic.py`` measures flambeau; ``--torch-python PATH`` measures PyTorch of that interpreter beside it. Of a kernel, the
+static and the dynamic one are called in turn, and the median of the ratios of neighbours is quoted."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+import types
+from pathlib import Path
+
+GPT = Path(__file__).resolve().parents[1] / "src/flambeau/examples/gpt.py"
 
 
 def programs(torch):
@@ -90,34 +96,144 @@ def measure(name: str) -> dict:
         for args in calls:
             f(*args)
         out[what] = count
+    out.update(first_calls(torch))
+    out.update(small_calls(torch))
+    out.update(kernels(torch))
+    return out
+
+
+def body(torch, x):
     F = torch.nn.functional
-    body = lambda x: F.layer_norm(F.gelu(x), (256,)).softmax(-1)  # noqa: E731
-    for label, kwargs in (("static", {"dynamic": False}), ("dynamic", {"dynamic": True})):
-        times = []
-        for k in range(5):
+    return F.layer_norm(F.gelu(x), (256,)).softmax(-1)
+
+
+def first_calls(torch) -> dict:
+    """Milliseconds; each function is new, so that nothing of it was compiled before."""
+    times: dict[str, list] = {"static": [], "dynamic": []}
+    for k in range(9):
+        for label in times:
             torch._dynamo.reset()
-            f = torch.compile(lambda x, k=k: body(x) + k, **kwargs)
+            f = torch.compile(
+                lambda x, k=k + 0.5 * (label == "dynamic"): body(torch, x) + k, dynamic=label == "dynamic"
+            )
             x = torch.ones(64 + k, 256)
             start = time.perf_counter()
             f(x)
-            times.append(time.perf_counter() - start)
-        out[f"first call, {label} (ms)"] = round(statistics.median(times) * 1e3, 1)
+            times[label].append(time.perf_counter() - start)
+    out = {f"first call, {label} (ms)": round(statistics.median(t[1:]) * 1e3, 1) for label, t in times.items()}
+    ratio = statistics.median(d / s for s, d in list(zip(times["static"], times["dynamic"]))[1:])
+    return {**out, "first call, dynamic / static": round(ratio, 2)}
+
+
+def small_calls(torch) -> dict:
+    """Microseconds of a call of 8x8, in which the kernel hardly counts."""
+    out = {}
+    for label, dynamic in (("static", False), ("dynamic", True)):
         torch._dynamo.reset()
-        for text, fn, x in (
-            ("8x8 x*2+1", lambda x: x * 2 + 1, torch.ones(8, 8)),
-            ("512x256 gelu, layer_norm, softmax", body, torch.ones(512, 256)),
-        ):
-            f = torch.compile(fn, **kwargs)
-            for _ in range(20):
-                f(x)
-            times = []
-            for _ in range(30):
-                start = time.perf_counter()
-                for _ in range(50):
-                    f(x)
-                times.append((time.perf_counter() - start) / 50)
-            out[f"call {text}, {label} (us)"] = round(min(times) * 1e6, 2)
+        f = torch.compile(lambda x: x * 2 + 1, dynamic=dynamic)
+        x = torch.ones(8, 8)
+        out[f"call x * 2 + 1 of 8x8, {label} (us)"] = round(repeated(lambda f=f, x=x: f(x), 2000) * 1e6, 2)
     return out
+
+
+def repeated(f, count: int) -> float:
+    """Seconds of a call: the least of many short rounds."""
+    for _ in range(20):
+        f()
+    best = float("inf")
+    for _ in range(30):
+        start = time.perf_counter()
+        for _ in range(count // 30):
+            f()
+        best = min(best, (time.perf_counter() - start) / (count // 30))
+    return best
+
+
+def gpt_step(torch, dynamic: bool | None):
+    """step(batch size): a training step of the GPT of the demo (2 layers), model compiled."""
+    module = types.ModuleType("gpt")  # dataclasses look their module up
+    sys.modules["gpt"] = module
+    source = GPT.read_text().replace("import flambeau as torch", f"import {torch.__name__} as torch")
+    exec(compile(source, str(GPT), "exec"), module.__dict__)
+    torch.manual_seed(0)
+    model = module.GPT(module.GPTConfig(vocab_size=96, block_size=64, n_layer=2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    compiled = torch.compile(model, dynamic=dynamic)
+    data = {n: torch.randint(0, 96, (n, 64)) for n in (4, 8, 16)}
+
+    def step(n):
+        optimizer.zero_grad()
+        x = data[n]
+        _, loss = compiled(x, x)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def kernels(torch) -> dict:
+    """Dynamic over static, for several sizes from one dynamic graph: the second size that is met makes the rows vary."""
+    F = torch.nn.functional
+    numpy = importlib.import_module("numpy")
+    w, b = torch.randn(1024), torch.randn(1024)
+
+    def gelu_norm(x):
+        return F.layer_norm(F.gelu(x), (1024,), w, b)
+
+    def softmax(x):
+        return torch.softmax(x, -1)
+
+    def outer_sum(x):
+        return numpy.sum(x[:, :, None] * x[:, None, :], axis=(-2, -1))
+
+    cases = {
+        "gelu + layer_norm": (gelu_norm, lambda n: torch.randn(n, 1024), (64, 512, 4096)),
+        "softmax": (softmax, lambda n: torch.randn(n, 1024), (64, 512, 4096)),
+        "np.sum(X[:, :, None] * X[:, None, :])": (outer_sum, lambda n: numpy.random.randn(n, 64), (64, 256, 1024)),
+    }
+    out = {}
+    for what, (f, make, sizes) in cases.items():
+        torch._dynamo.reset()
+        dynamic = torch.compile(lambda x, f=f: f(x))
+        dynamic(make(37))
+        dynamic(make(41))
+        for n in sizes:
+            x = make(n)
+            static = torch.compile(lambda x, f=f: f(x), dynamic=False)
+            out.update(side_by_side(f"{what}, {n} rows", lambda s=static, x=x: s(x), lambda d=dynamic, x=x: d(x)))
+    torch._dynamo.reset()
+    dynamic = gpt_step(torch, None)
+    dynamic(4)
+    dynamic(8)
+    for n in (4, 8, 16):
+        static_step = gpt_step(torch, False)
+        out.update(side_by_side(f"GPT step, batch {n}", lambda s=static_step, n=n: s(n), lambda n=n: dynamic(n)))
+    return out
+
+
+def side_by_side(what: str, static, dynamic) -> dict:
+    """Milliseconds of the dynamic one and the ratio, from calls in turn."""
+    for _ in range(3):
+        static()
+        dynamic()
+    once = max(min(timed(static), timed(static)), 1e-7)
+    inner = max(1, int(2e-3 / once))
+    rounds = max(15, min(60, int(1.0 / (once * inner * 2))))
+    a, b = [], []
+    for k in range(rounds):
+        for f, t in ((static, a), (dynamic, b)) if k % 2 else ((dynamic, b), (static, a)):
+            start = time.perf_counter()
+            for _ in range(inner):
+                f()
+            t.append((time.perf_counter() - start) / inner)
+    ratio = statistics.median(d / s for s, d in zip(a, b))
+    return {f"{what}, dynamic (ms)": round(min(b) * 1e3, 3), f"{what}, dynamic / static": round(ratio, 2)}
+
+
+def timed(f) -> float:
+    start = time.perf_counter()
+    f()
+    return time.perf_counter() - start
 
 
 def main():

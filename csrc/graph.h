@@ -15,7 +15,13 @@
 enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE };
 enum { STEP_KERNEL, STEP_GEMM, STEP_CALL };
 enum { OUT_SLOT, OUT_INPUT, OUT_CONSTANT, OUT_NUMBER, OUT_VALUE };
-enum { OP_MOVE, OP_ADD, OP_MUL, OP_DIV, OP_MOD, OP_MIN, OP_MAX, OP_COUNT };
+/* From OP_AND on: integers without algebra, then floating-point numbers, whose 64 bits stand in a place as they are. */
+enum {
+    OP_MOVE, OP_ADD, OP_MUL, OP_DIV, OP_MOD, OP_MIN, OP_MAX,
+    OP_AND, OP_OR, OP_XOR, OP_SHL, OP_SHR, OP_POW,
+    OP_FLOAT, OP_FADD, OP_FSUB, OP_FMUL, OP_FDIV, OP_FFLOOR, OP_FSQRT, OP_FNEG, OP_TRUNC,
+    OP_COUNT
+};
 enum { BIND_SIZE, BIND_STRIDE, BIND_VALUE };
 #define STATUS_WORDS 4
 

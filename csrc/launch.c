@@ -10,6 +10,8 @@
  * each call, so that kernels need no checks. A kernel reports a bad index in the status words; the call then raises through `on_error`. */
 #define FLB_IMPORT_ARRAY
 #include "graph.h"
+#include <math.h>
+#include <string.h>
 
 #include <time.h>
 
@@ -84,6 +86,38 @@ static PyArrayObject *array_of(PyObject *tensor) {
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
+static double as_double(int64_t bits) { double x; memcpy(&x, &bits, sizeof x); return x; }
+static int64_t as_bits(double x) { int64_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
+
+/* The operations after OP_MAX. -1 when there is no result (an overflow, a shift by too much, a division by zero). */
+static int rare(int op, int64_t a, int64_t b, int64_t *r) {
+    double x = as_double(a), y = as_double(b);
+    switch (op) {
+    case OP_AND: *r = a & b; return 0;
+    case OP_OR: *r = a | b; return 0;
+    case OP_XOR: *r = a ^ b; return 0;
+    case OP_SHL: return b < 0 || b > 62 || __builtin_mul_overflow(a, (int64_t)1 << b, r) ? -1 : 0;
+    case OP_SHR: if (b < 0) return -1; *r = a >> (b > 63 ? 63 : b); return 0;
+    case OP_POW:
+        if (b < 0) return -1;
+        for (*r = 1; b; b >>= 1) {
+            if (b & 1 && __builtin_mul_overflow(*r, a, r)) return -1;
+            if (b > 1 && __builtin_mul_overflow(a, a, &a)) return -1;
+        }
+        return 0;
+    case OP_FLOAT: *r = as_bits((double)a); return 0;
+    case OP_FADD: *r = as_bits(x + y); return 0;
+    case OP_FSUB: *r = as_bits(x - y); return 0;
+    case OP_FMUL: *r = as_bits(x * y); return 0;
+    case OP_FDIV: if (y == 0) return -1; *r = as_bits(x / y); return 0;
+    case OP_FFLOOR: *r = as_bits(floor(x)); return 0;
+    case OP_FSQRT: if (!(x >= 0)) return -1; *r = as_bits(sqrt(x)); return 0;
+    case OP_FNEG: *r = as_bits(-x); return 0;
+    case OP_TRUNC: if (!(x > -9.2e18 && x < 9.2e18)) return -1; *r = (int64_t)x; return 0;
+    }
+    return -1;
+}
+
 static int run_code(const Stage *stage, Frame *f) {
     for (int i = 0; i < stage->ncode; i++) {
         const Instruction *c = &stage->code[i];
@@ -101,8 +135,10 @@ static int run_code(const Stage *stage, Frame *f) {
                 if (b == 0) return PyErr_SetString(PyExc_ZeroDivisionError, "compiled graph: a size is divided by zero"), -1;
                 r = c->op == OP_DIV ? -a : 0;
             } else r = c->op == OP_DIV ? floor_div(a, b) : a - floor_div(a, b) * b;
+            break;
+        default: bad = rare(c->op, a, b, &r) < 0;
         }
-        if (bad) return PyErr_SetString(PyExc_OverflowError, "compiled graph: a product of sizes does not fit into 64 bits"), -1;
+        if (bad) return PyErr_SetString(PyExc_OverflowError, "compiled graph: what sizes are computed to does not fit into 64 bits"), -1;
         f[c->dst] = r;
     }
     return 0;

@@ -1,5 +1,7 @@
 """What users say about sizes: marks with hints, criteria and shared ids, compile(dynamic_shapes=), and the settings. Each acts or raises."""
 
+import math
+
 import pytest
 
 import flambeau as torch
@@ -242,3 +244,22 @@ def test_attributes_that_are_tensors():
 def test_pieces_are_asked_for_their_number_only():
     both = lambda x: torch.cat([*x.chunk(2), *x.split(x.shape[0])])  # noqa: E731
     assert compiles(both, rows(5, 6, 7, 8), dynamic=True) == 1
+
+
+def halved(x):
+    return x[: int(x.shape[0] * 0.5)] * 2
+
+
+def computed(x):
+    n = x.shape[0]
+    return x * torch.sym_max(n, 3) + torch.sym_int(n / 4) + (n**2) + (n & 6) + (n << 2) + int(math.sqrt(4.0)) + (n >> 1)
+
+
+def resized(x):
+    return torch.nn.functional.interpolate(x[None, None], scale_factor=1.5, mode="bilinear")
+
+
+@pytest.mark.parametrize("f", [halved, computed, resized])
+def test_sizes_computed_with_floats_and_bits(f):
+    """One graph computes them at each call."""
+    assert compiles(f, rows(5, 6, 9, 33, 4), dynamic=True) == 1

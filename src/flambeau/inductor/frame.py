@@ -7,11 +7,19 @@ expressions are. A symbol has a *stage*: 0 when an input gives it, else that of 
 
 from __future__ import annotations
 
+import struct
+
 from ..base.expr import Expr, Symbol, emit, symbols
+from ..base.relations import Float
 
 __all__ = ["SIZE", "STRIDE", "VALUE", "Frame", "lone"]
 
-MOVE, ADD, MUL, DIV, MOD, MIN, MAX = range(7)
+MOVE, ADD, MUL, DIV, MOD, MIN, MAX, AND, OR, XOR, SHL, SHR, POW = range(13)
+FLOAT, FADD, FSUB, FMUL, FDIV, FFLOOR, FSQRT, FNEG, TRUNC = range(
+    13, 22
+)  # their operands and results are bits of doubles
+_INTEGER = {"and": AND, "or": OR, "xor": XOR, "lshift": SHL, "rshift": SHR, "pow": POW}
+_FLOATING = {"add": FADD, "sub": FSUB, "mul": FMUL, "truediv": FDIV}
 SIZE, STRIDE, VALUE = range(3)
 _HUGE = (1 << 63) - 1
 
@@ -56,6 +64,14 @@ class Frame:
                     place = self.number(e)
                     self.stages[self.stage(e)][1].append((MOVE, at + i, place, place))
             self._places[key] = at
+        return self._places[key]
+
+    def bits(self, x: float) -> int:
+        """The place of a floating-point constant."""
+        (value,) = struct.unpack("<q", struct.pack("<d", x))
+        key = ("float", value)
+        if key not in self._places:
+            self._places[key] = self._new(value)
         return self._places[key]
 
     def _new(self, value: int) -> int:
@@ -106,6 +122,28 @@ class _Code:
         return self._op(MAX, a, b)
 
     def apply(self, name, operands):
+        if name in _INTEGER:
+            return self._op(_INTEGER[name], *operands)
+        place = self._floating(operands[0])
+        return self._op(TRUNC, place, place)
+
+    def _floating(self, x) -> int:
+        """The place of a floating-point number."""
+        if isinstance(x, int) or type(x) is Expr:
+            place = self.frame.number(x)
+            return self._op(FLOAT, place, place)
+        if isinstance(x, float):
+            return self.frame.bits(x)
+        name, *args = x.args if type(x) is Float else (repr(x),)
+        if name == "float":
+            return self._floating(args[0])
+        places = [self._floating(a) for a in args]
+        if name in _FLOATING:
+            return self._op(_FLOATING[name], *places)
+        if name == "floordiv" and args[1] == 1:
+            return self._op(FFLOOR, places[0], places[0])
+        if name in ("sqrt", "neg"):
+            return self._op(FSQRT if name == "sqrt" else FNEG, places[0], places[0])
         raise NotImplementedError(f"inductor: sizes are computed by {name}, for which a launch has no instruction")
 
 
