@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from ..base import dtypes
-from ..base.expr import at_least, linear, maximum, variable
+from ..base.expr import at_least, maximum
 from ..core.definition import TensorMeta
-from .ir import ExternCall, Reduction, Region, dense_strides
+from .ir import ExternCall, Region, dense_strides
 from .values import short
 
 __all__ = ["Gemm", "lower_contraction"]
@@ -104,14 +104,20 @@ def _detached(lowering, x):
 
 def _matrix_vector(lowering, left, right, out, k, sizes, a, b, t, val):
     """One row or one column: a reduction, which fuses with its neighbours and is bound by memory anyway."""
-    loops = lowering.variables([sizes[c] for c in out])
-    (r,) = lowering.variables([sizes[k]])
-    at = {**dict(zip(out, map(variable, loops))), k: variable(r)}
-    x = lowering.values.cast(a.at(tuple(at[c] for c in left)), t)
-    y = lowering.values.cast(b.at(tuple(at[c] for c in right)), t)
     shape = tuple(sizes[c] for c in out)
-    buffer = lowering.new_buffer(shape, dense_strides(shape), t)
-    value = lowering.values.make("mul", (x, y), t)
-    where = linear(map(variable, loops), buffer.strides)
-    lowering.add(Reduction(buffer.name, loops, (r,), "add", 0, value, where))
-    return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
+    matrix, letters = (a, left) if lowering.elements(a) >= lowering.elements(b) else (b, right)
+    strides = dict(zip(letters, matrix.strides or dense_strides(matrix.sizes)))
+    wide = next((c for c in reversed(out) if sizes[c] != 1), None)
+    # Read along the memory: where the matrix lies by its kept letter, sums run down columns.
+    down = wide is not None and strides.get(wide) == 1 and strides.get(k) != 1
+    order = k + out if down else out + k
+
+    def element(coords):
+        at = dict(zip(order, coords))
+        x = lowering.values.cast(a.at(tuple(at[c] for c in left)), t)
+        y = lowering.values.cast(b.at(tuple(at[c] for c in right)), t)
+        return lowering.values.make("mul", (x, y), t)
+
+    kept = [order.index(c) for c in out]
+    result = lowering.reduce("add", 0, [sizes[c] for c in order], kept, [order.index(k)], element)
+    return lowering.lazy(shape, val.dtype, result, strides=dense_strides(shape), device=val.device)
