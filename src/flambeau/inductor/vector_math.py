@@ -108,7 +108,10 @@ def _scaled(b, t, x, top, low, reduce):
     fmt = _FORMAT[t]
     # Above `top` the result overflows; below it n = 2^emax only comes with a mantissa under 1, so the exponent field can't overflow.
     tiny, lift = (-125, 64) if t == "f32" else (-1021, 128)
-    n, r = reduce(b, t, _clamp(b, t, x, low, top))
+    # What comes out as 0 (masked scores: -inf) is computed as e^0 and replaced: an underflow would take a hundred times as long.
+    gone = b.cmp("olt", t, x, b.const(t, low))
+    y = b.select(t, b.cmp("ogt", t, x, b.const(t, top)), b.const(t, top), x)
+    n, r = reduce(b, t, b.select(t, gone, b.const(t, 0.0), y))
     p = b.add(t, _exp_m1_reduced(b, t, r), b.const(t, 1.0))
     denormal = b.cmp("slt", fmt.ints, n, b.const(fmt.ints, tiny))
     n = b.select(fmt.ints, denormal, b.add(fmt.ints, n, b.const(fmt.ints, lift)), n)
@@ -116,6 +119,7 @@ def _scaled(b, t, x, top, low, reduce):
     p = b.add(fmt.ints, p, b.op("shl", fmt.ints, n, b.const(fmt.ints, fmt.m)))
     p = b.convert("bitcast", fmt.ints, p, t)
     p = b.mul(t, p, b.select(t, denormal, b.const(t, 2.0**-lift), b.const(t, 1.0)))
+    p = b.select(t, gone, b.const(t, 0.0), p)
     beyond = b.cmp("ugt", t, x, b.const(t, top))
     return b.select(t, beyond, b.mul(t, x, b.const(t, math.inf)), p)
 
