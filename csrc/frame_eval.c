@@ -83,6 +83,10 @@ static int call_miss(Context *ctx, PyFunctionObject *func, PyObject *const *args
     Py_DECREF(ctx);
     flb_enter(prev);
     Py_DECREF(tuple);
+    if (!r && PyErr_ExceptionMatches(PyExc_RecursionError)) {   /* no room to capture it: the frame itself may have enough */
+        PyErr_Clear();
+        return 0;
+    }
     if (!r) return -1;
     int added = PyObject_IsTrue(r);
     Py_DECREF(r);

@@ -77,11 +77,22 @@ def wrap(tx, value, source: Source) -> Variable:
                 return _tuple(tx, value, source)
             if not known:
                 tx.output.guard(source, "EQUALS_MATCH", value)
-            return TupleVariable([wrap(tx, v, ConstSource(v, "const")) for v in value])
+            elements = [wrap(tx, v, ConstSource(v, "const")) for v in value]
+            return TupleVariable(elements, None if known else source)  # with a source: it is the caller's object
         if type(value) is frozenset:
             if not known:
                 tx.output.guard(source, "EQUALS_MATCH", value)
-            return SetVariable([ConstantVariable(v) for v in value], cls=frozenset)
+            if known:
+                return SetVariable([ConstantVariable(v) for v in value], cls=frozenset)
+            memo = tx.output.by_id.get(id(value))
+            if memo is None:
+                memo = SetVariable([ConstantVariable(v) for v in value], source, cls=frozenset)
+                tx.output.by_id[id(value)] = memo
+                tx.output.keep.append(value)
+                tx.output.mutable_sources.append(source)
+            elif memo.source is not source:
+                tx.output.guards.same_as(source, memo.source)
+            return memo
         if not known and type(value) in (int, float) and type(source) is not ConstSource:
             number = tx.output.number_input(value, source)
             if number is not None:

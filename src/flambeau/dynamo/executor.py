@@ -187,7 +187,7 @@ class Frame(Opcodes):
         if inst.lasti:
             self.stack.append(LastiVariable(inst.index))
         v = self.exception_variable(e)
-        if isinstance(v, ExceptionVariable) and v.line is None:
+        if isinstance(v, ExceptionVariable) and v.raised and v.line is None:
             v.line = inst.line
             outer = self.handled()
             if outer is not None and outer is not v and v.source is None:
@@ -341,10 +341,11 @@ class InlineFrame(Frame):
             cg.push_callable(lambda: cg.load_const(make_function))
             cg.load_const(code)
             cg.load_const(self.globals)
+            cg.load_const(self.function.names())
             for c in cells:
                 c.escapes = True
                 cg(c)
-            cg.call(2 + len(cells))
+            cg.call(3 + len(cells))
 
         if self.started:  # it runs to the yield where it was, whose value has been given already
             cg.push_callable(lambda: cg.load_const(begun))
@@ -364,8 +365,10 @@ class InlineFrame(Frame):
             cg.call(1)
 
 
-def make_function(code: types.CodeType, globals: dict, *cells) -> types.FunctionType:
-    return types.FunctionType(code, globals, code.co_name, None, cells or None)
+def make_function(code: types.CodeType, globals: dict, names: tuple[str, str], *cells) -> types.FunctionType:
+    f = types.FunctionType(code, globals, names[0], None, cells or None)
+    f.__qualname__ = names[1]
+    return f
 
 
 def begun(generator):

@@ -505,7 +505,11 @@ class Opcodes:
         keys, subject = self.top().items(self), self.top(2)
         if not isinstance(subject, DictVariable):
             unsupported("match", f"matching the keys of {subject!r}")
-        found = [subject.getitem(self, k) if subject.contains(self, k).value else None for k in keys]
+        found = []
+        for i, k in enumerate(keys):
+            if k.can_constant() and any(o.can_constant() and o.as_constant() == k.as_constant() for o in keys[:i]):
+                self.raise_user(ValueError(f"mapping pattern checks duplicate key ({k.as_constant()!r})"))
+            found.append(subject.getitem(self, k) if subject.contains(self, k).value else None)
         self.push(ConstantVariable(None) if any(v is None for v in found) else TupleVariable(found))
 
     def MATCH_CLASS(self, inst):
@@ -518,22 +522,32 @@ class Opcodes:
             return
         out, wanted = [], []
         if inst.arg:
-            if kind.__flags__ & MATCH_SELF_FLAG and not hasattr(kind, "__match_args__"):
-                if inst.arg > 1:
-                    self.raise_user(TypeError(f"{kind.__name__}() accepts 1 positional sub-pattern ({inst.arg} given)"))
-                out.append(subject)
+            args, itself = (), False
+            if hasattr(kind, "__match_args__"):
+                args = cls.getattr(self, "__match_args__").as_constant()
+                if type(args) is not tuple:
+                    text = f"{kind.__name__}.__match_args__ must be a tuple (got {type(args).__name__})"
+                    self.raise_user(TypeError(text))
             else:
-                args = cls.getattr(self, "__match_args__").as_constant() if hasattr(kind, "__match_args__") else ()
-                if inst.arg > len(args):
-                    self.raise_user(
-                        TypeError(
-                            f"{kind.__name__}() accepts {len(args)} positional sub-pattern{'s' * (len(args) != 1)} ({inst.arg} given)"
-                        )
-                    )
-                wanted += args[: inst.arg]
+                itself = bool(kind.__flags__ & MATCH_SELF_FLAG)
+            allowed = 1 if itself else len(args)
+            if inst.arg > allowed:
+                plural = "s" * (allowed != 1)
+                text = f"{kind.__name__}() accepts {allowed} positional sub-pattern{plural} ({inst.arg} given)"
+                self.raise_user(TypeError(text))
+            if itself:
+                out.append(subject)
+            for name in args[: inst.arg]:
+                if type(name) is not str:
+                    text = f"__match_args__ elements must be strings (got {type(name).__name__})"
+                    self.raise_user(TypeError(text))
+            wanted += args[: inst.arg]
         wanted += names.as_constant()
         try:
-            out += [subject.getattr(self, n) for n in wanted]
+            for i, name in enumerate(wanted):
+                if name in wanted[:i]:
+                    self.raise_user(TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}"))
+                out.append(subject.getattr(self, name))
         except UserRaises as e:
             if not isinstance(e.exception, AttributeError):
                 raise
@@ -563,7 +577,10 @@ class Opcodes:
         if isinstance(manager, ObjectVariable) and trace_rules.is_function_mode_class(manager.cls):
             manager = FunctionModeVariable(manager)
         if isinstance(manager, ObjectVariable):
-            manager.special(self, "__exit__")
+            for name, what in (("__enter__", ""), ("__exit__", " (missed __exit__ method)")):
+                if manager.special(self, name) is None:
+                    text = f"{manager.cls.__name__!r} object does not support the context manager protocol{what}"
+                    self.raise_user(TypeError(text))
             self.stack.append(ContextExit(manager))
             self.push(manager.call_special(self, "__enter__"))
             return
@@ -629,10 +646,11 @@ class Opcodes:
             v.setattr(self, "__cause__", cause)
         self._raise(v)
 
-    def _raise(self, v):
+    def _raise(self, v, again: bool = False):
         if not isinstance(v, ExceptionVariable):
             unsupported("raise", f"raise of {v!r}", "The exception is not made while tracing.")
+        v.raised = v.raised or not again
         raise UserRaises(v.exception, v)
 
     def RERAISE(self, inst):
-        self._raise(self.pop())
+        self._raise(self.pop(), again=True)

@@ -212,7 +212,7 @@ def _resume(tx, inst: Inst) -> None:
             cg.code += truth() + original_instr(inst)
         elif inst.name == "RERAISE":
             raised = tx.stack[-1].unwrap()
-            line = raised.line if isinstance(raised, ExceptionVariable) and raised.source is None else None
+            line = raised.line if isinstance(raised, ExceptionVariable) and raised.raised else None
             # RERAISE takes the exception as it is (the place it would take from the stack is one in the original code).
             cg.code.append(Instr("RAISE_VARARGS", 1, lineno=line) if line is not None else Instr("RERAISE", 0))
         else:

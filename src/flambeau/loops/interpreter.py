@@ -17,7 +17,7 @@ from . import arithmetic, arrays, reductions
 from .arrays import OnElements
 from .calls import LARGEST, Calls
 from .emitter import I64, Emitter, constant
-from .region import Region, find, through
+from .region import Region, find, leads_to
 from .values import (
     CONFLICT,
     Array,
@@ -337,7 +337,7 @@ class Interpreter(Calls):
     def canonical(self, target: int) -> int:
         if target in self.region.blocks:
             return target
-        return self.region.exit if through(self.insts, target) == self.region.exit else target
+        return self.region.exit if leads_to(self.insts, target, self.region.exit) else target
 
     def compile(self) -> Compiled:
         self.types_until_stable()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .values import Declined
 
-__all__ = ["Region", "find", "through"]
+__all__ = ["Region", "find", "leads_to"]
 
 _ENDS = ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -39,6 +39,21 @@ def through(insts, i: int) -> int:
     return i
 
 
+def leads_to(insts, i: int, exit: int) -> bool:
+    """Whether control that arrives at ``i`` is out of the loop: at its exit, or at a copy of what follows that (the end of a function is
+    repeated behind ``break`` since CPython 3.12)."""
+    i, k = through(insts, i), through(insts, exit)
+    while i != k:
+        a, b = insts[i], insts[k]
+        same = a.name == b.name and type(a.argval) is type(b.argval) and a.argval == b.argval and a.handler == b.handler
+        if not same or a.target is not None:
+            return False
+        if a.name in _ENDS:
+            return True
+        i, k = through(insts, i + 1), through(insts, k + 1)
+    return True
+
+
 def find(insts, header: int) -> Region:
     """The natural loop of the backward jumps to ``header``, with the code that leads from it to its common end (what follows ``break``).
 
@@ -61,7 +76,7 @@ def find(insts, header: int) -> Region:
     stack = [header]
     while stack:
         i = stack.pop()
-        if i in reached or i == exit or through(insts, i) == exit:
+        if i in reached or (i not in inside and leads_to(insts, i, exit)):
             continue
         if insts[i].name in _ENDS:
             raise Declined("the loop is left by return or by an exception")

@@ -13,12 +13,14 @@ __all__ = ["ExcInfoVariable", "ExceptionVariable", "LastiVariable", "make_except
 
 
 class ExceptionVariable(Variable):
-    """``exception`` is the object itself, made while tracing or, with a source, the one of this call. ``line``: where it was raised."""
+    """``exception`` is the object itself, made while tracing or, with a source, the one of this call. ``line``: where it was raised;
+    ``raised``: by the traced code (others that have a source come with their traceback)."""
 
     def __init__(self, exception: BaseException, source=None):
         super().__init__(source)
         self.exception = exception
         self.line: int | None = None
+        self.raised = source is None
         self.cause: Variable | None = None
         self.context: Variable | None = None
         self.attributes: dict[str, Variable] = {}
@@ -118,7 +120,7 @@ class ExcInfoVariable(Variable):
             return
         depth = cg.depth
         cg(self.exc)
-        if isinstance(self.exc, ExceptionVariable) and self.exc.source is None and self.exc.line is not None:
+        if isinstance(self.exc, ExceptionVariable) and self.exc.raised and self.exc.line is not None:
             caught = Label()
             begin = TryBegin(caught, False, depth)
             cg.code += [begin, Instr("RAISE_VARARGS", 1, lineno=self.exc.line), TryEnd(begin), caught]

@@ -79,6 +79,9 @@ class UserFunctionVariable(FunctionVariable):
         super().__init__(source)
         self.fn = self.value = fn
 
+    def names(self) -> tuple[str, str]:
+        return self.fn.__name__, self.fn.__qualname__
+
     def __repr__(self):
         return f"UserFunctionVariable({self.fn.__qualname__})"
 
@@ -159,6 +162,13 @@ class NestedFunctionVariable(FunctionVariable):
 
     def __repr__(self):
         return f"NestedUserFunctionVariable({self.name})"
+
+    def names(self) -> tuple[str, str]:
+        """``__name__`` and ``__qualname__``."""
+        given = {
+            k: self.attributes[f"__{k}__"].as_constant() for k in ("name", "qualname") if f"__{k}__" in self.attributes
+        }
+        return given.get("name", self.code.co_name), given.get("qualname", self.name)
 
     def set_part(self, tx, flag: int, value: Variable) -> None:
         """``flag``: as MAKE_FUNCTION's and SET_FUNCTION_ATTRIBUTE's arguments name the parts of a function."""
@@ -357,23 +367,31 @@ class SkippedFunctionVariable(Variable):
 def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]) -> dict[str, Variable]:
     """Arguments to the locals of ``f``'s frame, as CPython binds them. A call that doesn't fit is the user's TypeError."""
     code = f.code
-    kwargs = dict(kwargs)
+    given, kwargs = list(kwargs), dict(kwargs)
     n, k = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
     out: dict[str, Variable] = {}
 
-    def wrong(text):
-        tx.raise_user(TypeError(f"{code.co_name}() {text}"))
+    def wrong():
+        """Let CPython word it: the call fails before anything of the function runs."""
+        cells = tuple(types.CellType() for _ in code.co_freevars) or None
+        stub = types.FunctionType(code, {}, code.co_name, (None,) * len(f.defaults(tx)) or None, cells)
+        stub.__kwdefaults__ = dict.fromkeys(f.kwdefaults(tx))
+        stub.__qualname__ = f.names()[1]
+        try:
+            stub(*[None] * len(args), **dict.fromkeys(given))
+        except TypeError as e:
+            tx.raise_user(e.with_traceback(None))
 
     for name, v in zip(names[:n], args):
         out[name] = v
     rest = args[n:]
     if rest and not code.co_flags & inspect.CO_VARARGS:
-        wrong(f"takes {n} positional argument{'s' * (n != 1)} but {len(args)} were given")
+        wrong()
     for name in names[code.co_posonlyargcount : n + k]:
         if name in kwargs:
             if name in out:
-                wrong(f"got multiple values for argument '{name}'")
+                wrong()
             out[name] = kwargs.pop(name)
     if any(name not in out for name in names[:n]):
         defaults = f.defaults(tx)
@@ -382,9 +400,8 @@ def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variab
     if any(name not in out for name in names[n : n + k]):
         for name, d in f.kwdefaults(tx).items():
             out.setdefault(name, d)
-    missing = [repr(x) for x in names[: n + k] if x not in out]
-    if missing:
-        wrong(f"missing {len(missing)} required argument{'s' * (len(missing) != 1)}: {', '.join(missing)}")
+    if any(name not in out for name in names[: n + k]):
+        wrong()
     i = n + k
     if code.co_flags & inspect.CO_VARARGS:
         out[names[i]] = tx.make_tuple(rest)
@@ -392,5 +409,5 @@ def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variab
     if code.co_flags & inspect.CO_VARKEYWORDS:
         out[names[i]] = tx.make_dict(kwargs)
     elif kwargs:
-        wrong(f"got an unexpected keyword argument '{next(iter(kwargs))}'")
+        wrong()
     return out

@@ -1,0 +1,152 @@
+"""CPython's own tests with every function captured: ``python tests/dynamo/cpython.py test_with [test_scope ...]``.
+
+A module of CPython's test package is loaded as a user's (from a copy of its source), then each test runs twice, plainly and with the frame
+evaluator capturing every frame that it reaches (backend "eager", also frames without tensors). A test counts as failed when it passes plainly
+only. ``run(name)`` gives the names of those with what went wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import logging
+import sys
+import traceback
+import types
+import unittest
+import warnings
+from contextlib import contextmanager
+
+MODULES = (
+    "test_generators",
+    "test_with",
+    "test_exceptions",
+    "test_scope",
+    "test_listcomps",
+    "test_patma",
+    "test_dataclasses",
+    "test_descr",
+)
+
+# Tests that don't hold for captured code, and why. A name that ends with a dot stands for a class.
+LEFT_OUT = {
+    "TestTracing.": "sys.settrace() sees the lines of captured code, which are fewer",
+    "NestedWith.testExceptionLocation": "an exception that was raised and caught while tracing knows no columns",
+    "ListComprehensionTest.test_exception_locations": "an exception that was raised and caught while tracing knows no columns",
+    "ExceptionTests.test_recursion_in_except_handler": "counts the frames that are left below the recursion limit",
+    "ExceptionTests.test_recursion_normalizing_exception": "counts the frames that are left below the recursion limit",
+}
+
+
+def source_of(name: str) -> tuple[str, str]:
+    spec = importlib.util.find_spec(f"test.{name}")
+    if spec is None:
+        raise LookupError(f"this installation has no test.{name}")
+    with open(spec.origin, encoding="utf-8") as f:
+        return spec.origin, f.read()
+
+
+def load(name: str, kind: str) -> types.ModuleType:
+    path, text = source_of(name)
+    module = types.ModuleType(f"{name}_{kind}")
+    filename = f"/cpython/{kind}/{name}.py"
+    module.__file__ = path
+    if path.endswith("__init__.py"):  # test_dataclasses is a package since 3.13
+        module.__path__ = [path.removesuffix("/__init__.py")]
+    module.__package__ = "test" if not hasattr(module, "__path__") else f"test.{name}"
+    sys.modules[module.__name__] = module
+    import linecache
+
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+@contextmanager
+def capturing():
+    """Frames of this thread are captured, all of them."""
+    from flambeau import _frame
+    from flambeau.compiler.backends import lookup_backend
+    from flambeau.dynamo import trace_rules
+    from flambeau.dynamo.config import config
+    from flambeau.dynamo.convert import Compiler
+
+    compiler = Compiler(lookup_backend("eager"))
+    has_tensors = trace_rules.frame_has_tensors
+    trace_rules.frame_has_tensors = lambda func, args: func.__code__.co_filename.startswith("/cpython/")
+    logging.getLogger("flambeau._dynamo").setLevel(logging.ERROR)  # recompile limits
+    with config.patch(capture_empty_graphs=True, cache_size_limit=4):
+        before = _frame.set_context(compiler)
+        try:
+            yield compiler
+        finally:
+            _frame.set_context(before)
+            trace_rules.frame_has_tensors = has_tensors
+
+
+def outcomes(module, captured: bool, only: str = "") -> dict[str, str]:
+    """Test -> "" where it passes, else what went wrong."""
+    out = {}
+
+    class Result(unittest.TestResult):
+        def addSuccess(self, test):
+            out[test.id().partition(".")[2]] = ""
+
+        def failed(self, test, err):
+            text = traceback.format_exception(err[0], err[1], err[2], limit=-4, chain=False)
+            out[test.id().partition(".")[2]] = "".join(text)
+
+        def addError(self, test, err):
+            self.failed(test, err)
+
+        def addFailure(self, test, err):
+            self.failed(test, err)
+
+        def addSubTest(self, test, subtest, err):
+            if err is not None:
+                self.failed(test, err)
+
+    def every(suite):
+        for t in suite:
+            if isinstance(t, unittest.TestSuite):
+                yield from every(t)
+            else:
+                yield t
+
+    for t in every(unittest.defaultTestLoader.loadTestsFromModule(module)):
+        name = t.id().partition(".")[2]
+        if only not in name or name in LEFT_OUT or name[: name.index(".") + 1] in LEFT_OUT:
+            continue
+        result, limit = Result(), sys.getrecursionlimit()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            stdout, sys.stdout = sys.stdout, io.StringIO()
+            try:
+                if captured:
+                    with capturing():
+                        t.run(result)
+                else:
+                    t.run(result)
+            finally:
+                sys.stdout = stdout
+                sys.setrecursionlimit(limit)
+    return out
+
+
+def run(name: str, only: str = "") -> tuple[int, dict[str, str]]:
+    """How many tests pass plainly, and those of them that fail with every function captured."""
+    plain = outcomes(load(name, "plain"), False, only)
+    passing = {t for t, what in plain.items() if not what}
+    captured = outcomes(load(name, "captured"), True, only)
+    return len(passing), {t: captured.get(t, "did not run") for t in sorted(passing) if captured.get(t, "did not run")}
+
+
+if __name__ == "__main__":
+    only = ""
+    for name in sys.argv[1:] or MODULES:
+        if "=" in name:
+            only = name.partition("=")[2]
+            continue
+        n, failed = run(name, only)
+        for t, what in failed.items():
+            print(f"--- {name} {t}\n{what}")
+        print(f"{name}: {n} pass plainly, {len(failed)} of them fail captured", flush=True)
