@@ -444,7 +444,7 @@ class RootFrame(Frame):
         self.stack.clear()
         self.locals.clear()
         self.cells.clear()
-        self.output.by_id.clear()
+        self.output.release()
 
     def emit_return(self) -> None:
         value = self.stack[-1]

@@ -138,6 +138,12 @@ class OutputGraph:
             self._fake_mode.becoming = self._becoming
         return self._fake_mode
 
+    def release(self) -> None:
+        """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""
+        self.by_id.clear()
+        if self._fake_mode is not None:
+            vars(self._fake_mode).pop("becoming", None)
+
     def _becoming(self, tensor, view) -> None:
         """The sizes of a value of the graph are about to be changed: nodes keep what they were."""
         self._fake_mode.effects.add("writes")
