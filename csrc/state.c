@@ -183,7 +183,8 @@ static PyObject *guard_enter(FlbGuard *g, PyObject *unused) {
     if (g->grad_before >= 0) g->saved[g->entered - 1].grad_enabled = (uint8_t)g->grad_before;
     if (g->sets & GRAD) t->grad_enabled = g->grad_enabled;
     if (g->sets & INFERENCE) t->inference = g->inference;
-    if (g->sets & FUNCTION_DISABLED && t->function_disabled < g->function_disabled) t->function_disabled = g->function_disabled;
+    if (g->sets & FUNCTION_DISABLED && (t->function_disabled < g->function_disabled || !g->function_disabled))
+        t->function_disabled = g->function_disabled;
     t->excluded = (t->excluded | g->exclude) & ~g->readmit;
     t->included |= g->include;
     t->epoch++;

@@ -129,6 +129,11 @@ def _register(cls, flatten_fn, unflatten_fn):
     )
 
 
+def is_leaf_class(cls: type) -> bool:
+    """Whether objects of ``cls`` are not taken apart."""
+    return optree.register_pytree_node.get(cls, namespace=_NS) is None
+
+
 # Keys: where a leaf is in its tree.
 
 

@@ -70,7 +70,7 @@ class Tensor(_C.TensorBase):
             return NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
-        return result if getattr(func, "__name__", "") in _KEEPS_TYPE else _as_class(result, cls)
+        return result if keeps_type(func) else _as_class(result, cls)
 
     @staticmethod
     def _make_subclass(cls, data, require_grad=False, **_unused):
@@ -344,7 +344,21 @@ def _rebuild(cls, array, requires_grad, attributes):
     return out
 
 
-_KEEPS_TYPE = {"__get__", "__set__", "item", "tolist", "numpy", "backward", "size", "stride"}
+_KEEPS_TYPE = {"__set__", "item", "tolist", "numpy", "backward", "size", "stride"}
+_PLAIN_ATTRIBUTES = {"grad", "_grad", "_base"}
+
+
+def attribute_of(func) -> str | None:
+    """``"shape"`` for ``Tensor.shape.__get__``, None for what doesn't read an attribute."""
+    if getattr(func, "__name__", "") != "__get__":
+        return None
+    descriptor = func.__self__
+    return getattr(descriptor, "__name__", None) or descriptor.fget.__name__
+
+
+def keeps_type(func) -> bool:
+    """Whether the default ``__torch_function__`` returns what the function gives as it is."""
+    return getattr(func, "__name__", "") in _KEEPS_TYPE or attribute_of(func) in _PLAIN_ATTRIBUTES
 
 
 def _as_class(result, cls):

@@ -74,7 +74,8 @@ class ActiveModes:
 
     @contextlib.contextmanager
     def off(self):
-        with modes.disabled("dispatch"), modes.disabled("function"):
+        """Nothing overrides what capture itself does with the tensors it meets; what they override is traced."""
+        with modes.disabled("dispatch"), modes.disabled("function"), _C.Guard(function_disabled=1):
             yield
 
     def enter(self, tx) -> None:

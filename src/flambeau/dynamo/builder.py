@@ -20,7 +20,8 @@ from flambeau.base.device import META
 from flambeau.base.symint import NUMBERS
 
 from . import control_flow as control_flow  # its handlers
-from . import numpy_bridge, tensors, trace_rules, world
+from . import numpy_bridge, subclasses, tensors, trace_rules, world
+from . import pytrees as pytrees
 from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
@@ -231,6 +232,8 @@ def _user_like(cls) -> bool:
 
 def _tensor(tx, value, source):
     cls = type(value)
+    if tensors.is_subclass(cls) and (tensors.overrides_function(cls) or tensors.overrides_dispatch(cls)):
+        return subclasses.of_argument(tx, value, source)
     if cls is not tensors.Tensor and not trace_rules.is_parameter_class(cls):
         if value._keys & FAKE_OR_WRAPPED or value._flags & FLB_FUNCTION or cls.__name__ == "FakeTensor":
             unsupported(

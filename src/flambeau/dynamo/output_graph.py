@@ -23,11 +23,11 @@ from flambeau.base.symint import NUMBERS, is_int, is_symbolic
 from flambeau.core.modes import TorchDispatchMode
 from flambeau.proxy.sizes import SizeNodes
 
-from . import numpy_bridge, tensors, trace_rules, world
+from . import numpy_bridge, subclasses, tensors, trace_rules, world
 from .codegen import TEMP, Codegen
 from .config import config
 from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
-from .exc import BackendCompilerFailed, SkipFrame, Unsupported, unsupported
+from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
 from .opaque import FunctionTemplate, guard_function, writes_to_closure
 from .side_effects import SideEffects
@@ -81,6 +81,8 @@ class OutputGraph:
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
+        self.function_disabled = 0  # depth of regions in which classes don't override functions
+        self.has_subclasses = False  # among the inputs of the graph
         self.unroll = True  # take the elements of iterators that existed before, as far as they are known
         self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
@@ -135,7 +137,13 @@ class OutputGraph:
     def fake_mode(self):
         if self._fake_mode is None:
             self._fake_mode = tensors.fake_mode()
-            self._fake_mode.becoming = self._becoming
+            trace = weakref.ref(self)  # fake tensors, which the graph holds, hold the mode
+
+            def becoming(tensor, view):
+                if trace() is not None:
+                    trace()._becoming(tensor, view)
+
+            self._fake_mode.becoming = becoming
         return self._fake_mode
 
     def release(self) -> None:
@@ -414,7 +422,7 @@ class OutputGraph:
         """``fn`` on fake tensors; what it raises is a graph break that names the operation."""
         try:
             return self.eval_fake(fn, args, kwargs)
-        except Unsupported:
+        except (Unsupported, UserRaises):
             raise
         except Exception as e:
             data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
@@ -443,6 +451,8 @@ class OutputGraph:
         """Run the operation on fake tensors, record it, and wrap its result. Function modes entered while tracing come first."""
         if self.function_modes:
             return self.call_function_mode(tx, op, target, args, kwargs)
+        if subclasses.interposes(self, args, kwargs):
+            return subclasses.call_operation(tx, op, target, args, kwargs, none_ok)
         for a in [*args, *kwargs.values()]:
             if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
                 guard_function(tx, a.fn, a.source)
@@ -694,6 +704,8 @@ class OutputGraph:
         finally:
             self.compile_seconds = time.perf_counter() - start
             tensors.set_grad_enabled(grad)
+        if self.has_subclasses and callable(fn):
+            fn = subclasses.without_overrides(fn)
         if not callable(fn):
             raise BackendCompilerFailed(
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")

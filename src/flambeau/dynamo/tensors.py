@@ -65,6 +65,30 @@ def class_of_result(value) -> type:
     return Tensor
 
 
+LIBRARY_EXAMPLES = ("flambeau.testing.", "flambeau.examples.")
+
+
+def is_user_class(cls: type) -> bool:
+    """Whether a class is a program's: not the library's, not the interpreter's."""
+    module = cls.__module__ or ""
+    if cls is object or module == "flambeau._C":
+        return False
+    return not (module == "flambeau" or module.startswith("flambeau.")) or module.startswith(LIBRARY_EXAMPLES)
+
+
+def is_subclass(cls: type) -> bool:
+    """Whether objects of the class are tensors of a program's own."""
+    return issubclass(cls, _C.TensorBase) and is_user_class(cls)
+
+
+def overrides_function(cls: type) -> bool:
+    return getattr(cls, "__torch_function__", None) not in (None, _C._disabled_torch_function_impl)
+
+
+def overrides_dispatch(cls: type) -> bool:
+    return cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
+
+
 def static_lookup(cls: type, name: str):
     for c in cls.__mro__:
         if name in c.__dict__:
@@ -78,4 +102,5 @@ def is_python_function(f) -> bool:
 
 def is_user_code(f) -> bool:
     f = f.fget if isinstance(f, property) else f
-    return not (f.__module__ or "").startswith("flambeau.")
+    module = getattr(f, "__module__", None) or "flambeau."
+    return not module.startswith("flambeau.") or module.startswith(LIBRARY_EXAMPLES)

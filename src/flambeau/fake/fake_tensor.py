@@ -84,7 +84,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.shape_env = shape_env
         self.effects: set[str] = set()  # of the operators that ran; whoever wants to know empties it before
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
-        self._memo = weakref.WeakKeyDictionary()  # storage identity is kept per real tensor
+        self._memo: dict[int, tuple] = {}  # by id of the real tensor: a reference that forgets it, the fake one
         self._storages = weakref.WeakKeyDictionary()
 
     def from_tensor(self, t, *, static_shapes=None, source=None, symbolic_context=None) -> FakeTensor:
@@ -94,9 +94,9 @@ class FakeTensorMode(TorchDispatchMode):
             if t.fake_mode is not self:
                 raise AssertionError("Mixing fake modes NYI: this FakeTensor belongs to another mode")
             return t
-        found = self._memo.get(_Identity.of(t))
+        found = self._memo.get(id(t))
         if found is not None:
-            return found
+            return found[1]
         meta = meta_of(t)
         if self.shape_env is not None and not (self.static_shapes if static_shapes is None else static_shapes):
             dynamic = symbolic_context or (lambda d: {})
@@ -108,7 +108,14 @@ class FakeTensorMode(TorchDispatchMode):
             self._storages[t._storage] = out._storage
         if t._requires_grad:
             out.requires_grad_(True)
-        self._memo[_Identity.of(t)] = out
+        mode, key = weakref.ref(self), id(t)
+
+        def forget(_):
+            alive = mode()
+            if alive is not None:
+                alive._memo.pop(key, None)
+
+        self._memo[key] = weakref.ref(t, forget), out
         return out
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -179,18 +186,3 @@ class FakeTensorMode(TorchDispatchMode):
 
 # Native code remembers what operators without effects make of shapes (csrc/fake.c); run() is asked once for each description.
 _C.set_fake(FakeTensor, FakeTensorMode)
-
-
-class _Identity:
-    """Weakly keyed by object identity: tensors compare elementwise, so they can't be dictionary keys by value."""
-
-    @staticmethod
-    def of(t):
-        key = t.__dict__.get("_fake_key")
-        if key is None:
-            key = t.__dict__["_fake_key"] = _Key()
-        return key
-
-
-class _Key:
-    __slots__ = ("__weakref__",)

@@ -40,6 +40,10 @@ class Variable:
         """Whether :meth:`as_constant` works (containers of constants too)."""
         return self.is_constant()
 
+    def is_key(self) -> bool:
+        """Whether the value itself serves as a key, though its class defines what equality is."""
+        return False
+
     def unwrap(self) -> Variable:
         return self
 
@@ -164,6 +168,6 @@ def hashable_key(v: Variable):
             unsupported("unhashable", f"unhashable key {v!r}")
         return k
     k = getattr(v, "value", None)
-    if k is not None and v.source is not None and type(k).__hash__ is object.__hash__:
+    if k is not None and v.source is not None and (type(k).__hash__ is object.__hash__ or v.is_key()):
         return k
     unsupported("dict-key", f"{v!r} as a dict key is not traced")

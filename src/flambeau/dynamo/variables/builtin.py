@@ -254,7 +254,12 @@ def _(tx, args, kwargs):
                 r = tx.wrap_function(check).call(tx, [args[1], v], {})
                 return ConstantVariable(bool(tx.truth(r)))
             unsupported("isinstance", f"isinstance of {c!r}", "Its metaclass has an __instancecheck__ of its own.")
-    if isinstance(v, TensorVariable) and v.source is not None and not isinstance(v, NumpyNdarrayVariable):
+    if (
+        isinstance(v, TensorVariable)
+        and type(v) is TensorVariable
+        and v.source is not None
+        and not isinstance(v, NumpyNdarrayVariable)
+    ):
         return ConstantVariable(isinstance(tx.output.example_of(v), classes))
     real = getattr(v, "value", None)
     if isinstance(v, (ConstantVariable, ObjectVariable, ClassVariable)) and real is not None:

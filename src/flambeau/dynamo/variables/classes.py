@@ -15,6 +15,7 @@ from .derived import DerivedVariable, builtin_base, new_derived
 from .functions import UserFunctionVariable, UserMethodVariable
 from .modules import ModuleSetattr, ModuleVariable, is_library
 from .objects import ObjectVariable
+from .tensor import TensorVariable
 
 __all__ = ["ClassVariable", "SuperVariable", "construct"]
 
@@ -148,6 +149,10 @@ def construct(tx, var: ClassVariable, args, kwargs):
     new = world.class_attr(tx, cls, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
     base = builtin_base(cls)
+    if issubclass(cls, tensors.Tensor) and tensors.is_user_class(cls) and not trace_rules.is_parameter_class(cls):
+        from ..subclasses import make
+
+        return make(tx, var, args, kwargs)
     if issubclass(cls, tensors.Tensor) or trace_rules.is_nn_module_class(cls) or issubclass(cls, BaseException):
         base, new = None, None
     if base is not None or isinstance(new, types.FunctionType):
@@ -208,6 +213,8 @@ class SuperVariable(Variable):
             if isinstance(a, classmethod):
                 return UserMethodVariable(tx.wrap_known(a.__func__), self.obj)
             return self.obj.found(tx, name, a, ConstSource(owner, owner.__qualname__))
+        if isinstance(self.obj, TensorVariable) and not isinstance(a, property):
+            return UserMethodVariable(tx.wrap_known(a.__func__ if isinstance(a, staticmethod) else a), self.obj)
         if isinstance(a, types.FunctionType):
             if name == "__setattr__" and isinstance(self.obj, ModuleVariable) and is_library(a):
                 return ModuleSetattr(self.obj)

@@ -26,6 +26,7 @@ from .lists import (
 )
 from .modules import ModuleVariable
 from .objects import ObjectVariable, SlotMethod
+from .subclass import SubclassVariable
 from .symbolic import SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
@@ -98,6 +99,10 @@ def identical(tx, a: Variable, b: Variable) -> bool:
         if other.is_constant() and not isinstance(other.as_constant(), (int, float)):
             return False
         return identical(tx, specialized(tx, a), specialized(tx, b))
+    if isinstance(a, SubclassVariable) or isinstance(b, SubclassVariable):
+        if a.source is not None and b.source is not None:
+            tx.output.guards.not_aliased([a.source, b.source])
+        return False
     if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
         return a.node is b.node and type(a) is type(b)  # inputs are guarded to be different objects
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
@@ -180,6 +185,8 @@ def unary(tx, fn, v: Variable) -> Variable:
         if impl is None:
             unsupported("numpy", f"{fn.__name__} of an ndarray", "It has no tensor counterpart registered.")
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [v], {}))
+    if isinstance(v, SubclassVariable) and UNARY.get(fn) and (own := v.special(tx, UNARY[fn])) is not None:
+        return own.call(tx, [], {})
     if isinstance(v, TensorVariable):
         return tx.output.call_in_graph(tx, "call_function", fn, [v], {})
     if isinstance(v, SymbolicVariable):
@@ -296,7 +303,32 @@ def equal(tx, a: Variable, b: Variable) -> bool:
     unsupported("operator", f"eq of {a!r} and {b!r}", "Whether they are equal is not known while tracing.")
 
 
+def special_binary(tx, fn, a, b) -> Variable | None:
+    """An operator that a tensor subclass defines itself; None when it is the library's."""
+    base = INPLACE.get(fn, fn)
+    forward, reflected = REFLECTED[base]
+    order = [(a, b, forward), (b, a, reflected)]
+    if fn is not base:
+        order.insert(0, (a, b, f"__{fn.__name__}__"))
+    p, q = a.python_type(), b.python_type()
+    if p is not q and issubclass(q, p):
+        order.insert(0, order.pop())
+    for x, y, name in order:
+        own = x.special(tx, name) if isinstance(x, SubclassVariable) else None
+        if own is not None:
+            r = own.call(tx, [y], {})
+            if not (r.is_constant() and r.as_constant() is NotImplemented):
+                return r
+        elif isinstance(x, TensorVariable):
+            return None
+    return None
+
+
 def tensor_binary(tx, fn, a, b):
+    if isinstance(a, SubclassVariable) or isinstance(b, SubclassVariable):
+        own = special_binary(tx, fn, a, b)
+        if own is not None:
+            return own
     numpy = isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable)
     if isinstance(b, DerivedVariable) or (isinstance(a, DerivedVariable) and a.can_constant()):
         a, b = contents_of(a), contents_of(b)  # the tensor's own operation takes it for what it is derived from

@@ -50,7 +50,6 @@ NOT_TRACED_METHODS = {
     "storage": "The storage belongs to the tensor of one call.",
     "untyped_storage": "The storage belongs to the tensor of one call.",
     "__deepcopy__": "A copy of this very tensor, with its attributes.",
-    "as_subclass": "The result is of another class.",
     "share_memory_": "It changes where the memory lives.",
     "nonzero": "The shape of the result depends on tensor data.",
     "unique": "The shape of the result depends on tensor data.",
@@ -159,7 +158,7 @@ class TensorVariable(Variable):
             tx.raise_user(e)
         if tensors.is_tensor(value):
             node = tx.output.create_node(tx, "call_function", getattr, (self.node, name), {})
-            node.meta["val"] = value
+            node.meta["val"] = node.meta["example_value"] = value
             return wrap_result(tx, node, value, self)
         if callable(value) and not is_constant_value(value):
             return TensorMethodVariable(self, name)
@@ -230,6 +229,10 @@ class TensorMethodVariable(Variable):
             unsupported(
                 "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."
             )
+        if self.name == "as_subclass" and not kwargs:
+            from ..subclasses import as_subclass
+
+            return as_subclass(tx, self.owner, args[0].as_constant())
         if self.name == "backward" and type(self.owner) is TensorVariable:
             from .backward import backward
 

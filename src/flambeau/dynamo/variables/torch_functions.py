@@ -42,6 +42,9 @@ class TorchFunctionVariable(Variable):
     def as_proxy(self):
         return self.value
 
+    def is_key(self):
+        return True
+
     def distinct_from(self, other):
         return other.is_constant() or getattr(other, "value", None) is not self.value
 
@@ -106,7 +109,14 @@ class TorchClassVariable(Variable):
         return True
 
     def getattr(self, tx, name):
-        if issubclass(self.value, tensors.Tensor) and callable(getattr(self.value, name, None)):
+        static = world.class_attr(tx, self.value, name) if issubclass(self.value, tensors.Tensor) else None
+        if isinstance(static, staticmethod):
+            return tx.wrap_function(static.__func__)
+        if isinstance(static, classmethod):
+            from .functions import UserMethodVariable
+
+            return UserMethodVariable(tx.wrap_function(static.__func__), self)
+        if static is not None and callable(getattr(self.value, name, None)):
             if not tensors.is_user_code(world.class_attr(tx, self.value, name)):
                 return UnboundTensorMethod(self.value, name)
         return world.library_attr(tx, self, self.value, self.source, name)
@@ -130,6 +140,10 @@ class TorchClassVariable(Variable):
                 v.exit = lambda tx: tx.output.set_grad_mode(tx, previous)
                 return v
             return GradModeVariable(cls, name == "enable_grad")
+        if name in ("DisableTorchFunctionSubclass", "DisableTorchFunction"):
+            from ..subclasses import DisableFunctionVariable
+
+            return DisableFunctionVariable(cls)
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
         if (

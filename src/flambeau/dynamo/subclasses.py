@@ -1,0 +1,483 @@
+"""Tensor subclasses in captured code.
+
+A subclass with data and no ``__torch_dispatch__`` is a node of the graph like any tensor, and its class; the graph itself runs on plain tensors.
+One that has ``__torch_dispatch__`` and no data of its own (a wrapper) is no node: it is its attributes, which are found and guarded like those
+of any object, and its sizes.
+
+An operation on one runs for real, on fake *stand-ins* whose ``__torch_function__`` and ``__torch_dispatch__`` trace the user's: so which
+function is passed, in which order classes are asked, and which operators a call comes down to are the library's own. What the user's
+handlers do with plain tensors goes into the graph; their guards and side effects are those of any code. So every backend sees only
+operations on plain tensors.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from flambeau import _C
+from flambeau.base import pytree
+from flambeau.core.definition import TensorMeta
+from flambeau.core.tensor import attribute_of, keeps_type
+from flambeau.fake import FakeTensor
+
+from . import tensors, world
+from .exc import Unsupported, unsupported
+from .source import ConstSource
+from .variables.base import Lazy, Variable
+from .variables.classes import ClassVariable
+from .variables.constant import ConstantVariable
+from .variables.contexts import ContextManagerVariable
+from .variables.dicts import DictVariable
+from .variables.functions import UserMethodVariable
+from .variables.lists import ListVariable, SequenceVariable, SliceVariable, TupleVariable
+from .variables.objects import ObjectVariable
+from .variables.subclass import SubclassVariable
+from .variables.tensor import NumpyNdarrayVariable, Opaque, TensorVariable
+from .variables.torch_functions import TorchFunctionVariable, special
+
+__all__ = ["SubclassVariable", "call", "interposes", "make", "of_argument"]
+
+ALL_KEYS = 0xFFFFFFFF
+
+
+# -- where they come from --
+
+
+def of_argument(tx, value, source) -> Variable:
+    """The variable of a tensor of a user's class that existed before the call."""
+    cls = type(value)
+    dispatches = tensors.overrides_dispatch(cls)
+    if dispatches and value._requires_grad:
+        unsupported(
+            "tensor-subclass",
+            f"a {cls.__qualname__} that requires grad",
+            "Autograd of a class with __torch_dispatch__ works on the wrappers themselves.",
+        )
+    if not dispatches:
+        plain = tx.output.add_input(value, source, ndarray=False)
+        tx.output.has_subclasses = True
+        return SubclassVariable(plain.node, plain.val, source, cls, value)
+    if value._array is not None:
+        unsupported("tensor-subclass", f"a {cls.__qualname__} with __torch_dispatch__ and data of its own")
+    from .guards import tensor_facts
+
+    tx.output.guard(source, "TENSOR_MATCH", tensor_facts(value))
+    return SubclassVariable(None, like(tx, value), source, cls, value)
+
+
+def like(tx, t) -> FakeTensor:
+    meta = TensorMeta(tuple(t._shape), tuple(t._strides), t._dtype, t._device, t._offset)
+    return FakeTensor(tx.output.fake_mode, meta)
+
+
+def as_class(tx, v: Variable, cls: type) -> Variable:
+    """What a function returned, with plain tensors made ``cls``."""
+    if isinstance(v, TensorVariable) and not isinstance(v, NumpyNdarrayVariable):
+        if issubclass(v.python_type(), cls):
+            return v
+        return SubclassVariable(v.as_proxy(), v.val, None, cls)
+    if type(v) in (ListVariable, TupleVariable):
+        made = [as_class(tx, e, cls) for e in v.items(tx)]
+        return ListVariable(made) if type(v) is ListVariable else TupleVariable(made, cls=v.cls)
+    return v
+
+
+def make(tx, var: ClassVariable, args, kwargs) -> Variable:
+    """An object of a tensor subclass: ``cls(...)``."""
+    cls = var.value
+    new = world.class_attr(tx, cls, "__new__")
+    new = new.__func__ if isinstance(new, staticmethod) else new
+    if not isinstance(new, types.FunctionType):
+        unsupported("construct", f"constructing {cls.__qualname__}")
+    out = tx.wrap_function(new).call(tx, [var, *args], kwargs)
+    init = world.class_attr(tx, cls, "__init__")
+    if isinstance(out, TensorVariable) and issubclass(out.python_type(), cls) and tensors.is_user_code(init):
+        tx.wrap_function(init).call(tx, [out, *args], kwargs)
+    return out
+
+
+@special("__new__")
+def _(tx, var, args, kwargs):
+    """``torch.Tensor.__new__(cls, data)``"""
+    if var.value is not tensors.Tensor.__new__:
+        return None
+    cls = args[0].as_constant()
+    if len(args) != 2 or kwargs or not isinstance(args[1], TensorVariable):
+        unsupported("construct", f"constructing {cls.__qualname__} of something that isn't a tensor")
+    return detached(tx, cls, args[1])
+
+
+@special("_make_subclass")
+def _(tx, var, args, kwargs):
+    names = dict(zip(("cls", "data", "require_grad"), args)) | kwargs
+    if "require_grad" in names and names["require_grad"].as_constant():
+        unsupported("leaf", "_make_subclass(require_grad=True)", "The leaf must be made outside of the graph.")
+    return detached(tx, names["cls"].as_constant(), names["data"])
+
+
+def detached(tx, cls: type, data: TensorVariable) -> Variable:
+    if isinstance(data, SubclassVariable):
+        data = data.plain()
+    plain = tx.output.call_in_graph(tx, "call_method", "detach", [data], {}) if data.val.requires_grad else data
+    return plain if cls is tensors.Tensor else SubclassVariable(plain.node, plain.val, None, cls)
+
+
+@special("_make_wrapper_subclass")
+def _(tx, var, args, kwargs):
+    names = (
+        "cls",
+        "size",
+        "strides",
+        "storage_offset",
+        "memory_format",
+        "dtype",
+        "layout",
+        "device",
+        "pin_memory",
+        "requires_grad",
+    )
+    given = dict(zip(names, args)) | kwargs
+    if "requires_grad" in given and given["requires_grad"].as_constant():
+        unsupported("leaf", "_make_wrapper_subclass(requires_grad=True)", "The leaf must be made outside of the graph.")
+    values = {k: sizes(v) if k in ("size", "strides") else v.as_constant() for k, v in given.items()}
+    cls = values.pop("cls")
+    made = tensors.Tensor._make_wrapper_subclass(cls, **values)
+    return SubclassVariable(None, like(tx, made), None, cls)
+
+
+def sizes(v: Variable):
+    if isinstance(v, SequenceVariable):
+        return tuple(e.as_constant() if e.can_constant() else e.value for e in v.realized())
+    return v.as_constant()
+
+
+@special("as_subclass")
+def _(tx, var, args, kwargs):
+    return as_subclass(tx, args[0], args[1].as_constant())
+
+
+def as_subclass(tx, v: TensorVariable, cls: type) -> Variable:
+    plain = v.plain() if isinstance(v, SubclassVariable) else v
+    if cls is tensors.Tensor:
+        return TensorVariable(plain.node, plain.val)
+    if not tensors.is_subclass(cls):
+        unsupported("tensor-method", f"as_subclass({cls.__qualname__})")
+    return SubclassVariable(plain.node, plain.val, None, cls)
+
+
+# -- __torch_function__ --
+
+
+@special("__torch_function__")
+def _(tx, var, args, kwargs):
+    """``super().__torch_function__(func, types, args, kwargs)``: the library's own."""
+    if var.value is not tensors.Tensor.__dict__["__torch_function__"].__func__:
+        return None
+    cls, func, kinds, *rest = args
+    given = rest[0] if rest else kwargs.get("args")
+    named = rest[1] if len(rest) > 1 else kwargs.get("kwargs")
+    cls = cls.as_constant()
+    if not all(issubclass(cls, t.as_constant()) for t in kinds.items(tx)):
+        return ConstantVariable(NotImplemented)
+    positional = given.items(tx) if given is not None else []
+    keywords = {} if named is None or named.is_constant() else {k.as_constant(): v for k, v in named.pairs(tx)}
+    with function_disabled(tx):
+        out = func.call(tx, positional, keywords)
+    return out if keeps_type(getattr(func, "value", None)) else as_class(tx, out, cls)
+
+
+class function_disabled:
+    """While entered, subclasses do not override."""
+
+    def __init__(self, tx):
+        self.output = tx.output
+
+    def __enter__(self):
+        self.output.function_disabled += 1
+
+    def __exit__(self, *exc):
+        self.output.function_disabled -= 1
+
+
+class DisableFunctionVariable(ContextManagerVariable):
+    """DisableTorchFunctionSubclass, DisableTorchFunction."""
+
+    def __init__(self, cls):
+        super().__init__()
+        self.cls = cls
+        self.modes: list = []
+
+    def python_type(self):
+        return self.cls
+
+    def enter(self, tx):
+        tx.output.function_disabled += 1
+        if self.cls.__name__ == "DisableTorchFunction":
+            self.modes, tx.output.function_modes = tx.output.function_modes, []
+        return ConstantVariable(None)
+
+    def exit(self, tx):
+        tx.output.function_disabled -= 1
+        if self.cls.__name__ == "DisableTorchFunction":
+            tx.output.function_modes = self.modes
+
+    def reconstruct(self, cg):
+        cg.call_function(self.cls, None, 0)
+
+
+class AttributeFunction(Variable):
+    """``Tensor.shape.__get__``: what ``__torch_function__`` gets when an attribute is read."""
+
+    def __init__(self, value):
+        super().__init__(ConstSource(value, "attribute"))
+        self.value, self.name = value, attribute_of(value)
+
+    def python_type(self):
+        return type(self.value)
+
+    def as_proxy(self):
+        return self.value
+
+    def truth(self, tx):
+        return True
+
+    def getattr(self, tx, name):
+        return world.library_attr(tx, self, self.value, self.source, name)
+
+    def call(self, tx, args, kwargs):
+        if self.value.__name__ != "__get__":
+            unsupported("tensor-setattr", f"setattr {args[0]!r} {self.name}")
+        with function_disabled(tx):
+            return args[0].getattr(tx, self.name)
+
+
+# -- operations --
+
+
+def handler_is_user(tx, cls: type, name: str) -> bool:
+    found = world.class_attr(tx, cls, name)
+    return tensors.is_user_code(getattr(found, "__func__", found))
+
+
+def parts(args, kwargs):
+    for v in [*args, *kwargs.values()]:
+        v = v.unwrap()
+        yield v
+        if isinstance(v, SequenceVariable):
+            yield from (e.unwrap() for e in v.elements)
+
+
+def interposes(output, args, kwargs) -> str | None:
+    """Whether classes among the arguments take the operation over, and how."""
+    found = None
+    for v in parts(args, kwargs):
+        if isinstance(v, SubclassVariable):
+            if not output.function_disabled and tensors.overrides_function(v.cls):
+                return "function"
+            if tensors.overrides_dispatch(v.cls):
+                found = "dispatch"
+        elif isinstance(v, ObjectVariable) and not output.function_disabled and tensors.overrides_function(v.cls):
+            return "function"
+    return found
+
+
+class StandInObject:
+    """For an object that is no tensor and overrides functions."""
+
+
+class Operation:
+    """One operation on stand-ins."""
+
+    def __init__(self, tx, function: bool):
+        self.tx, self.function = tx, function
+        self.known: dict[int, Variable] = {}  # by id of the value
+        self.alive: list[Any] = []
+        self.classes: dict[type, type] = {}
+        self.users: dict[type, type] = {}
+        self.calls = 0
+
+    # -- values --
+    def value(self, v: Variable) -> Any:
+        v = v.real(self.tx) if isinstance(v, Lazy) else v.unwrap()
+        if isinstance(v, SubclassVariable):
+            if self.stands_in(v):
+                return self.keep(_C.alias(v.val, self.stand_in(v.cls)), v)
+            return self.keep(v.val, v)
+        if isinstance(v, TensorVariable):
+            return self.keep(v.val, v)
+        if isinstance(v, ObjectVariable) and self.function and tensors.overrides_function(v.cls):
+            return self.keep(self.stand_in(v.cls)(), v)
+        if isinstance(v, ListVariable):
+            return [self.value(e) for e in v.items(self.tx)]
+        if isinstance(v, SequenceVariable):
+            made = [self.value(e) for e in v.items(self.tx)]
+            return v.cls(*made) if hasattr(v.cls, "_fields") else tuple(made)
+        if isinstance(v, DictVariable):
+            return {k.as_constant(): self.value(x) for k, x in v.pairs(self.tx)}
+        if isinstance(v, SliceVariable):
+            return slice(*map(self.value, v.parts))
+        if v.can_constant():
+            return v.as_constant()
+        if isinstance(v, TorchFunctionVariable):
+            return v.value
+        return Opaque(v)
+
+    def stands_in(self, v: SubclassVariable) -> bool:
+        return (self.function and tensors.overrides_function(v.cls)) or tensors.overrides_dispatch(v.cls)
+
+    def keep(self, value, v: Variable) -> Any:
+        self.known[id(value)] = v
+        self.alive.append(value)
+        return value
+
+    def stand_in(self, cls: type) -> type:
+        """The class of stand-ins for objects of ``cls``; derived from one another as theirs are."""
+        made = self.classes.get(cls)
+        if made is not None:
+            return made
+        body: dict[str, Any] = {}
+        if issubclass(cls, _C.TensorBase):
+            bases = tuple(self.stand_in(b) for b in cls.__bases__ if tensors.is_subclass(b)) or (tensors.Tensor,)
+            body["__torch_function__"] = _C._disabled_torch_function_impl
+            if tensors.overrides_dispatch(cls):
+                body["__torch_dispatch__"] = classmethod(self.callback(cls, "__torch_dispatch__"))
+        else:
+            bases = tuple(self.stand_in(b) for b in cls.__bases__ if b is not object) or (StandInObject,)
+        if self.function and tensors.overrides_function(cls):
+            body["__torch_function__"] = classmethod(self.callback(cls, "__torch_function__"))
+        made = self.classes[cls] = type(cls.__name__, bases, body)
+        self.users[made] = cls
+        return made
+
+    def variable(self, value: Any) -> Variable:
+        """The variable for what the library passes to a handler, or returns."""
+        found = self.known.get(id(value))
+        if found is not None:
+            return found
+        if isinstance(value, Opaque):
+            return value.variable
+        if isinstance(value, type):
+            return self.tx.wrap_known(self.users.get(value, value))
+        if isinstance(value, _C.TensorBase):
+            unsupported("tensor-subclass", "a tensor that the library made for itself meets a tensor subclass")
+        if isinstance(value, list):
+            return ListVariable([self.variable(x) for x in value])
+        if isinstance(value, tuple):
+            return TupleVariable([self.variable(x) for x in value], cls=type(value))
+        if isinstance(value, dict):
+            return DictVariable({k: (ConstantVariable(k), self.variable(x)) for k, x in value.items()})
+        if isinstance(value, types.MethodWrapperType):
+            return AttributeFunction(value)
+        return self.tx.wrap_known(value)
+
+    # -- handlers --
+    def callback(self, cls: type, name: str) -> Callable:
+        def handler(_, func, kinds, args=(), kwargs=None):
+            self.calls += 1
+            with _C.Guard(function_disabled=1):
+                return run(func, kinds, args, kwargs)
+
+        def run(func, kinds, args, kwargs):
+            tx = self.tx
+            found = world.class_attr(tx, cls, name)
+            f = tx.wrap_function(getattr(found, "__func__", found))
+            owner = ClassVariable(cls, ConstSource(cls, cls.__qualname__))
+            bound = UserMethodVariable(f, owner) if isinstance(found, classmethod) else f
+            given = [
+                self.variable(func),
+                TupleVariable([self.variable(k) for k in kinds]),
+                TupleVariable([self.variable(a) for a in args]),
+                DictVariable({k: (ConstantVariable(k), self.variable(v)) for k, v in (kwargs or {}).items()}),
+            ]
+            if name == "__torch_function__":
+                out = bound.call(tx, given, {})
+                return NotImplemented if is_not_implemented(out) else Opaque(out)
+            with below_autograd(tx):
+                out = bound.call(tx, given, {})
+            return NotImplemented if is_not_implemented(out) else self.value(out)
+
+        return handler
+
+
+def is_not_implemented(v: Variable) -> bool:
+    return v.is_constant() and v.as_constant() is NotImplemented
+
+
+class below_autograd:
+    """A ``__torch_dispatch__`` handler runs: nothing it does is recorded, and the state of the thread is that of tracing again."""
+
+    def __init__(self, tx):
+        self.tx = tx
+        self.guard = _C.Guard(readmit=ALL_KEYS, clear="dispatch_modes")
+
+    def __enter__(self):
+        output = self.tx.output
+        self.before = tensors.grad_enabled()
+        self.nodes = len(output.graph.nodes)
+        self.guard.__enter__()
+        output.set_grad_mode(self.tx, False)
+
+    def __exit__(self, *exc):
+        output = self.tx.output
+        output.set_grad_mode(self.tx, self.before)
+        self.guard.__exit__(*exc)
+        if exc[0] is None:
+            self.drop_switches(list(output.graph.nodes)[self.nodes :])
+
+    def drop_switches(self, made) -> None:
+        """Without an input that asks for a gradient the mode makes no difference."""
+        switches = [n for n in made if n.target is tensors.set_grad_enabled]
+        others = [n for n in made if n not in switches]
+        if any(getattr(a.meta.get("val"), "requires_grad", False) for n in others for a in n.all_input_nodes):
+            return
+        for n in switches:
+            n.graph.erase_node(n)
+
+
+def call(
+    tx, name: str, fn: Callable, args, kwargs, otherwise: Callable | None = None, function: bool = True
+) -> Variable:
+    """``fn(*args, **kwargs)`` with subclasses among the arguments. ``otherwise``: what to do when no class is asked."""
+    run = Operation(tx, function and not tx.output.function_disabled)
+    values, named = [run.value(a) for a in args], {k: run.value(v) for k, v in kwargs.items()}
+    if not run.function and tensors.grad_enabled():
+        if any(isinstance(x, _C.TensorBase) and x.requires_grad for x in pytree.tree_leaves([values, named])):
+            unsupported("tensor-subclass", f"{name} of a tensor subclass records a gradient")
+    try:
+        with _C.Guard(function_disabled=0):
+            out = tx.output.checked_fake(name, fn, values, named)
+    except Unsupported as e:
+        if run.calls or otherwise is None or e.reason.id != "fake-tensor":
+            raise
+        return otherwise()
+    if not run.calls:
+        if otherwise is not None:
+            return otherwise()
+        if not any(isinstance(x, _C.TensorBase) for x in pytree.tree_leaves(out)):
+            return tx.wrap_known(out)  # sizes and the like are the tensor's own
+        unsupported("tensor-subclass", f"{name} asks no class among its arguments")
+    return run.variable(out)
+
+
+def call_operation(tx, op: str, target, args, kwargs, none_ok: bool) -> Variable:
+    """An operation of the graph with subclasses among its arguments."""
+
+    def otherwise():
+        with function_disabled(tx):
+            return tx.output.call_in_graph(tx, op, target, args, kwargs, none_ok=none_ok)
+
+    name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+    fn = (lambda o, *a, **k: getattr(o, target)(*a, **k)) if op == "call_method" else target
+    return call(tx, name, fn, args, kwargs, None if tx.output.function_disabled else otherwise)
+
+
+def without_overrides(fn: Callable) -> Callable:
+    """What runs a graph of which inputs are subclasses: what they override is in the graph."""
+
+    def run(*args):
+        with _C.Guard(function_disabled=1):
+            return fn(*args)
+
+    return run

@@ -1,0 +1,475 @@
+"""Tensor subclasses in captured code: with ``__torch_function__``, with ``__torch_dispatch__``, as arguments, made inside, returned."""
+
+import pytest
+from flambeau.utils._pytree import tree_leaves, tree_map, tree_map_only
+from programs import agree, attempt, graphs_of
+
+import flambeau as torch
+from flambeau.utils._python_dispatch import return_and_correct_aliasing
+
+
+class Plain(torch.Tensor):
+    unit = 3
+
+    def double(self):
+        return self * 2
+
+    @property
+    def half(self):
+        return self / 2
+
+    def __len__(self):
+        return 40 + super().__len__()
+
+
+class Derived(Plain):
+    def double(self):
+        return super().double() + 1
+
+
+class Disabled(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+
+class Scaled(torch.Tensor):
+    factor = 10.0
+    log = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(func.__name__)
+        if func in (torch.add, torch.Tensor.add, torch.Tensor.__add__):
+            return args[0].as_subclass(torch.Tensor) * cls.factor
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Named(torch.Tensor):
+    """Carries an attribute on."""
+
+    @staticmethod
+    def __new__(cls, data, name="none"):
+        out = torch.Tensor._make_subclass(cls, data)
+        out.name_ = name
+        return out
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and not isinstance(out, cls):
+            return cls(out, "+".join(a.name_ for a in args if isinstance(a, cls)))
+        return out
+
+
+class Refuses(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+class Duck:
+    """No tensor, but takes part."""
+
+    def __init__(self, k):
+        self.k = k
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func(*[a.k if isinstance(a, cls) else a for a in args], **(kwargs or {})) + 100
+
+
+class Wrapper(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, a):
+        r = torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+        r.a = a
+        return r
+
+    @classmethod
+    def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
+        def un(v):
+            return v.a if isinstance(v, Wrapper) else v
+
+        o = f(*tree_map(un, args), **tree_map(un, kwargs or {}))
+        return tree_map(lambda x: Wrapper(x) if isinstance(x, torch.Tensor) else x, o)
+
+
+class Two(torch.Tensor):
+    """Two tensors side by side, and a number."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, a, b, scale=1.0):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, a.size(), strides=a.stride(), dtype=a.dtype, device=a.device, requires_grad=a.requires_grad
+        )
+
+    def __init__(self, a, b, scale=1.0):
+        self.a, self.b, self.scale = a, b, scale
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], self.scale
+
+    @staticmethod
+    def __tensor_unflatten__(inner, scale, outer_size, outer_stride):
+        return Two(inner["a"], inner["b"], scale)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        scale = next(x.scale for x in tree_leaves(args) if isinstance(x, cls))
+        a = func(*tree_map_only(Two, lambda t: t.a, args), **tree_map_only(Two, lambda t: t.a, kwargs))
+        b = func(*tree_map_only(Two, lambda t: t.b, args), **tree_map_only(Two, lambda t: t.b, kwargs))
+        if isinstance(a, list):
+            return [Two(p, q * scale, scale) for p, q in zip(a, b)]
+        if not isinstance(a, torch.Tensor):
+            return a
+        return return_and_correct_aliasing(func, args, kwargs, Two(a, b * scale, scale))
+
+
+class Table(torch.Tensor):
+    """Handlers in a table, by operator; the rest falls back."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    HANDLERS = {}
+
+    @staticmethod
+    def __new__(cls, data):
+        r = torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype)
+        r.data_ = data
+        return r
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        handler = cls.HANDLERS.get(func)
+        if handler is not None:
+            return handler(*args, **(kwargs or {}))
+        args = tree_map(lambda x: x.data_ if isinstance(x, cls) else x, args)
+        return func(*args, **(kwargs or {}))
+
+
+def implements(op):
+    def add(f):
+        Table.HANDLERS[op] = f
+        return f
+
+    return add
+
+
+@implements(torch.ops.aten.mul.Tensor)
+def table_mul(x, y):
+    return Table(x.data_ + y)
+
+
+def t(*shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return torch.arange(float(n)).reshape(shape or ()) + 1
+
+
+def show(x):
+    """What can be seen of a result."""
+    if isinstance(x, (list, tuple)):
+        return [type(x).__name__, *map(show, x)]
+    if isinstance(x, Wrapper):
+        return ["Wrapper", show(x.a)]
+    if isinstance(x, Two):
+        return ["Two", show(x.a), show(x.b), x.scale]
+    if isinstance(x, Table):
+        return ["Table", show(x.data_)]
+    if isinstance(x, torch.Tensor):
+        plain = x.as_subclass(torch.Tensor)
+        return [type(x).__name__, plain.tolist(), x.requires_grad, dict(vars(x)) if type(x) is Named else None]
+    return x
+
+
+MAKE = {
+    "plain": lambda: t(2, 3).as_subclass(Plain),
+    "derived": lambda: t(2, 3).as_subclass(Derived),
+    "disabled": lambda: t(2, 3).as_subclass(Disabled),
+    "scaled": lambda: t(2, 3).as_subclass(Scaled),
+    "named": lambda: Named(t(2, 3), "x"),
+    "refuses": lambda: t(2, 3).as_subclass(Refuses),
+    "wrapper": lambda: Wrapper(t(2, 3)),
+    "two": lambda: Two(t(2, 3), t(2, 3) * 2, 2.0),
+    "nested": lambda: Wrapper(Wrapper(t(2, 3))),
+    "nested_two": lambda: Two(Wrapper(t(2, 3)), Wrapper(t(2, 3)), 3.0),
+}  # fmt: skip
+
+BODIES = {
+    "arithmetic": lambda x: x * 2 + 1,
+    "own": lambda x: x * x + x,
+    "mixed": lambda x: (x + t(3), t(3) * x, 2 - x),
+    "method": lambda x: x.sum(0).relu(),
+    "function": lambda x: torch.cat([x, x]).neg(),
+    "several": lambda x: (x * 1).split(1),
+    "matmul": lambda x: torch.nn.functional.linear(x, x),
+    "shape": lambda x: x * x.shape[0] + x.size(1) + x.dim(),
+    "view": lambda x: x.view(3, 2).t()[0],
+    "dtype": lambda x: (x.to(torch.float64), x.dtype == torch.float32),
+    "isinstance": lambda x: (isinstance(x, torch.Tensor), isinstance(x, Wrapper), type(x).__name__, x * 2),
+    "length": lambda x: x * len(x),
+    "in_place": lambda x: (x * 1).add_(5).mul_(2),
+    "loop": lambda x: sum(v for v in x),
+    "itself": lambda x: (x, x + 1),
+    "transpose": lambda x: x.T * 2,
+    "compare": lambda x: (x > 2, x == x),
+    "factory": lambda x: torch.zeros_like(x) + 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("body", BODIES)
+def test_argument(kind, body):
+    def prog(C, torch):
+        Scaled.log.clear()
+        f = C(BODIES[body])
+        return [show(attempt(f, MAKE[kind]())), show(attempt(f, MAKE[kind]())), list(Scaled.log)]
+
+    agree(prog)
+
+
+@pytest.mark.parametrize("kind", [k for k in MAKE if k != "refuses"])
+@pytest.mark.parametrize("body", ["arithmetic", "own", "method", "function", "matmul", "shape", "view", "in_place"])
+def test_captured(kind, body):
+    assert graphs_of(lambda C, torch: show(C(BODIES[body])(MAKE[kind]()))) == 1
+
+
+INSIDE = {
+    "as_subclass": lambda x: x.as_subclass(Plain).double(),
+    "as_subclass_derived": lambda x: (x.as_subclass(Derived).double(), x.as_subclass(Plain).half),
+    "plain_again": lambda x: (x.as_subclass(Plain) * 2).as_subclass(torch.Tensor) + 1,
+    "constructed": lambda x: Plain(x) + 1,
+    "named": lambda x: Named(x, "a") * Named(x, "b"),
+    "named_attribute": lambda x: (Named(x, "q") + 1).name_,
+    "wrapper": lambda x: Wrapper(x) * 2,
+    "wrapper_inner": lambda x: (Wrapper(x) * 2).a + 1,
+    "two": lambda x: Two(x, x * 3, 4.0) + 1,
+    "two_sum": lambda x: (Two(x, x, 1.0).sum().a, Two(x, x + 1, 2.0).b),
+    "table": lambda x: Table(x) * 3,
+    "table_fallback": lambda x: Table(x) + 3,
+    "duck": lambda x: torch.add(x, Duck(3)),
+    "attribute": lambda x: [p := x.as_subclass(Plain), setattr(p, "mark", 5), p.mark, p * p.mark, p.unit],
+    "disabled": lambda x: disabled_sum(x.as_subclass(Scaled)),
+}  # fmt: skip
+
+
+def disabled_sum(x):
+    with torch._C.DisableTorchFunctionSubclass():
+        return x + 1
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_made_inside(name):
+    def prog(C, torch):
+        f = C(INSIDE[name])
+        return [show(attempt(f, t(2, 3))), show(attempt(f, t(2, 3))), show(attempt(f, t(4)))]
+
+    agree(prog)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_made_inside_captured(name):
+    assert graphs_of(lambda C, torch: show(C(INSIDE[name])(t(2, 3)))) == 1
+
+
+PROGRAMS = {}
+
+
+def program(f):
+    PROGRAMS[f.__name__] = f
+    return f
+
+
+@program
+def gradient_of_function_subclass(C, torch):
+    f = C(lambda x: (x * x).double().sum())
+    x = t(3).requires_grad_()
+    y = f(x.as_subclass(Plain))
+    y.backward()
+    leaf = t(3).as_subclass(Plain).requires_grad_()
+    f(leaf).backward()
+    return [show(x.grad), show(leaf.grad), type(y).__name__]
+
+
+@program
+def gradient_of_wrapper(C, torch):
+    f = C(lambda x: (x * x).sum())
+    w = Two(t(3).requires_grad_(), t(3), 2.0)
+    y = f(w)
+    y.backward()
+    return [type(y).__name__, show(w.grad), show(y.detach())]
+
+
+@program
+def attribute_of_wrapper_changes(C, torch):
+    f = C(lambda x: x + 1)
+    w = Two(t(3), t(3), 2.0)
+    out = [show(f(w))]
+    w.scale = 5.0
+    out.append(show(f(w)))
+    w.a = t(3) * 10
+    return [*out, show(f(w))]
+
+
+@program
+def handler_is_patched(C, torch):
+    class Patched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs)
+
+    f = C(lambda x: x * 2)
+    x = t(3).as_subclass(Patched)
+    out = [show(f(x))]
+    Patched.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: 7)
+    return [*out, show(f(x))]
+
+
+@program
+def class_attribute_changes(C, torch):
+    f = C(lambda x: x + 2)
+    x = t(3).as_subclass(Scaled)
+    out = [show(f(x))]
+    Scaled.factor = 20.0
+    out.append(show(f(x)))
+    Scaled.factor = 10.0
+    return [*out, show(f(x))]
+
+
+@program
+def method_is_patched(C, torch):
+    class P(torch.Tensor):
+        def m(self):
+            return self * 2
+
+    f = C(lambda x: x.m())
+    x = t(3).as_subclass(P)
+    out = [show(f(x))]
+    P.m = lambda self: self * 3
+    return [*out, show(f(x))]
+
+
+@program
+def other_class_other_code(C, torch):
+    f = C(lambda x: x * 2 + 1)
+    return [show(f(v)) for v in (t(3), t(3).as_subclass(Plain), Wrapper(t(3)), t(3).as_subclass(Scaled), t(3))]
+
+
+@program
+def the_same_object_comes_back(C, torch):
+    f = C(lambda x: (x, x + 1)[0])
+    x, w = t(3).as_subclass(Plain), Wrapper(t(3))
+    return [f(x) is x, f(w) is w]
+
+
+@program
+def identity(C, torch):
+    f = C(lambda x, y: (x is y, x is x, x + y))
+    p, q, w, v = t(3).as_subclass(Plain), t(3).as_subclass(Plain), Wrapper(t(3)), Wrapper(t(3))
+    return [show(f(p, q)), show(f(p, p)), show(f(w, v)), show(f(w, w)), show(f(w, v))]
+
+
+@program
+def argument_is_written(C, torch):
+    f = C(lambda x: x.add_(1))
+    x, w = t(3).as_subclass(Plain), Wrapper(t(3))
+    return [show(f(x)), show(x), f(x) is x, show(f(w)), show(w), f(w) is w]
+
+
+@program
+def in_containers(C, torch):
+    f = C(lambda d: [d["a"] * 2, {"b": d["l"][0] + d["l"][1]}])
+    return [show(list(f({"a": t(3).as_subclass(Plain), "l": [Wrapper(t(3)), t(3)]})[0:1])) for _ in range(2)]
+
+
+@program
+def parameters_and_buffers(C, torch):
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(t(3))
+            self.register_buffer("b", t(3).as_subclass(Plain))
+            self.wrapped = Wrapper(t(3))
+
+        def forward(self, x):
+            return x * self.w + self.b.double(), self.wrapped * x
+
+    m = M()
+    f = C(m)
+    y, z = f(t(3))
+    y.sum().backward()
+    return [show(y), show(m.w.grad), show(z)]
+
+
+@program
+def break_in_between(C, torch):
+    def f(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        return y + 1
+
+    f = C(f)
+    return [show(f(v())) for v in MAKE.values() if v is not MAKE["refuses"]]
+
+
+@program
+def effects_of_a_handler(C, torch):
+    calls = []
+
+    class Counts(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    f = C(lambda x: (x * 2).sum() + x.shape[0])
+    x = t(3).as_subclass(Counts)
+    return [show(f(x)), show(f(x)), calls]
+
+
+@program
+def two_classes(C, torch):
+    class A(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if not all(issubclass(cls, k) for k in types):
+                return NotImplemented
+            return "A", [k.__name__ for k in types]
+
+    class B(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "B", [k.__name__ for k in types]
+
+    class C2(A):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "C2", [k.__name__ for k in types]
+
+    f = C(lambda x, y: x + y)
+    a, b, c = (t(3).as_subclass(k) for k in (A, B, C2))
+    return [attempt(f, x, y) for x in (a, b, c) for y in (a, b, c)]
+
+
+@program
+def function_mode_over_subclass(C, torch):
+    class M(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def f(x):
+        with M():
+            return x * 2 + 1
+
+    f = C(f)
+    return [show(f(t(3).as_subclass(Plain))), show(f(Wrapper(t(3))))]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    agree(PROGRAMS[name])
