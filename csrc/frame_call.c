@@ -118,7 +118,6 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     PyCodeObject *code = (PyCodeObject *)f->func_code;
     if (flb_stack_check(" in a compiled function") < 0) return NULL;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), n = flb_flat_count(code);
-    FlbTls *tls = flb_guards_tls();
     if (self->mode == MODE_RUN && !self->context)
         return call_plainly(NULL, self->fn, args, nargsf, kwnames);
     Context *ctx = self->context;
@@ -144,18 +143,12 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     }
     Py_INCREF(self);
     Py_INCREF(cache);
-    /* Under a function transform the values are its own: what runs there is not captured, and leaves no trace in the cache. */
-    int plain = tls && tls->transforms;
-    PyObject *r = NULL;
-    if (plain) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
-    else {
-        r = flb_dispatch(ctx, cache, f, use, n, self->mode == MODE_RUN, &ran);
-        if (ran == FLB_PLAINLY) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
-        else if (!ran) {
-            flb_plain_once(code);
-            r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
-            flb_plain_once(NULL);
-        }
+    PyObject *r = flb_dispatch(ctx, cache, f, use, n, self->mode == MODE_RUN, &ran);
+    if (ran == FLB_PLAINLY) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    else if (!ran) {
+        flb_plain_once(code);
+        r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
+        flb_plain_once(NULL);
     }
     Py_DECREF(cache);
     Py_DECREF(self);

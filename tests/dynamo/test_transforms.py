@@ -279,3 +279,49 @@ def test_an_output_that_is_not_used_gives_no_gradient():
         a.sum().backward()
         assert y.grad is None and torch.equal(x.grad, torch.full((2,), 2.0))
         torch._dynamo.reset()
+
+
+UNDER = {
+    "vmap": lambda f: torch.func.vmap(f)(ROWS),
+    "grad": lambda f: torch.func.grad(lambda x: f(x).sum())(ROWS),
+    "vmap of grad": lambda f: torch.func.vmap(torch.func.grad(lambda x: f(x).sum()))(ROWS),
+    "jacrev": lambda f: torch.func.jacrev(f)(ROWS[0]),
+    "jacrev of jacrev": lambda f: torch.func.jacrev(torch.func.jacrev(f))(ROWS[0]),
+    "hessian": lambda f: torch.func.hessian(lambda x: f(x).sum())(ROWS[0]),
+    "jvp": lambda f: torch.func.jvp(f, (ROWS,), (ROWS,)),
+    "nested vmap": lambda f: torch.func.vmap(torch.func.vmap(f))(ROWS),
+}
+ROWS = torch.arange(6.0).reshape(2, 3)
+
+
+def breaks_in_between(x):
+    y = x * 2
+    torch._dynamo.graph_break()
+    return torch.sin(y) + x
+
+
+@pytest.mark.parametrize("name", UNDER)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("fn", [lambda x: torch.sin(x) * 2 + x.sum(), breaks_in_between], ids=["whole", "breaks"])
+def test_compiled_function_under_a_transform(name, backend, fn):
+    compiled = torch.compile(fn, backend=backend)
+    for got, want in zip(*(torch.utils._pytree.tree_leaves(UNDER[name](f)) for f in (compiled, fn))):
+        assert torch.allclose(got, want)
+    assert torch.allclose(compiled(ROWS), fn(ROWS))
+
+
+def test_it_is_captured_under_vmap():
+    graphs = []
+
+    def backend(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    w = torch.ones(3, requires_grad=True)
+    f = torch.compile(lambda x: (x * w).sum(), backend=backend)
+    torch.func.vmap(f)(ROWS).sum().backward()
+    assert len(graphs) == 1
+    assert w.grad.tolist() == ROWS.sum(0).tolist()
+    f(ROWS[0])
+    torch.func.vmap(f)(ROWS)
+    assert len(graphs) == 2

@@ -14,6 +14,8 @@ __all__ = ["aot_autograd", "aot_eager", "make_boxed_compiler", "make_boxed_func"
 class AotAutograd:
     """``backend(gm, example_inputs)``; the keyword arguments are those of :func:`aot_module_simplified`."""
 
+    reads_memory = True
+
     def __init__(self, **kwargs):
         self.__name__ = "compiler_fn"
         self.kwargs = kwargs

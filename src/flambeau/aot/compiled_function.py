@@ -15,6 +15,7 @@ from .. import _C, fx
 from .. import autograd as _autograd
 from ..autograd.node import Node, Saved, set_history
 from ..base.symint import is_symbolic
+from ..core.keys import TRANSFORM
 from ..core.operator import namespace
 from ..fx import GraphModule
 from .facts import Traced
@@ -88,7 +89,11 @@ class CompiledFunctionBackward(Node):
             tensors = [t for t in self.inputs if isinstance(t, _C.TensorBase)]
             for i, (t, version) in enumerate(zip(tensors, self.versions)):
                 self._check(t, version, f"input {i}")
-            grads = list(plan.differentiable_backward()(*self.inputs, *tangents))
+            batched = any(t._keys & TRANSFORM for t in (*tensors, *tangents))
+            backward = plan.gradient() if batched else plan.differentiable_backward()
+            grads = list(backward(*self.inputs, *tangents))
+        elif any(t._keys & TRANSFORM for t in tangents):  # vmap over a pullback: its tensors are not for compiled code
+            grads = list(plan.gradient()(*self.inputs, *tangents))
         else:
             grads = list(plan.backward(*self.saved_tensors, *tangents))
         came = {i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None}
@@ -162,10 +167,17 @@ class Plan:
         self.tangents = [(tuple(t.shape), t.dtype, t.device) for t in traced.fake_tangents]
         self.symbolic = any(is_symbolic(shape) for shape, _, _ in self.tangents)
         self._second: Callable | None = None
+        self._gradient: Callable | None = None
+
+    def gradient(self) -> Callable:
+        """The gradients as a function of inputs and tangents, operator by operator."""
+        if self._gradient is None:
+            self._gradient = _gradient_function(self.traced)
+        return self._gradient
 
     def differentiable_backward(self) -> Callable:
         if self._second is None:
-            self._second = self._recompile(_gradient_function(self.traced))
+            self._second = self._recompile(self.gradient())
         return self._second
 
     def __call__(self, *inputs):

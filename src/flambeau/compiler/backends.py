@@ -107,4 +107,5 @@ def inductor(gm, example_inputs, **kwargs):
     return backend(gm, example_inputs)
 
 
+aot_eager.reads_memory = True  # its graphs are made for plain tensors, not for those of a transform
 inductor.hides_operators = True  # its kernels are not calls that a dispatch mode sees

@@ -51,10 +51,12 @@ class SameDevice:
         return f"default device {self.device}"
 
 
-def hides_operators(backend: Callable) -> bool:
+def trait(backend: Callable, name: str) -> bool:
+    """Whether a backend says of itself: ``hides_operators`` (its kernels are not operators), ``reads_memory`` (its code takes the data of its
+    inputs, so a transform's tensors are not for it)."""
     while isinstance(backend, functools.partial):
         backend = backend.func
-    return getattr(backend, "hides_operators", False)
+    return getattr(backend, name, False)
 
 
 def without_function_modes(fn: Callable) -> Callable:
@@ -68,6 +70,7 @@ def without_function_modes(fn: Callable) -> Callable:
 class ActiveModes:
     def __init__(self):
         self.dispatch, self.function = modes.dispatch_stack(), modes.function_stack()
+        self.transforms = bool(_C.tls("transforms"))  # their depth is guarded; the graph runs on their tensors
         self.device = _C.innermost("devices") if _C.tls("devices") else None
         if any(type(m).__module__.startswith("flambeau.") for m in (*self.dispatch, *self.function)):
             raise SkipFrame("a mode of the library is on")
@@ -75,7 +78,12 @@ class ActiveModes:
     @contextlib.contextmanager
     def off(self):
         """Nothing overrides what capture itself does with the tensors it meets; what they override is traced."""
-        with modes.disabled("dispatch"), modes.disabled("function"), _C.Guard(function_disabled=1):
+        with (
+            modes.disabled("dispatch"),
+            modes.disabled("function"),
+            _C.Guard(clear="transforms"),
+            _C.Guard(function_disabled=1),
+        ):
             yield
 
     def enter(self, tx) -> None:
@@ -92,5 +100,8 @@ class ActiveModes:
 
     def backend_call(self, compiler, gm, examples) -> Callable:
         """What runs the graph at a call."""
-        fn = gm.forward if self.dispatch and hides_operators(compiler.backend) else compiler.call_backend(gm, examples)
+        backend = compiler.backend
+        hidden = trait(backend, "hides_operators")
+        plainly = hidden if self.dispatch else (hidden or trait(backend, "reads_memory")) and self.transforms
+        fn = gm.forward if plainly else compiler.call_backend(gm, examples)
         return without_function_modes(fn) if self.function and callable(fn) else fn

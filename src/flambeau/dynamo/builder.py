@@ -8,6 +8,7 @@ import copy
 import enum
 import functools
 import inspect
+import operator
 import types
 from collections.abc import Iterator
 
@@ -43,6 +44,7 @@ from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
 from .variables.functional_call import functional_call
 from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .variables.getters import of_getter
 from .variables.handlers import HANDLERS
 from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
@@ -58,7 +60,7 @@ __all__ = ["global_of_dict", "global_of_frame", "wrap"]
 
 special("functional_call")(functional_call)
 FLB_FUNCTION = 8
-FAKE_OR_WRAPPED = 2 | 4 | 16
+FAKE_OR_WRAPPED = 2 | 4
 
 
 def wrap(tx, value, source: Source) -> Variable:
@@ -173,6 +175,9 @@ def _wrap(tx, value, source: Source) -> Variable:
     ):
         _guard(tx, source, "ID_MATCH", value)
         return _c_callable(tx, value, source)
+    if cls in (operator.attrgetter, operator.itemgetter, operator.methodcaller):
+        _guard(tx, source, "ID_MATCH", value)
+        return of_getter(tx, value, source)
     if isinstance(value, contextlib.nullcontext):
         _guard(tx, source, "TYPE_MATCH", cls)
         return NullContextVariable(

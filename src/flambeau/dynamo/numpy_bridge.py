@@ -7,6 +7,8 @@ promotion; its result is a tensor or a tuple of tensors. In the graph the implem
 
 from __future__ import annotations
 
+import hashlib
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -88,13 +90,44 @@ def from_ndarray(a: np.ndarray):
 
 
 def to_ndarray(t) -> np.ndarray:
-    """The graph's output, as the array that the user's code holds."""
-    return t.detach().numpy() if t.requires_grad else t.numpy()
+    """The graph's output, as the array that the user's code holds. One that carries a gradient is remembered with its history, so that captured
+    code that gets the same array, unchanged, goes on with it."""
+    if not t.requires_grad:
+        return t.numpy()
+    array = t.detach().numpy()
+    array = array.view()  # an object of its own
+    key = id(array)
+    _histories[key] = weakref.ref(array, lambda _: _histories.pop(key, None)), t, digest(array)
+    return array
+
+
+_histories: dict[int, tuple] = {}  # by id of the array: a reference to it, the tensor, what was in it
+
+
+def digest(array: np.ndarray) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
+
+
+def with_history(array: np.ndarray):
+    """The tensor whose values captured code handed out as this array, while they are unchanged; None for any other array."""
+    found = _histories.get(id(array))
+    if found is None or found[0]() is not array or digest(array) != found[2]:
+        return None
+    return found[1]
+
+
+def has_history(array) -> bool:
+    return bool(_histories) and with_history(array) is not None
+
+
+def lacks_history(array) -> bool:
+    return not has_history(array)
 
 
 def to_scalar(t) -> np.generic:
-    """A result without dimensions: NumPy's functions return scalars, not 0-d arrays."""
-    return to_ndarray(t)[()]
+    """A result without dimensions: NumPy's functions return scalars, not 0-d arrays. One that carries a gradient stays an array, as scalars
+    can't be told apart; plainly there is no such value."""
+    return to_ndarray(t) if t.requires_grad else to_ndarray(t)[()]
 
 
 def array_of_tensor(t) -> np.ndarray:

@@ -255,7 +255,7 @@ class Opcodes:
 
     def DELETE_ATTR(self, inst):
         target = self.pop()
-        if not isinstance(target, ObjectVariable):
+        if not hasattr(target, "delattr"):
             unsupported("delattr", f"delattr {target!r} {inst.argval}")
         target.delattr(self, inst.argval)
 

@@ -46,6 +46,7 @@ from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMetho
 
 __all__ = ["GraphInput", "OutputGraph"]
 
+RESUMED = "torch_dynamo_resume_in"
 ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
 
 
@@ -256,7 +257,12 @@ class OutputGraph:
         if ndarray:
             self.guard_numpy_errors()
             facts = ndarray_facts(value)
-            tensor = numpy_bridge.from_ndarray(value)
+            tensor = numpy_bridge.with_history(value) if tensors.grad_enabled() else None
+            history = tensor is not None
+            if history or self.code.co_name.startswith(RESUMED):
+                self.guard(source, "CALL", numpy_bridge.has_history if history else numpy_bridge.lacks_history)
+            if not history:
+                tensor = numpy_bridge.from_ndarray(value)
         else:
             facts = tensor_facts(value)
             tensor = value
@@ -668,7 +674,8 @@ class OutputGraph:
     def _push_inputs(self, cg) -> None:
         for i in self.inputs:
             if i.ndarray:
-                cg.call_function(numpy_bridge.from_ndarray, lambda i=i: i.source.load(cg), 1)
+                convert = numpy_bridge.with_history if i.example.requires_grad else numpy_bridge.from_ndarray
+                cg.call_function(convert, lambda i=i: i.source.load(cg), 1)
             else:
                 i.source.load(cg)
 

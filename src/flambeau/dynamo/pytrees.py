@@ -6,7 +6,6 @@ import collections
 from typing import Any
 
 from flambeau.base import pytree
-from flambeau.utils import _python_dispatch
 
 from .exc import unsupported
 from .variables.base import Lazy, Variable
@@ -109,7 +108,7 @@ def _(tx, var, args, kwargs):
 
 @special("return_and_correct_aliasing")
 def _(tx, var, args, kwargs):
-    if var.value is not _python_dispatch.return_and_correct_aliasing:
+    if var.value.__module__ != "flambeau.utils._python_dispatch":
         return None
     func, given, named, out = (*args, *kwargs.values())
     op = func.value

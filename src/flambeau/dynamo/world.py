@@ -36,7 +36,7 @@ IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
 # The interpreter's own lookup of attributes: builtins have it under their own names.
 PLAIN_OBJECTS = (
     object, list, tuple, dict, set, frozenset, int, float, complex, str, bytes, collections.deque, collections.OrderedDict,
-    collections.defaultdict,
+    collections.defaultdict, types.SimpleNamespace,
 )  # fmt: skip
 LOOKUP = {*(c.__getattribute__ for c in PLAIN_OBJECTS), type.__getattribute__, types.ModuleType.__getattribute__}
 C_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
@@ -151,6 +151,8 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
     if hook not in LOOKUP:
         if isinstance(hook, types.FunctionType):
             unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} defines __getattribute__.")
+        if pending is not None and pending(name) is not None:
+            unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} looks attributes up in C.")
         return dynamic(tx, owner, value, source, name)
     a = class_attr(tx, cls, name)
     if a is not ABSENT and not isinstance(a, types.FunctionType) and is_data_descriptor(tx, a):

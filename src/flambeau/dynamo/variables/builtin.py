@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import heapq
 import inspect
 import math
 import operator
@@ -25,7 +26,8 @@ from .constant import ConstantVariable
 from .derived import NEW, builtin_base, new_derived
 from .dicts import DictVariable, pairs_of
 from .exceptions import ExceptionVariable, TracebackVariable, make_exception
-from .functions import PartialVariable, UserFunctionVariable
+from .functions import PartialVariable, UserFunctionVariable, UserMethodVariable
+from .getters import GetterVariable
 from .handlers import HANDLERS, handles
 from .iterators import GeneratorVariable, IteratorVariable
 from .lists import (
@@ -625,9 +627,19 @@ def _(tx, args, kwargs):
     return None
 
 
-@handles(operator.attrgetter, operator.itemgetter, operator.methodcaller)
+@handles(operator.attrgetter)
 def _(tx, args, kwargs):
-    unsupported("operator", "operator.attrgetter and its kin, made while tracing")
+    return GetterVariable(operator.attrgetter, args, {})
+
+
+@handles(operator.itemgetter)
+def _(tx, args, kwargs):
+    return GetterVariable(operator.itemgetter, args, {})
+
+
+@handles(operator.methodcaller)
+def _(tx, args, kwargs):
+    return GetterVariable(operator.methodcaller, args, kwargs)
 
 
 @handles(object)
@@ -657,6 +669,23 @@ def _new(base):
 
 for _f, _base in NEW.items():
     HANDLERS[_f] = _new(_base)
+
+
+def _best(largest: bool):
+    def handler(tx, args, kwargs):
+        n, items = args[0].as_constant(), any_order(tx, args[1])
+        key = args[2] if len(args) > 2 else kwargs.get("key", ConstantVariable(None))
+        return ListVariable(sort(tx, items, {"key": key, "reverse": ConstantVariable(largest)})[: max(n, 0)])
+
+    return handler
+
+
+HANDLERS[heapq.nlargest], HANDLERS[heapq.nsmallest] = _best(True), _best(False)
+
+
+@handles(types.MethodType)
+def _(tx, args, kwargs):
+    return UserMethodVariable(*args) if len(args) == 2 else None
 
 
 @handles(collections._count_elements)

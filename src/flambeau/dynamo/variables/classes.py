@@ -103,6 +103,46 @@ class ClassVariable(Variable):
     def hasattr(self, tx, name):
         return world.has(tx, lambda: self.getattr(tx, name))
 
+    def of_metaclass(self, tx, name, *args):
+        """A special method that the metaclass defines in Python, called; None when it has none."""
+        f = world.class_attr(tx, type(self.value), name)
+        return tx.wrap_function(f).call(tx, [self, *args], {}) if isinstance(f, types.FunctionType) else None
+
+    def items(self, tx):
+        if issubclass(self.value, enum.Enum):
+            return [ConstantVariable(m) for m in self.value]  # which it refuses to have changed
+        found = self.of_metaclass(tx, "__iter__")
+        return super().items(tx) if found is None else found.items(tx)
+
+    def getitem(self, tx, key):
+        if issubclass(self.value, enum.Enum) and key.can_constant():
+            try:
+                return ConstantVariable(self.value[key.as_constant()])
+            except KeyError as e:
+                tx.raise_user(e)
+        found = self.of_metaclass(tx, "__getitem__", key)
+        if found is not None:
+            return found
+        f = world.class_attr(tx, self.value, "__class_getitem__")
+        if isinstance(f, classmethod) and isinstance(f.__func__, types.FunctionType):
+            return tx.wrap_function(f.__func__).call(tx, [self, key], {})
+        return super().getitem(tx, key)
+
+    def contains(self, tx, key):
+        if issubclass(self.value, enum.Enum) and key.is_constant():
+            try:
+                return ConstantVariable(key.as_constant() in self.value)
+            except TypeError as e:
+                tx.raise_user(e)
+        found = self.of_metaclass(tx, "__contains__", key)
+        return super().contains(tx, key) if found is None else ConstantVariable(tx.truth(found))
+
+    def length(self, tx):
+        if issubclass(self.value, enum.Enum):
+            return len(self.value)
+        found = self.of_metaclass(tx, "__len__")
+        return super().length(tx) if found is None else found.as_constant()
+
     def setattr(self, tx, name, value):
         unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
 

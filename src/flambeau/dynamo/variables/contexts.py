@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from .. import tensors
-from ..exc import unsupported
-from .base import Variable
+from ..exc import UserRaises, unsupported
+from .base import MethodOf, Variable
 from .constant import ConstantVariable
 
 __all__ = ["ContextExit", "GradModeVariable", "NullContextVariable"]
@@ -119,6 +121,19 @@ class GeneratorContextVariable(ContextManagerVariable):
         super().__init__()
         self.generator = generator
 
+    def python_type(self):
+        return contextlib._GeneratorContextManager
+
+    def getattr(self, tx, name):
+        if name == "gen":
+            return self.generator
+        if name in ("__enter__", "__exit__"):
+            return MethodOf(self, name)
+        return super().getattr(tx, name)
+
+    def delattr(self, tx, name):
+        """``__enter__`` drops what it was made of."""
+
     def enter(self, tx):
         v = self.generator.next(tx)
         if v is None:
@@ -127,16 +142,28 @@ class GeneratorContextVariable(ContextManagerVariable):
 
     def call_method(self, tx, name, args, kwargs):
         if name == "__exit__" and not (args[0].is_constant() and args[0].as_constant() is None):
-            unsupported(
-                "context-manager",
-                "an exception in the block of a generator's context manager",
-                "It is thrown into the generator.",
-            )
+            return self.throw(tx, args[1])
         return super().call_method(tx, name, args, kwargs)
 
     def exit(self, tx):
         if self.generator.next(tx) is not None:
             tx.raise_user(RuntimeError("generator didn't stop"))
+
+    def throw(self, tx, exc):
+        """What contextlib does with an exception in the block: True when the generator ends, so the exception is swallowed."""
+        if isinstance(exc.exception, (StopIteration, RuntimeError)):
+            unsupported(
+                "context-manager", f"a {type(exc.exception).__name__} in the block of a generator's context manager"
+            )
+        try:
+            self.generator.throw(tx, exc)
+        except UserRaises as e:
+            if e.variable is exc or e.exception is exc.exception:
+                return ConstantVariable(False)
+            if isinstance(e.exception, StopIteration):
+                return ConstantVariable(True)
+            raise
+        tx.raise_user(RuntimeError("generator didn't stop after throw()"))
 
     def reconstruct(self, cg):
         unsupported(

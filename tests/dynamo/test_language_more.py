@@ -1,0 +1,209 @@
+"""Language and standard library: attributes of C objects, exceptions in generator managers, getters of the operator module, enumerations, heapq."""
+
+import collections
+import contextlib
+import enum
+import heapq
+import operator
+import types
+
+import numpy as np
+import pytest
+from programs import X, agree, attempt, graphs_of
+
+import flambeau as torch
+from flambeau.compiler import compile, wrap_numpy
+
+PROGRAMS = {}
+
+
+def program(f):
+    PROGRAMS[f.__name__] = f
+    return f
+
+
+@contextlib.contextmanager
+def manager(log, swallow=ValueError):
+    log.append("in")
+    try:
+        yield 5
+    except swallow:
+        log.append("caught")
+    finally:
+        log.append("out")
+
+
+@contextlib.contextmanager
+def raises_another(log):
+    try:
+        yield
+    except ValueError as e:
+        raise KeyError("other") from e
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Indexed(type):
+    def __getitem__(cls, i):
+        return cls.base + i
+
+    def __contains__(cls, i):
+        return i > cls.base
+
+    def __len__(cls):
+        return 7
+
+
+class WithIndex(metaclass=Indexed):
+    base = 10
+
+    def __class_getitem__(cls, i):
+        raise AssertionError
+
+
+class Generic:
+    def __class_getitem__(cls, i):
+        return (cls.__name__, i)
+
+
+@program
+def namespace_attributes(C, torch):
+    def f(x, o):
+        del o.q
+        o.r = x + 1
+        return hasattr(o, "q"), o.r, vars(o)
+
+    out = []
+    for _ in range(2):
+        o = types.SimpleNamespace(q=1)
+        out += [C(f)(X(), o), o]
+    return out
+
+
+@program
+def exception_in_manager(C, torch):
+    def f(x, kind):
+        log = []
+        with manager(log) as v:
+            x = x + v
+            raise kind("e")
+        return x, log
+
+    def g(x):
+        log = []
+        try:
+            with raises_another(log):
+                raise ValueError("v")
+        except KeyError as e:
+            return x + 1, type(e.__cause__).__name__
+        return x
+
+    def h(x):
+        with contextlib.suppress(KeyError, ValueError):
+            raise KeyError("k")
+        return x * 2
+
+    f, g, h = C(f), C(g), C(h)
+    return [attempt(f, X(), ValueError), attempt(f, X(), TypeError), attempt(f, X(), ValueError), g(X()), h(X())]
+
+
+@program
+def exit_stack(C, torch):
+    def f(x):
+        log = []
+        with contextlib.ExitStack() as stack:
+            stack.callback(log.append, "callback")
+            v = stack.enter_context(manager(log))
+            x = x * v
+        return x, log
+
+    return [C(f)(X()), C(f)(X())]
+
+
+@program
+def getters(C, torch):
+    class A:
+        pass
+
+    a = A()
+    a.k, a.b = 2, A()
+    a.b.c = 5
+    made = operator.itemgetter(0, 1), operator.attrgetter("b.c", "k"), operator.methodcaller("sum", dim=0)
+
+    def f(x, get, attr, call):
+        first = operator.attrgetter("k")(a), operator.attrgetter("b.c")(a), operator.itemgetter(1)([1, x])
+        rows = sorted([(2, 1), (1, 2)], key=operator.itemgetter(1))
+        return first, get((x, 2)), attr(a), call(x), operator.methodcaller("mul", 2)(x), rows, operator.itemgetter(2)
+
+    g = C(lambda x: f(x, *made)[:-1])
+    out = [g(X()), g(X())]
+    a.k = 7
+    out.append(g(X()))
+    return [*out, C(lambda x: (x, operator.itemgetter(1)))(X())[1]([3, 4])]
+
+
+@program
+def enumerations(C, torch):
+    def f(x, c):
+        names = [m.name for m in Color]
+        return x * c.value, Color["GREEN"].name, names, len(Color), Color.RED in Color, Color(2).name
+
+    return [C(f)(X(), Color.RED), C(f)(X(), Color.GREEN)]
+
+
+@program
+def metaclass_methods(C, torch):
+    f = C(lambda x: (x + WithIndex[3], 11 in WithIndex, len(WithIndex), Generic[int][0]))
+    return [f(X()), f(X())]
+
+
+@program
+def heaps(C, torch):
+    def f(x):
+        c = collections.Counter("aabc")
+        return heapq.nlargest(2, [3, 1, 2]), heapq.nsmallest(1, ["bb", "a"], key=len), c.most_common(1), x + 1
+
+    return [C(f)(X()), C(f)(X())]
+
+
+@program
+def bound_by_hand(C, torch):
+    def m(self, x):
+        return x * self
+
+    return [C(lambda x: types.MethodType(m, 3)(x))(X())]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    agree(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", ["enumerations", "metaclass_methods", "heaps", "bound_by_hand"])
+def test_captured(name):
+    assert graphs_of(PROGRAMS[name]) >= 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_gradient_through_a_numpy_break(backend):
+    """Arrays that cross a graph break under wrap_numpy carry their history; one that plain code changed on the way doesn't."""
+
+    def fn(a, change):
+        p = a * a
+        torch._dynamo.graph_break()
+        if change:
+            print("plain code", end="")
+            p[:1] += 5.0
+        torch._dynamo.graph_break()
+        return np.sum(p * 3)
+
+    f = compile(wrap_numpy(fn), backend=backend)
+    for _ in range(2):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        f(x, False).backward()
+        assert x.grad.tolist() == [6.0, 12.0]
+    arrays = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert f(arrays, True).item() == 30.0
