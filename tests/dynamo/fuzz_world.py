@@ -147,11 +147,13 @@ def run(seed: int, backend: str = "eager") -> None:
 
 if __name__ == "__main__":
     first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    backends = sys.argv[3].split(",") if len(sys.argv) > 3 else ["eager"]
     failed = 0
     for seed in range(first, first + count):
-        try:
-            run(seed)
-        except Exception as e:
-            failed += 1
-            print(type(e).__name__, e, flush=True)
+        for backend in backends:
+            try:
+                run(seed, backend)
+            except Exception as e:
+                failed += 1
+                print(backend, type(e).__name__, e, flush=True)
     print(f"{count} programs, {failed} failed")

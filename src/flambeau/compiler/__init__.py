@@ -23,6 +23,13 @@ from .controls import run as run
 from .controls import set_stance as set_stance
 from .explain import explain as explain
 from .numpy_wrap import wrap_numpy as wrap_numpy
+from .regions import allowed as allowed
+from .regions import disable_module as disable_module
+from .regions import disallowed as disallowed
+from .regions import dynamo_ops_for as dynamo_ops_for
+from .regions import enable_module as enable_module
+from .regions import nested_compile_region as nested_compile_region
+from .regions import substitute_in_graph as substitute_in_graph
 from .wrap import OptimizedModule as OptimizedModule
 from .wrap import compile as compile
 

@@ -52,11 +52,13 @@ class _Disable:
         return disable(fn, self.recursive, reason=self.reason)
 
     def __enter__(self):
-        self.saved.append(_frame.set_context(None))
+        self.saved.append((_frame.set_context(None), set_current_stance(Stance("force_eager"))))
         return self
 
     def __exit__(self, *exc):
-        _frame.set_context(self.saved.pop())
+        context, stance = self.saved.pop()
+        set_current_stance(stance)
+        _frame.set_context(context)
         return False
 
 

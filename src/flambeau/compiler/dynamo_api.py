@@ -24,6 +24,13 @@ from .controls import (
     skip,
 )
 from .explain import ExplainOutput, explain
+from .regions import (
+    dynamo_ops_for,
+    error_on_graph_break,
+    nonstrict_trace,
+    patch_dynamo_config,
+    substitute_in_graph,
+)
 from .wrap import OptimizedModule, compiler_for, wrap_callable
 
 __all__ = [
@@ -34,6 +41,8 @@ __all__ = [
     "config",
     "disable",
     "disallow_in_graph",
+    "dynamo_ops_for",
+    "error_on_graph_break",
     "exc",
     "explain",
     "forbid_in_graph",
@@ -45,14 +54,17 @@ __all__ = [
     "mark_static",
     "mark_unbacked",
     "maybe_mark_dynamic",
+    "nonstrict_trace",
     "numpy_bridge",
     "optimize",
+    "patch_dynamo_config",
     "register_backend",
     "reset",
     "reset_code_caches",
     "run",
     "set_stance",
     "skip",
+    "substitute_in_graph",
     "trace_rules",
     "utils",
     "variables",

@@ -131,6 +131,10 @@ def _guard(tx, source, kind, payload) -> None:
 
 
 def _wrap(tx, value, source: Source) -> Variable:
+    if trace_rules.substitutes and trace_rules.substitutes.get(id(value), (None,))[0] is value:
+        _guard(tx, source, "ID_MATCH", value)
+        traced = trace_rules.substitutes[id(value)][1]
+        return UserFunctionVariable(traced, ConstSource(traced, traced.__qualname__))
     if isinstance(value, _C.TensorBase):
         return _tensor(tx, value, source)
     if isinstance(value, np.ndarray):
@@ -411,6 +415,11 @@ def _disabled(value, source):
 
 
 def _method(tx, value, source):
+    if value.__name__ == "__exit__" and type(value.__self__).__module__ == "flambeau.compiler.regions":
+        _guard(tx, source, "TYPE_MATCH", types.MethodType)
+        return SkippedFunctionVariable(
+            value, "region", "a region is left that was entered before", "It is left by plain code.", source=source
+        )
     if trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)

@@ -20,6 +20,11 @@ KNOBS = {
     "strict_capture": Knob(
         False, "a defect of capture raises instead of running the frame plainly", ("FLAMBEAU_STRICT_CAPTURE",)
     ),
+    "check_allow_in_graph": Knob(
+        False,
+        "warn when what a function of allow_in_graph reads beside its arguments has changed since it was captured",
+        ("FLAMBEAU_CHECK_ALLOW_IN_GRAPH",),
+    ),
     "trace_numpy": Knob(True, "capture NumPy functions and arrays"),
     "capture_func_transforms": Knob(True, "accepted for compatibility; transforms are captured"),
     "capture_scalar_outputs": Knob(

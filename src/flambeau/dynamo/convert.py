@@ -304,7 +304,7 @@ class Compiler(_frame.Context):
                 break
             except RestartAnalysis as e:
                 event.break_reason = e.reason
-                if self.fullgraph:
+                if self.fullgraph or output.breaks_are_errors():
                     if e.reason.id == "fake-tensor":
                         raise TorchRuntimeError(e.reason.describe()) from e.error.__context__
                     raise Unsupported(e.reason) from (e.error if config.verbose else None)
@@ -315,6 +315,7 @@ class Compiler(_frame.Context):
                     raise SkipFrame(f"tracing is not deterministic: {e.reason.reason}") from e
                 break_at, reason = e.visit, e.reason
             finally:
+                output.leave_regions()
                 tensors.set_grad_enabled(bool(grad))
                 tx.release()
         else:

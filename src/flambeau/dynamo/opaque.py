@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import dis
 import types
+import warnings
 
 from flambeau import _C
 
@@ -19,6 +20,55 @@ from .variables.constant import is_constant_value
 __all__ = ["FunctionTemplate", "guard_function"]
 
 DEPTH = 8
+
+
+class Watched:
+    """Guard that always holds: warns, once, when what a function of allow_in_graph reads beside its arguments has changed since it was captured."""
+
+    def __init__(self, fn):
+        self.seen, self.warned = self.reads(fn), False
+
+    @staticmethod
+    def reads(fn) -> dict:
+        code = fn.__code__
+        out = {}
+        for name, cell in zip(code.co_freevars, fn.__closure__ or ()):
+            try:
+                out[name] = cell.cell_contents
+            except ValueError:
+                continue
+        out |= {n: fn.__globals__[n] for n in code.co_names if n in fn.__globals__}
+        return {n: state_of(v) for n, v in out.items()}
+
+    def __call__(self, fn) -> bool:
+        if not self.warned:
+            now = self.reads(fn)
+            changed = sorted(n for n in self.seen.keys() | now.keys() if self.seen.get(n) != now.get(n))
+            if changed:
+                self.warned = True
+                warnings.warn(
+                    f"allow_in_graph: {fn.__qualname__} ({fn.__code__.co_filename}:{fn.__code__.co_firstlineno}) reads {', '.join(changed)}, "
+                    "which changed since it was captured; captured code doesn't notice",
+                    stacklevel=2,
+                )
+        return True
+
+
+def state_of(v) -> tuple:
+    """What tells that a value is another one now: plain values and containers by contents, tensors by version, the rest by identity."""
+    if isinstance(v, (bool, int, float, complex, str, bytes, type(None))):
+        return type(v).__name__, repr(v)
+    if isinstance(v, (list, tuple)):
+        return type(v).__name__, *map(state_of, v)
+    if isinstance(v, dict):
+        return "dict", *((repr(k), state_of(x)) for k, x in v.items())
+    return type(v).__name__, id(v), getattr(v, "_version", None)
+
+
+def watch(tx, fn) -> None:
+    """``config.check_allow_in_graph``: look at each call whether what ``fn`` reads is what it was."""
+    if isinstance(fn, types.FunctionType):
+        tx.output.guard(ConstSource(fn, fn.__qualname__), "CALL", Watched(fn))
 
 
 class FunctionTemplate:

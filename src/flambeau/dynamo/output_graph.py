@@ -82,6 +82,7 @@ class OutputGraph:
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
+        self.regions: list[Any] = []  # entered while tracing: error_on_graph_break, patched settings
         self.function_disabled = 0  # depth of regions in which classes don't override functions
         self.has_subclasses = False  # among the inputs of the graph
         self.unroll = True  # take the elements of iterators that existed before, as far as they are known
@@ -104,6 +105,16 @@ class OutputGraph:
         self.modes = None  # those that are on when the function is called
         self.graph_module = None
         self.compile_seconds = 0.0
+
+    def breaks_are_errors(self) -> bool:
+        """Whether ``error_on_graph_break`` is on where the trace is."""
+        found = [r.error for r in self.regions if hasattr(r, "error")]
+        return bool(found) and found[-1]
+
+    def leave_regions(self) -> None:
+        """The trace ends inside of them."""
+        while self.regions:
+            self.regions.pop().__exit__(None, None, None)
 
     # -- guards --
     def guard(self, source: Source | None, kind: str, payload=None) -> None:

@@ -204,6 +204,8 @@ class function_disabled:
 class DisableFunctionVariable(ContextManagerVariable):
     """DisableTorchFunctionSubclass, DisableTorchFunction."""
 
+    enters_again = True
+
     def __init__(self, cls):
         super().__init__()
         self.cls = cls

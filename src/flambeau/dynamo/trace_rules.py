@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import importlib
 import os
@@ -9,10 +10,11 @@ import sys
 import sysconfig
 import types
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C, _frame
+from flambeau.core.operator import namespace
 
 __all__ = [
     "allow_in_graph",
@@ -37,6 +39,7 @@ INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim")),
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
+    os.path.join(PACKAGE, "compiler", "regions.py"),
     os.path.join(PACKAGE, "export", "exported_program.py"),  # calls of exported programs
     os.path.join(PACKAGE, "export", "constraints.py"),
     os.path.join(PACKAGE, "export", "structure.py"),
@@ -51,6 +54,8 @@ INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy"
 allowed_ids: dict[int, Any] = {}  # id → object, kept alive
 disallowed_ids: dict[int, Any] = {}
 disabled_paths: set[str] = set()
+disabled_modules: set[str] = set()  # patterns of names
+substitutes: dict[int, tuple[Any, types.FunctionType]] = {}  # id → what is called, what is traced instead
 inline_modules: set[str] = set()
 
 
@@ -98,6 +103,14 @@ def enable_path(path: str) -> None:
     disabled_paths.discard(os.path.abspath(path))
 
 
+def disabled_module(fn) -> str | None:
+    """The pattern that the module of ``fn`` is disabled by."""
+    if not disabled_modules:
+        return None
+    name = getattr(fn, "__module__", None) or fn.__globals__.get("__name__") or ""
+    return next((p for p in disabled_modules if fnmatch.fnmatchcase(name, p)), None)
+
+
 def inline_reason(fn) -> tuple[str, str]:
     """("inline" or "skip", why) for a Python function."""
     code = getattr(fn, "__code__", None)
@@ -106,6 +119,9 @@ def inline_reason(fn) -> tuple[str, str]:
     flags = _frame.code_flags(code)
     if getattr(fn, "_torchdynamo_disable", False) or flags & _frame.SKIP_RECURSIVE:
         return "skip", "torch._dynamo.disable was applied to it"
+    pattern = disabled_module(fn)
+    if pattern is not None:
+        return "skip", f"disable_module({pattern!r})"
     if is_mode_method(fn):
         return "inline", "a method of the library's function modes"
     skip, why = skip_file(code.co_filename)
@@ -126,8 +142,12 @@ def explain(fn) -> tuple[str, str]:
 # -- allow / disallow --
 
 
-def _each(fn) -> Iterable[Any]:
-    return fn if isinstance(fn, (list, tuple)) else (fn,)
+def _each(fn) -> list[Any]:
+    """What the rule is for; ``"ns::*"`` is a namespace of operators."""
+    return [
+        namespace(f.removesuffix("::*")) if isinstance(f, str) and f.endswith("::*") else f
+        for f in (fn if isinstance(fn, (list, tuple)) else (fn,))
+    ]
 
 
 def allow_in_graph(fn):
@@ -148,6 +168,11 @@ def disallow_in_graph(fn):
     for f in _each(fn):
         if not callable(f) and not is_namespace(f):
             raise AssertionError(f"disallow_in_graph expects a callable, got {type(f).__name__}")
+        if isinstance(f, types.FunctionType) and not is_torch_callable(f) and not is_allowed(f):
+            raise RuntimeError(
+                f"disallow_in_graph is for operators, which are nodes of the graph; {f.__qualname__} is a function that is traced through. "
+                "Use torch._dynamo.disable for it."
+            )
         allowed_ids.pop(id(f), None)
         disallowed_ids[id(f)] = f
         for o in overloads(f):
@@ -319,6 +344,9 @@ def skip_frame_reason(func: types.FunctionType) -> str | None:
         return "generated code"
     if getattr(func, "_torchdynamo_disable", False):
         return "torch._dynamo.disable was applied to it"
+    pattern = disabled_module(func)
+    if pattern is not None:
+        return f"disable_module({pattern!r})"
     if code.co_name.startswith("<") and code.co_name != "<lambda>":
         return f"{code.co_name} frames belong to their function"
     skip, why = skip_file(code.co_filename)

@@ -13,6 +13,8 @@ __all__ = ["ContextExit", "GradModeVariable", "NullContextVariable"]
 
 
 class ContextManagerVariable(Variable):
+    enters_again = False  # after a graph break, what reconstruct() makes is entered
+
     def enter(self, tx) -> Variable:
         raise NotImplementedError(type(self).__name__)
 
@@ -30,6 +32,8 @@ class ContextManagerVariable(Variable):
 
 class GradModeVariable(ContextManagerVariable):
     """no_grad, enable_grad, set_grad_enabled: node(s) in the graph, and the mode while tracing."""
+
+    enters_again = True
 
     def __init__(self, cls, mode: bool, call_args=(), entered=False):
         super().__init__()
@@ -98,6 +102,8 @@ class ModeWrapped(Variable):
 
 class NullContextVariable(ContextManagerVariable):
     """A context manager with no effect on captured code (contextlib.nullcontext, profiler ranges)."""
+
+    enters_again = True
 
     def __init__(self, factory, result: Variable | None = None, args=()):
         super().__init__()
@@ -176,6 +182,8 @@ class GeneratorContextVariable(ContextManagerVariable):
 class FunctionModeVariable(ContextManagerVariable):
     """A ``__torch_function__`` mode entered while tracing: its handler is traced at every operation inside."""
 
+    enters_again = True
+
     def __init__(self, mode: Variable):
         super().__init__()
         self.mode = mode
@@ -208,7 +216,7 @@ class ContextExit(Variable):
         if self.left:
             cg.load_const(None)
             return
-        if not isinstance(self.manager, (GradModeVariable, NullContextVariable, FunctionModeVariable)):
+        if not getattr(self.manager, "enters_again", False):
             if isinstance(self.manager, ContextManagerVariable):
                 self.manager.reconstruct(cg)
             cg(self.manager)

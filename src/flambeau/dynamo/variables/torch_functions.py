@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from flambeau.base.compiling import is_exporting
 
-from .. import subgraphs, tensors, trace_rules, world
+from .. import opaque, subgraphs, tensors, trace_rules, world
+from ..config import config
 from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
-from .contexts import GradModeVariable, NullContextVariable
+from .contexts import ContextManagerVariable, GradModeVariable, NullContextVariable
 
 __all__ = ["TorchClassVariable", "TorchFunctionVariable", "special"]
 
@@ -70,6 +71,8 @@ class TorchFunctionVariable(Variable):
                 "disallow_in_graph was called for it.",
                 "allow_in_graph undoes it.",
             )
+        if trace_rules.is_allowed(fn) and config.check_allow_in_graph:
+            opaque.watch(tx, fn)
         handler = SPECIAL.get(name) if not trace_rules.is_allowed(fn) else None
         if handler is not None:
             r = handler(tx, self, args, kwargs)
@@ -140,6 +143,10 @@ class TorchClassVariable(Variable):
                 v.exit = lambda tx: tx.output.set_grad_mode(tx, previous)
                 return v
             return GradModeVariable(cls, name == "enable_grad")
+        if name in ("error_on_graph_break", "_PatchedConfig"):
+            return RegionVariable(
+                cls, cls(*[settled(tx, a) for a in args], **{k: settled(tx, v) for k, v in kwargs.items()})
+            )
         if name in ("DisableTorchFunctionSubclass", "DisableTorchFunction"):
             from ..subclasses import DisableFunctionVariable
 
@@ -158,6 +165,37 @@ class TorchClassVariable(Variable):
             )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
         return tx.wrap_known(value)
+
+
+def settled(tx, v: Variable):
+    """The value of a constant, or of a dict of constants."""
+    pairs = getattr(v, "pairs", None)
+    return v.as_constant() if pairs is None else {k.as_constant(): x.as_constant() for k, x in pairs(tx)}
+
+
+class RegionVariable(ContextManagerVariable):
+    """A region with other rules of tracing: ``error_on_graph_break`` or settings."""
+
+    enters_again = True
+
+    def __init__(self, cls, value):
+        super().__init__()
+        self.cls, self.value = cls, value
+
+    def python_type(self):
+        return self.cls
+
+    def enter(self, tx):
+        tx.output.regions.append(self.value)
+        self.value.__enter__()
+        return ConstantVariable(None)
+
+    def exit(self, tx):
+        tx.output.regions.remove(self.value)
+        self.value.__exit__(None, None, None)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
 
 
 class UnboundTensorMethod(Variable):
