@@ -170,6 +170,32 @@ def heaps(C, torch):
 
 
 @program
+def bounded_deques(C, torch):
+    def f(x, q):
+        q.append(x + 1)
+        q.appendleft(x * 2)
+        q.rotate(1)
+        q.extend([1, 2])
+        q.extendleft([7])
+        return list(q), q.maxlen, len(q), q[0], q.copy()
+
+    def g(x):
+        d = collections.deque(maxlen=2)
+        for i in range(4):
+            d.append(x * i)
+        e = collections.deque([1, 2, 3, 4], 3)
+        e.rotate(-1)
+        e += [5]
+        return d, e, attempt(collections.deque().popleft), attempt(e.insert, 0, 1)
+
+    f, g, out = C(f), C(g), []
+    for n in (3, None, 3, 0):
+        q = collections.deque([1, 2], maxlen=n)
+        out += [attempt(f, X(), q), list(q), q.maxlen]
+    return [*out, list(map(list, g(X())[:2])), g(X())[2:]]
+
+
+@program
 def bound_by_hand(C, torch):
     def m(self, x):
         return x * self
@@ -182,7 +208,7 @@ def test_program(name):
     agree(PROGRAMS[name])
 
 
-@pytest.mark.parametrize("name", ["enumerations", "metaclass_methods", "heaps", "bound_by_hand"])
+@pytest.mark.parametrize("name", ["enumerations", "metaclass_methods", "heaps", "bound_by_hand", "bounded_deques"])
 def test_captured(name):
     assert graphs_of(PROGRAMS[name]) >= 1
 

@@ -307,10 +307,10 @@ def _list(tx, value, source):
 
 def _deque(tx, value, source):
     _guard(tx, source, "TYPE_MATCH", collections.deque)
-    if value.maxlen is not None:
-        unsupported("deque", "a deque with maxlen")
+    wrap(tx, value.maxlen, GetAttrSource(source, "maxlen"))
     tx.output.guard(source, "LENGTH", len(value))
-    return DequeVariable([Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)], source, cls=collections.deque)
+    elements = [Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)]
+    return DequeVariable(elements, source, cls=collections.deque, maxlen=value.maxlen)
 
 
 def _dict(tx, value, source):

@@ -486,9 +486,10 @@ def _(tx, args, kwargs):
 
 @handles(collections.deque)
 def _(tx, args, kwargs):
-    if len(args) > 1 or kwargs:
-        return None
-    return DequeVariable(iterate(tx, args[0]).items(tx) if args else [])
+    iterable = args[0] if args else kwargs.get("iterable")
+    maxlen = args[1] if len(args) > 1 else kwargs.get("maxlen", ConstantVariable(None))
+    elements = iterate(tx, iterable).items(tx) if iterable is not None else []
+    return DequeVariable(elements, maxlen=maxlen.as_constant())
 
 
 @handles(dict.fromkeys)

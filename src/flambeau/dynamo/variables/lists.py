@@ -343,24 +343,61 @@ class ListVariable(SequenceVariable):
 
 
 class DequeVariable(ListVariable):
+    """A deque; one with ``maxlen`` drops elements at the other end."""
+
     cls = collections.deque
+
+    def __init__(self, elements, source=None, cls=None, maxlen: int | None = None):
+        super().__init__(elements, source, cls)
+        self.maxlen = maxlen
+        if maxlen is not None:
+            del self.elements[: max(len(self.elements) - maxlen, 0)]
 
     def reconstruct(self, cg):
         def push():
             cg.all(self.elements)
             cg.emit("BUILD_LIST", len(self.elements))
+            cg.load_const(self.maxlen)
 
-        cg.call_function(collections.deque, push, 1)
+        cg.call_function(collections.deque, push, 2)
+
+    def getattr(self, tx, name):
+        return ConstantVariable(self.maxlen) if name == "maxlen" else super().getattr(tx, name)
+
+    def _put(self, tx, values, left: bool) -> Variable:
+        self.changed(tx)
+        for v in values:
+            self.elements.insert(0 if left else len(self.elements), v)
+            if self.maxlen is not None and len(self.elements) > self.maxlen:
+                self.elements.pop(-1 if left else 0)
+        return ConstantVariable(None)
 
     def call_method(self, tx, name, args, kwargs):
+        from .operators import iterate
+
+        if name in ("append", "appendleft") and len(args) == 1:
+            return self._put(tx, args, name == "appendleft")
+        if name in ("extend", "extendleft", "__iadd__") and len(args) == 1:
+            self._put(tx, iterate(tx, args[0]).items(tx), name == "extendleft")
+            return self if name == "__iadd__" else ConstantVariable(None)
         if name == "popleft":
             self.items(tx)
             self.changed(tx)
+            if not self.elements:
+                tx.raise_user(IndexError("pop from an empty deque"))
             return self.elements.pop(0)
-        if name == "appendleft":
+        if name == "rotate":
+            n = args[0].as_constant() if args else 1
+            self.items(tx)
             self.changed(tx)
-            self.elements.insert(0, args[0])
+            if self.elements:
+                n %= len(self.elements)
+                self.elements[:] = self.elements[-n:] + self.elements[:-n] if n else self.elements
             return ConstantVariable(None)
+        if name == "insert" and self.maxlen is not None and len(self.items(tx)) == self.maxlen:
+            tx.raise_user(IndexError("deque already at its maximum size"))
+        if name in ("copy", "__copy__"):
+            return DequeVariable(self.items(tx), maxlen=self.maxlen)
         return super().call_method(tx, name, args, kwargs)
 
 
