@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import json
 import os
 import re
@@ -134,6 +135,8 @@ def flat(x):
 
 def array(t):
     t = t.detach()
+    if isinstance(t, T.Tensor) and t._is_zerotensor():
+        t = T.zeros(t.shape, dtype=t.dtype)
     if "float16" in str(t.dtype):
         t = t.float()
     return t.resolve_conj().resolve_neg().numpy() if isinstance(t, T.Tensor) else t.numpy()
@@ -198,7 +201,7 @@ def samples_of(entry, dtype="float32", grad=False, n=SAMPLES):
     return out
 
 
-def pairs(entry, dtype="float32", grad=False, n=SAMPLES, fn=None, change=lambda s: s, values=True):
+def pairs(entry, dtype="float32", grad=False, n=SAMPLES, fn=None, change=lambda s: s, values=True, whole=False):
     """Runs both sides on each sample; yields what they gave and got."""
     fn = fn or ours(entry)
     for sample in samples_of(entry, dtype, grad, n):
@@ -211,7 +214,9 @@ def pairs(entry, dtype="float32", grad=False, n=SAMPLES, fn=None, change=lambda 
         except Exception:  # noqa: S112 - a sample that PyTorch itself refuses says nothing
             continue
         got = seeded(lambda: fn(*mine, **kwargs))
-        yield mine, kwargs, theirs, s.kwargs, processed(s, T, want), processed(s, B, got)
+        if not whole:
+            want, got = processed(s, T, want), processed(s, B, got)
+        yield mine, kwargs, theirs, s.kwargs, want, got
 
 
 def forward(entry, dtype="float32", **kw):
@@ -245,8 +250,9 @@ def gradient(entry, second=False):
                 grads = lib.autograd.grad(outs, inputs, seeds, allow_unused=True, create_graph=second)
                 if second:
                     outs = [g for g in grads if g is not None and g.requires_grad]
-                    if outs:
-                        grads = lib.autograd.grad(outs, inputs, [lib.ones_like(o) for o in outs], allow_unused=True)
+                    ones = [lib.ones_like(o) for o in outs]
+                    # Of a linear function the gradient may or may not hang on the inputs; its derivative is 0 either way.
+                    grads = lib.autograd.grad(outs, inputs, ones, allow_unused=True) if outs else [None] * len(inputs)
             except RuntimeError:
                 if lib is T:
                     results = None
@@ -281,7 +287,12 @@ def inplace(entry):
     variant = entry.inplace_variant
     if variant is None:
         return None
-    mine_fn, n = getattr(B.Tensor, variant.__name__), 0
+    name = getattr(variant, "__name__", "")
+    if isinstance(variant, functools.partial):
+        mine_fn = functools.partial(getattr(B.nn.functional, variant.func.__name__), *variant.args, **variant.keywords)
+    else:
+        mine_fn = rebuilt(variant) if name == "<lambda>" else getattr(B.Tensor, name)
+    n = 0
     for sample in samples_of(entry, n=4):
         mine, kwargs = convert((sample.input, *sample.args)), convert(sample.kwargs)
         target = mine[0]
@@ -301,7 +312,9 @@ def out(entry):
     if not entry.supports_out:
         return None
     fn, n = ours(entry), 0
-    for mine, kwargs, _theirs, _their_kwargs, want, _ in pairs(entry, n=3):
+    for mine, kwargs, _theirs, _their_kwargs, want, _ in pairs(entry, n=3, whole=True):
+        if not all(isinstance(w, T.Tensor) for w in flat(want)):
+            continue
         many = isinstance(want, (tuple, list))
         empty = [B.empty(0, dtype=convert(w.dtype)) for w in flat(want)]
         got = seeded(lambda: fn(*mine, **kwargs, out=tuple(empty) if many else empty[0]))
@@ -456,9 +469,21 @@ def isolated(entry, facets, limit):
     return done
 
 
+# What stays out of the table, and why.
+OUT = {
+    r"jiterator_": "compiles CUDA kernels",
+    r"torch\.ops\.aten\._(flash|efficient)_attention_forward": "CUDA's kernels under their own names",
+    r"torch\._scaled_mm": "products of scaled 8-bit floating-point matrices",
+    r"chalf$": "complex numbers of half precision: NumPy has none",
+    r"(sparse\.|to_sparse)": "sparse tensors are not built",
+}
+
+
 def report(state, path):
     totals = collections.Counter()
     rows = []
+    ran = collections.Counter(f for cells in state.values() for f in cells)
+    state = {n: c for n, c in state.items() if not any(re.match(pattern, n) for pattern in OUT)}
     for name in sorted(state):
         shown = []
         for f in FACETS:
@@ -479,6 +504,12 @@ def report(state, path):
         "| facet | right | of |",
         "| --- | --- | --- |",
         *[f"| {f} | {totals[f, 'ok']} | {totals[f, 'all']} |" for f in facets],
+        "",
+        f"The database has {max(ran.values(), default=0)} entries. Facets that were run on a part of them only: "
+        + (", ".join(f"{f} ({ran[f]})" for f in facets if ran[f] < max(ran.values())) or "none")
+        + ".",
+        "",
+        "Not in the table: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in OUT.items()) + ".",
         "",
         "| operator | " + " | ".join(facets) + " |",
         "| --- |" + " --- |" * len(facets),

@@ -123,3 +123,13 @@ def test_make_tensor():
         make(2, dtype=torch.int64, low=3, high=3)
     with pytest.raises(ValueError, match="requires_grad"):
         make(2, dtype=torch.int64, requires_grad=True)
+
+
+def test_results_that_are_not_differentiable_have_zeros():
+    x = torch.rand(3, 2)
+    out, tangent = torch.func.jvp(lambda x: torch.max(x, 1), (x,), (torch.ones(3, 2),))
+    assert (
+        tangent.values.tolist() == [1, 1, 1]
+        and tangent.indices.tolist() == [0, 0, 0]
+        and tangent.indices.dtype is torch.int64
+    )

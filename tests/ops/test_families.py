@@ -115,3 +115,33 @@ def test_compiled_code_calls_them():
     a = torch.eye(3) * 2
     fn = torch.compile(lambda a: torch.linalg.inv(a) + torch.fft.fft(a).real + torch.special.ndtr(a))
     torch.testing.assert_close(fn(a), torch.linalg.inv(a) + torch.fft.fft(a).real + torch.special.ndtr(a))
+
+
+def test_operators_on_lists():
+    a, b = [torch.ones(2), torch.ones(3)], [torch.full((2,), 2.0), torch.full((3,), 3.0)]
+    assert [t.tolist() for t in torch._foreach_add(a, b, alpha=2)] == [[5, 5], [7, 7, 7]]
+    torch._foreach_mul_(a, 3.0)
+    torch._foreach_addcmul_(a, b, b, 0.5)
+    assert [t.tolist() for t in a] == [[5, 5], [7.5, 7.5, 7.5]]
+    with pytest.raises(RuntimeError, match="same number of tensors"):
+        torch._foreach_add(a, b[:1])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("uniform_", (2, 1)),
+        ("exponential_", (0,)),
+        ("geometric_", (1.5,)),
+        ("cauchy_", (0, 0)),
+        ("log_normal_", (0, 0)),
+    ],
+)
+def test_draws_refuse_parameters_outside_their_range(name, arguments):
+    with pytest.raises(RuntimeError, match=name):
+        getattr(torch.empty(3), name)(*arguments)
+
+
+def test_factories_write_into_out():
+    out = torch.empty(0)
+    assert torch.linspace(0, 1, 3, out=out) is out and out.tolist() == [0, 0.5, 1]

@@ -350,7 +350,11 @@ class Binder:
         args, kwargs = sig.arrange(args, kwargs)
         full = sig.op.full(*args, **kwargs)
         pos = [v for a, v in zip(sig.args, full) if not a.kwarg_only]
-        kw = {a.name: v for a, v in zip(sig.args, full) if a.kwarg_only}
+        kw = {
+            a.name: as_device(v) if a.type == "Device" and v is not None else v
+            for a, v in zip(sig.args, full)
+            if a.kwarg_only
+        }
         pos = [
             list(v)
             if a.is_list and isinstance(v, (int, tuple)) and not isinstance(v, int)

@@ -207,7 +207,7 @@ def contraction(schema, letters, *, mismatch=None, variants="function method", h
 def factory(schema, *, shape, dtype, variants="function", **kw):
     """Declare an operator that makes a tensor from an index."""
     return lambda body: declare(
-        schema, Factory(body, shape, dtype), variants=variants, out=False, tags=("factory",), **kw
+        schema, Factory(body, shape, dtype), variants=variants, out=True, tags=("factory",), **kw
     )
 
 

@@ -170,6 +170,21 @@ def _chalf(self, memory_format=None):
 
 
 _chalf.__name__ = "chalf"
+
+
+def polygamma(self, n):
+    """The derivative of order ``n`` of the digamma function."""
+    return aten.polygamma(n, self)
+
+
+def polygamma_(self, n):
+    """:meth:`polygamma` in place."""
+    return aten.copy_(self, aten.polygamma(n, self))
+
+
 _SEVERAL = (nonzero, unique, unique_consecutive, cdist, lu, stft, histogramdd, resize_as_, *_AT_LEAST)
 FUNCTIONS = {f.__name__: f for f in _SEVERAL}
-METHODS = {f.__name__: f for f in (nonzero, unique, unique_consecutive, lu, stft, resize_, resize_as_, _chalf)}
+METHODS = {
+    f.__name__: f
+    for f in (nonzero, unique, unique_consecutive, lu, stft, resize_, resize_as_, _chalf, polygamma, polygamma_)
+}

@@ -244,6 +244,10 @@ def _vjp(func, args, argnums, has_aux=False):
     return (released, pullback, aux) if has_aux else (released, pullback)
 
 
+def _is_float(y) -> bool:
+    return y._dtype.is_floating_point or y._dtype.is_complex
+
+
 _JVP = "jvp(f, primals, tangents)"
 
 
@@ -282,14 +286,30 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 def linearized(func, primals: tuple, has_aux: bool = False):
     """``(output, push)`` (and aux): ``push(tangents)`` is the derivative along ``tangents``, without running ``func``
     again."""
-    out, pullback, *aux = vjp(func, *primals, has_aux=has_aux)
-    zero = pytree.tree_map(lambda y: aten.zeros_like.default(aten.detach.default(y)), out)
+    kept: list = []
+
+    def floats(*xs):
+        """The differentiable results; the others (indices, counts) are kept aside."""
+        result, extra = split_aux(func(*xs), has_aux, _JVP)
+        flat, spec = flat_outputs(result, _JVP)
+        kept[:] = [flat, spec]
+        return [y for y in flat if _is_float(y)], extra
+
+    parts, pullback, extra = vjp(floats, *primals, has_aux=True)
+    flat, spec = kept
+    rest = iter(parts)
+    out = pytree.tree_unflatten([next(rest) if _is_float(y) else y for y in flat], spec)
+    aux = [extra] if has_aux else []
+    if not parts:
+        return (out, lambda tangents: pytree.tree_map(aten.zeros_like.default, out), *aux)
+    zero = [aten.zeros_like.default(aten.detach.default(y)) for y in parts]
     _, forward = vjp(lambda ct: pullback(ct, create_graph=True), zero)
     outside = any(innermost(y)._requires_grad for y in pytree.tree_leaves(out))
 
     def push(tangents):
         recorded = outside or any(innermost(t)._requires_grad for t in pytree.tree_leaves(tangents))
-        return forward(tangents, create_graph=recorded and bool(_C.tls("grad_enabled")))[0]
+        found = iter(forward(tangents, create_graph=recorded and bool(_C.tls("grad_enabled")))[0])
+        return pytree.tree_unflatten([next(found) if _is_float(y) else aten.zeros_like.default(y) for y in flat], spec)
 
     return (out, push, *aux)
 

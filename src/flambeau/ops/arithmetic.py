@@ -313,6 +313,6 @@ def subtract_number(self, other, alpha):
     return aten.sub.Tensor(self, other, alpha=alpha)
 
 
-@composite("square(Tensor self) -> Tensor")
+@composite("square(Tensor self) -> Tensor", inplace=True)
 def square(self):
     return aten.pow.Tensor_Scalar(self, 2)

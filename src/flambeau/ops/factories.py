@@ -288,6 +288,17 @@ _G = "*, Generator? generator=None) -> Tensor"
 _F64 = dtypes.float64.np
 
 
+def _checking(holds, text, draw):
+    """``draw`` after a look at its parameters."""
+
+    def checked(gen, shape, dtype, self, *parameters):
+        if not holds(*parameters[:-1]):
+            raise RuntimeError(text.format(*parameters))
+        return draw(gen, shape, dtype, self, *parameters)
+
+    return checked
+
+
 def _bernoulli(gen, shape, dtype, self, p, generator):
     if isinstance(p, (int, float)) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
@@ -317,7 +328,11 @@ normal_functional = _filled(
 _filled(
     f"uniform(Tensor self, float from=0, float to=1, {_G}",
     f"uniform_(Tensor self, float from=0, float to=1, {_G}",
-    lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b),
+    _checking(
+        lambda a, b: a <= b,
+        "uniform_ expects to return a [from, to) range, but found from={} > to={}",
+        lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b),
+    ),
 )
 _filled(
     f"bernoulli.p(Tensor self, float p, {_G}",
@@ -336,24 +351,38 @@ _filled(
 _filled(
     f"exponential(Tensor self, float lambd=1, {_G}",
     f"exponential_(Tensor self, float lambd=1, {_G}",
-    lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np),
+    _checking(
+        lambda lambd: lambd > 0,
+        "exponential_ expects lambda > 0.0, but found lambda={}",
+        lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np),
+    ),
 )
 _filled(
     f"geometric(Tensor self, float p, {_G}",
     f"geometric_(Tensor self, float p, {_G}",
-    lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(dtype.np),
+    _checking(
+        lambda p: 0 < p < 1,
+        "geometric_ expects p to be in (0, 1), but got p={}",
+        lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(
+            dtype.np
+        ),
+    ),
 )
 _filled(
     f"cauchy(Tensor self, float median=0, float sigma=1, {_G}",
     f"cauchy_(Tensor self, float median=0, float sigma=1, {_G}",
-    lambda gen, shape, dtype, self, median, sigma, g: (
-        median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))
-    ).astype(dtype.np),
+    _checking(
+        lambda median, sigma: sigma > 0,
+        "cauchy_ expects sigma > 0.0, but found sigma={1}",
+        lambda gen, shape, dtype, self, median, sigma, g: (
+            median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))
+        ).astype(dtype.np),
+    ),
 )
 _filled(
     f"log_normal(Tensor self, float mean=1, float std=2, {_G}",
     f"log_normal_(Tensor self, float mean=1, float std=2, {_G}",
-    _log_normal,
+    _checking(lambda mean, std: std > 0, "log_normal_ expects std > 0.0, but found std={1}", _log_normal),
 )
 _filled(f"random(Tensor self, {_G}", f"random_(Tensor self, {_G}", _any_integer)
 _filled(

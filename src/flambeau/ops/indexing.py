@@ -125,7 +125,7 @@ gather.derivative(
 
 
 def _scatter_coords(ix, self, dim, index, src):
-    _need_index("scatter", index)
+    _need_index("scatter", index, dtypes=("int64", "int32", "uint8"))
     d = dim % max(len(self.shape), 1)
     return tuple(index.shape), lambda i, load, h: tuple(
         load("index", *i) if e == d else i[e] for e in range(len(self.shape))
@@ -337,6 +337,7 @@ select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct
     source="src",
     base="self",
     keeps_order=True,
+    has_out=True,
 )
 def slice_scatter(ix, self, src, dim, start, end, step):
     """A slice of ``self`` replaced by ``src``: the inverse of slicing, which functionalization uses for writes through views."""

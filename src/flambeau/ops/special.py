@@ -289,19 +289,19 @@ def isneginf(s, self):
     return s.eq(self, -math.inf)
 
 
-@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True)
 def float_power(self, exponent):
     return aten.pow.Tensor_Scalar(aten._to_copy.default(self, dtype=dtypes.float64), exponent)
 
 
-@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True)
 def float_power_tensor(self, exponent):
     return aten.pow.Tensor_Tensor(
         aten._to_copy.default(self, dtype=dtypes.float64), aten._to_copy.default(exponent, dtype=dtypes.float64)
     )
 
 
-@composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
+@composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True)
 def ldexp(self, other):
     if other.dtype.is_floating_point or not self.dtype.is_floating_point:
         return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))
