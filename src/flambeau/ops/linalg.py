@@ -603,13 +603,11 @@ def linalg_tensorsolve(self, other, dims):
 
 @composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", variants="")
 def linalg_vander(x, N):
-    if x.ndim == 0:
-        raise RuntimeError("Input must have at least one dimension.")
     if x.dtype is dtypes.bool_:
         raise RuntimeError("linalg.vander doesn't support Bool")
-    n = x.shape[-1] if N is None else N
+    n = N if N is not None else x.shape[-1] if x.ndim else 1
     if n <= 1:
-        raise RuntimeError(f"N must be greater than 1. Got N = {n}")
+        raise RuntimeError("N must be greater than 1.")
     wide = aten.expand.default(aten.unsqueeze.default(x, -1), [*x.shape, n - 1])
     powers = aten.cumprod.default(wide, -1)
     return aten.cat.default([aten.ones_like.default(aten.slice.Tensor(powers, -1, 0, 1)), powers], -1)
