@@ -605,7 +605,8 @@ def linalg_tensorsolve(self, other, dims):
 def linalg_vander(x, N):
     if x.dtype is dtypes.bool_:
         raise RuntimeError("linalg.vander doesn't support Bool")
-    n = N if N is not None else x.shape[-1] if x.ndim else 1
+    x = aten.unsqueeze.default(x, 0) if x.ndim == 0 else x
+    n = x.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     wide = aten.expand.default(aten.unsqueeze.default(x, -1), [*x.shape, n - 1])
