@@ -7,6 +7,7 @@ from helpers import Graphs, check
 
 import flambeau as torch
 from flambeau.compiler import compile, graph_break
+from flambeau.dynamo.utils import counters
 
 X = torch.tensor([1.0, 2.0])
 STATE = {"n": 0}
@@ -216,3 +217,23 @@ def test_inputs_that_share_memory(backend):
         base2 = torch.arange(6.0)
         a2, b2 = base2[:4], (base2[2:] if overlap else torch.ones(4))
         assert torch.equal(c(a, b), f(a2, b2)) and torch.equal(base, base2)
+
+
+def test_inputs_that_share_memory_and_are_only_read():
+    def f(a, b):
+        c = torch.zeros(3)
+        c[0] = 1
+        return a + b + c
+
+    def g(a, b):
+        a[0] = 5
+        return a + b
+
+    for fn, captured in ((f, 1), (g, 1)):
+        compiled = torch.compile(fn, backend="eager")
+        before = counters["frames"]["ok"]
+        for low in (1, 0, 3):
+            x, y = torch.arange(6.0), torch.arange(6.0)
+            torch.testing.assert_close(compiled(x[:3], x[low : low + 3]), fn(y[:3], y[low : low + 3]))
+            torch.testing.assert_close(x, y)
+        assert counters["frames"]["ok"] - before == captured

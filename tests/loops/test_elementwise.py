@@ -94,6 +94,37 @@ def held(x, out):
         out[i] = total
 
 
+def put_together(x, y, out):
+    for i in range(out.shape[0]):
+        z = np.concatenate([x, y * i])
+        w = np.hstack([x, x[::2]]) + np.stack([x, x], axis=1)[0, 0] + np.vstack([x, x])[1, i % 3]
+        out[i, : z.shape[0]] = z
+        out[i, z.shape[0] : z.shape[0] + w.shape[0]] = w
+
+
+def rolled(x, out):
+    for i in range(out.shape[0]):
+        out[i] = np.roll(np.roll(x, i - 30, axis=0), 2 * i, axis=1)
+
+
+def products(w, x, out):
+    for i in range(out.shape[0]):
+        out[i] = np.tensordot(w, x * i, axes=1) + np.arange(x.shape[2])
+
+
+def in_place_operators(x, v):
+    for _ in range(60):
+        a = np.hstack([x[:, 0:1] @ v, x[:, 1:2] @ v])
+        v += 0.01
+        x *= 0.99
+        x -= a.mean()
+
+
+def powers(x, out):
+    for i in range(60):
+        out[0], out[1], out[2], out[3], out[4], out[5] = x**0.5, x**-0.5, x**1.5, x**-1.5, x**-1.0, x**2.5
+
+
 N = 300
 CASES = {
     "jacobi": (jacobi, 20, R.rand(1000), R.rand(1000)),
@@ -130,6 +161,17 @@ CASES = {
     "extremes": (extremes, R.randn(9, 8), np.zeros((60, 8), np.int64)),
     "extremes_with_nan": (extremes, np.where(R.rand(9, 8) < 0.2, np.nan, R.randn(9, 8)), np.zeros((60, 8), np.int64)),
     "held": (held, R.rand(9, 8), np.zeros((60, 8))),
+    "put_together": (put_together, R.rand(7), R.rand(5), np.zeros((60, 40))),
+    "rolled": (rolled, R.rand(5, 7), np.zeros((60, 5, 7))),
+    "rolled_empty": (rolled, R.rand(0, 7), np.zeros((60, 0, 7))),
+    "products": (products, R.rand(4), R.rand(4, 5, 6), np.zeros((60, 5, 6))),
+    "products_that_do_not_fit": (products, R.rand(3), R.rand(4, 5, 6), np.zeros((60, 5, 6))),
+    "in_place_operators": (in_place_operators, R.rand(9, 2), R.rand(1)),
+    "powers": (
+        powers,
+        np.array([0.0, -0.0, 1.0, 2.5, 1e300, 1e-300, 1e210, 5e-324, -1.0, np.inf, -np.inf, np.nan]),
+        np.zeros((6, 12)),
+    ),
     "empty": (rows, 60, R.rand(0, 30), R.rand(30)),
     "last_column": (reversed_twice, 60, R.rand(20, 30)),
 }

@@ -14,7 +14,7 @@ import numpy as np
 from flambeau.base import logs
 from flambeau.loops import Declined, compile_region
 from flambeau.loops.emitter import constant
-from flambeau.loops.interpreter import Inputs
+from flambeau.loops.interpreter import Inputs, binary_name
 from flambeau.loops.region import find
 from flambeau.loops.values import Known, Symbolic, memory_type
 
@@ -251,12 +251,19 @@ def try_range(tx, v: RangeVariable) -> bool:
     *ends, count = trip
     body = tx.insts[header + 1 : tx.insts[header].target]
     inner = sum(i.name == "FOR_ITER" for i in body)
-    worth = WORTH_WRITING if any(i.name in ("STORE_SUBSCR", "STORE_SLICE") for i in body) else WORTH
+    worth = WORTH_WRITING if any(map(_writes, body)) else WORTH
     if count * len(body) * 10**inner < worth:
         return False
     if not _reads_arrays(tx, header) and count < WORTH:
         return False
     return _native(tx, header, tuple(ends))
+
+
+def _writes(inst) -> bool:
+    """Whether an instruction may write into an array."""
+    return inst.name in ("STORE_SUBSCR", "STORE_SLICE") or (
+        inst.name == "BINARY_OP" and binary_name(inst).endswith("=")
+    )
 
 
 def _trip(v: RangeVariable):

@@ -702,10 +702,7 @@ class OutputGraph:
                 self.root.erase_node(i.node)
         self.inputs = keep
         if any(writes(n) for n in self.root.nodes if n.op.startswith("call")):
-            arrays = [i.example._array for i in keep if not i.number and i.example._array is not None]
-            if overlapping(arrays):
-                raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
-            self.guards.no_overlap([i.source for i in keep if not i.number])
+            self._refuse_shared_memory([i for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
         weakref.finalize(gm, release, self.graph).atexit = False
         self.graph_module = gm
@@ -729,6 +726,22 @@ class OutputGraph:
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
         return _frame.DisabledFunction(fn)
+
+    def _refuse_shared_memory(self, inputs: list) -> None:
+        """Something is written: no input that is may share memory with another one, at this call and at later ones."""
+        if not overlapping([i.example._array for i in inputs if i.example._array is not None]):
+            self.guards.no_overlap([i.source for i in inputs])
+            return
+        opaque = any(trace_rules.is_allowed(n.target) for n in self.root.nodes if n.op == "call_function")
+        for i in inputs:
+            if not opaque and i.node.meta["val"]._version == 0:
+                continue  # what is written is made here, or another input
+            for other in inputs:
+                if other is i:
+                    continue
+                if overlapping([x.example._array for x in (i, other) if x.example._array is not None]):
+                    raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
+                self.guards.no_overlap([i.source, other.source])
 
 
 def release(graph) -> None:

@@ -231,6 +231,28 @@ def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
     return Scalar(I64, weak, out.v, out.bounds)
 
 
+_BY_ROOTS = (-1.5, -1.0, -0.5, 0.5, 1.5)
+
+
+def _by_root(e, x: str, n: float, t: str) -> str:
+    """A power by a square root and divisions: within 2 ulp, where pow takes ten times as long."""
+    one, name = float_literal(1.0), f"llvm.sqrt.{'f32' if t == 'float' else 'f64'}"
+    out = x if n in (1.5, 0.5) else e.op(f"fdiv {t} {one}, {x}")
+    if n == -1.0:
+        return out
+    root = e.call(name, t, (t, x))
+    if n == 0.5:
+        return root  # as NumPy has it
+    if n == -0.5:
+        out = e.op(f"fdiv {t} {one}, {root}")
+        zero = e.op(f"fcmp oeq {t} {x}, {float_literal(0.0)}")
+        out = e.op(f"select i1 {zero}, {t} {float_literal(math.inf)}, {t} {out}")
+    else:
+        out = e.op(f"{'fmul' if n > 0 else 'fdiv'} {t} {out}, {root}")
+    beyond = e.op(f"fcmp oeq {t} {x}, {float_literal(-math.inf)}")  # as for inf
+    return e.op(f"select i1 {beyond}, {t} {float_literal(math.inf if n > 0 else 0.0)}, {t} {out}")
+
+
 def _power(e, x: Scalar, b: Scalar, weak) -> Scalar:
     n = b.const
     t = register_type(x.dtype)
@@ -238,6 +260,8 @@ def _power(e, x: Scalar, b: Scalar, weak) -> Scalar:
         return Scalar(x.dtype, weak, e.op(f"fmul {t} {x.v}, {x.v}"))
     if n == 1:
         return Scalar(x.dtype, weak, x.v)
+    if weak is False and n in _BY_ROOTS:
+        return Scalar(x.dtype, weak, _by_root(e, x.v, n, t))
     if weak is not False and n != int(n):  # Python: a complex number
         e.check(
             e.op(f"fcmp oge {t} {x.v}, 0.0"),

@@ -20,6 +20,7 @@ __all__ = [
     "as_expression",
     "assign",
     "elementwise",
+    "fill",
     "filled",
     "load",
     "materialise",
@@ -273,12 +274,12 @@ def assign(e: Emitter, target: View, value) -> None:
             fits = e.op(f"or i1 {e.op(f'icmp eq i64 {n}, {m}')}, {e.op(f'icmp eq i64 {n}, 1')}")
             e.check(fits, "ValueError", "could not broadcast input array from size {0} into size {1}", n, m)
     if all(_same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
-        _fill(e, target, x)
+        fill(e, target, x)
         return
     p = e.buffer(e.mul(count(e, sizes), str(target.dtype.itemsize)))
     whole = View(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
-    _fill(e, whole, x)
-    _fill(e, target, as_expression(e, whole))
+    fill(e, whole, x)
+    fill(e, target, as_expression(e, whole))
     e.helper("flb_drop", "void", ("ptr", p), ("ptr", "%limbo"))
 
 
@@ -286,7 +287,7 @@ def _same_place(a: View, b: View) -> bool:
     return (a.ptr, a.dtype, a.sizes, a.strides) == (b.ptr, b.dtype, b.sizes, b.strides)
 
 
-def _fill(e: Emitter, target: View, x: Expression) -> None:
+def fill(e: Emitter, target: View, x: Expression) -> None:
     """``target[...] = x``, where what is read isn't what is written, or is the same element."""
 
     def write():
@@ -335,7 +336,7 @@ def materialise(e: Emitter, x: Expression, place: str) -> View:
     """A new array with the elements of ``x``. ``place`` names where in the code it is made."""
     p = e.buffer(e.mul(count(e, x.sizes), str(x.dtype.itemsize)))
     view = View(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
-    _fill(e, view, x)
+    fill(e, view, x)
     return view
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
 from . import arithmetic, arrays, reductions
 from .arrays import OnElements
+from .assembly import FUNCTIONS
 from .emitter import I64, constant
 from .values import Declined, Known, Method, Null, Scalar, Tuple, View, memory_type
 
@@ -58,6 +61,13 @@ class Calls:
             return self.reduction(reduction, *args, **kwargs)
         if making is not None:
             return self.new_array(making, args, kwargs)
+        assembled = FUNCTIONS.get(f)
+        if assembled is not None:
+            try:
+                inspect.signature(assembled).bind(e, "", *args, **kwargs)
+            except TypeError:
+                raise Declined(f"a call of {f.__name__} with these arguments") from None
+            return assembled(e, f"{f.__name__}@{self.at}", *args, **kwargs)
         if kwargs:
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
         if f is range:

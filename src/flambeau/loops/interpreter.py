@@ -476,6 +476,8 @@ class Interpreter(Calls):
         del self.stack[len(self.stack) - inst.arg :]
         self.stack.append(Tuple(tuple(items)))
 
+    BUILD_LIST = BUILD_TUPLE  # only ever read: nothing here writes to a list
+
     def BUILD_SLICE(self, inst):
         step = self.pop() if inst.arg == 3 else Known(None)
         stop, start = self.pop(), self.pop()
@@ -705,6 +707,11 @@ _BINARY_NAMES = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
     "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
 )  # fmt: skip
+
+
+def binary_name(inst) -> str:
+    """The operator of a BINARY_OP instruction, with = behind it for the in-place form."""
+    return inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
 
 
 def _same_key(a, b) -> bool:

@@ -202,6 +202,12 @@ def dot(e: Emitter, a, b, place: str):
     matrix whose rows or columns would be read across memory is read along it instead, into a result in memory."""
     given = a, b
     a, b = as_expression(e, a), as_expression(e, b)
+    if isinstance(b, Expression) and b.ndim == 2 and b.sizes[1] == "1" and getattr(a, "ndim", 0) == 2:
+        vector = replace(b, sizes=b.sizes[:1], element=lambda indices: b.element((*indices, "0")))
+        out = dot(e, given[0], vector, place)
+        if isinstance(out, View):
+            return replace(out, sizes=(*out.sizes, "1"), strides=(*out.strides, "0"))
+        return replace(out, sizes=(*out.sizes, "1"), element=lambda indices: out.element(indices[:1]))
     if not (isinstance(a, Expression) and isinstance(b, Expression)) or a.ndim + b.ndim > 3 or 0 in (a.ndim, b.ndim):
         raise Declined("a product of two matrices")
     n, m = a.sizes[-1], b.sizes[0]
