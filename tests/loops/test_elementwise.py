@@ -121,7 +121,7 @@ def in_place_operators(x, v):
 
 
 def powers(x, out):
-    for i in range(60):
+    for _ in range(60):
         out[0], out[1], out[2], out[3], out[4], out[5] = x**0.5, x**-0.5, x**1.5, x**-1.5, x**-1.0, x**2.5
 
 
