@@ -231,3 +231,29 @@ def test_numbers_computed_from_numbers_come_out_and_go_into_eager_kernels():
                 np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-5)
             else:
                 assert type(g) is type(w) and g == pytest.approx(w, rel=1e-6)
+
+
+def test_strides_of_sizes_that_became_numbers():
+    """A guard makes one of the sizes a number after the input's strides were written with its symbol."""
+
+    def f(x, weight):
+        return (x * weight[:, None, None] + 1).relu()
+
+    compiled = torch.compile(f, dynamic=True)
+    for c, n in ((6, 5), (6, 7), (4, 7)):
+        x, weight = torch.randn(2, c, n, n), torch.nn.Parameter(torch.randn(6)[:c].clone())
+        torch._dynamo.mark_static(weight)
+        assert torch.equal(compiled(x, weight), f(x, weight))
+
+
+def test_products_of_sizes_that_a_guard_makes_equal():
+    """``reshape(.., -1)`` has a quotient for its last size; that it is the weight's is a guard, not the same expression."""
+
+    def f(x, y, weight):
+        return x.transpose(1, 2).reshape(2, y.shape[1], -1) @ weight
+
+    compiled = torch.compile(f, dynamic=True)
+    for n in (5, 9):
+        args = R(2, 4, n, 8), R(2, n), R(32, 3)
+        torch._dynamo.mark_static(args[2])
+        np.testing.assert_allclose(compiled(*args), f(*args), rtol=1e-4, atol=1e-4)

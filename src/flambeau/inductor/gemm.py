@@ -77,7 +77,10 @@ def lower_contraction(lowering, op, full, val):
             stride = dict(zip(letters, region.strides))
             r = stride[row[0]] if row else 0
             c = stride[column[0]] if column else 0
-            nr, nc = (sizes[g[0]] if g else 1 for g in (row, column))
+            own = dict(
+                zip(letters, region.shape)
+            )  # a guard may say that a size equals the other operand's, in other symbols
+            nr, nc = (own[g[0]] if g else 1 for g in (row, column))
             if (c == 1 or nc == 1) and (at_least(r - nc, 0) or nr == 1):
                 return region, "N", maximum(r if nr != 1 else nc, nc, 1), stride
             if (r == 1 or nr == 1) and (at_least(c - nr, 0) or nc == 1):
