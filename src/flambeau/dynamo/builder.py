@@ -420,7 +420,11 @@ def _method(tx, value, source):
         return SkippedFunctionVariable(
             value, "region", "a region is left that was entered before", "It is left by plain code.", source=source
         )
-    if trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value):
+    if not isinstance(value.__self__, _C.TensorBase) and (
+        trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value)
+    ):
+        _guard(tx, GetAttrSource(source, "__func__"), "ID_MATCH", value.__func__)
+        _guard(tx, GetAttrSource(source, "__self__"), "ID_MATCH", value.__self__)
         return TorchFunctionVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)
     fn = wrap(tx, value.__func__, GetAttrSource(source, "__func__"))
