@@ -52,7 +52,6 @@ ALIASES: dict[str, str] = {
     "types": "compat.types",
     "cpu": "compat.cpu",
     "distributions.kl": "distributions.combined",
-    "distributions.utils": "distributions.distribution",
     "hub": "compat.hub",
     "jit": "compat.jit",
     "_utils": "compat.utils",

@@ -76,10 +76,12 @@ def install() -> None:
     if present is not None and present is not sys.modules["flambeau"] and hasattr(present, "Tensor"):
         raise RuntimeError("flambeau.compat.install(): the real torch has been imported already; call install() before")
     sys.meta_path.insert(0, TorchFinder())
+    sys.modules["flambeau"].__name__ = "torch"  # libraries that patch functions by path compare it
 
 
 def uninstall() -> None:
     """Take the hook away again, and the names it gave."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TorchFinder)]
+    sys.modules["flambeau"].__name__ = "flambeau"
     for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
         del sys.modules[name]

@@ -34,7 +34,7 @@ def _note(name: str) -> None:
 class _Watched(types.ModuleType):
     def __getattr__(self, name):
         if not (name.startswith("__") and name.endswith("__")):
-            _note("torch" + self.__name__.removeprefix("flambeau") + "." + name)
+            _note("torch" + self.__name__.removeprefix("flambeau").removeprefix("torch") + "." + name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
 
 

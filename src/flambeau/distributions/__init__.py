@@ -1,15 +1,41 @@
 """Probability distributions: ``Distribution`` and its families, constraints, Kullback-Leibler divergences.
 
-Those of the gamma family, of several correlated variables, and transforms aren't built: they can be named and refuse to be made.
+Five families aren't built (the last ones): they can be named and refuse to be made.
 """
 
 from __future__ import annotations
 
-from . import constraints
+from . import constraints, transforms
 from .combined import Independent, MixtureSameFamily, kl_divergence, register_kl
+from .constraint_registry import biject_to, transform_to
 from .continuous import Cauchy, Exponential, Gumbel, HalfCauchy, HalfNormal, Laplace, LogNormal, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, OneHotCategoricalStraightThrough
 from .distribution import Distribution, ExponentialFamily
+from .gamma import (
+    Beta,
+    Binomial,
+    Chi2,
+    Dirichlet,
+    FisherSnedecor,
+    Gamma,
+    Multinomial,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+)
+from .lkj import LKJCholesky
+from .transformed import (
+    InverseGamma,
+    Kumaraswamy,
+    LogisticNormal,
+    MultivariateNormal,
+    Pareto,
+    RelaxedBernoulli,
+    RelaxedOneHotCategorical,
+    TransformedDistribution,
+    Weibull,
+)
+from .transforms import *  # noqa: F403
 
 __all__ = [
     "Bernoulli",
@@ -25,19 +51,52 @@ __all__ = [
 __all__ += ["HalfNormal", "Independent", "Laplace", "LogNormal", "MixtureSameFamily", "Normal", "OneHotCategorical"]
 __all__ += ["OneHotCategoricalStraightThrough", "Uniform", "constraints", "kl_divergence", "register_kl"]
 
-_ABSENT = frozenset(
-    "Beta Binomial Chi2 ContinuousBernoulli Dirichlet FisherSnedecor Gamma GeneralizedPareto InverseGamma Kumaraswamy LKJCholesky LogisticNormal "
-    "LowRankMultivariateNormal Multinomial MultivariateNormal NegativeBinomial Pareto Poisson RelaxedBernoulli RelaxedOneHotCategorical StudentT "
-    "TransformedDistribution VonMises Weibull Wishart".split()
-)
+__all__ += [
+    "Beta",
+    "Binomial",
+    "Chi2",
+    "Dirichlet",
+    "FisherSnedecor",
+    "Gamma",
+    "InverseGamma",
+    "Kumaraswamy",
+    "LogisticNormal",
+]
+__all__ += [
+    "Multinomial",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Pareto",
+    "Poisson",
+    "RelaxedBernoulli",
+    "StudentT",
+]
+__all__ += [
+    "RelaxedOneHotCategorical",
+    "TransformedDistribution",
+    "Weibull",
+    "biject_to",
+    "transform_to",
+]
+__all__ += transforms.__all__
 
 
-def __getattr__(name):
-    if name not in _ABSENT:
-        raise AttributeError(f"module 'torch.distributions' has no attribute {name!r}")
-
+def _absent(name: str):
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(f"torch.distributions.{name} is not implemented in flambeau")
 
-    made = globals()[name] = type(name, (Distribution,), {"__init__": __init__, "__module__": __name__})
-    return made
+    doc = "Not built: it can be named, and refuses to be made."
+    return type(name, (Distribution,), {"__init__": __init__, "__module__": __name__, "__doc__": doc})
+
+
+ContinuousBernoulli, GeneralizedPareto, LowRankMultivariateNormal, VonMises, Wishart = map(
+    _absent, ("ContinuousBernoulli", "GeneralizedPareto", "LowRankMultivariateNormal", "VonMises", "Wishart")
+)
+__all__ += [
+    "ContinuousBernoulli",
+    "GeneralizedPareto",
+    "LKJCholesky",
+    "LowRankMultivariateNormal",
+    "VonMises",
+    "Wishart",
+]

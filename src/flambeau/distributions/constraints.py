@@ -61,14 +61,21 @@ class Constraint:
 
 
 class _Made(Constraint):
-    def __init__(self, name: str, check, *, discrete: bool = False, event_dim: int = 0):
-        self._name, self._check, self.is_discrete, self.event_dim = name, check, discrete, event_dim
+    """Told by a name and one function."""
+
+    _name: str
 
     def check(self, value):
         return self._check(value)
 
     def __repr__(self):
         return self._name
+
+
+def _made(name: str, check, *, discrete: bool = False, event_dim: int = 0):
+    """A constraint of a class of its own, which can be derived from: what is registered for one isn't found for another."""
+    facts = {"_name": name, "_check": staticmethod(check), "is_discrete": discrete, "event_dim": event_dim}
+    return type("_" + name.split("(")[0], (_Made,), {**facts, "__module__": __name__})()
 
 
 class _Dependent(Constraint):
@@ -215,26 +222,26 @@ def _positive_definite(v):
 
 
 dependent = _Dependent()
-boolean = _Made("Boolean()", lambda v: (v == 0) | (v == 1), discrete=True)
-one_hot = _Made("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), discrete=True, event_dim=1)
-nonnegative_integer = _Made("IntegerGreaterThan(lower_bound=0)", lambda v: (v % 1 == 0) & (v >= 0), discrete=True)
-positive_integer = _Made("IntegerGreaterThan(lower_bound=1)", lambda v: (v % 1 == 0) & (v >= 1), discrete=True)
-real = _Made("Real()", lambda v: v == v)
+boolean = _made("Boolean()", lambda v: (v == 0) | (v == 1), discrete=True)
+one_hot = _made("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), discrete=True, event_dim=1)
+nonnegative_integer = _made("IntegerGreaterThan(lower_bound=0)", lambda v: (v % 1 == 0) & (v >= 0), discrete=True)
+positive_integer = _made("IntegerGreaterThan(lower_bound=1)", lambda v: (v % 1 == 0) & (v >= 1), discrete=True)
+real = _made("Real()", lambda v: v == v)
 real_vector = independent(real, 1)
 positive = greater_than(0.0)
 nonnegative = greater_than_eq(0.0)
 unit_interval = interval(0.0, 1.0)
-simplex = _Made("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), event_dim=1)
-lower_triangular = _Made("LowerTriangular()", _lower, event_dim=2)
-lower_cholesky = _Made("LowerCholesky()", lambda v: _lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), event_dim=2)
-corr_cholesky = _Made(
+simplex = _made("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), event_dim=1)
+lower_triangular = _made("LowerTriangular()", _lower, event_dim=2)
+lower_cholesky = _made("LowerCholesky()", lambda v: _lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), event_dim=2)
+corr_cholesky = _made(
     "CorrCholesky()",
     lambda v: lower_cholesky.check(v) & ((v * v).sum(-1) - 1).abs().lt(1e-5 * v.shape[-1] * 10).all(-1),
     event_dim=2,
 )
-square = _Made("Square()", _square, event_dim=2)
-symmetric = _Made("Symmetric()", _symmetric, event_dim=2)
-positive_definite = _Made("PositiveDefinite()", _positive_definite, event_dim=2)
-positive_semidefinite = _Made(
+square = _made("Square()", _square, event_dim=2)
+symmetric = _made("Symmetric()", _symmetric, event_dim=2)
+positive_definite = _made("PositiveDefinite()", _positive_definite, event_dim=2)
+positive_semidefinite = _made(
     "PositiveSemidefinite()", lambda v: _symmetric(v) & (function("linalg_eigvalsh")(v) >= 0).all(-1), event_dim=2
 )

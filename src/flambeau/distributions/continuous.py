@@ -116,6 +116,8 @@ class Laplace(_LocScale):
 
 
 class Cauchy(_LocScale):
+    """1 / (1 + ((x - loc) / scale)^2), up to its norm; it has no moments."""
+
     @property
     def mean(self):
         return self.loc.new_full(self._extended_shape(), math.nan)
@@ -144,6 +146,8 @@ class Cauchy(_LocScale):
 
 
 class Gumbel(_LocScale):
+    """The distribution of maxima: exp(-(z + exp(-z))) with z = (x - loc) / scale."""
+
     @property
     def mean(self):
         return self.loc + self.scale * _EULER
@@ -314,6 +318,8 @@ class _Folded(Distribution):
 
 
 class HalfNormal(_Folded):
+    """The absolute value of a normal around 0."""
+
     base = Normal
 
     @property
@@ -326,6 +332,8 @@ class HalfNormal(_Folded):
 
 
 class HalfCauchy(_Folded):
+    """The absolute value of a Cauchy around 0."""
+
     base = Cauchy
 
     @property

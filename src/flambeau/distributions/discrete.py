@@ -62,6 +62,8 @@ class _Binary(Distribution):
 
 
 class Bernoulli(_Binary, ExponentialFamily):
+    """1 with probability ``probs``, else 0."""
+
     support = constraints.boolean
     has_enumerate_support = True
 

@@ -32,6 +32,7 @@ from . import (  # noqa: F401, I001
     reductions,
     reinterpret,
     resampling,
+    sampling,
     scalars,  # noqa: F401  (first: bodies are written in its rows)
     scalars_special,
     scan_sort,

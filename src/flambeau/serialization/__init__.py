@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Callable
+from typing import IO, Any, TypeAlias
 
 from .reader import read
 from .safe import add_safe_globals, clear_safe_globals, get_safe_globals, get_unsafe_globals_in_checkpoint, safe_globals
@@ -34,6 +36,9 @@ __all__ = [
     "set_default_mmap_options",
     "skip_data",
 ]
+
+FILE_LIKE: TypeAlias = str | os.PathLike | IO[bytes]  # names that libraries use in annotations
+MAP_LOCATION: TypeAlias = Callable | str | dict | Any | None
 
 
 def save(

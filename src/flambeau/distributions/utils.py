@@ -1,0 +1,17 @@
+"""``torch.distributions.utils``: the helpers of distributions, which libraries import from here."""
+
+from .discrete import clamp_probs, logits_to_probs, probs_to_logits
+from .distribution import broadcast_all, lazy_property
+from .distribution import sum_rightmost as _sum_rightmost  # noqa: F401
+from .lower import tril_matrix_to_vec, vec_to_tril_matrix
+
+__all__ = [
+    "broadcast_all",
+    "logits_to_probs",
+    "clamp_probs",
+    "probs_to_logits",
+    "lazy_property",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+euler_constant = 0.57721566490153286060
