@@ -10,7 +10,9 @@ __all__ = ["return_type"]
 def __getattr__(name):
     from .core.operator import namespace
 
-    packet = namespace("aten")._packet(name)
+    packet = namespace("aten")._packet(name) or namespace("aten")._packet(
+        name.removesuffix("_out")
+    )  # out= gives the same
     for op in packet._overloads.values() if packet is not None else ():
         made = return_type(op)
         if made is not None:

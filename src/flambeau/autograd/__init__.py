@@ -51,9 +51,9 @@ __all__ = [
 
 
 def __getattr__(name):
-    """``forward_ad`` is made of function transforms, a higher level: imported when it is asked for."""
-    if name == "forward_ad":
+    """``forward_ad`` is made of function transforms, a higher level; like ``functional`` it is imported when it is asked for."""
+    if name in ("forward_ad", "functional"):
         import importlib
 
-        return importlib.import_module("flambeau.autograd.forward_ad")
+        return importlib.import_module(f"flambeau.autograd.{name}")
     raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

@@ -174,9 +174,20 @@ refuses: log_event register_event_handler unregister_event_handler
     "onnx.symbolic_opset9": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze",
     "onnx.symbolic_helper": "why: export to ONNX is not built\ndecorator: parse_args\nrefuses: _unimplemented",
     "package": "why: torch.package is deprecated and not built\nclass: PackageExporter PackageImporter",
-    "quantization": "why: quantised tensors are not built\n"
-    "class: QuantStub DeQuantStub QConfig FakeQuantize MinMaxObserver HistogramObserver PerChannelMinMaxObserver QuantWrapper ObserverBase\n"
-    "refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig",
+    "quantization": """
+why: quantised tensors are not built
+class: QuantStub DeQuantStub QConfig FakeQuantize MinMaxObserver HistogramObserver PerChannelMinMaxObserver QuantWrapper ObserverBase
+class: QuantType WeightObserver
+refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig
+refuses: _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit add_quant_dequant
+refuses: default_dynamic_qconfig default_eval_fn default_fake_quant default_fixed_qparams_range_0to1_fake_quant
+refuses: default_fixed_qparams_range_neg1to1_fake_quant default_histogram_fake_quant default_observer default_per_channel_weight_fake_quant
+refuses: default_per_channel_weight_observer default_placeholder_observer default_qat_qconfig default_qconfig default_weight_fake_quant
+refuses: default_weight_observer float16_dynamic_qconfig float_qparams_weight_only_qconfig get_default_compare_output_module_list
+refuses: get_default_dynamic_quant_module_mappings get_default_qat_module_mappings get_default_qconfig_propagation_list
+refuses: get_default_static_quant_module_mappings get_fuser_method get_quantized_operator get_static_quant_module_class observer
+refuses: propagate_qconfig_ quantize_dynamic_jit quantize_jit swap_module
+""",
     "ao": "module: quantization nn",
     "ao.quantization": "from quantization: QuantStub DeQuantStub QConfig prepare convert quantize quantize_dynamic prepare_qat fuse_modules",
     "ao.nn": "module: quantized\nwhy: quantised tensors are not built",

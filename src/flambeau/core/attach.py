@@ -47,6 +47,16 @@ def _part(view):
     return property(lambda self: view(self), write)
 
 
+# Second names of operators.
+SAME = {
+    **{f"arc{n}{end}": f"a{n}{end}" for n in ("cos", "cosh", "sin", "sinh", "tan", "tanh") for end in ("", "_")},
+    **{f"{long}{end}": f"{short}{end}" for long, short in {
+        "absolute": "abs", "arctan2": "atan2", "clip": "clamp", "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt",
+        "less_equal": "le", "negative": "neg", "not_equal": "ne", "concat": "cat", "concatenate": "cat", "row_stack": "vstack",
+    }.items() for end in ("", "_")},
+}  # fmt: skip
+
+
 def attach() -> dict:
     """Returns the public functions of the ``torch`` namespace by name."""
     aten = namespace("aten")
@@ -144,8 +154,13 @@ def attach() -> dict:
     Tensor.mT = property(lambda self: m["transpose"](self, -2, -1))
     for name, fn in public.METHODS.items():
         setattr(Tensor, name, wrap_function(fn))
+    made = functions("function")
+    for name, other in SAME.items():
+        if other in m and name not in Tensor.__dict__:
+            setattr(Tensor, name, m[other])
     return {
-        **functions("function"),
+        **{name: made[other] for name, other in SAME.items() if other in made},
+        **made,
         "norm": wrap_function(norm),
         **{n: wrap_function(f) for n, f in public.FUNCTIONS.items()},
     }
