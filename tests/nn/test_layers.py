@@ -211,3 +211,16 @@ def test_clip_grad_norm():
     close(p.grad, [0.6, 0.8], rtol=1e-5)
     v = nn.utils.parameters_to_vector([p, p])
     assert v.tolist() == [3, 4, 3, 4]
+
+
+def test_activations_may_write_over_their_input():
+    import flambeau as torch
+
+    for name in ("Hardsigmoid", "Hardswish", "Mish"):
+        layer, plain = getattr(torch.nn, name)(inplace=True), getattr(torch.nn, name)()
+        x = torch.linspace(-4, 4, 9).requires_grad_()
+        y = x * 1
+        out = layer(y)
+        assert out is y and torch.equal(out, plain(x)) and "inplace=True" in repr(layer)
+        (grad,) = torch.autograd.grad(out.sum(), x)
+        assert torch.equal(grad, torch.autograd.grad(plain(x).sum(), x)[0])

@@ -123,7 +123,11 @@ def _may_replace(name: str, doc: str):
     def activation(input, inplace: bool = False):
         if has_torch_function(input):
             return handle_torch_function(activation, (input,), input, inplace=inplace)
-        return getattr(namespace("aten"), f"{name}_" if inplace else name)(input)
+        aten = namespace("aten")
+        if not inplace:
+            return getattr(aten, name)(input)
+        # The copy is what the derivative reads: the input is written over.
+        return aten.copy_(input, getattr(aten, name)(aten.clone(input)))
 
     activation.__name__ = activation.__qualname__ = name
     activation.__doc__ = doc
