@@ -224,3 +224,16 @@ def test_activations_may_write_over_their_input():
         assert out is y and torch.equal(out, plain(x)) and "inplace=True" in repr(layer)
         (grad,) = torch.autograd.grad(out.sum(), x)
         assert torch.equal(grad, torch.autograd.grad(plain(x).sum(), x)[0])
+
+
+def test_dropout_in_place():
+    import flambeau as torch
+
+    x = torch.ones(50, requires_grad=True)
+    assert torch.nn.Dropout(0.5, inplace=True).eval()(x) is not None
+    y = x * 1
+    torch.manual_seed(0)
+    out = torch.nn.Dropout(0.5, inplace=True)(y)
+    assert out is y and set(out.tolist()) == {0.0, 2.0}
+    out.sum().backward()
+    assert torch.equal(x.grad, out.detach())

@@ -56,7 +56,7 @@ _silu, _silu_ = function("silu"), function("silu_")
 _elu, _elu_ = function("elu"), function("elu_")
 _leaky_relu, _leaky_relu_ = function("leaky_relu"), function("leaky_relu_")
 _softmax, _log_softmax = function("softmax"), function("log_softmax")
-_dropout, _dropout_ = function("dropout"), function("dropout_")
+_dropout = function("dropout")
 _embedding = function("embedding")
 _layer_norm, _rms_norm, _group_norm = function("layer_norm"), function("rms_norm"), function("group_norm")
 _batch_norm = function("batch_norm")
@@ -198,7 +198,9 @@ def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False)
         return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return _dropout_(input, p, training) if inplace else _dropout(input, p, training)
+    if inplace and training and p > 0:
+        return namespace("aten").copy_(input, _dropout(input, p, training))
+    return _dropout(input, p, training)
 
 
 def embedding(
