@@ -439,3 +439,25 @@ def test_view_returned_after_its_base_was_written():
     x = tensor(2, 3)
     (g,) = torch.autograd.grad(f(x), x, torch.ones(6))
     assert g.tolist() == [[2.0] * 3, [1.0] * 3]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_result_given_by_out_is_a_view_of_the_input(backend):
+    def f(a, b):
+        return torch.mul(a, b, out=b.detach()), torch.sort(a, out=(a.view(3), torch.zeros(3, dtype=torch.int64)))
+
+    a, b = torch.tensor([3.0, 1, 2]), torch.ones(3) * 3
+    product, (ordered, _) = torch.compile(f, backend=backend)(a, b)
+    assert b.tolist() == [9, 3, 6] and a.tolist() == [1, 2, 3]
+    product.zero_()
+    ordered.zero_()
+    assert not b.any() and not a.any()
+
+
+def test_a_masked_scatter_is_differentiated_in_a_graph():
+    def f(x, source):
+        return torch.masked_scatter(x, x > 2, source).mul(torch.arange(6.0).view(2, 3)).sum()
+
+    x, source = torch.arange(6.0).view(2, 3).requires_grad_(), torch.ones(8, requires_grad=True)
+    got = torch.autograd.grad(torch.compile(f, backend="aot_eager", fullgraph=True)(x, source), (x, source))
+    assert got[0].tolist() == [[0, 1, 2], [0, 0, 0]] and got[1].tolist() == [3, 4, 5, 0, 0, 0, 0, 0]

@@ -23,6 +23,9 @@ def gradient(f, *xs):
 ONE = [
     ("softplus", F.softplus, [1e4, -1e4, 0, 1e30, INF, -INF], [1, 0, 0.5, 1, 1, 0], [0, 0, 0.25, 0, 0, 0]),
     ("elu", F.elu, [1e4, -1e4, 0, INF, -INF, NAN], [1, 0, 1, 1, 0, 1], None),
+    ("selu", F.selu, [0, -0.0, NAN, INF, -INF], [1.7580993408473766] * 2 + [1.0507009873554805] * 2 + [0], None),
+    ("celu", lambda x: F.celu(x, 2.0), [0, -0.0, NAN, INF, -INF], [1, 1, 1, 1, 0], None),
+    ("norm of one", lambda x: x.norm(2, -1), [[1e-310], [1e300], [0]], [[1], [1], [0]], None),
     ("mish", F.mish, [1e4, -1e4, 0, 1e30, -1e30], [1, 0, 0.6, 1, 0], [0, 0, 0.64, 0, 0]),
     ("silu", F.silu, [1e4, -1e4, 0, 1e30, -1e30], [1, 0, 0.5, 1, 0], [0, 0, 0.5, 0, 0]),
     ("hardswish", F.hardswish, [3, -3, 4, -4, INF, -INF], [1, 0, 1, 0, 1, 0], None),
@@ -141,6 +144,11 @@ def test_a_padded_maximum_is_of_the_input():
 # ---- numbers, sums, memory -------------------------------------------------------------------------------------------------
 
 
+def written(u, key, value):
+    u[key] = value
+    return u
+
+
 @pytest.mark.parametrize(
     "f,want",
     [
@@ -151,6 +159,7 @@ def test_a_padded_maximum_is_of_the_input():
         (lambda u: u.clamp(-1, 5), [5, 5, 5, 5]),
         (lambda u: u.masked_fill(u == 0, -2), [255, 254, 254, 5]),
         (lambda u: u.scatter(0, torch.tensor([2]), -1), [255, 254, 255, 5]),
+        (lambda u: written(u, u == 0, -1), [255, 254, 255, 5]),
     ],
 )
 def test_numbers_wrap(f, want):
@@ -171,6 +180,8 @@ def test_numbers_wrap(f, want):
         lambda u: torch.ones(2).fill_(1e300),
         lambda u: torch.ones(2, dtype=torch.int32).fill_(NAN),
         lambda u: u.scatter(0, torch.tensor([0]), 300),
+        lambda u: u.__setitem__(u == 0, 300),
+        lambda u: u.int().__setitem__(torch.tensor([0]), NAN),
     ],
 )
 def test_numbers_that_do_not_fit(f):
@@ -276,7 +287,8 @@ def test_a_step_has_the_derivative_zero():
     x = leaf([0.4, 1.6])
     for f in (torch.floor, torch.ceil, torch.round, torch.trunc, torch.sign):
         np.testing.assert_array_equal(gradient(f, x)[0], [0, 0])
-    np.testing.assert_array_equal(gradient(lambda x: torch.nextafter(x, x + 1), x)[0], [1, 1])
+    y = torch.tensor([2.0, 1.6], dtype=torch.float64)
+    np.testing.assert_array_equal(gradient(lambda x: torch.nextafter(x, y), x)[0], [1, 0])
 
 
 def test_powers_of_two_that_do_not_fit():
@@ -298,3 +310,8 @@ def test_most_frequent_among_nans():
 def test_integers_in_a_log_sum_of_exponentials():
     got = torch.tensor([[1, 7, 200]], dtype=torch.uint8).logsumexp(1)
     np.testing.assert_array_equal(got.numpy(), np.float32([200]))
+
+
+def test_bfloat16_joined_with_integers():
+    got = torch.cat([torch.ones(1, dtype=torch.int64), torch.ones(1, dtype=torch.bfloat16)])
+    assert got.dtype is torch.bfloat16 and got.float().tolist() == [1, 1]

@@ -55,3 +55,18 @@ def test_a_write_to_a_result_keeps_the_gradient(f):
     y.mul_(3)
     (got,) = torch.autograd.grad(y.view(-1).sum(), x)
     assert torch.equal(got, want) and torch.equal(x.detach(), kept)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x @ torch.ones(4, 2),
+        lambda x: F.linear(x, torch.ones(3, 4), torch.ones(3)),
+        lambda x: F.group_norm(x, 1),
+        lambda x: x.repeat(2, 1, 1),
+        lambda x: F.scaled_dot_product_attention(x, x, x),
+    ],
+)
+def test_products_can_be_detached_in_place(f):
+    y = f(torch.ones(2, 3, 4, requires_grad=True))
+    assert not y._is_view() and not y.detach_().requires_grad

@@ -155,6 +155,10 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
             rest, kwargs = map_arg((node.args[1:], dict(node.kwargs)), lambda n: n.meta["val"])  # sizes, when symbolic
             chain.append((node.target, rest, kwargs, which))
             which = None
+        elif node.target.kind == "out":  # it returns what was given for its results
+            given = [node.kwargs[a.name] for a in node.target._schema.arguments if a.is_out]
+            node, which = given[which or 0], None
+            continue
         elif node.target.kind != "inplace":  # an in-place operator returns its first argument
             break
         node = node.args[0]

@@ -129,7 +129,7 @@ def setitem(self, key, value):
             return
         value = (
             aten.scalar_tensor.default(value, dtype=self._dtype)
-            if is_symbolic(value)
+            if is_number(value) or is_symbolic(value)
             else _C.from_array(np.asarray(value, self._dtype.np))
         )
     if tensors:

@@ -137,8 +137,9 @@ class _Like:
 @extern("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True)
 def cat(arrays, dim):
     meta = _cat_meta([_Like(a) for a in arrays], dim)
-    out = np.concatenate([a for a in arrays if a.shape != (0,)] or arrays, axis=dim)
-    return np.ascontiguousarray(out, meta.dtype.np)  # NumPy would keep the order of transposed parts
+    # NOTE: NumPy has no common dtype of bfloat16 and int64, and would keep the order of transposed parts.
+    parts = [a.astype(meta.dtype.np, copy=False) for a in arrays if a.shape != (0,)] or arrays
+    return np.ascontiguousarray(np.concatenate(parts, axis=dim), meta.dtype.np)
 
 
 def _cat_pieces(tensors, dim):
@@ -220,7 +221,7 @@ def repeat(self, repeats):
     shape = [1] * pad + list(self.shape)
     x = aten.reshape.default(self, [m for n in shape for m in (1, n)])
     x = aten.expand.default(x, [m for r, n in zip(repeats, shape) for m in (r, n)])
-    return aten.reshape.default(
+    return aten._unsafe_view.default(
         aten.clone.default(x, memory_format="contiguous_format"), [r * n for r, n in zip(repeats, shape)]
     )
 

@@ -18,13 +18,20 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 @pointwise("celu(Tensor self, Scalar alpha=1.0) -> Tensor", variants="nn function", promote="float", operands=("self",))
 def celu(s, self, alpha):
-    return s.where(s.gt(self, 0), self, s.mul(s.expm1(s.div(s.minimum(self, 0.0), float(alpha))), float(alpha)))
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return s.where(s.gt(self, 0), self, s.mul(s.expm1(s.mul(self, 1 / alpha)), float(alpha)))
+
+
+celu.derivative(self=lambda ct, self, alpha: aten.elu_backward.default(ct, alpha, 1.0, 1 / alpha, False, self))
 
 
 @pointwise("selu(Tensor self) -> Tensor", variants="nn function", promote="float")
 def selu(s, self):
-    below = s.mul(s.expm1(s.minimum(self, 0.0)), SELU_ALPHA * SELU_SCALE)
-    return s.where(s.gt(self, 0), s.mul(self, SELU_SCALE), below)
+    return s.where(s.gt(self, 0), s.mul(self, SELU_SCALE), s.mul(s.expm1(self), SELU_ALPHA * SELU_SCALE))
+
+
+selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, SELU_SCALE, 1.0, False, self))
 
 
 @pointwise(
@@ -240,7 +247,7 @@ def pixel_unshuffle(self, downscale_factor):
     x = aten.clone.default(
         aten.permute.default(x, [*range(b), b, b + 2, b + 4, b + 1, b + 3]), memory_format="contiguous_format"
     )
-    return aten.reshape.default(x, [*self.shape[:-3], c * r * r, h // r, w // r])
+    return aten._unsafe_view.default(x, [*self.shape[:-3], c * r * r, h // r, w // r])
 
 
 @composite("channel_shuffle(Tensor self, SymInt groups) -> Tensor", variants="function nn")
@@ -252,7 +259,7 @@ def channel_shuffle(self, groups):
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
     x = aten.reshape.default(self, [n, groups, c // groups, *self.shape[2:]])
     x = aten.clone.default(aten.transpose.int(x, 1, 2), memory_format="contiguous_format")
-    return aten.reshape.default(x, list(self.shape))
+    return aten._unsafe_view.default(x, list(self.shape))
 
 
 # ---- normalisation ---------------------------------------------------------------------------------------------------------

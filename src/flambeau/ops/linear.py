@@ -114,8 +114,8 @@ def matmul(self, other):
         # The batch folds into the rows: one matrix product.
         rows = aten.reshape.default(self, [math.prod(self.shape[:-1]), self.shape[-1]])
         if b == 1:
-            return aten.reshape.default(aten.mv.default(rows, other), list(self.shape[:-1]))
-        return aten.reshape.default(aten.mm.default(rows, other), [*self.shape[:-1], other.shape[-1]])
+            return aten._unsafe_view.default(aten.mv.default(rows, other), list(self.shape[:-1]))
+        return aten._unsafe_view.default(aten.mm.default(rows, other), [*self.shape[:-1], other.shape[-1]])
     left = aten.unsqueeze.default(self, 0) if a == 1 else self
     right = aten.unsqueeze.default(other, -1) if b == 1 else other
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
@@ -127,10 +127,8 @@ def matmul(self, other):
         )
     left = aten.reshape.default(aten.expand.default(left, [*batch, m, k]), [n, m, k])
     right = aten.reshape.default(aten.expand.default(right, [*batch, k, p]), [n, k, p])
-    out = aten.view.default(aten.bmm.default(left, right), [*batch, m, p])
-    if a == 1:
-        out = aten.squeeze.dim(out, -2)
-    return aten.squeeze.dim(out, -1) if b == 1 else out
+    sizes = [*batch, *([] if a == 1 else [m]), *([] if b == 1 else [p])]
+    return aten._unsafe_view.default(aten.bmm.default(left, right), sizes)
 
 
 @composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", variants="nn")
@@ -148,7 +146,7 @@ def linear(input, weight, bias):
     if input.ndim == 1:
         return aten.add.Tensor(aten.mv.default(weight, input), bias)
     rows = aten.reshape.default(input, [math.prod(input.shape[:-1]), input.shape[-1]])
-    return aten.view.default(
+    return aten._unsafe_view.default(
         aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]]
     )
 
@@ -174,7 +172,9 @@ def inner(self, other):
         )
     rows = aten.reshape.default(self, [math.prod(self.shape[:-1]), self.shape[-1]])
     columns = aten.reshape.default(other, [math.prod(other.shape[:-1]), other.shape[-1]])
-    return aten.reshape.default(aten.mm.default(rows, aten.t.default(columns)), [*self.shape[:-1], *other.shape[:-1]])
+    return aten._unsafe_view.default(
+        aten.mm.default(rows, aten.t.default(columns)), [*self.shape[:-1], *other.shape[:-1]]
+    )
 
 
 @explicit(

@@ -190,7 +190,7 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
         aten.contiguous.default(widened(input)), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
     )
     out = aten.native_layer_norm.default(groups, [groups.shape[-1]], None, None, eps)[0]
-    return as_dtype(input.dtype, _affine(aten.reshape.default(out, list(input.shape)), weight, bias))
+    return as_dtype(input.dtype, _affine(aten._unsafe_view.default(out, list(input.shape)), weight, bias))
 
 
 @composite(

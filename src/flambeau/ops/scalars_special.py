@@ -70,7 +70,8 @@ scalar("fmax", 2, "arith", np.fmax, {}, lambda s, ct, x, y, r: (s.where(s.logica
                                                                s.where(s.logical_or(s.ge(x, y), s.isnan(y)), 0.0, ct)))
 scalar("fmin", 2, "arith", np.fmin, {}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
                                                                s.where(s.logical_or(s.le(x, y), s.isnan(y)), 0.0, ct)))
-scalar("nextafter", 2, "float", np.nextafter, {}, lambda s, ct, x, y, r: (ct, None))
+scalar("nextafter", 2, "float", np.nextafter, {}, 
+       lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
 scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {}, _NONE)
 scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {})
 scalar("gcd", 2, "bit", np.gcd, {}, _NONE)

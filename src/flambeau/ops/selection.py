@@ -76,9 +76,13 @@ def masked_scatter(self, mask, source):
 
 
 def _masked_scatter_source(ct, mask, source_like):
-    picked = aten.masked_select.default(ct, aten.expand.default(mask, list(ct.shape)))
-    flat = aten.slice_backward.default(picked, [source_like.numel()], 0, 0, picked.numel(), 1)
-    return aten.reshape.default(flat, list(source_like.shape))
+    """Element k was read by the k-th place under the mask; the places beside it write into one more element, which is dropped."""
+    n = source_like.numel()
+    mask = aten.reshape.default(aten.expand.default(mask, list(ct.shape)), [-1])
+    rank = aten.sub.Tensor(aten.cumsum.default(aten._to_copy.default(mask, dtype=dtypes.int64), 0), 1)
+    flat = aten.where.ScalarOther(mask, aten.reshape.default(ct, [-1]), 0)
+    out = aten.index_add.default(aten.new_zeros.default(ct, [n + 1]), 0, aten.where.ScalarOther(mask, rank, n), flat)
+    return aten.reshape.default(aten.slice.Tensor(out, 0, 0, n), list(source_like.shape))
 
 
 masked_scatter.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0), source=_masked_scatter_source)
@@ -104,7 +108,7 @@ def _unique_meta(self, inverse, counts, dim=None):
     variants="",
 )
 def _unique2(self, sorted, return_inverse, return_counts):
-    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
+    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, equal_nan=False)
     return (
         values,
         inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64),

@@ -357,7 +357,7 @@ def pixel_shuffle(self, upscale_factor):
     x = aten.clone.default(
         aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2]), memory_format="contiguous_format"
     )
-    return aten.reshape.default(x, [*self.shape[:-3], c // (r * r), h * r, w * r])
+    return aten._unsafe_view.default(x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 
 @composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", variants="nn")

@@ -301,7 +301,7 @@ def float_power_tensor(self, exponent):
     )
 
 
-@composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True)
+@explicit("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", variants="function method", inplace=True)
 def ldexp(self, other):
     if other.dtype.is_floating_point or not self.dtype.is_floating_point:
         return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))
@@ -311,6 +311,12 @@ def ldexp(self, other):
     for part in (half, aten.sub.Tensor(other, half)):
         out = aten.mul.Tensor(out, aten.pow.Scalar(2.0, aten._to_copy.default(part, dtype=wide)))
     return aten._to_copy.default(out, dtype=self.dtype)
+
+
+ldexp.derivative(
+    self=lambda ct, other: aten.ldexp.Tensor(ct, other),
+    other=lambda ct, result: aten.mul.Tensor(ct, aten.mul.Tensor(result, math.log(2.0))),
+)
 
 
 @pointwise("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")

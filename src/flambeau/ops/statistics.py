@@ -132,7 +132,7 @@ def _norm_vjp(ct, self, ord, dim, keepdim, result):
         count = aten.sum.dim_IntList(hit, dim, True)
         return aten.div.Tensor(aten.where.ScalarOther(hit, aten.mul.Tensor(ct, aten.sgn.default(self)), 0), count)
     if ord == 2:
-        return aten.mul.Tensor(self, aten.masked_fill.Scalar(aten.div.Tensor(ct, result), zero, 0))
+        return aten.mul.Tensor(aten.masked_fill.Scalar(aten.div.Tensor(self, result), zero, 0), ct)
     scale = aten.masked_fill.Scalar(aten.mul.Tensor(ct, aten.pow.Tensor_Scalar(result, 1 - ord)), zero, 0)
     power = aten.pow.Tensor_Scalar(aten.abs.default(self), ord - 1)
     power = aten.masked_fill.Scalar(power, aten.eq.Scalar(self, 0), 0) if ord < 1 else power
