@@ -27,8 +27,8 @@ def find(name: str):
     """(the object,), or None when there is none of that name."""
     if name and name in parse(""):
         return (make("", name),)
-    if name in LATER or (name in NAMES and namespace("aten")._packet(name) is not None):
-        return (function(name),)  # operators without a function of their own: torch.constant_pad_nd
     if name in _MODULES and importlib.util.find_spec(f"flambeau.{name}") is not None:
         return (importlib.import_module(f"flambeau.{name}"),)
+    if name in LATER or (name in NAMES and namespace("aten")._packet(name) is not None):
+        return (function(name),)  # operators without a function of their own: torch.constant_pad_nd
     return None

@@ -110,14 +110,20 @@ def load() -> dict[str, Row]:
 
 
 def every_operator() -> list[OpOverload]:
-    """Every operator of aten that is declared at import; derived in-place and out= variants aren't counted. The families that are declared
+    """Every operator of aten that is declared at import; in-place and out= variants aren't counted, nor are views in place (whose samples are
+    those of the views; tests/dynamo/test_inplace_views.py). The families that are declared
     when they are used have PyTorch's database as their samples (tools/op_coverage.py, tests/ops/test_database.py)."""
     return [
         op
         for name, packet in list(namespaces["aten"]._packets.items())
         for op in packet._overloads.values()
-        if op.kind not in ("inplace", "out") and name not in LATER
+        if op.kind not in ("inplace", "out") and name not in LATER and not _view_in_place(op, name)
     ]
+
+
+def _view_in_place(op, name: str) -> bool:
+    plain = namespaces["aten"]._packets.get(name.removesuffix("_")) if name.endswith("_") else None
+    return plain is not None and op._schema.is_mutable and op.kind == "composite"
 
 
 def to_tensors(x, convert=_C.from_array):
