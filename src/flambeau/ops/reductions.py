@@ -6,7 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.shapes import normalize_dims
-from ..base.symint import sym_float, sym_max
+from ..base.symint import is_symbolic, sym_float, sym_max
 from ..core.declare import composite, explicit, reduction
 from ..core.operator import namespace
 
@@ -119,10 +119,19 @@ prod_dim = reduction(
 )
 
 
+def _before(x):
+    """Products of the elements in front of each along the last dimension."""
+    one = aten.new_ones.default(x, [*x.shape[:-1], 1])
+    front = aten.slice.Tensor(x, -1, 0, x.shape[-1] - 1)
+    return aten.cumprod.default(aten.cat.default([one, front], -1), -1)
+
+
 def _others(x):
     """Products of all elements but the own one along the last dimension, without division (there may be zeros), in O(log n) steps: pairs are
     multiplied, the same is asked of half as many, and each element takes its partner back in."""
     n = x.shape[-1]
+    if is_symbolic(n):  # the steps would depend on it: products from both ends instead
+        return aten.mul.Tensor(_before(x), aten.flip.default(_before(aten.flip.default(x, [-1])), [-1]))
     if n == 1:
         return aten.ones_like.default(x)
     if n % 2:
