@@ -298,3 +298,17 @@ def test_a_size_that_becomes_zero(make):
     compiled = torch.compile(f, backend="eager")
     for n in (5, 0, 4, 0):
         assert compiled(make((n, 6, 7))).shape == (n, 6, 7)
+
+
+class Kind(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("numbers", [(3, 4, 5), (0.3, 0.4, 0.5)])
+def test_a_tensor_subclass_meets_numbers_that_vary(numbers):
+    compiled = torch.compile(lambda x, n: (x * n, x + n, n * x, x**n, x / n), backend="eager")
+    x = torch.ones(2).as_subclass(Kind)
+    for n in numbers:
+        for got, want in zip(compiled(x, n), (x * n, x + n, n * x, x**n, x / n)):
+            assert type(got) is Kind
+            torch.testing.assert_close(got, want)

@@ -18,6 +18,7 @@ from typing import Any
 
 from flambeau import _C
 from flambeau.base import pytree
+from flambeau.base.symint import NUMBERS
 from flambeau.core.definition import TensorMeta
 from flambeau.core.tensor import attribute_of, keeps_type
 from flambeau.fake import FakeTensor
@@ -34,6 +35,7 @@ from .variables.functions import UserMethodVariable
 from .variables.lists import ListVariable, SequenceVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
 from .variables.subclass import SubclassVariable
+from .variables.symbolic import SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, Opaque, TensorVariable
 from .variables.torch_functions import TorchFunctionVariable, special
 
@@ -320,6 +322,8 @@ class Operation:
             return {k.as_constant(): self.value(x) for k, x in v.pairs(self.tx)}
         if isinstance(v, SliceVariable):
             return slice(*map(self.value, v.parts))
+        if isinstance(v, SymbolicVariable):
+            return self.keep(v.number, v)
         if v.can_constant():
             return v.as_constant()
         if isinstance(v, TorchFunctionVariable):
@@ -360,6 +364,8 @@ class Operation:
             return found
         if isinstance(value, Opaque):
             return value.variable
+        if isinstance(value, NUMBERS):
+            return SymbolicVariable(value)
         if isinstance(value, type):
             return self.tx.wrap_known(self.users.get(value, value))
         if isinstance(value, _C.TensorBase):

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from ..base.shapes import contiguous_strides
 from ..core.declare import extern, random
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -159,11 +160,11 @@ def _slope(fn, a):
     return (8 * (fn(a + h) - fn(a - h)) - (fn(a + 2 * h) - fn(a - 2 * h))) / (12 * h)
 
 
-def _as_first(a, *others):
-    return TensorMeta(tuple(a.shape), tuple(a.stride()), a.dtype, a.device)
+def _dense(a, *others):
+    return TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, a.device)
 
 
-@extern("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", meta=_as_first, variants="function")
+@extern("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", meta=_dense, variants="function")
 def standard_gamma_grad(self, output):
     from scipy import special
 
@@ -172,10 +173,10 @@ def standard_gamma_grad(self, output):
     lower = _slope(lambda t: special.gammainc(t, x), a)
     log_density = (a - 1) * np.log(x) - x - special.gammaln(a)
     out = -np.where(x > a, upper, lower) * np.exp(-log_density)
-    return np.where(x > 0, out, 0).astype(self.dtype)
+    return np.where(x > 0, out, 0).astype(self.dtype, order="C")
 
 
-@extern("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", meta=_as_first, variants="function")
+@extern("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", meta=_dense, variants="function")
 def dirichlet_grad(x, alpha, total):
     from scipy import special
 
@@ -184,7 +185,7 @@ def dirichlet_grad(x, alpha, total):
     lower = _slope(lambda t: special.betainc(t, b, v), a)
     upper = -_slope(lambda t: special.betainc(b, t, 1 - v), a)
     log_density = (a - 1) * np.log(v) + (b - 1) * np.log1p(-v) - special.betaln(a, b)
-    return (-np.where(v < a / (a + b), lower, upper) * np.exp(-log_density) / (1 - v)).astype(x.dtype)
+    return (-np.where(v < a / (a + b), lower, upper) * np.exp(-log_density) / (1 - v)).astype(x.dtype, order="C")
 
 
 standard_gamma.derivative(
