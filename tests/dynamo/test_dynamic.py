@@ -312,3 +312,17 @@ def test_a_tensor_subclass_meets_numbers_that_vary(numbers):
         for got, want in zip(compiled(x, n), (x * n, x + n, n * x, x**n, x / n)):
             assert type(got) is Kind
             torch.testing.assert_close(got, want)
+
+
+def test_a_product_of_sizes_that_overflows():
+    for fn in (lambda x, n: x.expand(n, 3), torch.compile(lambda x, n: x.expand(n, 3), dynamic=True)):
+        with pytest.raises(RuntimeError, match="overflow"):
+            fn(torch.zeros(1), 1 << 62)
+
+
+@pytest.mark.slow  # 2 GB of memory
+def test_sizes_beyond_32_bits():
+    compiled = torch.compile(lambda x: (x + 1).sum(), dynamic=True)
+    n = (1 << 31) + 8
+    assert int(compiled(torch.zeros(n, dtype=torch.uint8))) == n
+    assert int(compiled(torch.zeros(5, dtype=torch.uint8))) == 5

@@ -74,6 +74,9 @@ def permute(v, dims):
     return v.permute(perm)
 
 
+LARGEST = 1 << 60  # elements: their bytes have to fit into 63 bits, whatever the dtype
+
+
 @view("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", variants="method")
 def expand(v, size, implicit):
     pad = len(size) - v.ndim
@@ -98,6 +101,8 @@ def expand(v, size, implicit):
                 f"Target sizes: {list(size)}.  Tensor sizes: {list(v.shape)}"
             )
         shape.append(n)
+    if all(type(n) is int for n in shape) and math.prod(shape) >= LARGEST:
+        raise RuntimeError("numel: integer multiplication overflow")
     return v.expand(tuple(shape))
 
 
