@@ -42,12 +42,9 @@ class GetterVariable(Variable):
         return obj
 
     def reconstruct(self, cg):
-        cg.emit("PUSH_NULL")
-        cg.load_const(self.cls)
+        cg.push_callable(lambda: cg.load_const(self.cls))
         cg.all([*self.args, *self.kwargs.values()])
-        if self.kwargs:
-            cg.emit("KW_NAMES", tuple(self.kwargs))
-        cg.call(len(self.args) + len(self.kwargs))
+        cg.call(len(self.args) + len(self.kwargs), tuple(self.kwargs))
 
 
 def of_getter(tx, value, source) -> GetterVariable:
