@@ -74,7 +74,7 @@ def permute(v, dims):
     return v.permute(perm)
 
 
-LARGEST = 1 << 60  # elements: their bytes have to fit into 63 bits, whatever the dtype
+LARGEST = 1 << 63  # elements
 
 
 @view("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", variants="method")
