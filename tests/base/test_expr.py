@@ -12,8 +12,6 @@ from flambeau.base.expr import (
     at_least,
     bounds,
     coefficient,
-    emit,
-    evaluate,
     floordiv,
     linear,
     maximum,
@@ -24,6 +22,7 @@ from flambeau.base.expr import (
     substitute,
     variable,
 )
+from flambeau.base.expr_walks import emit, evaluate
 
 S, T, U = Symbol("s0", 2), Symbol("s1", 2), Symbol("u0", -5, 9)
 s, t, u = of(S), of(T), of(U)

@@ -9,6 +9,7 @@ import math
 import operator
 
 from . import expr as E
+from . import expr_walks
 from .expr import Expr, Symbol
 
 __all__ = [
@@ -55,7 +56,7 @@ class Rel(_Node):
     __slots__ = ()
 
     def evaluate(self, env):
-        return _SIGNS[self.args[0]](E.evaluate(self.args[1], env), 0)
+        return _SIGNS[self.args[0]](expr_walks.evaluate(self.args[1], env), 0)
 
     def substitute(self, env):
         return relation(self.args[0], E.substitute(self.args[1], env))
@@ -200,7 +201,7 @@ def evaluate(x, env):
     """The value of any expression; ``env`` gives a number for each symbol."""
     if isinstance(x, (int, float)):
         return x
-    return E.evaluate(x, env) if type(x) is Expr else x.evaluate(env)
+    return expr_walks.evaluate(x, env) if type(x) is Expr else x.evaluate(env)
 
 
 def substitute(x, env):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flambeau import _frame
-from flambeau.base import expr as E
+from flambeau.base import expr_walks
 from flambeau.base import relations as R
 from flambeau.base.expr import Expr
 
@@ -88,7 +88,7 @@ class SizeProgram:
                 raise _Foreign
             self._constant("const", int(r))
         elif isinstance(r, Expr):
-            E.emit(r, self)
+            expr_walks.emit(r, self)
         elif isinstance(r, R.FloatSymbol):
             self.code += [OPS["operand"], self.where[r]]
         elif type(r) is R.Rel:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 
-from ..base.expr import Expr, Symbol, emit, symbols
+from ..base.expr import Expr, Symbol, symbols
+from ..base.expr_walks import emit
 from ..base.relations import Float
 
 __all__ = ["SIZE", "STRIDE", "VALUE", "Frame", "lone"]
@@ -80,7 +81,7 @@ class Frame:
 
 
 class _Code:
-    """Handler of :func:`~..base.expr.emit`: operands and results are places."""
+    """Handler of :func:`~..base.expr_walks.emit`: operands and results are places."""
 
     def __init__(self, frame: Frame, stage: int):
         self.frame, self.code = frame, frame.stages[stage][1]

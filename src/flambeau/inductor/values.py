@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from ..base.expr import Atom, Expr, Symbol, Var, evaluate, substitute, symbols, terms
+from ..base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
+from ..base.expr_walks import evaluate
 from ..core.body import TABLE
 from .builder import compute_type, is_float, is_unsigned, itemsize
 from .sizes import size

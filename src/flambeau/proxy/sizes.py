@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import expr as E
+from ..base import expr_walks, symint
 from ..base import relations as R
-from ..base import symint
 from ..base.errors import InternalError
 from ..base.expr import Expr
 from ..base.symint import SymInt, wrap
@@ -128,7 +128,7 @@ class SizeNodes:
 
     def _make(self, e: Any) -> Any:
         if type(e) is Expr:
-            return E.emit(e, self)[0] if R.as_symbol(e) is None else self._symbol(R.as_symbol(e))
+            return expr_walks.emit(e, self)[0] if R.as_symbol(e) is None else self._symbol(R.as_symbol(e))
         value = wrap(e, self.env)
         if isinstance(e, R.FloatSymbol):
             return self._symbol(e)
