@@ -6,6 +6,7 @@ A value needed twice is built once and kept in a temporary, so identities betwee
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import inspect
 import types
@@ -16,14 +17,17 @@ from typing import Any
 from bytecode import Bytecode, CellVar, FreeVar, Instr, Label, TryBegin
 from bytecode.instr import InstrLocation
 
+from .assembler import straight, with_fields
 from .exc import SkipFrame, unsupported
 from .instructions import Inst, Lasti, decode
+from .source import ConstSource, GlobalSource, LocalSource, Source
 from .versions import NULL_FIRST, PY313, original, real, split
 
 __all__ = ["Codegen", "assemble", "flat_argument_names", "original_instr", "remainder_code", "resume_code"]
 
 TEMP = "___flb_"
 STACK_ARGUMENT = "___stack"
+AT_ONCE = (LocalSource, ConstSource, GlobalSource)  # loaded by one instruction
 
 
 def flat_argument_names(code: types.CodeType) -> list[str]:
@@ -43,6 +47,10 @@ class Codegen:
         self.returning = False
         self.depth = 0  # values of the frame's stack pushed so far
         self.outputs: dict[Any, int] = {}  # graph node -> position in the graph's output
+        self.shared: dict[
+            int, str | None
+        ] = {}  # paths that several sources begin with, and the temporary that holds each
+        self.path: Callable[[Source], int] | None = None  # the number of a source's path, while ``shared`` counts
         self.start()
 
     def start(self) -> None:
@@ -64,6 +72,39 @@ class Codegen:
             self.emit("LOAD_DEREF", CellVar(name))
         else:
             self.emit("LOAD_FAST", name)
+
+    def load_source(self, source: Source) -> None:
+        """Push what is found at ``source``."""
+        place = self.path(source) if self.path is not None else None
+        if place not in self.shared:
+            source.load(self)
+            return
+        name = self.shared[place]
+        if name is None:
+            source.load(self)
+            name = self.shared[place] = self.temp()
+            self.emit("COPY", 1)
+            self.emit("STORE_FAST", name)
+        else:
+            self.emit("LOAD_FAST", name)
+
+    @contextlib.contextmanager
+    def sharing(self, sources: list[Source], path: Callable[[Source], int]):
+        """Within this block, in which nothing is written, a path that several of ``sources`` begin with is followed once."""
+        onwards: dict[int, set[int]] = {}
+        for source in sources:
+            base = getattr(source, "base", None)
+            while base is not None and not isinstance(base, AT_ONCE):
+                ways = onwards.setdefault(path(base), set())
+                first = not ways
+                ways.add(path(source))
+                source, base = base, getattr(base, "base", None) if first else None
+        self.path = path
+        self.shared = {p: None for p, ways in onwards.items() if len(ways) > 1}
+        try:
+            yield
+        finally:
+            self.path, self.shared = None, {}
 
     def store_local(self, name: str) -> None:
         if name in self.cells:
@@ -189,8 +230,7 @@ def _finish(
     bc.argcount, bc.kwonlyargcount, bc.posonlyargcount = len(argnames), 0, 0
     bc.argnames = list(argnames)
     bc.freevars, bc.cellvars = list(freevars), list(cellvars)
-    bc.flags = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
-    bc.flags |= like.co_flags & inspect.CO_GENERATOR
+    bc.flags = _flags(like, freevars)
     bc.docstring = None
     # The depth is computed here: the assembler's own computation refuses code that no path reaches, which every resume function has.
     return bc.to_code(stacksize=own_depth + like.co_stacksize, compute_exception_stack_depths=False)
@@ -227,15 +267,24 @@ def _header(bc: list, freevars, cellvars, generator=0) -> None:
 
 def assemble(orig: types.CodeType, code: list, name: str, line: int) -> types.CodeType:
     """Code with the flat arguments, cells and closure of ``orig`` and the given body."""
-    bc = Bytecode()
     body: list = []
     _header(body, orig.co_freevars, orig.co_cellvars)
     body.extend(code)
+    arguments = flat_argument_names(orig)
+    fields = straight(body, line, arguments, orig.co_cellvars, orig.co_freevars, orig.co_stacksize)
+    if fields is not None:
+        return with_fields(orig, fields, name, len(arguments), _flags(orig, orig.co_freevars))
     for i in body:
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line
+    bc = Bytecode()
     bc.extend(body)
-    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars, stack_depth(body))
+    return _finish(bc, orig, name, arguments, orig.co_freevars, orig.co_cellvars, stack_depth(body))
+
+
+def _flags(like: types.CodeType, freevars) -> int:
+    flags = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
+    return flags | like.co_flags & inspect.CO_GENERATOR
 
 
 def _labelled(orig: types.CodeType, target: int) -> tuple[list, Label]:

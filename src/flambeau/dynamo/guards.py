@@ -90,21 +90,29 @@ class GuardBuilder:
 
     def __init__(self):
         self.nodes: list[list] = []  # [parent, access, key, [(check, payload)]]
-        self.sources: list[str] = []
+        self.sources: list[Source] = []
         self.index: dict[Any, int] = {}
+        self.known: dict[int, int] = {}  # node by the id of a source that was asked for, which ``asked`` keeps
+        self.asked: list[Source] = []
         self.facts: dict[int, dict[Any, Fact]] = {}  # by node
         self.of_type: set[int] = set()  # nodes whose facts are of a class
+        self.classes: dict[int, int] = {}  # those nodes, by the id of the class
         self.size_texts: list[str] = []  # of the relations of the SIZES check
 
     def node(self, source: Source) -> int:
-        key = source.identity()
+        i = self.known.get(id(source))
+        if i is not None:
+            return i
+        base = getattr(source, "base", None)
+        parent = -1 if base is None else self.node(base)
+        key = (parent, source.step())
         i = self.index.get(key)
         if i is None:
-            base, access, k = source.node()
-            parent = -1 if base is None else self.node(base)
             i = self.index[key] = len(self.nodes)
-            self.nodes.append([parent, ACCESS[access], k, []])
-            self.sources.append(source.name)
+            self.nodes.append([parent, ACCESS[source.access], source.key_value(), []])
+            self.sources.append(source)
+        self.known[id(source)] = i
+        self.asked.append(source)
         return i
 
     def fact(self, table: Source, key: str, value: Any, exact: bool = True) -> None:
@@ -116,15 +124,20 @@ class GuardBuilder:
 
     def class_fact(self, cls: type, key: str, value: Any, after: type | None = None) -> None:
         """The MRO of ``cls`` holds ``value`` under ``key``, or nothing (ABSENT)."""
-        i = self.node(ConstSource(cls, cls.__qualname__))
-        self.of_type.add(i)
-        self.facts.setdefault(i, {}).setdefault((key, after), Fact(key, value, True, after))
+        i = self.classes.get(id(cls))
+        if i is None:
+            i = self.classes[id(cls)] = self.node(ConstSource(cls, cls.__qualname__))
+            self.of_type.add(i)
+        facts = self.facts.setdefault(i, {})
+        if (key, after) not in facts:
+            facts[key, after] = Fact(key, value, True, after)
 
     def add(self, source: Source, kind: str, payload: Any = None) -> None:
-        base, access, key = source.node()
+        access = source.access
+        key = source.key_value() if access == "key" else None
         # A fact is not looked at again while the dict has not changed, so it must not be about something that changes in itself.
         if access == "key" and type(key) is str and kind in ("ID_MATCH", "EQUALS_MATCH") and type(payload) is not set:
-            self.fact(base, key, payload, kind == "ID_MATCH")
+            self.fact(source.base, key, payload, kind == "ID_MATCH")
             return
         if kind == "NO_KEY" and type(payload) is str:
             self.fact(source, payload, ABSENT)
@@ -179,7 +192,8 @@ class GuardBuilder:
 
     def guards(self) -> list[Guard]:
         out = []
-        for i, (name, node) in enumerate(zip(self.sources, self.nodes)):
+        for i, (source, node) in enumerate(zip(self.sources, self.nodes)):
+            name = source.name
             out += [Guard(name, CHECK_NAME[k], p) for k, p in node[3] if CHECK_NAME[k] != "SIZES"]
             out += [f.guard(name, i in self.of_type) for f in self.facts.get(i, {}).values()]
         return out + [Guard(text, "SIZES", None) for text in self.size_texts]
@@ -201,14 +215,15 @@ class Mirror:
     def describe(self, node: int, check: int, fact: int = -1) -> str:
         """The failure of this check as text; check -1: the value doesn't exist. ``fact``: which of the facts it checks."""
         if check < 0:
-            return f"{self.sources[node]} does not exist"
+            return f"{self.sources[node].name} does not exist"
         kind, payload = self.spec[node][3][check]
         if CHECK_NAME[kind] == "SIZES":
             return f"SIZES: {self.size_texts[fact]}" if fact >= 0 else "SIZES: a number has another type"
         if fact >= 0:
-            g = Fact(*payload[fact]).guard(self.sources[node], CHECK_NAME[kind] == "TYPE_FACTS")
+            g = Fact(*payload[fact]).guard(self.sources[node].name, CHECK_NAME[kind] == "TYPE_FACTS")
             return f"{g.source}: {g}"
-        return f"{self.sources[node]}: {Guard(self.sources[node], CHECK_NAME[kind], payload)}"
+        name = self.sources[node].name
+        return f"{name}: {Guard(name, CHECK_NAME[kind], payload)}"
 
 
 class _Missing(Exception):

@@ -255,12 +255,9 @@ class OutputGraph:
         name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name).lower()
         if name[:1].isdigit():
             name = "_" + name
-        first = next((n for n in self.root.nodes if n.op != "placeholder"), None)
-        if first is None:
+        last = self.inputs[-1].node if self.inputs else None
+        with self.root.inserting_before(None) if last is None else self.root.inserting_after(last):
             node = self.root.placeholder(name)
-        else:
-            with self.root.inserting_before(first):
-                node = self.root.placeholder(name)
         node.meta["source"] = source.name
         return node
 
@@ -683,12 +680,13 @@ class OutputGraph:
         self.first_call = None
 
     def _push_inputs(self, cg) -> None:
-        for i in self.inputs:
-            if i.ndarray:
-                convert = numpy_bridge.with_history if i.example.requires_grad else numpy_bridge.from_ndarray
-                cg.call_function(convert, lambda i=i: i.source.load(cg), 1)
-            else:
-                i.source.load(cg)
+        with cg.sharing([i.source for i in self.inputs], self.guards.node):
+            for i in self.inputs:
+                if i.ndarray:
+                    convert = numpy_bridge.with_history if i.example.requires_grad else numpy_bridge.from_ndarray
+                    cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
+                else:
+                    cg.load_source(i.source)
 
     def compile(self, tx, outputs: list):
         """Hand the graph to the backend."""

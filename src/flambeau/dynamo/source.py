@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 __all__ = [
@@ -30,6 +31,16 @@ __all__ = [
 ]
 
 
+PLAIN = (str, int, float, complex, bool, bytes, type(None))
+
+
+def key_text(key: Any) -> str:
+    """A key of a dict for people. Other keys than constants by type and place: their own text may be long (a tensor's is its elements), and
+    change while the key stays."""
+    plain = type(key) in PLAIN or (type(key) is tuple and all(type(k) in PLAIN for k in key))
+    return repr(key) if plain else f"<{type(key).__name__} at {id(key):#x}>"
+
+
 class Source:
     access: str
 
@@ -39,14 +50,14 @@ class Source:
     def key_value(self):
         return None
 
-    def identity(self):
-        """Hashable key: equal for equal paths."""
-        b, access, key = self.node()
+    def step(self):
+        """Hashable key of the last step: equal for equal steps from one base."""
+        key = self.key_value()
         try:
             hash(key)
         except TypeError:
             key = ("id", id(key))
-        return (b.identity() if b is not None else None, access, type(key), key)
+        return self.access, type(key), key
 
     def load(self, cg) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -60,7 +71,7 @@ class LocalSource(Source):
     index: int
     access = "arg"
 
-    @property
+    @cached_property
     def name(self):
         return f"L['{self.local}']"
 
@@ -87,15 +98,15 @@ class ConstSource(Source):
     label: str
     access = "const"
 
-    @property
+    @cached_property
     def name(self):
         return self.label
 
     def key_value(self):
         return self.value
 
-    def identity(self):
-        return (None, "const", id(self.value))
+    def step(self):
+        return "const", id(self.value)
 
     def load(self, cg):
         cg.load_const(self.value)
@@ -121,7 +132,7 @@ class GlobalSource(Source):
         self.global_name = global_name
         self.base = ConstSource(builtins.__dict__, "builtins") if builtin else GlobalsSource()
 
-    @property
+    @cached_property
     def name(self):
         return f"G['{self.global_name}']"
 
@@ -140,7 +151,7 @@ class ClosureCellSource(Source):
     variable: str
     access = "closure_cell"
 
-    @property
+    @cached_property
     def name(self):
         return f"closure['{self.variable}']"
 
@@ -156,12 +167,12 @@ class CellSource(Source):
     base: Source
     access = "cell"
 
-    @property
+    @cached_property
     def name(self):
         return f"{self.base.name}.cell_contents"
 
     def load(self, cg):
-        self.base.load(cg)
+        cg.load_source(self.base)
         cg.load_attr("cell_contents")
 
 
@@ -173,7 +184,7 @@ class AttrSource(Source):
     attr: str
     access = "attr"
 
-    @property
+    @cached_property
     def name(self):
         return f"{self.base.name}.{self.attr}"
 
@@ -181,7 +192,7 @@ class AttrSource(Source):
         return self.attr
 
     def load(self, cg):
-        self.base.load(cg)
+        cg.load_source(self.base)
         cg.load_attr(self.attr)
 
 
@@ -196,12 +207,12 @@ class InstanceDictSource(Source):
     base: Source
     access = "instance_dict"
 
-    @property
+    @cached_property
     def name(self):
         return f"{self.base.name}.__dict__"
 
     def load(self, cg):
-        self.base.load(cg)
+        cg.load_source(self.base)
         cg.load_attr("__dict__")
 
 
@@ -211,7 +222,7 @@ class ItemSource(Source):
     index: int
     access = "item"
 
-    @property
+    @cached_property
     def name(self):
         return f"{self.base.name}[{self.index}]"
 
@@ -219,7 +230,7 @@ class ItemSource(Source):
         return self.index
 
     def load(self, cg):
-        self.base.load(cg)
+        cg.load_source(self.base)
         cg.load_const(self.index)
         cg.emit("BINARY_SUBSCR")
 
@@ -232,17 +243,17 @@ class KeySource(Source):
     key: Any
     access = "key"
 
-    @property
+    @cached_property
     def name(self):
         if isinstance(self.base, InstanceDictSource) and isinstance(self.key, str):
             return f"{self.base.base.name}.{self.key}"
-        return f"{self.base.name}[{self.key!r}]"
+        return f"{self.base.name}[{key_text(self.key)}]"
 
     def key_value(self):
         return self.key
 
     def load(self, cg):
-        self.base.load(cg)
+        cg.load_source(self.base)
         cg.load_const(self.key)
         cg.emit("BINARY_SUBSCR")
 
@@ -252,12 +263,12 @@ class TypeSource(Source):
     base: Source
     access = "type"
 
-    @property
+    @cached_property
     def name(self):
         return f"type({self.base.name})"
 
     def load(self, cg):
-        cg.call_function(type, lambda: self.base.load(cg), 1)
+        cg.call_function(type, lambda: cg.load_source(self.base), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +279,7 @@ class TypeLookupSource(Source):
     attr: str
     access = "type_lookup"
 
-    @property
+    @cached_property
     def name(self):
         return f"{self.base.name}.__mro__['{self.attr}']"
 
@@ -276,7 +287,7 @@ class TypeLookupSource(Source):
         return self.attr
 
     def load(self, cg):
-        self.base.load(cg)
+        cg.load_source(self.base)
         cg.load_attr(self.attr)
 
 
@@ -289,7 +300,7 @@ class CallSource(Source):
     label: str
     access = "call"
 
-    @property
+    @cached_property
     def name(self):
         return f"{self.label}({self.base.name})"
 
@@ -297,4 +308,4 @@ class CallSource(Source):
         return self.fn
 
     def load(self, cg):
-        cg.call_function(self.fn, lambda: self.base.load(cg), 1)
+        cg.call_function(self.fn, lambda: cg.load_source(self.base), 1)
