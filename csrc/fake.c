@@ -2,6 +2,7 @@
  * once for each. Only for operators without effects, on tensors of one FakeTensorMode that has no symbolic sizes: the result then follows
  * from the description alone. */
 #include "calls.h"
+#include "autograd.h"
 
 static PyTypeObject *fake_class = NULL, *fake_mode_class = NULL;
 static PyObject *str_shape_env = NULL;
@@ -28,6 +29,15 @@ static int plain_ints(PyObject *tuple) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
         if (!PyLong_CheckExact(PyTuple_GET_ITEM(tuple, i))) return 0;
     return 1;
+}
+/* A view is told what it is a view of: the base may come to require a gradient. */
+static int note_view(FlbOperator *op, FlbTensor *t, PyObject *const *values) {
+    PyObject *rest = PyTuple_New(op->n_parameters - 1);
+    if (!rest) return -1;
+    for (int i = 1; i < op->n_parameters; i++) PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(values[i]));
+    int r = flb_note_view(t, (FlbTensor *)values[0], (PyObject *)op, rest, Py_None);
+    Py_DECREF(rest);
+    return r;
 }
 static PyObject *make(FlbOperator *op, PyObject *facts, PyObject *mode, FlbTensor *first) {
     FlbTensor *t = flb_alloc(fake_class);
@@ -61,6 +71,7 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
     if (found && found->recipe) {
         PyObject *facts = Py_NewRef(found->recipe);
         *result = make(op, facts, mode, d.tensors[0]);
+        if (*result && PyTuple_GET_ITEM(facts, 6) == Py_True && note_view(op, (FlbTensor *)*result, values) < 0) Py_CLEAR(*result);
         Py_DECREF(facts);
         return *result ? 1 : -1;
     }
@@ -78,8 +89,9 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
         for (int i = 0; i < d.n_tensors; i++) given |= d.tensors[i] == t;
         if (!given && t->payload == mode && t->shape && t->strides && t->offset && plain_ints(t->shape) && plain_ints(t->strides) &&
             PyLong_CheckExact(t->offset)) {
+            int viewed = flb_view(t) != NULL && values[0] == (PyObject *)d.tensors[0];
             int shared = t->storage && t->storage == d.tensors[0]->storage;
-            PyObject *facts = PyTuple_Pack(6, t->shape, t->strides, t->dtype, t->device, t->offset, shared ? Py_True : Py_False);
+            PyObject *facts = PyTuple_Pack(7, t->shape, t->strides, t->dtype, t->device, t->offset, shared ? Py_True : Py_False, viewed ? Py_True : Py_False);
             if (!facts || flb_recipe_insert(&op->shapes, &d, hash, facts) < 0) {
                 Py_CLEAR(r);
                 status = -1;

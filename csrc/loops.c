@@ -33,9 +33,11 @@ PyUFuncGenericFunction flb_select_loop(int itemsize) {
            : itemsize == 16 ? select_16 : NULL;
 }
 
-/* Casts as C does them; floating values out of an integer's range go through int64 (what NumPy and PyTorch do on x86), to bool: != 0. */
+/* Casts as C does them, to bool: != 0. Floating values go to integers by way of int32, to int64 directly; out of range and nan become the least
+   number of that type. So does x86 in NumPy's and PyTorch's loops and in compiled code; in C it has to be said. */
 #define TO_SAME(v, T) (T)(v)
-#define TO_INT(v, T) (T)(int64_t)(v)
+#define TO_INT(v, T) (T)((v) >= -0x1p31 && (v) < 0x1p31 ? (int32_t)(v) : INT32_MIN)
+#define TO_LONG(v, T) (T)((v) >= -0x1p63 && (v) < 0x1p63 ? (int64_t)(v) : INT64_MIN)
 #define TO_BOOL(v, T) (v) != 0
 #define CAST(F, FROM, T, TO, CONVERT)                                                                                          \
     LOOP(cast_##FROM##_##TO) {                                                                                                 \
@@ -49,19 +51,19 @@ PyUFuncGenericFunction flb_select_loop(int itemsize) {
         }                                                                                                                      \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a, T);                                        \
     }
-#define CASTS(F, FROM, NARROW)                                                                                                 \
+#define CASTS(F, FROM, NARROW, LONG)                                                                                                 \
     CAST(F, FROM, npy_bool, b, TO_BOOL)                                                                                        \
     CAST(F, FROM, int8_t, i1, NARROW) CAST(F, FROM, uint8_t, u1, NARROW) CAST(F, FROM, int16_t, i2, NARROW)                    \
-    CAST(F, FROM, int32_t, i4, NARROW) CAST(F, FROM, int64_t, i8, TO_SAME)                                                     \
+    CAST(F, FROM, int32_t, i4, NARROW) CAST(F, FROM, int64_t, i8, LONG)                                                        \
     CAST(F, FROM, float, f4, TO_SAME) CAST(F, FROM, double, f8, TO_SAME)
-CASTS(npy_bool, b, TO_SAME)
-CASTS(int8_t, i1, TO_SAME)
-CASTS(uint8_t, u1, TO_SAME)
-CASTS(int16_t, i2, TO_SAME)
-CASTS(int32_t, i4, TO_SAME)
-CASTS(int64_t, i8, TO_SAME)
-CASTS(float, f4, TO_INT)
-CASTS(double, f8, TO_INT)
+CASTS(npy_bool, b, TO_SAME, TO_SAME)
+CASTS(int8_t, i1, TO_SAME, TO_SAME)
+CASTS(uint8_t, u1, TO_SAME, TO_SAME)
+CASTS(int16_t, i2, TO_SAME, TO_SAME)
+CASTS(int32_t, i4, TO_SAME, TO_SAME)
+CASTS(int64_t, i8, TO_SAME, TO_SAME)
+CASTS(float, f4, TO_INT, TO_LONG)
+CASTS(double, f8, TO_INT, TO_LONG)
 #define ROW(FROM) {cast_##FROM##_b, cast_##FROM##_i1, cast_##FROM##_u1, cast_##FROM##_i2, cast_##FROM##_i4, cast_##FROM##_i8, cast_##FROM##_f4, cast_##FROM##_f8}
 static const PyUFuncGenericFunction casts[8][8] = {ROW(b), ROW(i1), ROW(u1), ROW(i2), ROW(i4), ROW(i8), ROW(f4), ROW(f8)};
 static int cast_index(int num) {

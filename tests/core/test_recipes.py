@@ -14,6 +14,7 @@ X = torch.arange(24.0).reshape(2, 3, 4) / 7 - 1
 Y = torch.linspace(0.5, 2, 24).reshape(2, 3, 4)
 N = torch.arange(24).reshape(2, 3, 4)
 I = torch.tensor([1, 0, -1])
+INF, NAN = float("inf"), float("nan")
 CASES = {
     "add": lambda: X + Y,
     "broadcast": lambda: X + Y[:, :1, 1:2],
@@ -182,3 +183,20 @@ def test_fake_tensors_are_made_natively_from_the_second_call_on():
     for _ in range(3):
         with pytest.raises(RuntimeError):
             x + mode.from_tensor(torch.zeros(5))
+
+
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("target", ["uint8", "int8", "int16", "int32", "int64"])
+def test_casts_of_what_no_integer_holds(source, target):
+    """By way of int32 (int64 for int64); the least number of that for nan and what is out of range: first call, later ones, compiled, as PyTorch."""
+    values = [NAN, INF, -INF, 1e30, -1e30, 3e9, -3e9, 300.0, -300.0, 40000.0, -1.5, 5e18, 1e10] * 3
+    wide = torch.tensor(values, dtype=torch.float64).to(getattr(torch, source))
+    low = -(2**63) if target == "int64" else -(2**31)
+    through = [int(v) if low <= v < -low else low for v in wide.tolist()]
+    bits = torch.iinfo(getattr(torch, target)).bits
+    want = [v % 2**bits - (2**bits if target != "uint8" and v % 2**bits >= 2 ** (bits - 1) else 0) for v in through]
+    for x in (wide, torch.stack([wide, wide], 1)[:, 0]):
+        cast = lambda x: (x + 0).to(getattr(torch, target))  # noqa: E731
+        for _ in range(3):
+            assert cast(x).tolist() == want
+        assert torch.compile(cast)(x).tolist() == want

@@ -218,7 +218,7 @@ def _encode_fact(o: Any, enc: Encoder) -> tuple:
         for op, rest, kwargs, which in o.chain:
             named = [(k, enc.argument(v, {})) for k, v in kwargs.items()]
             chain.append((enc.target(op), [enc.argument(a, {}) for a in rest], named, which))
-        return ("view" if isinstance(o, InputView) else "output view", o.index, chain)
+        return ("view" if isinstance(o, InputView) else "output view", o.index, chain, o.history)
     if type(o.value) not in _PLAIN:
         raise NotEncodable(f"an output of type {type(o.value).__name__}")
     return ("constant", o.value)
@@ -237,4 +237,4 @@ def _decode_fact(o: tuple, dec: Decoder) -> Any:
     for op, rest, kwargs, which in o[2]:
         named = {k: dec.argument(v, []) for k, v in kwargs}
         chain.append((dec.target(op), tuple(dec.argument(a, []) for a in rest), named, which))
-    return (InputView if o[0] == "view" else OutputView)(o[1], tuple(chain))
+    return (InputView if o[0] == "view" else OutputView)(o[1], tuple(chain), o[3])

@@ -71,6 +71,19 @@ class CompiledFunctionBackward(Node):
                 "gradient, with torch.autograd.set_detect_anomaly(True)."
             )
 
+    def _intact(self) -> bool:
+        """Whether nothing that was saved has been written since."""
+        try:
+            return self.saved_tensors is not None
+        except RuntimeError:
+            return False
+
+    def _repeatable(self) -> bool:
+        """Whether the gradient can be had from the inputs."""
+        traced = self.plan.traced
+        versions = [t._version for t in self.inputs if isinstance(t, _C.TensorBase)]
+        return versions == self.versions and not traced.random and not traced.mutated
+
     def apply(self, *cts):
         plan = self.plan
         if self.inputs is None:
@@ -93,6 +106,9 @@ class CompiledFunctionBackward(Node):
             backward = plan.gradient() if batched else plan.differentiable_backward()
             grads = list(backward(*self.inputs, *tangents))
         elif any(t._keys & TRANSFORM for t in tangents):  # vmap over a pullback: its tensors are not for compiled code
+            grads = list(plan.gradient()(*self.inputs, *tangents))
+        elif None in (cts[k] for k in plan.traced.tangent_of) and not self._intact() and self._repeatable():
+            # What was overwritten may belong to the outputs that no cotangent came for. The inputs tell.
             grads = list(plan.gradient()(*self.inputs, *tangents))
         else:
             grads = list(plan.backward(*self.saved_tensors, *tangents))

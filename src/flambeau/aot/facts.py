@@ -33,10 +33,12 @@ class InputAlias:
 class View:
     """A view that is made again at each call, so that memory and history are shared as they are without compiling.
 
-    ``chain``: (operator, arguments after the first, keyword arguments, which result or None) from the base on."""
+    ``chain``: (operator, arguments after the first, keyword arguments, which result or None) from the base on. ``history``: the graph's output
+    whose gradient it carries, where it shares its memory with the base and not its history (it was detached and written later)."""
 
     index: int
     chain: tuple
+    history: int | None = None
 
     def replay(self, tensor: Any, sizes: dict | None = None) -> Any:
         """The view of ``tensor``; ``sizes``: values of the symbols in the arguments."""

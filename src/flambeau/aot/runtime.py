@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _C
 from .. import autograd as _autograd
+from ..autograd.node import set_history
 from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
 from ..fx.graph_module import compile_source
@@ -42,6 +43,15 @@ def _symbol_values(traced: Traced, names: list[str], scope: dict[str, Any]) -> s
     for i, s in enumerate(found):
         scope[f"symbol_{i}"] = s
     return "{" + ", ".join(f"symbol_{i}: {text}" for i, text in enumerate(found.values())) + "}"
+
+
+def _with_history(view: Any, computed: Any) -> Any:
+    """The memory of ``view`` with the history of ``computed``, which has the same elements."""
+    if not computed.requires_grad:
+        return view
+    view = view.detach()
+    set_history(view, computed._grad_fn, computed._output_nr)
+    return view
 
 
 def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
@@ -90,12 +100,14 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
             parts.append(f"outs[{o.index}]")
         elif isinstance(o, InputAlias):
             parts.append(names[o.index])
-        elif isinstance(o, InputView):
+        elif isinstance(o, (InputView, OutputView)):
+            base = names[o.index] if isinstance(o, InputView) else f"outs[{o.index}]"
             scope[f"view_{k}"] = o.replay
-            parts.append(f"view_{k}({names[o.index]}{env})")
-        elif isinstance(o, OutputView):
-            scope[f"view_{k}"] = o.replay
-            parts.append(f"view_{k}(outs[{o.index}]{env})")
+            part = f"view_{k}({base}{env})"
+            if o.history is not None:
+                scope["with_history"] = _with_history
+                part = f"with_history({part}, outs[{o.history}])"
+            parts.append(part)
         elif isinstance(o, Number):
             scope["evaluate"], scope[f"number_{k}"] = evaluate, o.expr
             parts.append(f"evaluate(number_{k}, sizes)")

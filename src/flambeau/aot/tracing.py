@@ -113,10 +113,10 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
         elif id(o) in by_id:
             facts.append(InputAlias(by_id[id(o)]))
         elif id(o._storage) in storages and (view := _view_of_input(mode, o, fakes)) is not None:
-            facts.append(view)
+            facts.append(replace(view, history=computed(o)) if _own_history(o, given[view.index]) else view)
         elif id(o) in derived:
             base, chain = derived[id(o)]
-            facts.append(OutputView(computed(base), chain))
+            facts.append(OutputView(computed(base), chain, computed(o) if _own_history(o, base) else None))
         else:
             facts.append(Computed(computed(o), joint and o.requires_grad))
     mode.insert_checks()
@@ -172,6 +172,12 @@ def _without_history(chain: tuple, view, base) -> tuple:
         if base.requires_grad and not view.requires_grad
         else chain
     )
+
+
+def _own_history(o, base) -> bool:
+    """Whether ``o``, in the memory of ``base``, carries a gradient that isn't the base's."""
+    root = lambda t: t if t._base is None else t._base  # noqa: E731
+    return o.requires_grad and root(o) is not root(base)
 
 
 def _view_of_input(mode, o, fakes) -> InputView | None:

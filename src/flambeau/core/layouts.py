@@ -10,7 +10,34 @@ from .. import _C
 from ..base.shapes import contiguous_strides, elementwise_strides
 from .operator import OpOverload
 
-__all__ = ["dense_like", "in_order", "layout_indices", "result_strides", "strides_of"]
+__all__ = [
+    "dense_like",
+    "in_order",
+    "layout_indices",
+    "overlaps_itself",
+    "refuse_overlap",
+    "result_strides",
+    "strides_of",
+]
+
+OVERLAPPING = "overlapping_writes"  # tag of an operator that may write to a tensor whose elements share memory (fill_)
+
+
+def overlaps_itself(shape, strides) -> bool:
+    """Whether a dimension is expanded. Overlaps that strides alone hide (``unfold``) pass, as in PyTorch."""
+    for n, s in zip(shape, strides):
+        if isinstance(s, int) and s == 0 and n > 1:
+            return 0 not in shape
+    return False
+
+
+def refuse_overlap(op: OpOverload, shape, strides) -> None:
+    """RuntimeError when ``op``, an in-place or out= form, may not write to memory laid out so."""
+    if overlaps_itself(shape, strides) and OVERLAPPING not in op.definition.functional.tags:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
+            "tensor before performing the operation."
+        )
 
 
 @functools.cache

@@ -224,6 +224,11 @@ class OpOverload(_C.Operator):
     def is_view(self) -> bool:
         return self._schema.is_view
 
+    @property
+    def tracks_views(self) -> bool:
+        """Whether a write to its results that records a gradient must reach what they are views of (``detach`` leads nowhere)."""
+        return self._schema.is_view and self.vjp_formulas != {}
+
 
 def _safe(name: str) -> str:
     return (

@@ -5,19 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload
 from ..core.promotion import check_can_hold
 from .backend import rule
-
-OVERLAPPING = "overlapping_writes"  # tag of an operator that may write to a tensor whose elements share memory (fill_)
-
-
-def overlaps_itself(shape, strides) -> bool:
-    """Whether a dimension is expanded. Overlaps that strides alone hide (``unfold``) pass, as in PyTorch."""
-    for n, s in zip(shape, strides):
-        if s == 0 and n > 1:
-            return 0 not in shape
-    return False
 
 
 def _span(t):
@@ -49,11 +40,7 @@ def write(op: OpOverload, target, result) -> None:
     """Copy ``result`` into ``target``. RuntimeError when shape or dtype category don't allow it; nothing is written then."""
     if not target._array.flags.writeable:
         raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
-    if OVERLAPPING not in op.definition.functional.tags and overlaps_itself(target._shape, target._strides):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
-            "tensor before performing the operation."
-        )
+    refuse_overlap(op, target._shape, target._strides)
     check_can_hold(target._dtype, result._dtype)
     if target._shape != result._shape:
         if op.kind == "inplace":

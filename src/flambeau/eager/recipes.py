@@ -161,7 +161,7 @@ def _views(op: OpOverload, values):
     v = op.definition.map(Strided(x._shape, x._strides, 0), *rest)
     many = not isinstance(v, Strided)
     results = tuple((None, w.shape, bytes_of(w.strides, x._array.dtype), w.offset * item) for w in (v if many else [v]))
-    return _C.Recipe(1, results, view=True, many=many, tracked=op.is_view and op.vjp_formulas != {})
+    return _C.Recipe(1, results, view=True, many=many, tracked=op.tracks_views)
 
 
 # ---- expressions on elements ---------------------------------------------------------------------------------------------

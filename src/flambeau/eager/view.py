@@ -13,7 +13,7 @@ def view(op: OpOverload):
     map = op.definition.map
     strided, note = _C.strided, _C.note_view
     # A write to the view that records a gradient must reach the base, so the way back is kept (detach has none).
-    tracked = op.is_view and op.vjp_formulas != {}
+    tracked = op.tracks_views
 
     def run(x, *rest):
         v = map(Strided(x._shape, x._strides, 0), *rest)

@@ -15,6 +15,7 @@ from ..base.errors import DataDependentOutputException, MissingFacet
 from ..base.shape_env import shape_rules
 from ..base.shapes import same_shape
 from ..core.definition import TensorMeta
+from ..core.layouts import refuse_overlap
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
 from ..core.promotion import check_can_hold
@@ -146,6 +147,7 @@ class FakeTensorMode(TorchDispatchMode):
                 raise RuntimeError(
                     f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}"
                 )
+            refuse_overlap(func, values[0]._shape, values[0]._strides)
             values[0]._bump_version()
             return values[0]
         if func.kind != "out":
@@ -156,13 +158,20 @@ class FakeTensorMode(TorchDispatchMode):
                             t._bump_version()
         if func.kind == "out":
             outs = [v for a, v in zip(func._schema.arguments, values) if a.is_out]
+            for t in outs:
+                refuse_overlap(func, t._shape, t._strides)
             return outs[0] if len(outs) == 1 else tuple(outs)
         try:
             metas = func.facet("meta")(*values)
         except MissingFacet:
             raise NotImplementedError(f"{func} has no meta (fake) rule: register one with register_fake") from None
-        storage = values[0]._storage if func._schema.is_view and isinstance(values[0], _C.TensorBase) else None
-        return self._wrap(metas, storage)
+        base = values[0] if func._schema.is_view and isinstance(values[0], _C.TensorBase) else None
+        made = self._wrap(metas, None if base is None else base._storage)
+        if base is not None and func.tracks_views:
+            rest = tuple(values[1:])
+            for k, t in enumerate(made if isinstance(made, (list, tuple)) else [made]):
+                _C.note_view(t, base, func, rest, None if t is made else k)
+        return made
 
     def _fakify(self, func, x):
         if isinstance(x, _C.TensorBase) and not isinstance(x, FakeTensor):

@@ -7,13 +7,14 @@ runs any operator on Values this way."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from .. import _C
 from ..base.shapes import same_shape
 from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
-from .views import steps_of, write_back
+from .views import place, repeats, steps_of, write_back
 
 __all__ = ["Memory", "Value", "call", "call_higher_order"]
 
@@ -62,8 +63,12 @@ class Value:
         bases = [self.memory.base]
         for link in self.chain[:-1]:
             bases.append(_follow(link, bases[-1]))
-        contents = new
-        for (op, rest, kwargs, which), base in zip(reversed(self.chain), reversed(bases)):
+        contents, chain = new, self.chain
+        shared = next((i for i, (link, base) in enumerate(zip(chain, bases)) if _repeats(link, base)), None)
+        if shared is not None:
+            contents = place(bases[shared], [partial(_follow, link) for link in chain[shared:]], contents)
+            chain, bases = chain[:shared], bases[:shared]
+        for (op, rest, kwargs, which), base in zip(reversed(chain), reversed(bases)):
             values = op.full(base, *rest, **kwargs)[1:]
             own = op.overrides.get("write_back")
             if own is not None:
@@ -73,6 +78,14 @@ class Value:
         self.memory.base = contents
         self.memory.version += 1
         self._tensor, self._version = new, self.memory.version
+
+
+def _repeats(link, base) -> bool:
+    """Whether the view shows elements of ``base`` more than once."""
+    op, rest, kwargs, which = link
+    if op.kind != "view" or "write_back" in op.overrides:
+        return False
+    return any(map(repeats, steps_of(op, tuple(base.shape), op.full(base, *rest, **kwargs)[1:])[which or 0]))
 
 
 def _follow(link, t):

@@ -7,12 +7,14 @@ sees it."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..core.operator import namespace
 from ..core.viewmap import Recorder, Step
 
-__all__ = ["steps_of", "write_back"]
+__all__ = ["place", "repeats", "steps_of", "write_back"]
 
 
 def _aten(name: str, overload: str = "default"):
@@ -67,13 +69,8 @@ def _undo(step: Step, before: Any, new: Any) -> Any:
         return _aten("permute")(new, [perm.index(d) for d in range(len(perm))])
     if step.name in ("reshape", "squeeze", "unsqueeze"):
         return reshape(new, step.in_shape)
-    if step.name == "expand":
-        if math.prod(step.in_shape) == math.prod(step.out_shape):
-            return reshape(new, step.in_shape)
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
+    if step.name == "expand" and not repeats(step):
+        return reshape(new, step.in_shape)
     if step.name == "slice":
         d, start, length, stride = step.params
         if length == step.in_shape[d]:
@@ -82,13 +79,26 @@ def _undo(step: Step, before: Any, new: Any) -> Any:
             return _aten("slice_scatter")(
                 before, new, d, start, start + (length - 1) * stride + 1 if length else start, stride
             )
-    return _place(step, before, new)
+    return place(before, [partial(apply, step)], new)
 
 
-def _place(step: Step, before: Any, new: Any) -> Any:
-    """Any step: send the positions of the base's elements through it, and put the new values at those that come out."""
-    n = math.prod(step.in_shape)
-    positions = reshape(namespace("aten").arange(n, device=before.device), step.in_shape)
-    positions = reshape(apply(step, positions), (math.prod(step.out_shape),))
-    flat = _aten("scatter", "src")(reshape(before, (n,)), 0, positions, reshape(new, positions.shape))
-    return reshape(flat, step.in_shape)
+def repeats(step: Step) -> bool:
+    """Whether the step shows elements more than once. What is written behind it can't be undone step by step: other copies of an element
+    would bring its old value back."""
+    if step.name == "unfold":
+        d, size, stride = step.params
+        return bool(step.in_shape) and size > stride and step.out_shape[d] > 1
+    return step.name == "expand" and math.prod(step.in_shape) != math.prod(step.out_shape)
+
+
+def place(base: Any, path: list[Callable], new: Any) -> Any:
+    """``base`` after ``new`` was written to its view along any ``path`` of functions: positions of its elements are sent the same way, and the
+    new values put at those that come out. RuntimeError when one comes out twice."""
+    shape = tuple(base.shape)
+    n = math.prod(shape)
+    positions = reshape(namespace("aten").arange(n, device=base.device), shape)
+    for step in path:
+        positions = step(positions)
+    positions = reshape(positions, (math.prod(positions.shape),))
+    flat = _aten("scatter", "src")(reshape(base, (n,)), 0, positions, reshape(new, positions.shape))
+    return reshape(flat, shape)

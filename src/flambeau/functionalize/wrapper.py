@@ -13,6 +13,7 @@ from .. import _C
 from ..base import pytree
 from ..core import dispatch
 from ..core import keys as K
+from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload, namespace
 from ..core.tensor import Tensor
 from .values import Memory, Value, call
@@ -54,6 +55,10 @@ def _payloads(a: Any) -> Any:
 
 
 def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
+    if op.kind in ("inplace", "out"):
+        for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
+            if argument.is_write and isinstance(a, _C.TensorBase):
+                refuse_overlap(op, a._shape, a._strides)
     values = tuple(map(_payloads, args))
     named = {k: _payloads(v) for k, v in kwargs.items()}
     with dispatch.excluding(K.AUTOGRAD):

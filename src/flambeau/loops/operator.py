@@ -21,7 +21,7 @@ from ..base.dtypes import from_numpy
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
-from ..eager.mutation import overlaps_itself
+from ..core.layouts import overlaps_itself
 from ..inductor.donate import writing_form
 from .interpreter import Compiled
 
