@@ -256,6 +256,13 @@ static PyObject *m_forget(PyObject *module, PyObject *code)
     Py_DECREF(all);
     Py_RETURN_NONE;
 }
+static PyObject *m_traceback_entry(PyObject *module, PyObject *args)
+{
+    PyObject *next, *code, *globals;
+    int lasti, line;
+    if (!PyArg_ParseTuple(args, "OO!O!ii", &next, &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line)) return NULL;
+    return flb_traceback_entry(next, (PyCodeObject *)code, globals, lasti, line);
+}
 static PyObject *m_strict(PyObject *module, PyObject *arg)
 {
     int v = PyObject_IsTrue(arg);
@@ -275,6 +282,8 @@ static PyMethodDef methods[] = {
     {"forget", m_forget, METH_O, "forget(code): empty all its caches"},
     {"tail_call", (PyCFunction)(void (*)(void))flb_tail_call, METH_FASTCALL,
      "tail_call(callable, *args): returned by captured code, whose native caller then makes the call"},
+    {"traceback_entry", m_traceback_entry, METH_VARARGS,
+     "traceback_entry(next or None, code, globals, lasti, line) -> traceback with one more entry in front, of a frame that never ran"},
     {"set_strict_guards", m_strict, METH_O, "run each guard's Python mirror too and compare; returns the old setting"},
     {NULL},
 };

@@ -22,4 +22,6 @@ PyObject **flb_frame_locals(FlbFrame *frame);       /* the values it starts with
 /* What a hook returns for a fresh frame that it did not evaluate: gives the frame back to the interpreter. Steals `result`; NULL: an
  * exception is set. */
 PyObject *flb_frame_end(PyThreadState *ts, FlbFrame *frame, PyObject *result);
+/* One more entry in front of the traceback `next` (or None): `line` and the instruction at byte `lasti` of `code`, in a frame that never ran. */
+PyObject *flb_traceback_entry(PyObject *next, PyCodeObject *code, PyObject *globals, int lasti, int line);
 #endif

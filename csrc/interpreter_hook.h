@@ -1,4 +1,5 @@
 /* The evaluator hook, the same for all versions: included by each interpreter_3xx.c behind the declarations of its version. */
+#include <frameobject.h>
 extern PyObject *_PyEval_EvalFrameDefault(PyThreadState *, struct _PyInterpreterFrame *, int);
 
 static _PyFrameEvalFunction before = _PyEval_EvalFrameDefault; /* what our hook stands in front of */
@@ -19,3 +20,13 @@ void flb_set_eval(FlbEval hook)
 }
 PyObject *flb_default_eval(PyThreadState *ts, FlbFrame *frame, int throwflag) { return before(ts, frame, throwflag); }
 PyObject **flb_frame_locals(FlbFrame *frame) { return frame->localsplus; }
+
+PyObject *flb_traceback_entry(PyObject *next, PyCodeObject *code, PyObject *globals, int lasti, int line)
+{
+    PyFrameObject *frame = PyFrame_New(PyThreadState_Get(), code, globals, NULL);
+    if (!frame) return NULL;
+    frame->f_lineno = line;
+    PyObject *r = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, lasti, line);
+    Py_DECREF(frame);
+    return r;
+}

@@ -30,8 +30,6 @@ MODULES = (
 # Tests that don't hold for captured code, and why. A name that ends with a dot stands for a class.
 LEFT_OUT = {
     "TestTracing.": "sys.settrace() sees the lines of captured code, which are fewer",
-    "NestedWith.testExceptionLocation": "an exception that was raised and caught while tracing knows no columns",
-    "ListComprehensionTest.test_exception_locations": "an exception that was raised and caught while tracing knows no columns",
     "ExceptionTests.test_recursion_in_except_handler": "counts the frames that are left below the recursion limit",
     "ExceptionTests.test_recursion_normalizing_exception": "counts the frames that are left below the recursion limit",
 }

@@ -19,7 +19,7 @@ from bytecode.instr import InstrLocation
 
 from .assembler import straight, with_fields
 from .exc import SkipFrame, unsupported
-from .instructions import Inst, Lasti, decode
+from .instructions import Inst, Lasti, decode, show_as
 from .source import ConstSource, GlobalSource, LocalSource, Source
 from .versions import NULL_FIRST, PY313, original, real, split
 
@@ -375,9 +375,11 @@ def _resume_code(orig, target: int, stack, names, line: int, places: dict) -> tu
     bc = Bytecode()
     bc.extend(out)
     # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
-    name = orig.co_name if generator else f"torch_dynamo_resume_in_{orig.co_name}_at_{line}"
-    code = _finish(bc, orig, name, names + stack_names, free, [], stack_depth(head))
-    return _rename(code, renamed) if renamed else code, len(head)
+    code = _finish(bc, orig, orig.co_name, names + stack_names, free, [], stack_depth(head))
+    code = _rename(code, renamed) if renamed else code
+    if not generator:
+        show_as(code, f"torch_dynamo_resume_in_{orig.co_name}_at_{line}")
+    return code, len(head)
 
 
 def _rename(code: types.CodeType, names: dict[int, str]) -> types.CodeType:

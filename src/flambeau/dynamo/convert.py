@@ -7,6 +7,7 @@ import dis
 import inspect
 import itertools
 import logging
+import sys
 import threading
 import traceback
 import types
@@ -37,6 +38,7 @@ from .exc import (
     Unsupported,
 )
 from .executor import RootFrame
+from .instructions import shown_name
 from .output_graph import OutputGraph
 from .source import CellSource, ClosureCellSource, LocalSource
 from .utils import counters, record_compile
@@ -192,7 +194,7 @@ class Compiler(_frame.Context):
             return False
         if _stance.name == "fail_on_recompile" and top:
             raise RuntimeError(
-                f"detected a recompile of {code.co_name} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}"
+                f"detected a recompile of {shown_name(code)} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}"
             )
         if _stance.name != "default":
             return False
@@ -215,16 +217,18 @@ class Compiler(_frame.Context):
         except SkipFrame as e:
             event.skipped = str(e)
             counters["frames"]["skipped"] += 1
-            LOG_DYNAMO("frame %s (%s:%d) runs plainly: %s", code.co_name, code.co_filename, code.co_firstlineno, e)
+            LOG_DYNAMO("frame %s (%s:%d) runs plainly: %s", shown_name(code), code.co_filename, code.co_firstlineno, e)
             if self.fullgraph and top and not isinstance(e, NothingCaptured):
-                where = traceback.FrameSummary(code.co_filename, code.co_firstlineno, code.co_name, lookup_line=False)
+                where = traceback.FrameSummary(
+                    code.co_filename, code.co_firstlineno, shown_name(code), lookup_line=False
+                )
                 raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
             added = self._again_later(cache)
         except ConstraintViolationError:
             raise
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
             if config.suppress_errors:
-                log.warning("frame %s runs plainly after an error", code.co_name, exc_info=True)
+                log.warning("frame %s runs plainly after an error", shown_name(code), exc_info=True)
                 cache.skip = 1
                 return False
             raise
@@ -233,12 +237,12 @@ class Compiler(_frame.Context):
         except Exception as e:  # a defect of ours must not take the user's program down
             if self.fullgraph or config.strict_capture:
                 raise InternalTorchDynamoError(
-                    f"{type(e).__name__}: {e}, while capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+                    f"{type(e).__name__}: {e}, while capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
                 ) from e
             event.skipped = f"internal error: {type(e).__name__}: {e}"
             counters["frames"]["internal_error"] += 1
             warnings.warn(
-                f"capturing {code.co_name} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
+                f"capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
                 f"{type(e).__name__}: {e}; it runs plainly",
                 RuntimeWarning,
                 stacklevel=2,
@@ -267,7 +271,7 @@ class Compiler(_frame.Context):
         failed = failed_guard(cache, func, args)
         text = (
             f"torch._dynamo hit config.cache_size_limit ({config.cache_size_limit})\n"
-            f"   function: '{code.co_name}' ({code.co_filename}:{code.co_firstlineno})\n"
+            f"   function: '{shown_name(code)}' ({code.co_filename}:{code.co_firstlineno})\n"
             f"   last reason: {failed}\n"
             "It runs as ordinary Python from now on."
         )
@@ -291,11 +295,13 @@ class Compiler(_frame.Context):
         reason: BreakReason | None = None
         unroll = True
         modes = ActiveModes()
+        outer = sys.exc_info()[1]  # what a caller handles
         for _ in range(MAX_RESTARTS):
             output = OutputGraph(self, code, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
             output.unroll = unroll
             output.modes = modes
+            output.outer_exception = outer
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
             try:
                 with compiling(), modes.off():
@@ -322,7 +328,7 @@ class Compiler(_frame.Context):
             raise SkipFrame("too many restarts")
         if reason is not None:
             counters["graph_break"][reason.reason] += 1
-            LOG_BREAKS("Graph break in %s: %s", code.co_name, reason.describe())
+            LOG_BREAKS("Graph break in %s: %s", shown_name(code), reason.describe())
         if output.graph_module is None and reason is None and not output.inputs and not config.capture_empty_graphs:
             raise NothingCaptured("no tensor operation was captured")
         cache.__dict__["seen"] = output.seen
@@ -340,20 +346,20 @@ class Compiler(_frame.Context):
         if output.graph_module is not None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
-        record_compile(code.co_name, output.compile_seconds)
+        record_compile(shown_name(code), output.compile_seconds)
         return True
 
     def _recompiling(self, code, func, args, cache) -> None:
         if not (LOG_RECOMPILES.on or utils.recompile_records):
             return
         why = failed_guard(cache, func, args)
-        where = f"{code.co_name} in {code.co_filename}:{code.co_firstlineno}"
+        where = f"{shown_name(code)} in {code.co_filename}:{code.co_firstlineno}"
         LOG_RECOMPILES("Recompiling function %s\n    triggered by the failing guard: %s", where, why)
         for record in utils.recompile_records:
-            record.append((code.co_name, f"{code.co_filename}:{code.co_firstlineno}", why))
+            record.append((shown_name(code), f"{code.co_filename}:{code.co_firstlineno}", why))
 
     def _log(self, code, final, event: Event) -> None:
-        where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+        where = f"{shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
         if LOG_GUARDS.on:
             LOG_GUARDS("guards of %s:\n%s", where, "\n".join(f"  {g}" for g in event.guards))
         if LOG_CODE.on and event.graph is not None:

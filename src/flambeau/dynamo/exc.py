@@ -70,6 +70,7 @@ class UserRaises(Unsupported):
         )
         self.exception = exception
         self.variable = variable
+        self.again = False  # raised again by the frame that had caught it
 
 
 class UserErrorType(enum.Enum):

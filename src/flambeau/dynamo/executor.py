@@ -9,6 +9,7 @@ there, so nothing has to be undone.
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 import traceback
 import types
@@ -17,7 +18,7 @@ from . import builder, tensors, trace_rules
 from .codegen import STACK_ARGUMENT, resume_code
 from .config import config
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
-from .instructions import Inst, decode
+from .instructions import Inst, decode, shown_name
 from .opcodes import Opcodes
 from .source import ConstSource
 from .variables.base import Lazy, NullVariable, Variable
@@ -30,6 +31,7 @@ from .variables.functions import CellVariable, FunctionVariable, UserFunctionVar
 from .variables.iterators import GeneratorVariable, must_be_closed
 from .variables.lists import ListVariable, TupleVariable
 from .variables.slots import slots_of
+from .variables.tracebacks import Entry
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
@@ -148,7 +150,7 @@ class Frame(Opcodes):
 
     # -- where we are --
     def location(self) -> traceback.FrameSummary:
-        return traceback.FrameSummary(self.code.co_filename, self.inst.line, self.code.co_name, lookup_line=False)
+        return traceback.FrameSummary(self.code.co_filename, self.inst.line, shown_name(self.code), lookup_line=False)
 
     def user_stack(self) -> list[traceback.FrameSummary]:
         out, f = [], self
@@ -177,23 +179,36 @@ class Frame(Opcodes):
                 unsupported("opcode", f"missing: {inst.name}", "This bytecode instruction is not traced.")
             return handler(inst) is not False
         except UserRaises as e:
+            self.passes(inst, e)
             if inst.handler is None:
                 raise
             self.enter_handler(inst, e)
             return True
 
+    def passes(self, inst: Inst, e: UserRaises) -> None:
+        """The exception is raised by ``inst``, or by what it called: its traceback gets an entry, unless the instruction only raised again
+        what had been caught."""
+        if e.variable is None:
+            e.variable = ExceptionVariable(e.exception)
+            e.variable.set_context(self, self.handled())
+        again, e.again = e.again, False
+        if not again and not trace_rules.is_polyfill(self.code):
+            code, shift = self.output.resumes.origins.get(self.code, (self.code, 0))
+            at = inst.offset if code is self.code else decode(code)[max(inst.index - shift, 0)].offset
+            e.variable.add_entry(self, Entry(code, self.globals, at, inst.line))
+
     def enter_handler(self, inst: Inst, e: UserRaises) -> None:
         del self.stack[inst.depth :]
         if inst.lasti:
             self.stack.append(LastiVariable(inst.index))
-        v = self.exception_variable(e)
-        if isinstance(v, ExceptionVariable) and v.raised and v.line is None:
-            v.line = inst.line
-            outer = self.handled()
-            if outer is not None and outer is not v and v.source is None:
-                v.context = outer
-        self.stack.append(v)
+        self.stack.append(e.variable)
         self.ip = inst.handler
+
+    def handles_nothing_outside(self) -> None:
+        """What a caller of the captured frame handles is asked for: nothing, and guarded to stay so."""
+        if self.output.outer_exception is not None:
+            unsupported("exc-info", "the exception that a caller handles", "It is another one at each call.")
+        self.output.guard(ConstSource(sys.exc_info, "sys.exc_info"), "CALL", handles_nothing)
 
     def run(self) -> Variable:
         _active.frames.append(self)
@@ -279,7 +294,7 @@ class InlineFrame(Frame):
         try:
             v = below.frame.throw(self, exc)
         except UserRaises as e:
-            return self._raise_here(self.exception_variable(e))
+            return self._raise_here(e.variable)
         if v is not None:
             self.yielded, self.suspended = v, True
             return
@@ -295,6 +310,7 @@ class InlineFrame(Frame):
         try:
             self._raise(exc)
         except UserRaises as e:
+            self.passes(inst, e)
             if inst.handler is None:
                 raise
             self.enter_handler(inst, e)
@@ -363,6 +379,10 @@ class InlineFrame(Frame):
         cg.call(n)
         if self.started:
             cg.call(1)
+
+
+def handles_nothing(exc_info) -> bool:
+    return exc_info()[1] is None
 
 
 def make_function(code: types.CodeType, globals: dict, names: tuple[str, str], *cells) -> types.FunctionType:

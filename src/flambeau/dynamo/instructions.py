@@ -77,6 +77,20 @@ def per_code(compute):
     return of
 
 
+_shown: dict[int, tuple[weakref.ref, str]] = {}
+
+
+def show_as(code: types.CodeType, name: str) -> None:
+    """``name`` is what logs and reports call this code, whose own name is that of the function it continues."""
+    key = id(code)
+    _shown[key] = (weakref.ref(code, lambda _: _shown.pop(key, None)), name)
+
+
+def shown_name(code: types.CodeType) -> str:
+    found = _shown.get(id(code))
+    return code.co_name if found is None else found[1]
+
+
 @per_code
 def decode(code: types.CodeType) -> tuple[Inst, ...]:
     """All instructions but CACHE and EXTENDED_ARG, in order, the parts of one as several."""

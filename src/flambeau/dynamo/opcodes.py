@@ -11,7 +11,7 @@ from . import native_loops, trace_rules, world
 from .codegen import STACK_ARGUMENT
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
-from .variables import operators
+from .variables import exception_groups, operators
 from .variables.base import NullVariable, Variable
 from .variables.builtin import BuiltinVariable
 from .variables.classes import ClassVariable
@@ -593,14 +593,10 @@ class Opcodes:
     def WITH_EXCEPT_START(self, inst):
         exc, leave = self.top(), self.top(4)
         cls = ClassVariable(type(exc.exception)) if isinstance(exc, ExceptionVariable) else ConstantVariable(None)
-        self.push(leave.call(self, [cls, exc, ConstantVariable(None)], {}))
+        tb = exc.getattr(self, "__traceback__") if isinstance(exc, ExceptionVariable) else ConstantVariable(None)
+        self.push(leave.call(self, [cls, exc, tb], {}))
 
     # -- exceptions --
-    def exception_variable(self, e: UserRaises) -> Variable:
-        if e.variable is None:
-            e.variable = ExceptionVariable(e.exception)
-        return e.variable
-
     def PUSH_EXC_INFO(self, inst):
         v = self.pop()
         self.handling.append(v)
@@ -625,6 +621,9 @@ class Opcodes:
         exc = self.top()
         if not isinstance(exc, ExceptionVariable):
             unsupported("exception", f"matching {exc!r}")
+        for c in want if isinstance(want, tuple) else (want,):
+            if not (isinstance(c, type) and issubclass(c, BaseException)):
+                self.raise_user(TypeError("catching classes that do not inherit from BaseException is not allowed"))
         self.push(ConstantVariable(isinstance(exc.exception, want)))
 
     def LOAD_ASSERTION_ERROR(self, inst):
@@ -634,23 +633,49 @@ class Opcodes:
         if inst.arg == 0:
             current = self.handled()
             if current is None:
+                self.handles_nothing_outside()
                 self.raise_user(RuntimeError("No active exception to reraise"))
-            self._raise(current)
+            self._raise(current, again=True)
         cause = self.pop() if inst.arg == 2 else None
-        v = self.pop()
-        if isinstance(v, ClassVariable | BuiltinVariable) and issubclass(v.as_constant(), BaseException):
-            v = v.call(self, [], {})
-        if cause is not None and isinstance(v, ExceptionVariable):
-            if isinstance(cause, ClassVariable | BuiltinVariable) and not cause.is_constant():
-                cause = cause.call(self, [], {})
+        v = self._made(self.pop(), "exceptions must derive from BaseException")
+        if cause is not None:
+            if not (cause.is_constant() and cause.as_constant() is None):
+                cause = self._made(cause, "exception causes must derive from BaseException")
             v.setattr(self, "__cause__", cause)
         self._raise(v)
+
+    def _made(self, v: Variable, otherwise: str) -> Variable:
+        """What ``raise`` takes: an exception, or a class of exceptions, which is called."""
+        if isinstance(v, ClassVariable | BuiltinVariable):
+            cls = v.as_constant()
+            if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+                self.raise_user(TypeError(otherwise))
+            v = v.call(self, [], {})
+        if v.is_constant() or isinstance(v, ObjectVariable) and not isinstance(v, ExceptionVariable):
+            self.raise_user(TypeError(otherwise))
+        return v
 
     def _raise(self, v, again: bool = False):
         if not isinstance(v, ExceptionVariable):
             unsupported("raise", f"raise of {v!r}", "The exception is not made while tracing.")
-        v.raised = v.raised or not again
-        raise UserRaises(v.exception, v)
+        e = UserRaises(v.exception, v)
+        e.again = again
+        if not again:
+            v.set_context(self, self.handled())
+        raise e
 
     def RERAISE(self, inst):
         self._raise(self.pop(), again=True)
+
+    # -- except* --
+    def CHECK_EG_MATCH(self, inst):
+        types, exc = self.pop(), self.pop()
+        rest, match = exception_groups.match(self, exc, types.as_constant())
+        self.stack += [rest, match]
+        if isinstance(match, ExceptionVariable):  # it is what is handled in the block
+            self.handling[-1] = match
+            next(v for v in reversed(self.stack) if isinstance(v, ExcInfoVariable)).exc = match
+
+    def PREP_RERAISE_STAR(self, inst):
+        raised, original = self.pop(), self.pop()
+        self.push(exception_groups.to_raise(self, original, raised.items(self)))

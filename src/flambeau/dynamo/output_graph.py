@@ -29,6 +29,7 @@ from .config import config
 from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
+from .instructions import shown_name
 from .opaque import FunctionTemplate, guard_function, writes_to_closure
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
@@ -102,6 +103,7 @@ class OutputGraph:
         self.dynamic = setting(compiler.dynamic)
         self.initial_grad = tensors.grad_enabled()
         self.initial_state = global_state()  # while tracing, modes are off
+        self.outer_exception: BaseException | None = None  # that a caller handles
         self.modes = None  # those that are on when the function is called
         self.graph_module = None
         self.compile_seconds = 0.0
@@ -267,7 +269,7 @@ class OutputGraph:
             facts = ndarray_facts(value)
             tensor = numpy_bridge.with_history(value) if tensors.grad_enabled() else None
             history = tensor is not None
-            if history or self.code.co_name.startswith(RESUMED):
+            if history or shown_name(self.code).startswith(RESUMED):
                 self.guard(source, "CALL", numpy_bridge.has_history if history else numpy_bridge.lacks_history)
             if not history:
                 tensor = numpy_bridge.from_ndarray(value)

@@ -26,7 +26,6 @@ from .codegen import STACK_ARGUMENT, TEMP, original_instr, remainder_code, resum
 from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
 from .variables.base import Lazy, Variable
-from .variables.exceptions import ExceptionVariable
 from .variables.iterators import must_be_closed
 from .variables.slots import slots_of
 from .versions import FOR_END, NULL_FIRST, PY312, PY313
@@ -211,10 +210,9 @@ def _resume(tx, inst: Inst) -> None:
         elif inst.name == "UNARY_NOT":
             cg.code += truth() + original_instr(inst)
         elif inst.name == "RERAISE":
-            raised = tx.stack[-1].unwrap()
-            line = raised.line if isinstance(raised, ExceptionVariable) and raised.raised else None
-            # RERAISE takes the exception as it is (the place it would take from the stack is one in the original code).
-            cg.code.append(Instr("RAISE_VARARGS", 1, lineno=line) if line is not None else Instr("RERAISE", 0))
+            cg.code.append(
+                Instr("RERAISE", 0)
+            )  # as it is: the place it would take from the stack is one in the original code
         else:
             cg.code += original_instr(inst)
 

@@ -6,18 +6,19 @@ frame goes on. The order between different objects is not observable; within one
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any
 
 from .guards import type_item
 from .variables.base import Variable
 from .variables.dicts import DictVariable
+from .variables.exceptions import ExceptionVariable
 from .variables.functions import CellVariable
 from .variables.iterators import ExistingIteratorVariable, advance_iterator
 from .variables.lists import ListVariable, SetVariable
 from .variables.objects import ObjectVariable
 from .variables.tensor import TensorVariable
+from .world import C_DESCRIPTORS
 
 __all__ = ["SideEffects"]
 
@@ -132,6 +133,20 @@ class SideEffects:
                 )
         elif isinstance(v, ObjectVariable):
             target = self._keep(cg, lambda: v.source.load(cg))
+            if isinstance(v, ExceptionVariable) and (v.raised or v.traceback is not None):
+                tb = self._keep(
+                    cg,
+                    lambda: v.push_tracebacks(
+                        cg, lambda: (cg.emit("LOAD_FAST", target), cg.load_attr("__traceback__"))
+                    ),
+                )
+                writes.append(
+                    lambda: (
+                        cg.emit("LOAD_FAST", tb),
+                        cg.emit("LOAD_FAST", target),
+                        cg.emit("STORE_ATTR", "__traceback__"),
+                    )
+                )
             for name, value in v.written.items():
                 self._attribute(cg, v, target, name, value, writes)
         elif isinstance(v, ListVariable):
@@ -192,7 +207,7 @@ class SideEffects:
         # The hooks were traced already, so they don't run again: what is replayed is what happened to the instance itself.
         hooked = v.cls.__setattr__ is not object.__setattr__ or v.cls.__delattr__ is not object.__delattr__
         found = type_item(v.cls, name)
-        in_dict = not isinstance(found, types.MemberDescriptorType) and hasattr(type(found), "__set__")
+        in_dict = not isinstance(found, C_DESCRIPTORS) and hasattr(type(found), "__set__")
         if in_dict:  # a property of this name is passed by
             table = self._keep(cg, lambda: (cg.emit("LOAD_FAST", target), cg.load_attr("__dict__")))
         if value is None or name in v.reinserted:

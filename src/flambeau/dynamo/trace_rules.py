@@ -270,6 +270,14 @@ def is_mode_method(fn: types.FunctionType) -> bool:
     )
 
 
+POLYFILLS = os.path.join(PACKAGE, "dynamo", "variables", "polyfills.py")
+
+
+def is_polyfill(code: types.CodeType) -> bool:
+    """Whether the code stands for a function of the interpreter, which has no frame."""
+    return code.co_filename == POLYFILLS
+
+
 def is_torch_callable(fn) -> bool:
     """An operator or function of the library that becomes a node: native function objects, operators, functions in its files."""
     if isinstance(fn, type):

@@ -39,6 +39,7 @@ SAME = {
     },
 }
 INTRINSICS = {3: "STOPITERATION_ERROR", 5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"} if PY312 else {}
+INTRINSICS_2 = {1: "PREP_RERAISE_STAR"} if PY312 else {}
 JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
 
 
@@ -56,6 +57,8 @@ def normal(i: dis.Instruction) -> list[tuple[str, int | None, object]]:
             return [("LOAD_SUPER_METHOD", arg, value)]
         if name == "CALL_INTRINSIC_1":
             return [(INTRINSICS.get(arg, name), arg, value)]
+        if name == "CALL_INTRINSIC_2":
+            return [(INTRINSICS_2.get(arg, name), arg, value)]
         if name == "COMPARE_OP":
             value = str(value).removeprefix("bool(").removesuffix(")")
     return [(SAME.get(name, name), arg, value)]

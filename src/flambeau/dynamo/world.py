@@ -38,7 +38,12 @@ PLAIN_OBJECTS = (
     object, list, tuple, dict, set, frozenset, int, float, complex, str, bytes, collections.deque, collections.OrderedDict,
     collections.defaultdict, types.SimpleNamespace,
 )  # fmt: skip
-LOOKUP = {*(c.__getattribute__ for c in PLAIN_OBJECTS), type.__getattribute__, types.ModuleType.__getattribute__}
+EXCEPTIONS = [c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException)]
+LOOKUP = {
+    *(c.__getattribute__ for c in (*PLAIN_OBJECTS, *EXCEPTIONS)),
+    type.__getattribute__,
+    types.ModuleType.__getattribute__,
+}
 C_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 C_METHODS = (
     types.WrapperDescriptorType,

@@ -23,9 +23,10 @@ from . import polyfills
 from .base import Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
+from .contexts import ContextManagerVariable
 from .derived import NEW, builtin_base, new_derived
 from .dicts import DictVariable, pairs_of
-from .exceptions import ExceptionVariable, TracebackVariable, make_exception
+from .exceptions import ExceptionVariable, make_exception
 from .functions import PartialVariable, UserFunctionVariable, UserMethodVariable
 from .getters import GetterVariable
 from .handlers import HANDLERS, handles
@@ -96,6 +97,8 @@ class BuiltinVariable(Variable):
 
     def call(self, tx, args, kwargs):
         fn = self.value
+        if args and isinstance(args[0], ContextManagerVariable) and fn.__name__ in ("__enter__", "__exit__"):
+            return args[0].call_method(tx, fn.__name__, args[1:], kwargs)  # found on its class, as ExitStack does
         if any(isinstance(tx.realize(a), SymbolicVariable) for a in args):
             args = [tx.realize(a) for a in args]
             found = self.call_symbolic(tx, args, kwargs)
@@ -559,10 +562,15 @@ def _(tx, args, kwargs):
         return ConstantVariable("")
     v = args[0]
     if isinstance(v, ExceptionVariable):
-        return ConstantVariable(str(v.exception))
+        return v.text(tx, "__str__")
     if isinstance(v, ClassVariable) or not v.can_constant():
         return None
     return fold(tx, str, args)
+
+
+@handles(repr)
+def _(tx, args, kwargs):
+    return args[0].text(tx, "__repr__") if isinstance(args[0], ExceptionVariable) else None
 
 
 @handles(print)
@@ -607,13 +615,18 @@ for _fn in (locals, vars, dir, eval, exec, sys._getframe):
 def _(tx, args, kwargs):
     v = tx.handled()
     if v is None:
-        return None  # what a caller handles is not known while tracing
-    return TupleVariable([tx.wrap_known(v.python_type()), v, TracebackVariable(v)])
+        tx.handles_nothing_outside()
+        return TupleVariable([ConstantVariable(None)] * 3)
+    return TupleVariable([tx.wrap_known(v.python_type()), v, v.getattr(tx, "__traceback__")])
 
 
 @handles(sys.exception) if hasattr(sys, "exception") else lambda f: f
 def _(tx, args, kwargs):
-    return tx.handled()
+    v = tx.handled()
+    if v is None:
+        tx.handles_nothing_outside()
+        return ConstantVariable(None)
+    return v
 
 
 @handles(math.sqrt, math.exp, math.sin, math.cos, math.log, math.tanh, math.floor, math.ceil)

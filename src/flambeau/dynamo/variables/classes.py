@@ -178,6 +178,10 @@ def construct(tx, var: ClassVariable, args, kwargs):
         f = UserFunctionVariable(cls.__new__)
         bound = bind(tx, f, [var, *args], kwargs)
         return TupleVariable([tx.realize(bound[n]) for n in cls._fields], cls=cls)
+    if issubclass(cls, BaseException) and type(cls) is type:
+        from .exceptions import make_exception
+
+        return make_exception(tx, cls, args, kwargs)
     meta = type(cls)
     if (
         world.class_attr(tx, meta, "__call__") is not type.__dict__["__call__"]

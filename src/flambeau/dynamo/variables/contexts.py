@@ -172,11 +172,14 @@ class GeneratorContextVariable(ContextManagerVariable):
         tx.raise_user(RuntimeError("generator didn't stop after throw()"))
 
     def reconstruct(self, cg):
-        unsupported(
-            "context-manager",
-            "a generator's context manager is entered at a graph break",
-            "Its frame cannot be rebuilt.",
-        )
+        cg.call_function(manager_of, lambda: cg(self.generator), 1)
+
+
+def manager_of(generator):
+    """The context manager around a generator, as contextlib makes it (what it was made of is only looked at by decorators)."""
+    cm = contextlib._GeneratorContextManager.__new__(contextlib._GeneratorContextManager)
+    cm.gen = generator
+    return cm
 
 
 class FunctionModeVariable(ContextManagerVariable):
@@ -217,8 +220,6 @@ class ContextExit(Variable):
             cg.load_const(None)
             return
         if not getattr(self.manager, "enters_again", False):
-            if isinstance(self.manager, ContextManagerVariable):
-                self.manager.reconstruct(cg)
             cg(self.manager)
             cg.load_attr("__exit__")
             return

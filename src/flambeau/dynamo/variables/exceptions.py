@@ -1,107 +1,298 @@
-"""Exceptions that the traced code makes or raises itself, and what the interpreter keeps of them on the stack."""
+"""Exceptions: made while tracing or existing before, what they say of each other, and what the interpreter keeps of them on the stack.
+
+An exception is an object like any other (attributes, class, pending writes) whose arguments are variables. ``exception`` beside it is a
+*stand-in* of the same class, for what only asks which class it is and what its text says.
+"""
 
 from __future__ import annotations
 
-from bytecode import Instr, Label, TryBegin, TryEnd
+import types
 
+from .. import world
 from ..exc import unsupported
 from ..source import GetAttrSource
 from .base import Variable
 from .constant import ConstantVariable
+from .objects import ObjectVariable
+from .tracebacks import Entry, ExceptionTraceback, TracebackVariable, push_traceback
 
-__all__ = ["ExcInfoVariable", "ExceptionVariable", "LastiVariable", "make_exception"]
+__all__ = ["ExcInfoVariable", "ExceptionVariable", "LastiVariable", "builtin_exception", "make_exception"]
+
+LINKS = ("__cause__", "__context__", "__suppress_context__", "__traceback__", "args")
+# Those that do more with their arguments than keep them.
+SPECIAL = (
+    StopIteration, SystemExit, ImportError, OSError, SyntaxError, UnicodeError, AttributeError, NameError, BaseExceptionGroup,
+)  # fmt: skip
 
 
-class ExceptionVariable(Variable):
-    """``exception`` is the object itself, made while tracing or, with a source, the one of this call. ``line``: where it was raised;
-    ``raised``: by the traced code (others that have a source come with their traceback)."""
+def builtin_exception(cls: type) -> type:
+    """The class of the interpreter that an exception's class is derived from, or is."""
+    return next(c for c in cls.__mro__ if c.__flags__ & world.IMMUTABLE and issubclass(c, BaseException))
 
-    def __init__(self, exception: BaseException, source=None):
-        super().__init__(source)
+
+def stand_in(cls: type, args: list[Variable], kwargs: dict[str, Variable]) -> BaseException | None:
+    """A real exception of the class without running the user's code; None when its base has to see values of the graph."""
+    base = builtin_exception(cls)
+    if all(a.can_constant() for a in [*args, *kwargs.values()]):
+        given, named = [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()}
+    elif issubclass(base, BaseExceptionGroup):
+        inner = args[1].realized() if hasattr(args[1], "realized") else []
+        if not all(isinstance(v.unwrap(), ExceptionVariable) for v in inner) or not args[0].can_constant():
+            return None
+        given, named = [args[0].as_constant(), [v.unwrap().exception for v in inner]], {}
+    elif not issubclass(base, SPECIAL) or base in (StopIteration, SystemExit):
+        given, named = [a.as_constant() if a.can_constant() else None for a in args], {}
+    else:
+        return None
+    made = base.__new__(cls, *given, **(named if cls is base else {}))
+    if cls is base:
+        base.__init__(made, *given, **named)
+    return made
+
+
+class ExceptionVariable(ObjectVariable):
+    """``raised``: the entries that its traceback got while tracing, the first one first."""
+
+    def __init__(self, exception: BaseException, source=None, args: list[Variable] | None = None):
+        super().__init__(exception if source is not None else None, type(exception), source)
         self.exception = exception
-        self.line: int | None = None
-        self.raised = source is None
-        self.cause: Variable | None = None
-        self.context: Variable | None = None
-        self.attributes: dict[str, Variable] = {}
+        self.raised: list[Entry] = []
+        self.traceback: Variable | None = None  # in front of which those are, when one was given
+        self.notes: Variable | None = None
+        self.given = args
+        self.named: dict[str, Variable] = {}
 
     def __repr__(self):
         return f"ExceptionVariable({self.exception!r})"
 
-    def python_type(self):
-        return type(self.exception)
-
     def truth(self, tx):
         return True
 
-    def getattr(self, tx, name):
-        if name in self.attributes:
-            return self.attributes[name]
-        if name == "__class__":
-            return tx.wrap_known(type(self.exception))
-        if name == "with_traceback":
-            return WithTraceback(self)
+    # -- its arguments --
+    def arguments(self) -> list[Variable]:
+        if self.given is None:
+            from ..executor import current
+
+            self.given = [current().wrap_known(a) for a in self.exception.args]
+        return self.given
+
+    def faithful(self) -> bool:
+        """Whether the stand-in has the very arguments."""
+        return all(a.can_constant() for a in self.arguments())
+
+    def at_its_real(self, name: str) -> BaseException:
+        """The exception itself or its stand-in, for what only depends on its class and arguments."""
+        if self.source is not None and not self.written:
+            return self.exception
+        if not self.faithful():
+            unsupported("exception", f"{name} of {self.cls.__name__} with values of the graph")
+        return self.exception
+
+    # -- attributes --
+    def pending(self, name):
         if self.source is not None:
-            try:
-                return tx.wrap(getattr(self.exception, name), GetAttrSource(self.source, name))
-            except AttributeError as e:
-                tx.raise_user(e)
-        if name == "__cause__":
-            return self.cause or ConstantVariable(None)
-        if name == "__context__":
-            return self.context or ConstantVariable(None)
+            if name == "__traceback__" and (self.raised or self.traceback is not None):
+                return self.current_traceback()
+            return super().pending(name)
+        if name in self.written:
+            return super().pending(name)
+        if name in LINKS or (name in ("value", "name", "obj", "code", "exceptions", "message")):
+            return self.link(name)
+        found = world.type_item(self.cls, name)
+        if isinstance(found, world.C_DESCRIPTORS) and found.__objclass__ in builtin_exception(self.cls).__mro__:
+            from ..executor import current
+
+            return current().wrap_known(getattr(self.at_its_real(name), name))
+        return None
+
+    def link(self, name):
+        from ..executor import current
+
+        if name == "args":
+            return current().make_tuple(self.arguments())
         if name == "__suppress_context__":
-            return ConstantVariable(self.cause is not None)
-        if name in ("args", "value", "name", "key", "code", "obj"):
-            try:
-                return tx.wrap_known(getattr(self.exception, name))
-            except AttributeError as e:
-                tx.raise_user(e)
-        unsupported("exception", f"getattr {self!r} {name}")
+            return ConstantVariable("__cause__" in self.written)
+        if name == "__traceback__":
+            return self.current_traceback()
+        if name in ("__cause__", "__context__"):
+            return ConstantVariable(None)
+        found = world.type_item(self.cls, name)
+        if not isinstance(found, world.C_DESCRIPTORS):
+            return None
+        args = self.arguments()
+        if name == "exceptions":
+            return current().make_tuple(args[1].items(current()))
+        if name == "message":
+            return args[0]
+        if name in ("value", "code") and not self.faithful():
+            return args[0]
+        if name in self.named:
+            return self.named[name]
+        return current().wrap_known(getattr(self.exception, name, None))
 
-    def hasattr(self, tx, name):
-        return name in self.attributes or hasattr(self.exception, name)
-
-    def setattr(self, tx, name, value):
+    def current_traceback(self) -> Variable:
+        if self.raised:
+            return TracebackVariable(self, len(self.raised))
+        if self.traceback is not None:
+            return self.traceback
         if self.source is not None:
-            unsupported("exception", f"setattr {self!r} {name}", "The exception existed before the call.")
-        if name == "__cause__":
-            self.cause = value
-        elif name == "__context__":
-            self.context = value
-        elif name != "__traceback__":
-            self.attributes[name] = value
+            return ExceptionTraceback(self.exception.__traceback__, GetAttrSource(self.source, "__traceback__"))
+        return ConstantVariable(None)
 
+    def getattr(self, tx, name):
+        if name in LINKS and type_is_plain(self.cls, name):
+            found = self.pending(name)
+            if found is not None and found is not world.DELETED:
+                if name == "__context__" and found.is_constant():
+                    tx.handles_nothing_outside()
+                return found
+            if self.source is not None:
+                return tx.wrap(getattr(self.exception, name), GetAttrSource(self.source, name))
+        return super().getattr(tx, name)
+
+    def plain_setattr(self, tx, name, value):
+        if name == "__traceback__":
+            self.set_traceback(tx, value)
+        elif name in LINKS:
+            if name == "args":
+                if self.source is not None:
+                    unsupported("exception", "args of an exception that existed before are set")
+                self.given = value.items(tx)
+                self.exception.args = tuple(a.as_constant() if a.can_constant() else None for a in self.given)
+            else:
+                self.keep(tx, name, value)
+            if name == "__cause__":
+                self.keep(tx, "__suppress_context__", ConstantVariable(True))
+        elif isinstance(self.class_attr(tx, name), world.C_DESCRIPTORS) and name not in ("__dict__", "__class__"):
+            self.keep(tx, name, value)
+        else:
+            super().plain_setattr(tx, name, value)
+
+    def keep(self, tx, name, value) -> None:
+        tx.side_effects.remember(self)
+        tx.side_effects.touch(self)
+        self.written[name] = value
+
+    def set_traceback(self, tx, value: Variable) -> None:
+        if not isinstance(value, TracebackVariable | ExceptionTraceback) and not (
+            value.is_constant() and value.as_constant() is None
+        ):
+            tx.raise_user(TypeError("__traceback__ must be a traceback or None"))
+        tx.side_effects.remember(self)
+        tx.side_effects.touch(self)
+        self.raised, self.traceback = [], value
+
+    def add_entry(self, tx, entry: Entry) -> None:
+        """It passes through a frame."""
+        tx.side_effects.remember(self)
+        self.raised.append(entry)
+
+    def set_context(self, tx, outer: Variable | None) -> None:
+        """It is raised while ``outer`` is handled. Like the interpreter: no exception becomes part of its own context."""
+        if outer is None or outer is self or not isinstance(outer, ExceptionVariable):
+            return
+        o = outer
+        while isinstance(inner := o.written.get("__context__"), ExceptionVariable):
+            if inner is self:
+                o.keep(tx, "__context__", ConstantVariable(None))
+                break
+            o = inner
+        self.keep(tx, "__context__", outer)
+
+    # -- methods that the class inherits from the interpreter's --
+    def is_builtin(self, method) -> bool:
+        owner = getattr(method, "__objclass__", None)
+        return owner is not None and owner is not object and owner in builtin_exception(self.cls).__mro__
+
+    def builtin_method(self, tx, name, args, kwargs):
+        if name == "__init__":
+            self.init(tx, args, kwargs)
+            return ConstantVariable(None)
+        if name == "with_traceback" and len(args) == 1:
+            self.set_traceback(tx, args[0])
+            return self
+        if name == "add_note" and len(args) == 1:
+            if not isinstance(note := args[0].as_constant(), str):
+                tx.raise_user(TypeError(f"note must be a str, not {type(note).__name__!r}"))
+            try:
+                notes = self.getattr(tx, "__notes__")
+            except world.UserRaises:
+                notes = tx.make_list([])
+                self.setattr(tx, "__notes__", notes)
+            notes.call_method(tx, "append", args, {})
+            return ConstantVariable(None)
+        if name in ("__str__", "__repr__") and not args:
+            real = self.at_its_real(name)
+            return ConstantVariable(getattr(builtin_exception(self.cls), name)(real))
+        if name == "__setattr__":
+            self.plain_setattr(tx, args[0].as_constant(), args[1])
+            return ConstantVariable(None)
+        if name == "__getattribute__":
+            return self.generic_getattr(tx, args[0].as_constant())
+        unsupported("exception", f"call_method {self!r} {name}")
+
+    def init(self, tx, args, kwargs) -> None:
+        """The interpreter's own ``__init__``."""
+        if self.source is not None:
+            unsupported("exception", "__init__ of an exception that existed before the call")
+        if kwargs and not all(v.can_constant() for v in kwargs.values()):
+            unsupported("exception", f"{self.cls.__name__} with keyword arguments that are values of the graph")
+        made = stand_in(self.cls, args, {})
+        if made is None:
+            unsupported("raise", f"constructing {self.cls.__name__} with values of the graph")
+        try:
+            builtin_exception(self.cls).__init__(made, *made.args, **{k: v.as_constant() for k, v in kwargs.items()})
+        except TypeError as e:
+            tx.raise_user(e)
+        self.exception, self.given, self.named = made, list(args), dict(kwargs)
+        tx.side_effects.touch(self)
+
+    def text(self, tx, name: str) -> Variable:
+        """``str`` or ``repr``."""
+        f = self.class_attr(tx, name)
+        if world.is_python(f):
+            return tx.wrap_function(f).call(tx, [self], {})
+        return self.builtin_method(tx, name, [], {})
+
+    # -- captured code --
     def reconstruct(self, cg):
-        e = self.exception
-        cg.call_function(type(e), lambda: [cg.load_const(a) for a in e.args], len(e.args))
-        for name, v in [*self.attributes.items(), ("__cause__", self.cause), ("__context__", self.context)]:
-            if v is not None:
-                cg.emit("COPY", 1)
-                cg(v)
-                cg.emit("SWAP", 2)
-                cg.emit("STORE_ATTR", name)
+        if self.value is not None:
+            cg.load_const(self.value)
+            return
+        base = builtin_exception(self.cls)
+        args = self.arguments()
+        if self.cls is base:
+            cg.push_callable(lambda: cg.load_const(base))
+            cg.all(args)
+            cg.all(self.named.values())
+            cg.call(len(args) + len(self.named), tuple(self.named))
+        else:
+            cg.call_function(base.__new__, lambda: (cg.load_const(self.cls), cg.all(args)), 1 + len(args))
+        t = cg.temps[id(self)] = cg.temp()
+        cg.emit("STORE_FAST", t)
+        if self.cls is not base and (issubclass(base, SPECIAL) or self.named):
+            cg.push_callable(lambda: cg.load_const(base.__init__))
+            cg.emit("LOAD_FAST", t)
+            cg.all(args)
+            cg.all(self.named.values())
+            cg.call(1 + len(args) + len(self.named), tuple(self.named))
+            cg.emit("POP_TOP")
+        self.push_attributes(cg, t)
+        if self.raised or self.traceback is not None:
+            self.push_tracebacks(cg, None)
+            cg.emit("LOAD_FAST", t)
+            cg.emit("STORE_ATTR", "__traceback__")
+        cg.emit("LOAD_FAST", t)
+
+    def push_tracebacks(self, cg, before) -> None:
+        """Push its traceback; ``before()`` pushes the one that it came with."""
+        if self.traceback is not None:
+            before = lambda: cg(self.traceback)  # noqa: E731
+        push_traceback(cg, self.raised, before or (lambda: cg.load_const(None)))
 
 
-class WithTraceback(Variable):
-    def __init__(self, owner):
-        super().__init__()
-        self.owner = owner
-
-    def call(self, tx, args, kwargs):
-        return self.owner
-
-
-class TracebackVariable(Variable):
-    """The traceback of an exception that is handled while tracing: only passed on, or dropped."""
-
-    def __init__(self, exc):
-        super().__init__()
-        self.exc = exc
-
-    def reconstruct(self, cg):
-        cg(self.exc)
-        cg.load_attr("__traceback__")
+def type_is_plain(cls: type, name: str) -> bool:
+    return isinstance(world.type_item(cls, name), types.GetSetDescriptorType | types.MemberDescriptorType)
 
 
 class ExcInfoVariable(Variable):
@@ -113,17 +304,12 @@ class ExcInfoVariable(Variable):
         self.handled = True  # until POP_EXCEPT, which takes a copy
 
     def reconstruct(self, cg):
-        """Make ``exc`` the exception that is being handled. One that was raised while tracing is raised in its line first, so that its
-        traceback says so."""
+        """Make ``exc`` the exception that is being handled."""
         if not self.handled:
             cg.load_const(None)
             return
         depth = cg.depth
         cg(self.exc)
-        if isinstance(self.exc, ExceptionVariable) and self.exc.raised and self.exc.line is not None:
-            caught = Label()
-            begin = TryBegin(caught, False, depth)
-            cg.code += [begin, Instr("RAISE_VARARGS", 1, lineno=self.exc.line), TryEnd(begin), caught]
         cg.emit("COPY", 1)
         cg.emit("STORE_FAST", cg.exc_temp(depth))
         cg.emit("PUSH_EXC_INFO")
@@ -138,11 +324,32 @@ class LastiVariable(ConstantVariable):
         self.index = index
 
 
-def make_exception(tx, cls, args, kwargs):
-    if kwargs or not all(a.can_constant() for a in args):
+def make_exception(tx, cls: type, args, kwargs):
+    """``cls(*args)`` of a class of the interpreter, or ``cls.__new__`` and the user's ``__init__``."""
+    base = builtin_exception(cls)
+    new = world.class_attr(tx, cls, "__new__")
+    if new is not base.__new__ and getattr(new, "__func__", new) is not base.__new__:
+        unsupported("construct", f"constructing {cls.__qualname__}", "It is an exception with a __new__ of its own.")
+    args = [tx.realize(a) for a in args]
+    try:
+        made = stand_in(cls, args, kwargs)
+    except Exception as e:
+        tx.raise_user(e)
+    if made is None:
         unsupported(
             "raise",
             f"constructing {cls.__name__} with values of the graph",
             "The exception is made by ordinary Python.",
         )
-    return ExceptionVariable(cls(*[a.as_constant() for a in args]))
+    v = ExceptionVariable(made, args=args)
+    if type(made) is not cls:  # BaseExceptionGroup of Exceptions
+        cls = type(made)
+    if cls is base:
+        v.named = dict(kwargs)
+        return v
+    init = world.class_attr(tx, cls, "__init__")
+    if world.is_python(init):
+        tx.wrap_function(init).call(tx, [v, *args], kwargs)
+    else:
+        v.init(tx, args, kwargs)
+    return v
