@@ -7,6 +7,9 @@
 static int (*blas_get_threads)(void);
 static void (*blas_set_threads)(int);
 static GemmFn blas_gemm[2];     /* float32, float64 */
+typedef void (*GemvFn)(const char *, const int64_t *, const int64_t *, const void *, const void *, const int64_t *, const void *, const int64_t *,
+                       const void *, void *, const int64_t *);
+static GemvFn blas_gemv[2];
 
 GemmFn flb_blas_gemm(int f64) { return blas_gemm[f64]; }
 
@@ -57,6 +60,79 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* A matrix times a vector: `out` sums over k. Column-major, the matrix is k by out ("T") or out by k ("N"). */
+typedef struct {
+    GemvFn fn;
+    int f64;
+    char trans;
+    int64_t out, k, ld, incx, incy, pieces;
+    int by_sum;                 /* pieces of the sums, added up at the end, instead of pieces of the result */
+    char *matrix, *x, *y;
+    double *partial;
+} GemvCall;
+
+#define GEMV_PIECE 65536        /* elements of the matrix that are worth a thread */
+#define GEMV_PARTIAL 2048       /* numbers in the partial sums, on the stack */
+
+static void gemv_range(void *context, int64_t begin, int64_t end) {
+    GemvCall *call = context;
+    static const float one_f = 1, zero_f = 0;
+    static const double one = 1, zero = 0;
+    const void *alpha = call->f64 ? (const void *)&one : &one_f, *beta = call->f64 ? (const void *)&zero : &zero_f;
+    int64_t item = call->f64 ? 8 : 4;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t from, to, out = call->out, k = call->k, incy = call->incy;
+        char *a = call->matrix, *x = call->x, *y = call->y;
+        cut(call->by_sum ? k : out, call->pieces, i, &from, &to);
+        if (from >= to) continue;
+        /* One step along the result moves by ld in "T", by 1 in "N"; along the sum the other way round. */
+        a += from * ((call->trans == 'T') == !call->by_sum ? call->ld : 1) * item;
+        if (call->by_sum) {
+            k = to - from, x += from * call->incx * item;
+            y = (char *)call->partial + i * out * item, incy = 1;
+        } else {
+            out = to - from, y += from * incy * item;
+        }
+        call->fn(&call->trans, call->trans == 'T' ? &k : &out, call->trans == 'T' ? &out : &k, alpha, a, &call->ld, x, &call->incx, beta, y, &incy);
+    }
+}
+
+static void gemv(GemvCall *call) {
+    double partial[GEMV_PARTIAL];
+    /* The number of pieces follows from the sizes alone: the result doesn't depend on the number of threads. */
+    int64_t pieces = call->out * call->k / GEMV_PIECE;
+    if (pieces > 64) pieces = 64;
+    call->pieces = pieces < 1 ? 1 : pieces, call->by_sum = 0;
+    if (call->out < 16 * call->pieces) {
+        call->by_sum = call->pieces > 1 && call->k >= 16 * call->pieces && call->out * call->pieces <= GEMV_PARTIAL;
+        if (!call->by_sum) call->pieces = 1;
+    }
+    call->partial = partial;
+    flb_parallel(gemv_range, call, call->pieces, 1);
+    if (!call->by_sum) return;
+    int64_t step = ((call->k + call->pieces - 1) / call->pieces + 15) / 16 * 16, used = (call->k + step - 1) / step;
+    for (int64_t j = 0; j < call->out; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < used; i++) sum += call->f64 ? partial[i * call->out + j] : ((float *)partial)[i * call->out + j];
+        if (call->f64) *(double *)(call->y + j * call->incy * 8) = sum;
+        else *(float *)(call->y + j * call->incy * 4) = (float)sum;
+    }
+}
+
+/* A product with one row or one column. */
+static void matrix_vector(const GemmCall *g) {
+    const GemmSizes *s = g->s;
+    GemvCall call = {.fn = blas_gemv[g->f64], .f64 = g->f64, .k = s->k, .y = g->c};
+    if (s->n == 1) {
+        call.trans = g->ta == 'N' ? 'T' : 'N', call.out = s->m, call.ld = s->lda, call.matrix = g->a;
+        call.x = g->b, call.incx = g->tb == 'N' ? s->ldb : 1, call.incy = s->ldc;
+    } else {
+        call.trans = g->tb, call.out = s->n, call.ld = s->ldb, call.matrix = g->b;
+        call.x = g->a, call.incx = g->ta == 'N' ? 1 : s->lda, call.incy = 1;
+    }
+    gemv(&call);
+}
+
 /* All products of a batch; a, b, c are where the buffers begin. */
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c) {
     GemmCall call = {fn, f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
@@ -64,6 +140,10 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
     for (int d = 0; d < nbatch; d++) count *= s->batch[4 * d];
     if (!count || !s->m || !s->n) return;
     double flops = 2.0 * s->m * s->n * s->k;
+    if (count == 1 && (s->m == 1 || s->n == 1) && s->k && blas_gemv[f64]) {
+        matrix_vector(&call);
+        return;
+    }
     if (threads == 1 || flops * count < 2 * GEMM_PIECE) {
         gemm_range(&call, 0, count);
         return;
@@ -87,12 +167,14 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
     flb_parallel(gemm_range, &call, count * parts, grain);
 }
 
-/* use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library that products are made with; 0: it has none. */
+/* use_blas(sgemm, dgemm, sgemv, dgemv, get_num_threads, set_num_threads): addresses in the BLAS library that products are made with; 0: it has none. */
 PyObject *flb_use_blas(PyObject *self, PyObject *args) {
-    unsigned long long single, twice, get, set;
-    if (!PyArg_ParseTuple(args, "KKKK", &single, &twice, &get, &set)) return NULL;
+    unsigned long long single, twice, vector, vector_twice, get, set;
+    if (!PyArg_ParseTuple(args, "KKKKKK", &single, &twice, &vector, &vector_twice, &get, &set)) return NULL;
     blas_gemm[0] = flb_best_gemm(0, (GemmFn)(uintptr_t)single);
     blas_gemm[1] = flb_best_gemm(1, (GemmFn)(uintptr_t)twice);
+    blas_gemv[0] = (GemvFn)(uintptr_t)vector;
+    blas_gemv[1] = (GemvFn)(uintptr_t)vector_twice;
     blas_get_threads = (int (*)(void))(uintptr_t)get;
     blas_set_threads = (void (*)(int))(uintptr_t)set;
     if (blas_get_threads && blas_set_threads && blas_get_threads() > 1) blas_set_threads(1);

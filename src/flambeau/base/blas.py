@@ -43,9 +43,9 @@ def _library():
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        for name in ("scipy_{}gemm_64_", "scipy_{}gemm_"):
-            if hasattr(library, name.format("s")):
-                return library, name
+        for form in ("scipy_{}_64_", "scipy_{}_"):
+            if hasattr(library, form.format("sgemm")):
+                return library, form
     return None
 
 
@@ -57,14 +57,15 @@ def gemm_address(t: str) -> int:
     return _runtime.gemm_address(t == "f64")
 
 
-def _gemm(letter: str) -> int:
+def _function(name: str) -> int:
+    """Address of "sgemm", "dgemv", ..."""
     found = _library()
     if found is not None:
-        library, name = found
-        return ctypes.cast(getattr(library, name.format(letter)), ctypes.c_void_p).value
+        library, form = found
+        return ctypes.cast(getattr(library, form.format(name)), ctypes.c_void_p).value
     import scipy.linalg.cython_blas as blas
 
-    capsule = blas.__pyx_capi__[f"{letter}gemm"]
+    capsule = blas.__pyx_capi__[name]
     ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
     ctypes.pythonapi.PyCapsule_GetName.argtypes = [ctypes.py_object]
     ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
@@ -84,4 +85,4 @@ def share_threads() -> None:
             if None not in fs:
                 threads = [ctypes.cast(f, ctypes.c_void_p).value for f in fs]
                 break
-    _runtime.use_blas(_gemm("s"), _gemm("d"), *threads)
+    _runtime.use_blas(*map(_function, ("sgemm", "dgemm", "sgemv", "dgemv")), *threads)

@@ -67,7 +67,7 @@ def lower_contraction(lowering, op, full, val):
     if not (m and n and k and math.prod(shape)):
         zero = lowering.values.const(0, t)
         return lowering.lazy(shape, val.dtype, lambda coords: zero, strides=dense_strides(shape), device=val.device)
-    if n == 1 or m == 1:
+    if (n == 1 or m == 1) and not _is_large_matrix(lowering, batch, left, right, rows, columns, summed, a, b):
         return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
 
     def operand(x, letters, row, column):
@@ -105,8 +105,21 @@ def _detached(lowering, x):
     return lowering.lazy(x.sizes, x.dtype, x.at)
 
 
+GEMV_WORTH = 8192  # elements of a matrix from which BLAS's matrix-vector product beats a reduction that fuses with its neighbours
+
+
+def _is_large_matrix(lowering, batch, left, right, rows, columns, summed, a, b) -> bool:
+    """Whether one operand is a large matrix that lies in memory as BLAS reads it, and the other a vector."""
+    matrix, letters = (a, left) if lowering.elements(a) >= lowering.elements(b) else (b, right)
+    if batch or matrix.region is None or lowering.elements(matrix) < GEMV_WORTH:
+        return False
+    strides = dict(zip(letters, matrix.region.strides))
+    kept = [c for c in (*rows, *columns) if c in strides]
+    return len(kept) == 1 and 1 in (strides[kept[0]], strides[summed[0]])
+
+
 def _matrix_vector(lowering, left, right, out, k, sizes, a, b, t, val):
-    """One row or one column: a reduction, which fuses with its neighbours and is bound by memory anyway."""
+    """One row or one column: a reduction, which fuses with its neighbours."""
     shape = tuple(sizes[c] for c in out)
     matrix, letters = (a, left) if lowering.elements(a) >= lowering.elements(b) else (b, right)
     strides = dict(zip(letters, matrix.strides or dense_strides(matrix.sizes)))
