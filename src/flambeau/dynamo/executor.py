@@ -244,11 +244,15 @@ class Frame(Opcodes):
         if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             unsupported("async", f"call to async function {f.name}", "Coroutines are not traced.")
         locals = bind(self, f, args, kwargs)
-        cells = dict(zip(code.co_freevars, f.closure(self)))
-        frame = InlineFrame(self, f, code, f.globals, locals, cells)
+        frame = self.frame_of(f, locals)
         if code.co_flags & inspect.CO_GENERATOR:
             return GeneratorVariable(frame)
         return frame.run()
+
+    def frame_of(self, f: FunctionVariable, locals: dict[str, Variable]) -> InlineFrame:
+        """A frame of ``f``, called from here."""
+        cells = dict(zip(f.code.co_freevars, f.closure(self)))
+        return InlineFrame(self, f, f.code, f.globals, locals, cells)
 
 
 class InlineFrame(Frame):

@@ -14,17 +14,20 @@ import numpy as np
 from flambeau.base import logs
 from flambeau.loops import Declined, compile_region
 from flambeau.loops.emitter import constant
+from flambeau.loops.inlining import Callee
 from flambeau.loops.interpreter import Inputs, binary_name
 from flambeau.loops.region import find
-from flambeau.loops.values import Known, Symbolic, memory_type
+from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
 
 from . import numpy_bridge
 from .config import config
 from .exc import Unsupported, unsupported
 from .instructions import live_locals
+from .trace_rules import inline_reason
 from .utils import counters
 from .variables.constant import ConstantVariable
-from .variables.lists import ListVariable, RangeVariable
+from .variables.functions import UserFunctionVariable
+from .variables.lists import ListVariable, RangeVariable, TupleVariable
 from .variables.symbolic import SymbolicRangeVariable, SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
@@ -147,14 +150,34 @@ def _native(tx, header: int, trip) -> bool:
     def attribute(known, name):
         return _describe(tx, known.origin.getattr(tx, name))
 
+    def function(known):
+        f = known.origin
+        if not isinstance(f, UserFunctionVariable) or inline_reason(f.fn)[0] != "inline":
+            raise Declined(f"a call of {getattr(known.value, '__qualname__', known.value)}")
+        frame = tx.frame_of(f, {})
+        named = f.code.co_varnames[: f.code.co_argcount]
+        defaults = f.defaults(tx)
+        return Callee(
+            f.code,
+            frame.insts,
+            lambda name: _describe(tx, frame.load_global(name)),
+            lambda name: _describe(tx, frame.cells[name].get(frame)),
+            {
+                name: functools.partial(_describe, tx, v)
+                for name, v in (*zip(named[len(named) - len(defaults) :], defaults), *f.kwdefaults(tx).items())
+            },
+        )
+
     first = not any(map(_has_effect, tx.output.graph.nodes))
     inputs = Inputs(
         local,
         lambda name: _describe(tx, tx.load_global(name)),
         lambda name: _describe(tx, tx.cells[name].get(tx)),
         attribute,
+        function,
         trip,
         code.co_consts,
+        first,
     )
     where = f"{code.co_name} ({code.co_filename}:{insts[header].line})"
     try:
@@ -184,8 +207,7 @@ def _native(tx, header: int, trip) -> bool:
     ).items(tx)
     for n, new in zip(done.written, outs):
         operands[n].setitem(tx, ConstantVariable(...), as_ndarray(new, scalar=False))
-    assigned = _assigned(insts, header)
-    for name in assigned:
+    for name in find(insts, header).assigned(insts):
         tx.locals.pop(name, None)
     rest = iter(outs[len(done.written) :])
     for name, n in done.same:
@@ -202,7 +224,21 @@ def _native(tx, header: int, trip) -> bool:
     counters["stats"]["native_loops"] += 1
     LOG("loop in %s is native", where)
     tx.ip = done.exit
+    if trip is not None:
+        tx.pop()  # the range
+    if done.returned is not None:
+        tx.push(_returned(tx, RETURNED, done.returned))
+        tx.ip = next(i.index for i in insts if i.name == "RETURN_VALUE" and i.handler == insts[header].handler)
     return True
+
+
+def _returned(tx, name: str, t):
+    """What the loop returns from the function."""
+    if isinstance(t, TupleType):
+        return TupleVariable([_returned(tx, f"{name}.{k}", item) for k, item in enumerate(t.items)])
+    if isinstance(t, Known):
+        return t.origin if t.origin is not None else tx.wrap_known(t.value)
+    return tx.locals.pop(name)
 
 
 def _has_effect(node) -> bool:
@@ -211,16 +247,6 @@ def _has_effect(node) -> bool:
         return False
     effects = getattr(node.target, "effects", None)
     return bool(effects) if effects is not None else node.op != "call_function" or node.target is operator.setitem
-
-
-def _assigned(insts, header) -> set[str]:
-    blocks = find(insts, header).blocks
-    out = set()
-    for start, end in blocks.items():
-        for i in insts[start:end]:
-            if i.name == "STORE_FAST":
-                out.add(i.argval)
-    return out
 
 
 def _reads_arrays(tx, header: int) -> bool:
@@ -241,7 +267,8 @@ def _reads_arrays(tx, header: int) -> bool:
 
 
 def try_range(tx, v: RangeVariable) -> bool:
-    """At GET_ITER of a range: run the loop natively when it is long. True when that happened; control is behind the loop then."""
+    """At GET_ITER of a range: run the loop natively when it is long. True when that happened; the range is gone and control is behind
+    the loop then."""
     header = tx.ip
     if not config.native_loops or tx.insts[header].name != "FOR_ITER":
         return False
@@ -290,5 +317,5 @@ def _trip(v: RangeVariable):
 
 
 def try_while(tx) -> bool:
-    """At the start of a while loop's body, when its condition has just been found true."""
+    """At the start of a while loop's body, when its condition has just been found true, or is a true constant."""
     return config.native_loops and _reads_arrays(tx, tx.ip) and _native(tx, tx.ip, None)

@@ -56,7 +56,11 @@ class Opcodes:
     def RESUME(self, inst):
         pass
 
-    NOP = CACHE = PRECALL = COPY_FREE_VARS = EXTENDED_ARG = RESUME
+    CACHE = PRECALL = COPY_FREE_VARS = EXTENDED_ARG = RESUME
+
+    def NOP(self, inst):  # "while True:" is one
+        if self.ip in native_loops.loop_starts(self.code):
+            native_loops.try_while(self)
 
     def RETURN_GENERATOR(self, inst):
         self.stack.append(ConstantVariable(None))  # what the first send() would leave, popped next
@@ -372,7 +376,6 @@ class Opcodes:
 
     def GET_ITER(self, inst):
         if isinstance(self.top(), RangeVariable) and native_loops.try_range(self, self.top()):
-            self.stack.pop()
             return
         self.push(operators.iterate(self, self.pop()))
 

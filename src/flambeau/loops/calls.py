@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class Calls:
     """The call instructions of the interpreter, which has the stack and the emitter ``e``."""
 
     def KW_NAMES(self, inst):
-        self.kw_names = inst.argval if isinstance(inst.argval, tuple) else self.inputs.constants[inst.arg]
+        self.kw_names = inst.argval if isinstance(inst.argval, tuple) else self.here.constants[inst.arg]
 
     def CALL(self, inst):
         args = self.stack[len(self.stack) - inst.arg :]
@@ -32,11 +33,15 @@ class Calls:
             args = [b, *args]
         names, self.kw_names = self.kw_names, ()
         at = len(args) - len(names)
-        self.stack.append(self.call(fn, args[:at], dict(zip(names, args[at:]))))
+        args, kwargs = args[:at], dict(zip(names, args[at:]))
+        if isinstance(fn, Known) and isinstance(fn.value, types.FunctionType) and fn.value not in FUNCTIONS:
+            return self.enter(fn, args, kwargs)
+        self.stack.append(self.call(fn, args, kwargs))
+        return None
 
     def CALL_KW(self, inst):
         self.kw_names = tuple(item.value for item in self.pop().items)
-        self.CALL(inst)
+        return self.CALL(inst)
 
     def call(self, fn, args, kwargs):
         e = self.e

@@ -17,9 +17,11 @@ from . import arithmetic, arrays, reductions
 from .arrays import OnElements
 from .calls import LARGEST, Calls
 from .emitter import I64, Emitter, constant
+from .inlining import Callee, Inlining
 from .region import Region, find, leads_to
 from .values import (
     CONFLICT,
+    RETURNED,
     Array,
     Declined,
     Expression,
@@ -50,15 +52,18 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
     ``(token, dtype, ndim, dense, ones)`` (see Array) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for
-    anything else, and what they give is guarded. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start
-    and stop may be Symbolic); None for while."""
+    anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
+    range that the loop runs over, which isn't empty (start and stop may be Symbolic); None for while. ``again``: nothing that has happened
+    before the loop has an effect, so that all may run again plainly when the loop meets an error."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
     deref: Callable[[str], Any]
     attribute: Callable[[Known, str], Any]
+    function: Callable[[Known], Callee]
     trip: tuple[Any, Any, int] | None
     constants: tuple = ()
+    again: bool = True
 
 
 @dataclass
@@ -66,7 +71,8 @@ class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``ints`` and ``floats``:
     numbers read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``:
-    (type's name, text) by number - 1."""
+    (type's name, text) by number - 1. ``returned``: type of what the function returns, named RETURNED among the results (``RETURNED.k`` for the
+    items of a tuple), where the region ends with ``return``; else None."""
 
     text: str
     arrays: list[Any]
@@ -78,7 +84,8 @@ class Compiled:
     floats: list[Any]
     results: list[tuple[str, np.dtype, bool | None]]
     errors: list[tuple[str, str]]
-    exit: int
+    exit: int | None
+    returned: Any
 
 
 @dataclass
@@ -98,9 +105,13 @@ class State:
         )
 
 
-class Interpreter(Calls):
+class Interpreter(Calls, Inlining):
     def __init__(self, insts, region: Region, inputs: Inputs, names: set[str], live_out: frozenset[str]):
-        self.insts, self.region, self.inputs, self.names, self.live_out = insts, region, inputs, names, live_out
+        self.insts, self.region, self.inputs, self.names, self.live_out = list(insts), region, inputs, names, live_out
+        self.callees: dict[
+            int, tuple[int, Callee, int]
+        ] = {}  # by first instruction: last, function, instruction that calls
+        self.places_of_calls: dict[tuple[int, Known], int] = {}
         self.operands: dict[int, tuple[Any, Array]] = {}
         self.ints: dict[str, int] = {}
         self.floats: dict[str, float] = {}
@@ -300,6 +311,8 @@ class Interpreter(Calls):
         end = self.region.blocks[at]
         edges = None
         self.kw_names: tuple[str, ...] = ()
+        if self.insts[end - 1].name == "RAISE_VARARGS":
+            return self.raises(self.insts[end - 1])
         for i in range(at, end):
             inst = self.insts[i]
             self.at = i
@@ -309,6 +322,9 @@ class Interpreter(Calls):
             if handler is None:
                 raise Declined(f"the instruction {inst.name} in line {inst.line}")
             edges = handler(inst)
+            if edges is not None:
+                end = i + 1
+                break
         if edges is None:
             edges = (None, [(end, self.stack)])
         test, ways = edges
@@ -334,8 +350,17 @@ class Interpreter(Calls):
                 e.jump("exit" if target == self.region.exit else f"b{target}")
         return out
 
+    def raises(self, inst) -> list:
+        """A block that ends with ``raise``. What it does before doesn't matter, since all is undone and Python does it."""
+        if not self.inputs.again:
+            raise Declined("raise in a loop, after something that can't be done twice")
+        self.at = inst.index
+        self.e.check("false", "RuntimeError", f"raise in line {inst.line} of a compiled loop")
+        self.e.line("unreachable")
+        return []
+
     def canonical(self, target: int) -> int:
-        if target in self.region.blocks:
+        if target in self.region.blocks or self.region.exit is None:
             return target
         return self.region.exit if leads_to(self.insts, target, self.region.exit) else target
 
@@ -364,36 +389,44 @@ class Interpreter(Calls):
         return Compiled(
             self.e.text(shapes, len(self.fresh)), [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
             list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
+            exit_state.locals[RETURNED] if self.region.exit is None else None,
         )  # fmt: skip
 
     def results(self, state: State) -> list[tuple[str, np.dtype, bool]]:
         self.e.label("exit")
         self.types, self.values = dict(state.locals), {}
-        assigned = {
-            self.insts[i].argval
-            for start, end in self.region.blocks.items()
-            for i in range(start, end)
-            if self.insts[i].name == "STORE_FAST"
-        }
-        out = []
-        for name in sorted(assigned & self.live_out):
-            t = state.locals.get(name)
-            if isinstance(t, ViewType):
-                self.array_result(name, t)
-                continue
-            if not isinstance(t, ScalarType):
-                raise Declined(f"{name} is used after the loop, and is not a number on all paths")
-            value = self.fetch(name, t)
-            self.e.result(value)
-            if t.weak is None:  # whose number it is is a result too
-                known = self.e.op(f"icmp ne i8 {value.flag}, {UNKNOWN}")
-                self.e.check(
-                    known, "RuntimeError", f"a compiled loop lost track of whether {name} is Python's or NumPy's number"
-                )
-                self.e.result(Scalar(np.dtype(np.int8), True, value.flag))
-            out.append((name, t.dtype, t.weak))
+        if self.region.exit is None:
+            names = [RETURNED]
+        else:
+            names = sorted(self.live_out & self.region.assigned(self.insts))
+        out: list[tuple[str, np.dtype, bool | None]] = []
+        for name in names:
+            self.result(name, state.locals.get(name), out)
         self.e.jump("cleanup")
         return out
+
+    def result(self, name: str, t, out: list) -> None:
+        """Leave what is later used where the caller finds it."""
+        if isinstance(t, TupleType) and name.startswith(RETURNED):
+            for k, item in enumerate(t.items):
+                self.result(f"{name}.{k}", item, out)
+            return
+        if isinstance(t, Known) and name.startswith(RETURNED):
+            return
+        if isinstance(t, ViewType):
+            self.array_result(name, t)
+            return
+        if not isinstance(t, ScalarType):
+            raise Declined(f"{name} is used after the loop, and is not a number on all paths")
+        value = self.fetch(name, t)
+        self.e.result(value)
+        if t.weak is None:  # whose number it is is a result too
+            known = self.e.op(f"icmp ne i8 {value.flag}, {UNKNOWN}")
+            self.e.check(
+                known, "RuntimeError", f"a compiled loop lost track of whether {name} is Python's or NumPy's number"
+            )
+            self.e.result(Scalar(np.dtype(np.int8), True, value.flag))
+        out.append((name, t.dtype, t.weak))
 
     def array_result(self, name: str, t: ViewType) -> None:
         """An array that the loop made is used later. Its shape has to be known before the loop has run: it is that of the array which the
@@ -465,11 +498,11 @@ class Interpreter(Calls):
         self.stack += [Null(), v]
 
     def LOAD_GLOBAL(self, inst):
-        v = self.given(self.inputs.load_global(inst.argval))
+        v = self.given(self.here.load_global(inst.argval))
         self.push_callable(v) if inst.arg & 1 else self.stack.append(v)
 
     def LOAD_DEREF(self, inst):
-        self.stack.append(self.given(self.inputs.deref(inst.argval)))
+        self.stack.append(self.given(self.here.deref(inst.argval)))
 
     def BUILD_TUPLE(self, inst):
         items = self.stack[len(self.stack) - inst.arg :]
@@ -739,4 +772,6 @@ def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int],
         if insts[i].name in ("LOAD_FAST", "STORE_FAST")
         for name in (insts[i].argval,)
     }
-    return Interpreter(insts, region, inputs, names, live_out(region.exit)).compile()
+    return Interpreter(
+        insts, region, inputs, names, live_out(region.exit) if region.exit is not None else frozenset()
+    ).compile()

@@ -15,11 +15,16 @@ _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 @dataclass(frozen=True)
 class Region:
     """``blocks``: first instruction of each block -> index after its last. ``header``: where the loop is entered and returned to.
-    ``exit``: the one instruction outside that every way out of the loop leads to."""
+    ``exit``: the one instruction outside that every way out of the loop leads to; None where the region ends with ``return``."""
 
     header: int
-    exit: int
+    exit: int | None
     blocks: dict[int, int]
+
+    def assigned(self, insts) -> set[str]:
+        """Variables that it may assign."""
+        inside = (insts[i] for start, end in self.blocks.items() for i in range(start, end))
+        return {i.argval for i in inside if i.name == "STORE_FAST"}
 
 
 def successors(insts, i: int) -> list[int]:
@@ -55,6 +60,37 @@ def leads_to(insts, i: int, exit: int) -> bool:
 
 
 def find(insts, header: int) -> Region:
+    """The loop that starts at ``header``; where it is left by ``return`` too, with all that follows it in the function. Declined when it is
+    neither."""
+    try:
+        return _loop(insts, header)
+    except Declined as reason:
+        rest = _rest(insts, header)
+        if rest is None:
+            raise reason
+        return rest
+
+
+def _rest(insts, header: int) -> Region | None:
+    """All that can run from ``header`` on, ending with the function."""
+    reached, stack, starts = set(), [header], {header}
+    while stack:
+        i = stack.pop()
+        if i in reached:
+            continue
+        if i < header or insts[i].handler != insts[header].handler:
+            return None
+        reached.add(i)
+        after = successors(insts, i)
+        if insts[i].target is not None or insts[i].name in _ALWAYS:
+            starts.update(after)
+        stack.extend(after)
+    if len(reached) > LONGEST or not any(insts[i].name == "RETURN_VALUE" for i in reached):
+        return None
+    return Region(header, None, _blocks(insts, reached, starts))
+
+
+def _loop(insts, header: int) -> Region:
     """The natural loop of the backward jumps to ``header``, with the code that leads from it to its common end (what follows ``break``).
 
     Declined when there is no backward jump, or when the loop is left to different places, by return, or covered by an exception handler
@@ -78,8 +114,8 @@ def find(insts, header: int) -> Region:
         i = stack.pop()
         if i in reached or (i not in inside and leads_to(insts, i, exit)):
             continue
-        if insts[i].name in _ENDS:
-            raise Declined("the loop is left by return or by an exception")
+        if insts[i].name in _ENDS and insts[i].name != "RAISE_VARARGS":
+            raise Declined("the loop is left by return")
         if i not in inside and insts[i].index > exit and exit > header:
             raise Declined("the loop is left to different places")
         if insts[i].handler != insts[header].handler:
@@ -92,15 +128,40 @@ def find(insts, header: int) -> Region:
     for i in reached:
         if insts[i].target is not None or insts[i].name in _ALWAYS:
             starts.update(s for s in successors(insts, i) if s in reached)
-    ordered = sorted(reached)
+    if len(reached) > LONGEST:
+        raise Declined("the loop's body is very long")
+    return Region(header, exit, _blocks(insts, reached, starts))
+
+
+LONGEST = 4000  # instructions
+
+
+def _blocks(insts, reached: set[int], starts: set[int]) -> dict[int, int]:
     blocks: dict[int, int] = {}
     for start in sorted(starts):
         end = start
         while end in reached and (end == start or end not in starts):
             end += 1
-            if insts[end - 1].target is not None or insts[end - 1].name in _ALWAYS:
+            if insts[end - 1].target is not None or insts[end - 1].name in (*_ALWAYS, *_ENDS):
                 break
         blocks[start] = end
-    if len(ordered) > 4000:
-        raise Declined("the loop's body is very long")
-    return Region(header, exit, blocks)
+    return blocks
+
+
+def blocks_of(insts) -> dict[int, int]:
+    """The blocks of a whole function. Declined when an exception handler covers some of it."""
+    reached, stack, starts = set(), [0], {0}
+    while stack:
+        i = stack.pop()
+        if i in reached:
+            continue
+        if insts[i].handler is not None:
+            raise Declined("try or with in a function that the loop calls")
+        reached.add(i)
+        after = successors(insts, i)
+        if insts[i].target is not None or insts[i].name in _ALWAYS:
+            starts.update(after)
+        stack.extend(after)
+    if len(reached) > LONGEST:
+        raise Declined("a function that the loop calls is very long")
+    return _blocks(insts, reached, starts)

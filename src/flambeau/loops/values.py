@@ -17,6 +17,7 @@ __all__ = [
     "Known",
     "Method",
     "Null",
+    "RETURNED",
     "Scalar",
     "ScalarType",
     "Slice",
@@ -30,6 +31,9 @@ __all__ = [
     "register_type",
     "type_of",
 ]
+
+
+RETURNED = "@return"  # the variable that holds what the function returns, where the region ends with ``return``
 
 
 class Declined(Exception):
@@ -179,6 +183,7 @@ class Symbolic:
     dtype: np.dtype
 
 
+@dataclass(frozen=True, slots=True)
 class Null:
     """What PUSH_NULL pushes."""
 
@@ -234,7 +239,7 @@ def type_of(value):
         if any(isinstance(item, View) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)))
-    if isinstance(value, (Iterator, Known)):
+    if isinstance(value, (Iterator, Known, Null)):
         return value
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
 
