@@ -27,11 +27,12 @@ from .trace_rules import inline_reason
 from .utils import counters
 from .variables.constant import ConstantVariable
 from .variables.functions import UserFunctionVariable
+from .variables.iterators import ArrayIteratorVariable, IteratorVariable
 from .variables.lists import ListVariable, RangeVariable, TupleVariable
 from .variables.symbolic import SymbolicRangeVariable, SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
-__all__ = ["NumberVariable", "loop_starts", "try_range", "try_while"]
+__all__ = ["NumberVariable", "loop_starts", "try_arrays", "try_range", "try_while"]
 
 LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
 WORTH = 1000  # instructions that unrolling would interpret
@@ -139,7 +140,6 @@ def _describe(tx, v):
 
 def _native(tx, header: int, trip) -> bool:
     code, insts = tx.code, tx.insts
-    tx.loop_operands = {}
     live = live_locals(code, header)
 
     def local(name):
@@ -217,7 +217,7 @@ def _native(tx, header: int, trip) -> bool:
     for name, dtype, weak in done.results:
         out = next(rest)
         if weak is not False:
-            kind = {"b": bool, "i": int, "f": float}[dtype.kind]
+            kind = {"b": bool, "i": int, "u": int, "f": float}[dtype.kind]
             tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
         else:
             tx.locals[name] = as_ndarray(out)
@@ -225,7 +225,7 @@ def _native(tx, header: int, trip) -> bool:
     LOG("loop in %s is native", where)
     tx.ip = done.exit
     if trip is not None:
-        tx.pop()  # the range
+        tx.pop()  # what it runs over
     if done.returned is not None:
         tx.push(_returned(tx, RETURNED, done.returned))
         tx.ip = next(i.index for i in insts if i.name == "RETURN_VALUE" and i.handler == insts[header].handler)
@@ -276,14 +276,55 @@ def try_range(tx, v: RangeVariable) -> bool:
     if trip is None:
         return False
     *ends, count = trip
+    if not _is_worth_it(tx, header, count) or (not _reads_arrays(tx, header) and count < WORTH):
+        return False
+    tx.loop_operands = {}
+    return _native(tx, header, tuple(ends))
+
+
+def _is_worth_it(tx, header: int, count: int) -> bool:
+    """Whether unrolling ``count`` turns would be long."""
     body = tx.insts[header + 1 : tx.insts[header].target]
     inner = sum(i.name == "FOR_ITER" for i in body)
-    worth = WORTH_WRITING if any(map(_writes, body)) else WORTH
-    if count * len(body) * 10**inner < worth:
+    return count * len(body) * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+
+
+def try_arrays(tx, v) -> bool:
+    """The same for an array, or enumerate() or zip() of arrays of which nothing has been taken."""
+    header = tx.ip
+    if not config.native_loops or tx.insts[header].name != "FOR_ITER":
         return False
-    if not _reads_arrays(tx, header) and count < WORTH:
+    if isinstance(v, IteratorVariable) and any(v is other for other in (*tx.locals.values(), *tx.stack[:-1])):
+        return False  # what is left of it may be asked for later
+    tx.loop_operands = {}
+    try:
+        found = _iterable(tx, v)
+    except Declined:
         return False
-    return _native(tx, header, tuple(ends))
+    if found is None or not _is_worth_it(tx, header, found[1]):
+        return False
+    return _native(tx, header, ("over", found[0]))
+
+
+def _iterable(tx, v):
+    """(what flambeau.loops is to iterate over, about how many elements), or None. It isn't empty."""
+    if isinstance(v, ArrayIteratorVariable) and v.over is not None:
+        v = v.over
+    if isinstance(v, NumpyNdarrayVariable) and v.val.ndim:
+        n = v.val.shape[0]
+        if not n > 0:
+            return None
+        return _describe(tx, v), n if type(n) is int else n.env.hint(n.expr)
+    if not isinstance(v, IteratorVariable) or v.parts is None or v.cls not in (enumerate, zip):
+        return None
+    fn, args = v.parts()
+    if fn is enumerate:
+        inner = _iterable(tx, args[0])
+        return inner and ((Known(enumerate), [inner[0], constant(args[1].as_constant())]), inner[1])
+    inner = [_iterable(tx, a) for a in args]
+    if fn is not zip or not inner or None in inner:
+        return None
+    return (Known(zip), [item for item, _ in inner]), min(n for _, n in inner)
 
 
 def _writes(inst) -> bool:
@@ -318,4 +359,7 @@ def _trip(v: RangeVariable):
 
 def try_while(tx) -> bool:
     """At the start of a while loop's body, when its condition has just been found true, or is a true constant."""
-    return config.native_loops and _reads_arrays(tx, tx.ip) and _native(tx, tx.ip, None)
+    if not config.native_loops or not _reads_arrays(tx, tx.ip):
+        return False
+    tx.loop_operands = {}
+    return _native(tx, tx.ip, None)

@@ -375,7 +375,8 @@ class Opcodes:
         self.stack.extend(reversed(out))
 
     def GET_ITER(self, inst):
-        if isinstance(self.top(), RangeVariable) and native_loops.try_range(self, self.top()):
+        v = self.top()
+        if native_loops.try_range(self, v) if isinstance(v, RangeVariable) else native_loops.try_arrays(self, v):
             return
         self.push(operators.iterate(self, self.pop()))
 

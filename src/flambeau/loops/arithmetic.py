@@ -129,6 +129,21 @@ def flag_of(e: Emitter, s: Scalar) -> str | None:
     return "0" if s.weak is False else "1" if s.weak else s.flag
 
 
+def met(e: Emitter, s: Scalar, dtype: np.dtype) -> Scalar:
+    """A Python number in a variable that elsewhere holds numbers of another dtype (see values.join). It has to be exact there."""
+    out = cast(e, s, dtype)
+    back = cast(e, out, s.dtype)
+    t = register_type(s.dtype)
+    if s.kind == "i":
+        same = e.op(f"icmp eq {t} {back.v}, {s.v}")
+        if dtype.kind == "u":
+            same = e.op(f"and i1 {same}, {e.op(f'icmp sge {t} {s.v}, 0')}")
+    else:
+        same = e.op(f"fcmp ueq {t} {back.v}, {s.v}")
+    e.check(same, "RuntimeError", f"a Python number that {dtype} doesn't hold, in a compiled loop")
+    return replace(out, weak=None, flag="2" if s.kind == "i" and dtype.kind == "f" else "1")
+
+
 def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     """``a op b``."""
     out = _binary(e, op, a, b)

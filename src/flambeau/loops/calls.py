@@ -73,10 +73,10 @@ class Calls:
             except TypeError:
                 raise Declined(f"a call of {f.__name__} with these arguments") from None
             return assembled(e, f"{f.__name__}@{self.at}", *args, **kwargs)
+        if f in (range, enumerate, zip):  # for GET_ITER
+            return fn, args, kwargs
         if kwargs:
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
-        if f is range:
-            return Known(range), args
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
         if f is len and isinstance(args[0], View):

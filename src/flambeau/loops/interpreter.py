@@ -8,7 +8,7 @@ better than its type (constants, bounds).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,26 +18,27 @@ from .arrays import OnElements
 from .calls import LARGEST, Calls
 from .emitter import I64, Emitter, constant
 from .inlining import Callee, Inlining
+from .iteration import Iteration
 from .region import Region, find, leads_to
 from .values import (
     CONFLICT,
     RETURNED,
     Array,
     Declined,
+    Element,
     Expression,
-    Iterator,
     Known,
     Method,
     Null,
     Scalar,
     ScalarType,
     Slice,
+    State,
     Symbolic,
     Tuple,
     TupleType,
     View,
     ViewType,
-    join,
     register_type,
     type_of,
 )
@@ -53,7 +54,8 @@ class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
     ``(token, dtype, ndim, dense, ones)`` (see Array) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for
     anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
-    range that the loop runs over, which isn't empty (start and stop may be Symbolic); None for while. ``again``: nothing that has happened
+    range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call
+    (Known, items) of enumerate or zip; None for while. ``again``: nothing that has happened
     before the loop has an effect, so that all may run again plainly when the loop meets an error."""
 
     local: Callable[[str], Any]
@@ -61,7 +63,7 @@ class Inputs:
     deref: Callable[[str], Any]
     attribute: Callable[[Known, str], Any]
     function: Callable[[Known], Callee]
-    trip: tuple[Any, Any, int] | None
+    trip: tuple | None
     constants: tuple = ()
     again: bool = True
 
@@ -88,24 +90,7 @@ class Compiled:
     returned: Any
 
 
-@dataclass
-class State:
-    """Types where control enters a block."""
-
-    locals: dict[str, Any]
-    stack: tuple[Any, ...] = field(default=())
-
-    def joined(self, other: State) -> State:
-        if len(self.stack) != len(other.stack):
-            raise Declined("paths meet with different stacks")
-        names = self.locals.keys() & other.locals.keys()
-        return State(
-            {n: join(self.locals[n], other.locals[n]) for n in names},
-            tuple(map(join, self.stack, other.stack)),
-        )
-
-
-class Interpreter(Calls, Inlining):
+class Interpreter(Calls, Inlining, Iteration):
     def __init__(self, insts, region: Region, inputs: Inputs, names: set[str], live_out: frozenset[str]):
         self.insts, self.region, self.inputs, self.names, self.live_out = list(insts), region, inputs, names, live_out
         self.callees: dict[
@@ -197,6 +182,8 @@ class Interpreter(Calls, Inlining):
             sizes = tuple(e.get(f"{name}.n{d}", "i64") for d in range(t.ndim))
             owner = e.get(f"{name}.b", "ptr") if t.owned else None
             return View(e.get(f"{name}.p", "ptr"), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole)
+        if isinstance(t, Element):
+            return self.element(t.of.parts, e.op(f"sub i64 {e.get(f'{t.of.key}.cur', 'i64')}, 1"))
         if isinstance(t, TupleType):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
         if t is CONFLICT:
@@ -248,7 +235,7 @@ class Interpreter(Calls, Inlining):
         if isinstance(want, ScalarType):
             if want.dtype != have.dtype:
                 value = self.values.get(name) or self.fetch(name, have)
-                self.keep(name, replace(arithmetic.cast(self.e, value, want.dtype), weak=None, flag="2"))
+                self.keep(name, arithmetic.met(self.e, value, want.dtype))
         elif isinstance(want, TupleType):
             for k, (a, b) in enumerate(zip(have.items, want.items)):
                 self.convert(f"{name}.{k}", a, b)
@@ -275,30 +262,6 @@ class Interpreter(Calls, Inlining):
             self.states[target] = new
             if target != self.region.exit and target not in todo:
                 todo.append(target)
-
-    def start(self):
-        """The edge into the loop."""
-        state = self.entry()
-        header, trip = self.region.header, self.inputs.trip
-        if trip is None:
-            return [(header, state)]
-        start, stop, step = trip
-        it = Iterator(f"it{header}", step)
-        first, last = (
-            self.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}") for k, n in enumerate((start, stop))
-        )
-        self.e.set(f"{it.key}.stop", "i64", last.v)
-        self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
-        bounds = self.trip_bounds()
-        first = Scalar(I64, True, first.v, bounds)
-        self.pending = [it, first]
-        return [(header + 1, State(state.locals, (it, type_of(first))))]
-
-    def trip_bounds(self) -> tuple[int, int] | None:
-        """Bounds of the numbers that the loop runs over; other ends than these are numbers of the call."""
-        start, stop, step = self.inputs.trip
-        low = start if type(start) is int and start in (0, 1) else None
-        return _range_bounds(low, stop if step < 0 and type(stop) is int and stop >= -1 else None, step)
 
     def block(self, at: int) -> list[tuple[int, State]]:
         """Run one block; the edges out of it. In the final run the code is written, conversions on the edges included."""
@@ -345,7 +308,7 @@ class Interpreter(Calls, Inlining):
                     self.convert(name, self.types[name], t)
                 for d, (value, t) in enumerate(zip(stack, want.stack)):
                     if isinstance(t, ScalarType) and value.dtype != t.dtype:
-                        value = replace(arithmetic.cast(e, value, t.dtype), weak=None, flag="2")
+                        value = arithmetic.met(e, value, t.dtype)
                     self.keep(f"stack{d}", value)
                 e.jump("exit" if target == self.region.exit else f"b{target}")
         return out
@@ -659,51 +622,6 @@ class Interpreter(Calls, Inlining):
         raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")
 
     # ---- control ---------------------------------------------------------------------------------------------------------
-    def GET_ITER(self, inst):
-        v = self.pop()
-        if not (isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is range):
-            raise Declined("a loop over something else than a range")
-        args = [a for a in v[1]]
-        if not all(isinstance(a, Scalar) and a.kind in "iu" for a in args) or not 1 <= len(args) <= 3:
-            raise Declined("a range of these arguments")
-        step = args[2].const if len(args) == 3 else 1
-        if not isinstance(step, int) or step == 0:
-            raise Declined("a range whose step isn't known")
-        start, stop = (constant(0), args[0]) if len(args) == 1 else args[:2]
-        e = self.e
-        ends = []
-        for s in (start, stop):
-            s = arithmetic.to_int(e, s)
-            if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
-                inside = e.op(f"icmp ult i64 {e.op(f'add i64 {s.v}, {LARGEST}')}, {2 * LARGEST - 1}")
-                e.check(inside, "OverflowError", arithmetic.TOO_LONG)
-            ends.append(s)
-        start, stop = ends
-        it = Iterator(f"it{inst.index}", step)
-        e.set(f"{it.key}.cur", "i64", start.v)
-        e.set(f"{it.key}.stop", "i64", stop.v)
-        low = start.bounds[0] if start.bounds and start.bounds[0] > -LARGEST and step > 0 else None
-        high = stop.bounds[0] if stop.bounds and step < 0 else None
-        self.lows = getattr(self, "lows", {})
-        self.lows[it.key] = _range_bounds(low, high, step)
-        self.stack.append(it)
-
-    def FOR_ITER(self, inst):
-        it = self.stack[-1]
-        if not isinstance(it, Iterator):
-            raise Declined("a loop over something else than a range")
-        e = self.e
-        cur, stop = e.get(f"{it.key}.cur", "i64"), e.get(f"{it.key}.stop", "i64")
-        test = e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
-        # Beyond the end once too often does no harm: the slot is written before it is tested.
-        e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
-        if inst.index == self.region.header:
-            bounds = self.trip_bounds()
-        else:
-            bounds = getattr(self, "lows", {}).get(it.key)
-        value = Scalar(I64, True, cur, bounds)
-        return test, [(inst.index + 1, [*self.stack, value]), (inst.target, self.stack[:-1])]
-
     def JUMP_FORWARD(self, inst):
         return None, [(inst.target, self.stack)]
 
@@ -752,13 +670,6 @@ def _same_key(a, b) -> bool:
     if isinstance(a, Slice) and isinstance(b, Slice):
         return all(_same_key(x, y) for x, y in ((a.start, b.start), (a.stop, b.stop), (a.step, b.step)))
     return a is b or (isinstance(a, Known) and a == b)
-
-
-def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:
-    """Bounds of a range's elements: all ranges stay within LARGEST."""
-    if step > 0:
-        return (low if low is not None else -LARGEST, LARGEST)
-    return (high + 1 if high is not None else -LARGEST, LARGEST)
 
 
 def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int], frozenset[str]]) -> Compiled:

@@ -12,6 +12,7 @@ __all__ = [
     "Array",
     "CONFLICT",
     "Declined",
+    "Element",
     "Expression",
     "Iterator",
     "Known",
@@ -21,6 +22,7 @@ __all__ = [
     "Scalar",
     "ScalarType",
     "Slice",
+    "State",
     "Symbolic",
     "Tuple",
     "TupleType",
@@ -147,10 +149,19 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Iterator:
-    """Over a range. ``key`` names its slots; ``step`` is a known number."""
+    """Over a range. ``key`` names its slots; ``step`` is a known number. ``parts``: how elements are made of the counter, where it is over
+    arrays (see iteration.py)."""
 
     key: str
     step: int
+    parts: tuple | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The last element of an iterator over arrays, on the stack where the loop's body begins: it is read there."""
+
+    of: Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,23 +250,28 @@ def type_of(value):
         if any(isinstance(item, View) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)))
-    if isinstance(value, (Iterator, Known, Null)):
+    if isinstance(value, (Element, Iterator, Known, Null)):
         return value
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
 
 
 def join(a, b):
-    """The type that holds both, CONFLICT when there is none. Python's int and float meet in float, which every int that is exact there
-    equals; Python's and NumPy's float64 meet in a number of which it isn't known which it is."""
+    """The type that holds both, CONFLICT when there is none. Python's and NumPy's number meet in a number of NumPy's dtype of which it isn't
+    known which it is, Python's int and float likewise in float; a value that isn't exact there is an error of the kernel."""
     if a == b:
         return a
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         weak = a.weak if a.weak is b.weak else None
         if a.dtype == b.dtype:
             return ScalarType(a.dtype, weak, a.bounds if a.bounds == b.bounds else None)
-        kinds = {a.dtype.kind, b.dtype.kind}
-        if kinds == {"i", "f"} and (a if a.dtype.kind == "i" else b).weak is True and np.float64 in (a.dtype, b.dtype):
-            return ScalarType(np.dtype(np.float64), None)
+        for python, other in ((a, b), (b, a)):
+            holds = {"i": "iuf", "f": "f"}.get(python.dtype.kind, "")
+            if (
+                python.weak is True
+                and other.dtype.kind in holds
+                and (other.weak is not True or other.dtype.kind == "f")
+            ):
+                return ScalarType(other.dtype, None)
         return CONFLICT
     if isinstance(a, ViewType) and isinstance(b, ViewType) and (a.dtype, a.ndim) == (b.dtype, b.ndim):
         return ViewType(
@@ -269,3 +285,20 @@ def join(a, b):
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
         return TupleType(tuple(join(x, y) for x, y in zip(a.items, b.items)))
     return CONFLICT
+
+
+@dataclass
+class State:
+    """Types where control enters a block."""
+
+    locals: dict[str, Any]
+    stack: tuple[Any, ...] = field(default=())
+
+    def joined(self, other: State) -> State:
+        if len(self.stack) != len(other.stack):
+            raise Declined("paths meet with different stacks")
+        names = self.locals.keys() & other.locals.keys()
+        return State(
+            {n: join(self.locals[n], other.locals[n]) for n in names},
+            tuple(map(join, self.stack, other.stack)),
+        )

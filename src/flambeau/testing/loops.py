@@ -36,6 +36,7 @@ def same(got, want):
 
 def check(f, *args, native=True):
     """f plain and compiled, twice: results and what is written into the arguments. ``native``: whether a loop must (not) become native."""
+    torch._dynamo.reset()
     before = counters["stats"]["native_loops"]
     compiled = torch.compile(f)
     for _ in range(2):

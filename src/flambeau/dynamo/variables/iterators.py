@@ -11,6 +11,7 @@ from .base import Lazy, MethodOf, Variable
 from .constant import ConstantVariable
 
 __all__ = [
+    "ArrayIteratorVariable",
     "ExistingIteratorVariable",
     "GeneratorVariable",
     "IteratorVariable",
@@ -124,6 +125,28 @@ class IteratorVariable(Variable):
             cg.emit("BUILD_LIST", len(self.elements) - self.position)
 
         cg.call_function(iter, push, 1)
+
+
+class ArrayIteratorVariable(IteratorVariable):
+    """Over a tensor's or an array's first dimension. ``over``: it, as long as nothing was taken."""
+
+    def __init__(self, over: Variable):
+        super().__init__()
+        self.over: Variable | None = over
+
+    def fill(self, tx) -> None:
+        if self.over is not None:
+            self.elements, self.over = self.over.items(tx), None
+
+    def next(self, tx):
+        self.fill(tx)
+        return super().next(tx)
+
+    def reconstruct(self, cg):
+        from ..executor import current
+
+        self.fill(current())
+        super().reconstruct(cg)
 
 
 class UserIteratorVariable(IteratorVariable):

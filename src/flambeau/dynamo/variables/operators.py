@@ -16,7 +16,7 @@ from .classes import ClassVariable
 from .constant import ConstantVariable
 from .derived import DerivedVariable, contents_of
 from .dicts import DictVariable, DictView
-from .iterators import IteratorVariable, UserIteratorVariable
+from .iterators import ArrayIteratorVariable, IteratorVariable, UserIteratorVariable
 from .lists import (
     ListVariable,
     SequenceVariable,
@@ -76,6 +76,8 @@ def iterate(tx, v: Variable) -> IteratorVariable:
     if isinstance(v, ObjectVariable) and not isinstance(v, ModuleVariable):
         it = v.call_special(tx, "__iter__")
         return it if isinstance(it, IteratorVariable) else UserIteratorVariable(it)
+    if isinstance(v, TensorVariable) and v.val.ndim:
+        return ArrayIteratorVariable(v)
     return IteratorVariable(v.items(tx))
 
 

@@ -1,0 +1,167 @@
+"""For loops within a native loop, and the loop itself: over ranges, arrays, and enumerate() and zip() of these."""
+
+from __future__ import annotations
+
+from . import arithmetic, arrays
+from .calls import LARGEST
+from .emitter import I64, constant
+from .values import Declined, Element, Expression, Iterator, Known, Scalar, State, Symbolic, Tuple, View, type_of
+
+__all__ = ["Iteration"]
+
+
+class Iteration:
+    """The part of the interpreter that has to do with iterators. One is a counter and its end in slots of the kernel."""
+
+    def start(self):
+        """The edge into the loop."""
+        state = self.entry()
+        header, trip = self.region.header, self.inputs.trip
+        if trip is None:
+            return [(header, state)]
+        if trip[0] == "over":
+            it = self.over(self.given_iterable(trip[1]), f"it{header}", "1")
+            self.pending = [it, Element(it)]
+            return [(header + 1, State({**state.locals, **self.types}, (it, Element(it))))]
+        start, stop, step = trip
+        it = Iterator(f"it{header}", step)
+        first, last = (
+            self.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}") for k, n in enumerate((start, stop))
+        )
+        self.e.set(f"{it.key}.stop", "i64", last.v)
+        self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
+        bounds = self.trip_bounds()
+        first = Scalar(I64, True, first.v, bounds)
+        self.pending = [it, first]
+        return [(header + 1, State(state.locals, (it, type_of(first))))]
+
+    def trip_bounds(self) -> tuple[int, int] | None:
+        """Bounds of the numbers that the loop runs over; other ends than these are numbers of the call."""
+        start, stop, step = self.inputs.trip
+        low = start if type(start) is int and start in (0, 1) else None
+        return _range_bounds(low, stop if step < 0 and type(stop) is int and stop >= -1 else None, step)
+
+    def given_iterable(self, item):
+        """What the loop itself runs over: a call (Known function, arguments) or something given."""
+        if isinstance(item, tuple) and isinstance(item[0], Known):
+            return item[0], [self.given_iterable(a) for a in item[1]], {}
+        return self.given(item)
+
+    def ends(self, args):
+        """(start, stop, step) of a range's arguments: two integers and a known number."""
+        if not all(isinstance(a, Scalar) and a.kind in "iu" for a in args) or not 1 <= len(args) <= 3:
+            raise Declined("a range of these arguments")
+        step = args[2].const if len(args) == 3 else 1
+        if not isinstance(step, int) or step == 0:
+            raise Declined("a range whose step isn't known")
+        e, ends = self.e, []
+        for s in (constant(0), args[0]) if len(args) == 1 else args[:2]:
+            s = arithmetic.to_int(e, s)
+            if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
+                inside = e.op(f"icmp ult i64 {e.op(f'add i64 {s.v}, {LARGEST}')}, {2 * LARGEST - 1}")
+                e.check(inside, "OverflowError", arithmetic.TOO_LONG)
+            ends.append(s)
+        return *ends, step
+
+    def over(self, v, key: str, first: str) -> Iterator:
+        """An iterator over arrays: it counts from ``first``, and elements are read when they are wanted, as NumPy does."""
+        e, lengths = self.e, []
+        parts = self.part(v, key, lengths)
+        stop = lengths[0]
+        for n in lengths[1:]:
+            stop = e.op(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {n})")
+        e.set(f"{key}.cur", "i64", first)
+        e.set(f"{key}.stop", "i64", stop)
+        return Iterator(key, 1, parts)
+
+    def part(self, v, key: str, lengths: list) -> tuple:
+        """How to make the elements of ``v``: ("array", variable), ("range", slot, step), ("enumerate", slot, part) or ("zip", *parts). Appends
+        to ``lengths`` how many there are."""
+        name = f"{key}.{len(lengths)}"
+        if isinstance(v, Expression):
+            v = self.passing(v)
+        if isinstance(v, View) and v.ndim:
+            self.write(name, v)
+            lengths.append(v.sizes[0])
+            return "array", name
+        if _is_call(v, range):
+            start, stop, step = self.ends(v[1])
+            e = self.e
+            e.set(name, "i64", start.v)
+            span = e.op(f"sub i64 {stop.v}, {start.v}" if step > 0 else f"sub i64 {start.v}, {stop.v}")
+            count = e.op(f"sdiv i64 {e.add(span, str(abs(step) - 1))}, {abs(step)}")
+            lengths.append(e.op(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)"))
+            return "range", name, step
+        if _is_call(v, enumerate):
+            args, kwargs = list(v[1]), dict(v[2])
+            start = kwargs.pop("start", args[1] if len(args) > 1 else constant(0))
+            if kwargs or not 1 <= len(args) <= 2 or not isinstance(start, Scalar) or start.kind != "i":
+                raise Declined("enumerate() of these arguments")
+            part = self.part(args[0], key, lengths)
+            self.e.set(f"{name}.first", "i64", start.v)
+            return "enumerate", f"{name}.first", part
+        if _is_call(v, zip) and v[1] and not v[2]:
+            return "zip", *(self.part(a, key, lengths) for a in v[1])
+        raise Declined(f"a loop over a {type(v).__name__.lower()}")
+
+    def element(self, part: tuple, at: str):
+        """The element with number ``at`` of a part."""
+        e = self.e
+        match part:
+            case ("array", name):
+                return arrays.subscript(e, self.read(name), Scalar(I64, True, at, (0, LARGEST)))
+            case ("range", name, step):
+                n = e.add(e.get(name, "i64"), e.mul(at, str(step)))
+                return Scalar(I64, True, n, (-LARGEST, LARGEST))
+            case ("enumerate", name, inner):
+                return Tuple((Scalar(I64, True, e.add(e.get(name, "i64"), at)), self.element(inner, at)))
+            case ("zip", *parts):
+                return Tuple(tuple(self.element(p, at) for p in parts))
+        raise AssertionError(part)
+
+    # ---- instructions ----------------------------------------------------------------------------------------------------
+    def GET_ITER(self, inst):
+        v = self.pop()
+        if not _is_call(v, range):
+            self.stack.append(self.over(v, f"it{inst.index}", "0"))
+            return
+        start, stop, step = self.ends(v[1])
+        e = self.e
+        it = Iterator(f"it{inst.index}", step)
+        e.set(f"{it.key}.cur", "i64", start.v)
+        e.set(f"{it.key}.stop", "i64", stop.v)
+        low = start.bounds[0] if start.bounds and start.bounds[0] > -LARGEST and step > 0 else None
+        high = stop.bounds[0] if stop.bounds and step < 0 else None
+        self.lows = getattr(self, "lows", {})
+        self.lows[it.key] = _range_bounds(low, high, step)
+        self.stack.append(it)
+
+    def FOR_ITER(self, inst):
+        it = self.stack[-1]
+        if not isinstance(it, Iterator):
+            raise Declined(f"a loop over a {type(it).__name__.lower()}")
+        e = self.e
+        cur, stop = e.get(f"{it.key}.cur", "i64"), e.get(f"{it.key}.stop", "i64")
+        test = e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
+        # Beyond the end once too often does no harm: the slot is written before it is tested.
+        e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
+        if it.parts is not None:
+            return test, [(inst.index + 1, [*self.stack, Element(it)]), (inst.target, self.stack[:-1])]
+        if inst.index == self.region.header:
+            bounds = self.trip_bounds()
+        else:
+            bounds = getattr(self, "lows", {}).get(it.key)
+        value = Scalar(I64, True, cur, bounds)
+        return test, [(inst.index + 1, [*self.stack, value]), (inst.target, self.stack[:-1])]
+
+
+def _is_call(v, fn) -> bool:
+    """Whether a value is a call of ``fn`` that GET_ITER is to make sense of."""
+    return isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is fn
+
+
+def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:
+    """Bounds of a range's elements: all ranges stay within LARGEST."""
+    if step > 0:
+        return (low if low is not None else -LARGEST, LARGEST)
+    return (high + 1 if high is not None else -LARGEST, LARGEST)

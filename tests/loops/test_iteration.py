@@ -1,0 +1,183 @@
+"""Loops over arrays, enumerate() and zip(): elements are read when their turn comes."""
+
+import numpy as np
+import pytest
+
+from flambeau.testing.loops import check
+
+R = np.random.RandomState(2)
+N = 300
+
+
+def total(x):
+    s = 0.0
+    for v in x:
+        if v > 0.25:
+            s += v * 2
+    return s
+
+
+def sees_writes(x):
+    s, k = 0.0, 0
+    for v in x:
+        s += v
+        k += 1
+        if k < len(x):
+            x[k] += v * 0.5
+    return s
+
+
+def rows(x):
+    s = np.zeros(x.shape[1])
+    for row in x:
+        x[-1] += row * 0.01
+        s += row
+    return s
+
+
+def numbered(x):
+    at, most = -1, -1.0
+    for i, v in enumerate(x):
+        if v > most:
+            at, most = i, v
+    return at, most
+
+
+def numbered_from(x, start):
+    s = 0.0
+    for i, v in enumerate(x, start):
+        s += i * v
+    for i, v in enumerate(x, start=3):
+        s += i * v
+    return s
+
+
+def together(x, y):
+    s = 0.0
+    for a, b in zip(x, y):
+        s += a * b
+    return s
+
+
+def numbered_pairs(x, y, out):
+    for i, (a, b) in enumerate(zip(x, y)):
+        if a > b:
+            out[i] = a - b
+            continue
+        out[-1] += 1
+    return out
+
+
+def inside(x, y):
+    s = 0.0
+    for i in range(len(x)):
+        for v in y:
+            s += v * i
+        for j, v in enumerate(y[1:5] * 2):
+            s -= v * j
+        for a, k in zip(y, range(10, 0, -3)):
+            s += a * k
+    return s
+
+
+def matrix_entries(m):
+    s = 0.0
+    for row in m:
+        for v in row:
+            s += v
+    return s
+
+
+def returns_from_it(x, want):
+    for i, v in enumerate(x):
+        if v >= want:
+            return i
+    return -1
+
+
+def breaks(x):
+    last = 0.0
+    for v in x:
+        if v > 0.9:
+            break
+        last = v
+    else:
+        last = -1.0
+    return last
+
+
+def kept_iterator(x):
+    it = enumerate(x)
+    s = 0.0
+    for i, v in it:
+        s += v
+        if i == 150:
+            break
+    return s, next(it)[0]
+
+
+X, Y = R.rand(N), R.rand(N - 7)
+
+
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (total, (X,)),
+        (total, (X[::-1],)),
+        (total, (R.randint(-5, 5, N),)),
+        (sees_writes, (X,)),
+        (rows, (R.rand(60, 9),)),
+        (rows, (R.rand(9, 60).T,)),
+        (numbered, (X,)),
+        (numbered_from, (X, 7)),
+        (together, (X, Y)),
+        (together, (Y, X)),
+        (numbered_pairs, (X, Y, np.zeros(N))),
+        (inside, (Y[:40], X)),
+        (inside, (X, Y[:3])),
+        (matrix_entries, (R.rand(40, 30),)),
+        (returns_from_it, (X, 0.99)),
+        (breaks, (X,)),
+        (breaks, (X * 0.5,)),
+        (total, (R.rand(N).astype(np.float32),)),
+    ],
+    ids=lambda v: getattr(v, "__name__", None),
+)
+def test_agrees(f, args):
+    check(f, *args)
+
+
+@pytest.mark.parametrize(
+    "f, args",
+    [(total, (np.zeros(0),)), (kept_iterator, (X,)), (together, (X, [1.0, 2.0])), (returns_from_it, (X, 5.0))],
+    ids=lambda v: getattr(v, "__name__", None),
+)
+def test_agrees_native_or_not(f, args):
+    check(f, *args, native=None)
+
+
+def summed(x):
+    s = 0
+    for v in x:
+        s += v
+    return s
+
+
+def largest(x, start):
+    m = start
+    for v in x:
+        if v > m:
+            m = v
+    return m
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int16", "uint8", "int64"])
+def test_a_python_number_at_first_and_numpys_later(dtype):
+    x = (R.rand(400) * 100).astype(dtype)
+    check(summed, x)
+    check(largest, x, 0)
+    check(largest, x, 1000)  # stays Python's
+    check(largest, x, -1)
+    check(largest, x, 0.1, native=None)
+    check(largest, x, 1 << 40, native=None)
+    check(total, x)
