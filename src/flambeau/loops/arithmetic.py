@@ -75,7 +75,7 @@ def _given(s: Scalar, weak: bool):
     """A number as ufunc.resolve_dtypes wants it: its dtype, or Python's type for a weak one."""
     if not weak:
         return s.dtype
-    return {"b": bool, "i": int, "f": float}[s.kind]
+    return {"b": bool, "i": int, "u": int, "f": float}[s.kind]
 
 
 def loop_dtypes(uf, *operands: Scalar) -> tuple[np.dtype, np.dtype]:
