@@ -164,6 +164,8 @@ static int mark_needed(Run *r) {
 /* ---- cotangents ----------------------------------------------------------------------------------------------------- */
 
 /* Adds ct (stolen) to what has come for result nr. */
+/* A sum that has a dense term is dense: only the dense one can take the sparse one up. */
+static int sparse_first(PyObject *a, PyObject *b) { return !((FlbTensor *)a)->array && ((FlbTensor *)b)->array; }
 static int add(Run *r, Py_ssize_t task, int nr, PyObject *ct) {
     Task *t = &r->tasks[task];
     int n = t->node->n_outputs;
@@ -183,6 +185,7 @@ static int add(Run *r, Py_ssize_t task, int nr, PyObject *ct) {
     PyObject *before = *slot;
     *slot = NULL;
     PyObject *args[3] = {NULL, before, ct};
+    if (sparse_first(before, ct)) args[1] = ct, args[2] = before;
     PyObject *sum = PyObject_Vectorcall(add_op, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     Py_DECREF(before);
     Py_DECREF(ct);
@@ -365,7 +368,9 @@ static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
         }
     } else {
         PyObject *have = Py_NewRef(leaf->grad), *args[3] = {NULL, have, g};
-        v = PyObject_Vectorcall(r->create ? add_op : add_inplace_op, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        int replaced = sparse_first(have, g);
+        if (replaced) args[1] = g, args[2] = have;
+        v = PyObject_Vectorcall(r->create || replaced ? add_op : add_inplace_op, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
         Py_DECREF(have);
     }
     if (!v) goto done;

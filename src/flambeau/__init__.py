@@ -136,6 +136,7 @@ LAZY: dict[str, object] = {
     "optim": "flambeau.optim",
     "fx": "flambeau.fx",
     "func": "flambeau.func",
+    "sparse": "flambeau.sparse",
     "utils": "flambeau.utils",
     "overrides": "flambeau.overrides",
     "return_types": "flambeau.return_types",

@@ -26,3 +26,7 @@ class LinAlgError(RuntimeError):
 
 
 LinAlgError.__module__ = "flambeau.linalg"
+
+
+class Uncaptured(NotImplementedError):
+    """A trace met an operator or a tensor that exists only in eager mode; capture breaks the graph there."""

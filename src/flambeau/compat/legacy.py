@@ -168,14 +168,12 @@ int1, int2, int3, int4, int5, int6, int7 = (_Named(f"int{n}") for n in range(1, 
 uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_Named(f"uint{n}") for n in range(1, 8))
 qint32, qint8, quint2x4, quint4x2, quint8 = map(_Named, ("qint32", "qint8", "quint2x4", "quint4x2", "quint8"))
 float8_e4m3fnuz, float8_e5m2fnuz = map(_Named, ("float8_e4m3fnuz", "float8_e5m2fnuz"))
-sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged, _mkldnn = map(
-    _Named, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "_mkldnn")
-)
+jagged, _mkldnn = map(_Named, ("jagged", "_mkldnn"))
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
     _Named, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
 )
 channels_last_3d = "channels_last_3d"
-layout, qscheme = _Named, _Named
+qscheme = _Named
 memory_format = str
 
 

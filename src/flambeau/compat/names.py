@@ -28,10 +28,7 @@ quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_b
 quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell
 """.replace("\n", " ")
 
-_SPARSE = """
-ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy indices_copy values_copy dsmm hsmm hspmm saddmm smm spmm sspaddmm
-resize_as_sparse_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor sparse_csr_tensor sparse_coo_tensor
-""".replace("\n", " ")
+_SPARSE = "ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy indices_copy values_copy"
 
 _POOL = (
     "Array AuthenticationError Barrier BoundedSemaphore BufferTooShort Condition Event JoinableQueue Lock Manager Pipe"
@@ -45,6 +42,9 @@ class: {_SCRIPT} Event Stream
 refuses: {_VENDOR}
 refuses: {_QUANTISED}
 refuses: {_SPARSE}
+from sparse: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor sparse_csr_tensor sparse_coo_tensor
+from : spmm=mm dsmm=mm hsmm=hspmm saddmm=addmm
+from core.tensor: sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc layout=Layout
 refuses: parse_ir parse_schema parse_type_comment merge_type_from_type_comment unify_type_list import_ir_module import_ir_module_from_buffer
 returns False: cudnn_is_acceptable is_vulkan_available is_distributed
 value 0: SUM
@@ -81,7 +81,7 @@ from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStora
 from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
 from compat.legacy: layout memory_format qscheme Tag DispatchKey FatalError
 from base.dtypes: float8_e4m3fn float8_e5m2
-from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn channels_last_3d
+from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz jagged _mkldnn channels_last_3d
 from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
 from compat.legacy: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5
 from compat.legacy: uint6 uint7 float4_e2m1fn_x2 float8_e8m0fnu qint32 qint8 quint2x4 quint4x2 quint8
@@ -192,11 +192,10 @@ refuses: propagate_qconfig_ quantize_dynamic_jit quantize_jit swap_module
     "ao.quantization": "from quantization: QuantStub DeQuantStub QConfig prepare convert quantize quantize_dynamic prepare_qat fuse_modules",
     "ao.nn": "module: quantized\nwhy: quantised tensors are not built",
     "ao.nn.quantized": "why: quantised tensors are not built\nclass: Linear Conv2d",
-    "sparse": """
-why: sparse tensors are not built
+    "sparse.semi_structured": """
+why: semi-structured sparsity is for kernels of a GPU
 class: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS
-refuses: addmm as_sparse_gradcheck log_softmax mm softmax solve sum to_sparse_semi_structured
-context: check_sparse_tensor_invariants
+refuses: to_sparse_semi_structured solve
 """,
     "distributed": """
 why: distributed training is not part of this build

@@ -81,27 +81,8 @@ def is_set_to(self, tensor) -> bool:
     )
 
 
-def is_coalesced(self) -> bool:
-    raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
-
-
 def is_distributed(self) -> bool:
     return False
-
-
-def dense_dim(self) -> int:
-    """Dimensions that are stored densely: all of them."""
-    return self._ndim
-
-
-def sparse_dim(self) -> int:
-    """Dimensions that are stored sparsely: none."""
-    return 0
-
-
-def to_dense(self, dtype=None, *, masked_grad=None):
-    """``self``, which is dense."""
-    return self if dtype is None else to(self, dtype)
 
 
 def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
@@ -253,18 +234,15 @@ def _refusal(name: str, what: str):
     return refuse
 
 
-_SPARSE = "sparse tensors are not built in flambeau"
 _QUANTISED = "quantised tensors are not built in flambeau"
 _REFUSED = {
-    _SPARSE: "ccol_indices coalesce col_indices crow_indices indices values row_indices resize_as_sparse_ smm sparse_mask sparse_resize_ "
-    "sparse_resize_and_clear_ sspaddmm to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr",
     _QUANTISED: "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme",
     "nested tensors are not built in flambeau": "to_padded_tensor",
     "there is no such device here": "ipu mtia",
     "oneDNN tensors are not built in flambeau": "to_mkldnn",
     "this function was removed from PyTorch": "symeig eig solve lstsq",
 }
-_FALSE = "is_ipu is_maia is_mkldnn is_mps is_mtia is_sparse_csr is_vulkan is_xla is_xpu is_hpu"
+_FALSE = "is_ipu is_maia is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_hpu"
 
 for _fn in (
     *(
@@ -278,13 +256,9 @@ for _fn in (
         is_nonzero,
         is_same_size,
         is_set_to,
-        is_coalesced,
     ),
     *(
         is_distributed,
-        dense_dim,
-        sparse_dim,
-        to_dense,
         dim_order,
         const_data_ptr,
         reinforce,

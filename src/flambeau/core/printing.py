@@ -63,23 +63,59 @@ def _nested(a: np.ndarray, fmt, indent: int, summarize: bool) -> str:
     return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
 
 
-def tensor_str(t) -> str:
-    """The text of ``repr(t)``. A wrapper subclass without data shows what is known of it."""
-    name = "Parameter containing:\n" if t._flags & 2 else ""
-    if t._array is None or t._keys:
-        device = f", device='{t._device}'" if t._device.type != "cpu" else ""
-        return f"{type(t).__name__}(..., size={tuple(t._shape)}, dtype={t._dtype}{device})"
-    a = t._array
-    summarize = a.size > _options["threshold"]
+def _array_text(a: np.ndarray, indent: int, summarize: bool) -> str:
     shown = a
     if summarize:
         edge = _options["edgeitems"]
         for d in range(a.ndim):
             if a.shape[d] > 2 * edge:
                 shown = np.take(shown, [*range(edge), *range(a.shape[d] - edge, a.shape[d])], axis=d)
+    return _nested(a, _formatter(shown), indent, summarize) if a.size or a.ndim == 1 else "[]"
+
+
+def _sparse_str(t, record) -> str:
+    """Parts one below the other, then what is known of the whole."""
+    lines = []
+    for name, part in record.named_parts():
+        a = part._array
+        size = f", size={tuple(a.shape)}" if a.size == 0 else ""
+        head = f"{name}=tensor("
+        lines.append(f"{head}{_array_text(a, 7 + len(head), a.size > _options['threshold'])}{size})")
+    text = "tensor(" + (",\n" + " " * 7).join(lines)
+    tail = [f"size={tuple(t._shape)}", f"nnz={record.nnz}"]
+    if t._dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_):
+        tail.append(f"dtype={t._dtype}")
+    tail.append(f"layout={record.layout}")
+    return _with_tail(t, text, tail, 7, newline=t.is_sparse)
+
+
+def _with_tail(t, text: str, tail: list[str], indent: int, newline: bool = False) -> str:
+    if t._grad_fn is not None:
+        tail.append(f"grad_fn=<{t._grad_fn.name()}>")
+    elif t._requires_grad:
+        tail.append("requires_grad=True")
+    column = len(text) - text.rfind("\n") + 1
+    for part in tail:
+        if newline or column + len(part) + 2 > _options["linewidth"]:
+            text, column, newline = f"{text},\n{' ' * indent}{part}", indent + len(part), False
+        else:
+            text, column = f"{text}, {part}", column + len(part) + 2
+    return text + ")"
+
+
+def tensor_str(t) -> str:
+    """The text of ``repr(t)``. A wrapper subclass without data shows what is known of it."""
+    name = "Parameter containing:\n" if t._flags & 2 else ""
+    if t._array is None and not t._keys and hasattr(t._payload, "named_parts"):
+        return name + _sparse_str(t, t._payload)
+    if t._array is None or t._keys:
+        device = f", device='{t._device}'" if t._device.type != "cpu" else ""
+        return f"{type(t).__name__}(..., size={tuple(t._shape)}, dtype={t._dtype}{device})"
+    a = t._array
+    summarize = a.size > _options["threshold"]
     cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
     indent = len(cls) + 1
-    text = _nested(a, _formatter(shown), indent, summarize) if a.size or a.ndim == 1 else "[]"
+    text = _array_text(a, indent, summarize)
     tail = []
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
@@ -87,15 +123,4 @@ def tensor_str(t) -> str:
         a.size == 0 and t._dtype is not dtypes.get_default_dtype()
     ):
         tail.append(f"dtype={t._dtype}")
-    if t._grad_fn is not None:
-        tail.append(f"grad_fn=<{t._grad_fn.name()}>")
-    elif t._requires_grad:
-        tail.append("requires_grad=True")
-    text = f"{cls}({text}"
-    column = len(text) - text.rfind("\n") + 1
-    for part in tail:
-        if column + len(part) + 2 > _options["linewidth"]:
-            text, column = f"{text},\n{' ' * indent}{part}", indent + len(part)
-        else:
-            text, column = f"{text}, {part}", column + len(part) + 2
-    return f"{name}{text})"
+    return name + _with_tail(t, f"{cls}({text}", tail, indent)

@@ -162,13 +162,19 @@ class Tensor(_C.TensorBase):
 
     def untyped_storage(self):
         """The storage that all views of this memory share."""
+        if self.layout is not strided:
+            raise NotImplementedError("Cannot access storage of SparseTensorImpl")
         return self._storage
 
     def data_ptr(self):
         """Address of the first element; 0 without data."""
+        if self.layout is not strided:
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         return 0 if self._array is None else self._array.__array_interface__["data"][0]
 
     def is_contiguous(self, memory_format=None):
+        if self.layout is not strided:
+            return False
         return shapes.is_contiguous(self._shape, self._strides)
 
     def is_floating_point(self):
@@ -195,8 +201,9 @@ class Tensor(_C.TensorBase):
     def get_device(self):
         return -1 if self._device.type == "cpu" else self._device.index or 0
 
-    layout = property(lambda self: strided)
-    is_sparse = property(lambda self: False)
+    layout = property(lambda self: strided if self._array is not None else getattr(self._payload, "layout", strided))
+    is_sparse = property(lambda self: self.layout is sparse_coo)
+    is_sparse_csr = property(lambda self: self.layout is sparse_csr)
     is_quantized = property(lambda self: False)
     is_nested = property(lambda self: False)
     is_cpu = property(lambda self: self._device.type == "cpu")
@@ -241,6 +248,10 @@ class Tensor(_C.TensorBase):
         if has_torch_function((self,)):
             return handle_torch_function(Tensor.numpy, (self,), self, force=force)
         if self._array is None or self._keys:
+            if self.layout is not strided:
+                raise TypeError(
+                    f"can't convert {kind_of(self.layout)} layout tensor to numpy. Use Tensor.to_dense() first."
+                )
             raise RuntimeError(
                 f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
                 "and tensors on the meta device"
@@ -309,6 +320,12 @@ class Tensor(_C.TensorBase):
             )
         if id(self) in memo:
             return memo[id(self)]
+        if self.layout is not strided:
+            out = aten.clone.default(aten.detach.default(self))
+            memo[id(self)] = out
+            if self._requires_grad:
+                out.requires_grad_(True)
+            return out
         if self._array is None:
             raise RuntimeError(
                 f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__"
@@ -323,6 +340,8 @@ class Tensor(_C.TensorBase):
         return out
 
     def __reduce_ex__(self, protocol):
+        if self.layout is not strided:
+            return _rebuild_sparse, (self._payload, tuple(self._shape), self._requires_grad)
         if self._array is None:
             raise RuntimeError(f"can't pickle a {type(self).__name__} without data")
         return (
@@ -342,6 +361,12 @@ def _rebuild(cls, array, requires_grad, attributes):
     if requires_grad:
         out.requires_grad_(True)
     return out
+
+
+def _rebuild_sparse(record, size, requires_grad):
+    out = _C.without_data(Tensor, size, (0,) * len(size), record.values._dtype, CPU, 0, None)
+    out._payload = record
+    return out.requires_grad_(True) if requires_grad else out
 
 
 _KEEPS_TYPE = {"__set__", "item", "tolist", "numpy", "backward", "size", "stride"}
@@ -370,15 +395,28 @@ def _as_class(result, cls):
     return result
 
 
-class _Layout:
+class Layout:
+    """How a tensor keeps its elements: ``strided``, or one of the sparse layouts (core/sparse.py)."""
+
+    def __init__(self, name: str):
+        self._name = name
+
     def __repr__(self):
-        return "torch.strided"
+        return f"torch.{self._name}"
 
     def __reduce__(self):
-        return "strided"
+        return self._name
 
 
-strided = _Layout()
+strided = Layout("strided")
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(
+    Layout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+)
+
+
+def kind_of(layout) -> str:
+    """A layout as error messages name it: ``Sparse``, ``SparseCsr``, ``Strided``."""
+    return "Sparse" if layout is sparse_coo else "".join(w.capitalize() for w in layout._name.split("_"))
 
 
 def from_array(array) -> Tensor:
@@ -428,4 +466,4 @@ _C.configure(
     size=shapes.Size, cpu=CPU, tensor=Tensor, dtypes=dtypes.BY_NUMPY, requires_grad=_set_requires_grad, grad=_check_grad
 )
 
-__all__ = ["CPU", "DType", "Device", "Tensor", "from_array", "meta_tensor", "strided"]
+__all__ = ["CPU", "DType", "Device", "Layout", "Tensor", "from_array", "meta_tensor", "strided"]

@@ -19,6 +19,7 @@ from flambeau.autograd import grad_mode
 from flambeau.base import shape_env
 from flambeau.base.device import META
 from flambeau.base.symint import NUMBERS
+from flambeau.core.tensor import strided
 
 from . import control_flow as control_flow  # its handlers
 from . import numpy_bridge, subclasses, tensors, trace_rules, world
@@ -53,7 +54,7 @@ from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
 from .variables.objects import ObjectVariable
 from .variables.operators import OPERATORS
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
-from .variables.tensor import as_ndarray
+from .variables.tensor import SparseTensorVariable, as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
 
 __all__ = ["global_of_dict", "global_of_frame", "wrap"]
@@ -256,6 +257,8 @@ def _tensor(tx, value, source):
             "a tensor that belongs to a function transform or a dispatch mode",
             "The call runs as ordinary Python under it.",
         )
+    if value._array is None and value.layout is not strided:
+        return SparseTensorVariable(value.layout, source)
     if value._device == META:
         unsupported(
             "meta-tensor",

@@ -8,7 +8,8 @@ from ..core import keys as K
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
 from ..core.operator import FACETS, OpOverload
-from ..core.tensor import meta_tensor
+from ..core.tensor import meta_tensor, strided
+from . import sparse
 
 RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 
@@ -85,6 +86,14 @@ def kernel_of(op: OpOverload):
             device = values[at]
             return here(*values) if device is None or device.type == "cpu" else _elsewhere(op, device, values)
 
+    asked = next((i for i, a in enumerate(op._schema.arguments) if a.type == "Layout"), None)
+    if asked is not None:
+        dense = impl
+
+        def impl(*values):
+            layout = values[asked]
+            return dense(*values) if layout is None or layout is strided else sparse.in_layout(op, values)
+
     return op.behind_signature(impl), impl
 
 
@@ -100,7 +109,8 @@ def _elsewhere(op: OpOverload, device, values):
 def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run the kernel; on arguments without data only shapes."""
     if keys & K.NO_DATA:
-        return _on_meta(op, args, kwargs)
+        found = sparse.among(args, kwargs)
+        return sparse.run(op, args, kwargs, found) if found else _on_meta(op, args, kwargs)
     if op.kernel is None:
         op.set_kernel(*kernel_of(op))
     return op.run(*args, **kwargs)

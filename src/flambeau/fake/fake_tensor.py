@@ -140,6 +140,9 @@ class FakeTensorMode(TorchDispatchMode):
     def _run(self, func, args, kwargs):
         values = func.full(*args, **kwargs)
         values = [self._fakify(func, x) for x in values]
+        refuse = func.overrides.get("uncaptured")
+        if refuse is not None:
+            refuse(*values)
         if func.kind == "inplace":
             meta = func.definition.functional.facet("meta")(*values)
             check_can_hold(values[0]._dtype, meta.dtype)

@@ -51,6 +51,22 @@ _unsafe_masked_index_put_accumulate native_batch_norm native_group_norm
 _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _segment_ids _segment_others _segment_reduce_backward
 _unique frexp histogram nonzero_static segment_reduce unique_dim_consecutive
 """,
+    "sparse": """
+_coalesce _coalesced_ _indices _nnz _sparse_compressed_tensor_unsafe _sparse_constructor_values_backward
+_sparse_coo_tensor_with_dims_and_tensors _sparse_mask _to_dense _to_dense_backward _to_sparse _to_sparse_backward _values _values_backward
+ccol_indices coalesce col_indices crow_indices dense_dim embedding_sparse_backward indices is_coalesced row_indices sparse_dim sparse_mask
+to_dense to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr values
+""",
+    "sparse_arithmetic": """
+_sparse_log_softmax _sparse_log_softmax_backward_data _sparse_softmax _sparse_softmax_backward_data _sparse_sum _sparse_sum_backward
+""",
+    "sparse_products": """
+_left_gradient _masked_product _sparse_addmm _sparse_mm _sparse_mm_reduce_impl _sparse_sparse_matmul hspmm smm sparse_sampled_addmm
+sspaddmm
+""",
+    "sparse_shapes": """
+resize_as_sparse_ sparse_resize_ sparse_resize_and_clear_
+""",
     "special_functions": """
 i0 igamma igammac mvlgamma polygamma special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
 special_digamma special_erf special_erfc special_erfinv special_exp2 special_expit special_expm1 special_gammainc special_gammaincc
@@ -86,16 +102,18 @@ _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_t
 _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _lu_with_info _native_batch_norm_legit _neg_view_copy _unique _unsafe_masked_index
 _unsafe_masked_index_put_accumulate alias_copy as_strided_copy as_strided_scatter bartlett_window blackman_window cdist cholesky
 cholesky_inverse cholesky_solve cross cumulative_trapezoid det detach_copy diagonal_copy diagonal_scatter dsplit empty_permuted
-empty_strided expand_copy frexp frobenius_norm geqrf gradient hamming_window hann_window histogram hsplit i0 i0_ igamma igamma_ igammac
-igammac_ inverse istft kaiser_window lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power mvlgamma mvlgamma_
+empty_strided expand_copy frexp frobenius_norm geqrf gradient hamming_window hann_window histogram hsplit hspmm i0 i0_ igamma igamma_
+igammac igammac_ inverse istft kaiser_window lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power mvlgamma mvlgamma_
 narrow_copy native_batch_norm native_dropout_backward native_group_norm nonzero_static nuclear_norm orgqr ormqr permute_copy pinverse
-polygamma qr segment_reduce select_copy slice_copy slogdet split_copy split_with_sizes_copy squeeze_copy svd t_copy transpose_copy
-trapezoid trapz triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy
+polygamma qr segment_reduce select_copy slice_copy slogdet smm split_copy split_with_sizes_copy squeeze_copy sspaddmm svd t_copy
+transpose_copy trapezoid trapz triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy
 view_as_complex_copy view_as_real_copy view_copy vsplit
 """,
     "method": """
-as_strided_scatter cholesky cholesky_inverse cholesky_solve cross det diagonal_scatter dsplit frexp geqrf histogram hsplit i0 i0_ igamma
-igamma_ igammac igammac_ inverse istft logdet lu_solve matrix_exp matrix_power mvlgamma mvlgamma_ new_empty_strided nonzero_static orgqr
-ormqr pinverse qr slogdet svd triangular_solve unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
+_coalesced_ _indices _nnz _values as_strided_scatter ccol_indices cholesky cholesky_inverse cholesky_solve coalesce col_indices cross
+crow_indices dense_dim det diagonal_scatter dsplit frexp geqrf histogram hsplit i0 i0_ igamma igamma_ igammac igammac_ indices inverse
+is_coalesced istft logdet lu_solve matrix_exp matrix_power mvlgamma mvlgamma_ new_empty_strided nonzero_static orgqr ormqr pinverse qr
+row_indices slogdet smm sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm svd to_dense to_sparse to_sparse_bsc
+to_sparse_bsr to_sparse_csc to_sparse_csr triangular_solve unsafe_chunk unsafe_split unsafe_split_with_sizes values vsplit
 """,
 }

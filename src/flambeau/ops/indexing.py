@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.errors import Uncaptured
 from ..base.shapes import broadcast_shapes, normalize_dim
 from ..core.declare import composite, explicit, index
 from ..core.operator import namespace
@@ -43,10 +44,16 @@ def embedding(ix, weight, indices, padding_idx, scale_grad_by_freq, sparse):
 
 
 embedding.derivative(
-    weight=lambda ct, weight_like, indices, padding_idx, scale_grad_by_freq: aten.embedding_dense_backward.default(
-        ct, indices, weight_like.shape[0], padding_idx, scale_grad_by_freq
-    )
+    weight=lambda ct, weight_like, indices, padding_idx, scale_grad_by_freq, sparse: (
+        aten.embedding_sparse_backward if sparse else aten.embedding_dense_backward
+    ).default(ct, indices, weight_like.shape[0], padding_idx, scale_grad_by_freq)
 )
+
+
+@embedding.override("uncaptured")
+def _sparse_gradient(weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if sparse and weight.requires_grad:
+        raise Uncaptured("embedding(sparse=True): its gradient is a sparse tensor, and these are not captured")
 
 
 @index(

@@ -310,7 +310,7 @@ def embedding_bag(
     else:
         bag = position
     rows = aten.embedding.default(
-        weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, False
+        weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse and mode != 2
     )
     counts = aten.ones_like.default(indices)
     if padding_idx is not None:

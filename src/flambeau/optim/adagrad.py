@@ -6,6 +6,7 @@ from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+from flambeau.optim.sparse_adam import like
 
 __all__ = ["Adagrad"]
 
@@ -14,7 +15,9 @@ zeros = function("zeros")
 
 
 class Adagrad(Optimizer):
-    """Divides the gradient by the root of the sum of all its squares."""
+    """Divides the gradient by the root of the sum of all its squares. Sparse gradients change only the rows they name."""
+
+    takes_sparse = True
 
     def __init__(
         self,
@@ -71,7 +74,16 @@ def _update(group: dict, rows: list[tuple]) -> None:
         if group["maximize"]:
             grad = -grad
         if group["weight_decay"] != 0:
+            if grad.is_sparse:
+                raise RuntimeError("weight_decay option is not compatible with sparse gradients")
             grad = grad.add(p, alpha=group["weight_decay"])
+        if grad.is_sparse:
+            grad = grad.coalesce()
+            values = grad._values()
+            state["sum"].add_(like(grad, values.pow(2)))
+            denom = state["sum"].sparse_mask(grad)._values().sqrt_().add_(group["eps"])
+            p.add_(like(grad, values / denom), alpha=-(lr / (1 + (step.item() - 1) * lr_decay)))
+            continue
         total = state["sum"].addcmul_(grad, grad, value=1)
         denom = total.sqrt().add_(group["eps"])
         if tensor_step:

@@ -107,6 +107,8 @@ class Optimizer:
     def _init_state(self, state: dict, p, group: dict) -> None:
         """Fill the empty state of a parameter before its first update. Algorithms without state leave it empty."""
 
+    takes_sparse = False  # whether a step can use sparse gradients
+
     def _gather(self) -> list[tuple[dict, list[tuple]]]:
         """Each group, and (parameter, gradient, state) of those of its parameters that have a gradient.
 
@@ -119,6 +121,10 @@ class Optimizer:
             for p in group["params"]:
                 grad = p.grad
                 if grad is not None:
+                    if grad.is_sparse and not self.takes_sparse:
+                        name = type(self).__name__
+                        hint = ", please consider SparseAdam instead" if name == "Adam" else ""
+                        raise RuntimeError(f"{name} does not support sparse gradients{hint}")
                     state = self.state[p]
                     if not state:
                         self._init_state(state, p, group)

@@ -14,6 +14,8 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """``v = momentum * v + (1 - dampening) * g``; ``p -= lr * v`` (Nesterov: ``g + momentum * v``)."""
 
+    takes_sparse = True
+
     def __init__(
         self,
         params,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 
 from .. import _C
 from ..base import dtypes
 from ..base.device import META as _META
 from ..base.dtypes import DType
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..nn.parameter import Parameter
 
 __all__ = ["STORAGES", "Stored", "storage_name"]
@@ -130,3 +132,22 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     if state:
         out.__dict__.update(state)
     return out
+
+
+LAYOUTS = {repr(x): x for x in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
+
+
+def _get_layout(name: str):
+    """The layout that prints as ``name``."""
+    if name not in LAYOUTS:
+        raise RuntimeError(f"invalid checkpoint: no layout {name!r}")
+    return LAYOUTS[name]
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse tensor from its parts, which are checked as a user's are."""
+    makers = importlib.import_module("flambeau.sparse")
+    if layout is sparse_coo:
+        indices, values, size, *coalesced = data
+        return makers.sparse_coo_tensor(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]) or None)
+    return makers.sparse_compressed_tensor(*data, layout=layout)

@@ -12,7 +12,7 @@ from .. import _C
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
-from ..core.tensor import Tensor
+from ..core.tensor import Layout, Tensor, strided
 from ..nn.parameter import Parameter
 from . import rebuild
 from .archive import ArchiveWriter
@@ -77,6 +77,8 @@ class Pickler(pickle._Pickler):
             return self.save_reduce(Size, (tuple(obj),), obj=obj)
         if type(obj) is Device:
             return self.save_reduce(Device, (obj.type,) if obj.index is None else (obj.type, obj.index), obj=obj)
+        if type(obj) is Layout:
+            return self.save_reduce(rebuild._get_layout, (repr(obj),), obj=obj)
         if isinstance(obj, DType | StorageType) or isinstance(obj, type) and global_name(obj) is not None:
             return (
                 self.save_global(obj) if self.memo.get(id(obj)) is None else self.write(self.get(self.memo[id(obj)][0]))
@@ -96,6 +98,11 @@ class Pickler(pickle._Pickler):
                 return rebuild._rebuild_parameter_with_state, (data, t.requires_grad, hooks, dict(state))
             return rebuild._rebuild_parameter, (data, t.requires_grad, hooks)
         if t._array is None:
+            if t.layout is not strided:
+                p = t._payload
+                held = tuple(part for _, part in p.named_parts())
+                data = (*held, t.shape, p.coalesced) if t.is_sparse else (*held, t.shape)
+                return rebuild._rebuild_sparse_tensor, (t.layout, data)
             if t.device.type != "meta":
                 return None
             return rebuild._rebuild_meta_tensor_no_storage, (

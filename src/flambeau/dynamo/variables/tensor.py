@@ -373,6 +373,17 @@ class Opaque:
         self.variable = variable
 
 
+class SparseTensorVariable(Variable):
+    """A sparse tensor that existed before: what uses it breaks the graph and runs as ordinary Python."""
+
+    def __init__(self, layout, source):
+        super().__init__(source)
+        self.layout = layout
+
+    def __repr__(self):
+        return f"SparseTensorVariable({self.layout})"
+
+
 def wrap_result(tx, node, value, *inputs) -> Variable:
     """The variable for a node's value. In-place operations return their own input."""
     from .lists import ListVariable, TupleVariable

@@ -1,0 +1,271 @@
+"""Matrix products with sparse operands, on scipy.sparse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse
+
+from .. import _C
+from ..core.declare import composite
+from ..core.operator import namespace
+from ..core.sparse import Compressed, Coo, is_sparse, make, parts, sparse_rule
+from ..core.tensor import kind_of, sparse_coo, sparse_csr
+from .sparse import convert, coordinates, dense_array, sparse_operator
+
+aten = namespace("aten")
+from_array = _C.from_array
+
+
+def _wide(a: np.ndarray) -> np.ndarray:
+    """SciPy's products know neither 16-bit floating point nor bfloat16."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
+
+
+def matrix(t):
+    """A two-dimensional sparse tensor as one of SciPy's, values in a type that SciPy multiplies."""
+    p = parts(t)
+    if isinstance(p, Coo):
+        if p.sparse_dim != 2:
+            raise RuntimeError(f"a matrix with 2 sparse dimensions is needed, got {p.sparse_dim} sparse dimensions")
+        return scipy.sparse.coo_matrix((_wide(p.values._array), tuple(p.indices._array)), shape=tuple(t._shape)).tocsr()
+    if p.block:
+        (rows, columns), values = coordinates(t)
+        x, y = p.block
+        r = (rows[:, None, None] * x + np.arange(x)[:, None] + np.zeros((1, 1, y), np.int64)).ravel()
+        c = (columns[:, None, None] * y + np.arange(y) + np.zeros((1, x, 1), np.int64)).ravel()
+        return scipy.sparse.coo_matrix((_wide(values).ravel(), (r, c)), shape=tuple(t._shape)).tocsr()
+    cls = scipy.sparse.csr_matrix if p.by_row else scipy.sparse.csc_matrix
+    return cls((_wide(p.values._array), p.plain._array, p.compressed._array), shape=tuple(t._shape))
+
+
+def from_matrix(m, layout, dtype):
+    """One of SciPy's matrices as a tensor."""
+    m = m.tocsr()
+    m.sort_indices()
+    values = from_array(m.data.astype(dtype.np, copy=False))
+    ranges, columns = (from_array(x.astype(np.int64)) for x in (m.indptr, m.indices))
+    made = make(Compressed(sparse_csr, ranges, columns, values), m.shape)
+    return made if layout is sparse_csr else convert(made, layout)
+
+
+def _sizes(name, a, b):
+    if a._ndim != 2 or b._ndim != 2:
+        which, t = ("mat1", a) if a._ndim != 2 else ("mat2", b)
+        raise RuntimeError(f"{name}: {which} must be a matrix, got {t._ndim}-D tensor")
+    if a._shape[1] != b._shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a._shape[0]}x{a._shape[1]} and {b._shape[0]}x{b._shape[1]})"
+        )
+    if a._dtype is not b._dtype:
+        raise RuntimeError(f"{name}: expected mat1 and mat2 to have the same dtype, but got: {a._dtype} != {b._dtype}")
+
+
+def product(a, b, name="mm"):
+    """a @ b: a sparse tensor of two sparse ones, else dense."""
+    _sizes(name, a, b)
+    if is_sparse(a) and is_sparse(b):
+        layout = a.layout if a.layout is b.layout else sparse_csr
+        return from_matrix(matrix(a) @ matrix(b), layout, a._dtype)
+    if is_sparse(a):
+        made = matrix(a) @ _wide(b._array)
+    else:
+        made = (matrix(b).T @ _wide(a._array).T).T
+    return from_array(
+        np.ascontiguousarray(made).astype(a._array.dtype if not is_sparse(a) else b._array.dtype, copy=False)
+    )
+
+
+sparse_rule(aten.mm.default)(lambda self, mat2: product(self, mat2))
+
+
+@sparse_rule(aten.mv.default)
+def mv(self, vec):
+    if vec._ndim != 1 or self._ndim != 2 or self._shape[1] != vec._shape[0]:
+        raise RuntimeError(
+            f"mv: Tensor self.size(-1) and vec.size(-1) don't match or aren't 2-D and 1-D: {list(self._shape)}, {list(vec._shape)}"
+        )
+    return from_array((matrix(self) @ _wide(vec._array)).astype(vec._array.dtype, copy=False))
+
+
+@sparse_rule(aten.bmm.default)
+def bmm(self, mat2):
+    if not is_sparse(self):
+        return aten.transpose.int(bmm(aten.transpose.int(mat2, 1, 2), aten.transpose.int(self, 1, 2)), 1, 2)
+    each = [product(aten.select.int(self, 0, i), aten.select.int(mat2, 0, i), "bmm") for i in range(self._shape[0])]
+    return aten.stack.default(each, 0)
+
+
+def addmm(self, mat1, mat2, beta, alpha):
+    made = product(mat1, mat2, "addmm")
+    if is_sparse(made) and not is_sparse(self):
+        made = from_array(dense_array(made))
+    if alpha != 1:
+        made = aten.mul.Tensor(made, alpha)
+    if beta == 0:
+        return made if is_sparse(made) or tuple(self._shape) == tuple(made._shape) else aten.clone.default(made)
+    scaled = self if beta == 1 else aten.mul.Tensor(self, beta)
+    if is_sparse(scaled) and not is_sparse(made):
+        return aten.add.Tensor(made, scaled)
+    return aten.add.Tensor(scaled, made)
+
+
+sparse_rule(aten.addmm.default)(addmm)
+
+
+@sparse_rule(aten.addmv.default)
+def addmv(self, mat, vec, beta, alpha):
+    return aten.add.Tensor(aten.mul.Tensor(self, beta), aten.mul.Tensor(mv(mat, vec), alpha))
+
+
+@sparse_operator("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+def _sparse_addmm(self, mat1, mat2, beta, alpha):
+    return addmm(self, mat1, mat2, beta, alpha)
+
+
+@sparse_operator("_masked_product(Tensor a, Tensor b, Tensor mask) -> Tensor")
+def _masked_product(a, b, mask):
+    """(a @ b) where ``mask`` stores something: one dot product for each place."""
+    p = parts(mask)
+    if isinstance(p, Compressed) and (p.block or p.batch):
+        return aten._sparse_mask.default(from_array(dense_or_array(a) @ dense_or_array(b)), mask)
+    rows, columns = p.indices._array if isinstance(p, Coo) else coordinates(mask)[0]
+    left, right = dense_or_array(a), dense_or_array(b)
+    values = np.einsum("nk,kn->n", _wide(left)[rows], _wide(right)[:, columns]).astype(left.dtype, copy=False)
+    return make(replace(p, values=from_array(values)), mask._shape)
+
+
+def dense_or_array(t) -> np.ndarray:
+    return dense_array(t) if is_sparse(t) else t._array
+
+
+def _transposed(t):
+    return aten.transpose.int(t, 0, 1)
+
+
+def _adjoint(t):
+    """What a cotangent is multiplied with; the engine conjugates around formulas, so it is the plain transpose."""
+    return _transposed(t)
+
+
+_sparse_addmm.derivative(
+    self=lambda ct, beta: aten.mul.Tensor(ct, beta),
+    mat1=lambda ct, mat1, mat2, alpha: aten.mul.Tensor(aten._left_gradient.default(ct, mat2, mat1), alpha),
+    mat2=lambda ct, mat1, alpha: aten.mul.Tensor(aten.mm.default(_adjoint(mat1), ct), alpha),
+)
+
+
+@sparse_operator("_left_gradient(Tensor grad, Tensor mat2, Tensor mat1) -> Tensor")
+def _left_gradient(grad, mat2, mat1):
+    """grad @ mat2ᵀ in the layout of mat1: at its stored places when it is sparse."""
+    if not is_sparse(mat1):
+        return (
+            product(grad, _transposed(mat2))
+            if is_sparse(mat2) or is_sparse(grad)
+            else aten.mm.default(grad, _transposed(mat2))
+        )
+    return _masked_product.facet("sparse")(grad, _transposed(mat2), mat1)
+
+
+@sparse_operator("_sparse_sparse_matmul(Tensor self, Tensor other) -> Tensor")
+def _sparse_sparse_matmul(self, other):
+    return product(self, other, "sparse.mm")
+
+
+_sparse_sparse_matmul.derivative(
+    self=lambda ct, self, other: aten._left_gradient.default(ct, other, self),
+    other=lambda ct, self, other: _transposed(
+        aten._left_gradient.default(_transposed(ct), _transposed(self), _transposed(other))
+    ),
+)
+
+
+@composite("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", variants="", has_out=False)
+def _sparse_mm(sparse, dense):
+    if is_sparse(sparse) and is_sparse(dense):
+        return aten._sparse_sparse_matmul.default(sparse, dense)
+    if not is_sparse(sparse) and not is_sparse(dense):
+        raise RuntimeError("torch.sparse.mm: one of the two matrices must be sparse")
+    if is_sparse(dense) and not is_sparse(sparse):
+        rows, columns = sparse._shape[0], dense._shape[1]
+        zeros = aten.zeros.default([rows, columns], dtype=sparse._dtype)
+        return aten._sparse_addmm.default(zeros, sparse, dense, beta=0, alpha=1)
+    zeros = aten.zeros.default([sparse._shape[0], dense._shape[-1]], dtype=dense._dtype)
+    return aten._sparse_addmm.default(zeros, sparse, dense, beta=0, alpha=1)
+
+
+_REDUCE = {"sum": "add", "mean": "add", "amax": "maximum", "amin": "minimum"}
+
+
+@sparse_operator("_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> Tensor")
+def _sparse_mm_reduce_impl(self, other, reduce):
+    if self.layout is not sparse_csr:
+        raise RuntimeError(f"sparse.mm with reduce: expected a sparse_csr tensor, got {kind_of(self.layout)}")
+    if reduce not in _REDUCE:
+        raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}.")
+    p = parts(self)
+    (rows, columns), values = coordinates(self)
+    terms = values[:, None] * other._array[columns]
+    out = np.zeros((self._shape[0], other._shape[1]), terms.dtype)
+    counts = np.diff(p.compressed._array)
+    if len(rows):
+        starts = p.compressed._array[:-1][counts > 0]
+        out[counts > 0] = getattr(np, _REDUCE[reduce]).reduceat(terms, starts, axis=0)
+    if reduce == "mean":
+        out /= np.maximum(counts, 1)[:, None].astype(out.dtype)
+    return from_array(out)
+
+
+@composite("_sparse_mm.reduce(Tensor sparse, Tensor dense, str reduce) -> Tensor", variants="", has_out=False)
+def _sparse_mm_reduce(sparse, dense, reduce):
+    if reduce == "sum":
+        return aten._sparse_mm.default(sparse, dense)
+    return aten._sparse_mm_reduce_impl.default(sparse, dense, reduce)
+
+
+@sparse_operator(
+    "sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    variants="",
+)
+def sparse_sampled_addmm(self, mat1, mat2, beta, alpha):
+    if self.layout is not sparse_csr:
+        raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout, but got {kind_of(self.layout)}")
+    for name, t in (("mat1", mat1), ("mat2", mat2)):
+        if is_sparse(t):
+            raise RuntimeError(f"sampled_addmm: Expected {name} to have strided layout, but got {kind_of(t.layout)}")
+    if mat1._shape[-1] != mat2._shape[-2]:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({mat1._shape[-2]}x{mat1._shape[-1]} and {mat2._shape[-2]}x{mat2._shape[-1]})"
+        )
+    if self._shape[-2] != mat1._shape[-2] or self._shape[-1] != mat2._shape[-1]:
+        raise RuntimeError("sampled_addmm: self dimensions must match the product of mat1 and mat2")
+    made = _masked_product.facet("sparse")(mat1, mat2, self)
+    values = aten.add.Tensor(aten.mul.Tensor(parts(made).values, alpha), aten.mul.Tensor(parts(self).values, beta))
+    return make(replace(parts(self), values=values), self._shape)
+
+
+sparse_sampled_addmm.derivative(
+    self=lambda ct, self, beta: aten.mul.Tensor(aten._sparse_mask.default(ct, self), beta),
+    mat1=lambda ct, self, mat2, alpha: aten.mul.Tensor(
+        aten.mm.default(aten._sparse_mask.default(ct, self), _transposed(mat2)), alpha
+    ),
+    mat2=lambda ct, self, mat1, alpha: aten.mul.Tensor(
+        aten.mm.default(_transposed(aten._sparse_mask.default(ct, self)), mat1).t(), alpha
+    ),
+)
+
+
+# ---- old names -------------------------------------------------------------------------------------------------------------
+
+composite("smm(Tensor self, Tensor mat2) -> Tensor", has_out=False)(
+    lambda self, mat2: convert(aten._sparse_mm.default(self, mat2), sparse_coo)
+)
+composite("sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", has_out=False)(
+    lambda self, mat1, mat2, beta, alpha: aten.add.Tensor(
+        aten.mul.Tensor(self, beta), convert(aten.mul.Tensor(aten._sparse_mm.default(mat1, mat2), alpha), sparse_coo)
+    )
+)
+composite("hspmm(Tensor mat1, Tensor mat2) -> Tensor", variants="function", has_out=False)(
+    lambda mat1, mat2: aten._to_sparse.default(aten._sparse_mm.default(mat1, mat2), sparse_dim=1)
+)
