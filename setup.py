@@ -43,8 +43,8 @@ setup(
         # Thread pool and the launch of a compiled graph.
         Extension(
             "flambeau._runtime",
-            ["csrc/thread_pool.c", "csrc/gemm.c", "csrc/product.c", "csrc/conv.c", "csrc/graph.c", "csrc/launch.c"],
-            libraries=["pthread"],
+            [f"csrc/{name}.c" for name in ("thread_pool", "gemm", "product", "conv", "graph", "object", "launch")],
+            libraries=["pthread", "dl"],
             **COMMON,
         ),
     ]

@@ -560,7 +560,6 @@ int flb_inplace_end(FlbTensor *target, FlbOpNode *node) {
 
 /* Where calls with the AUTOGRAD key on top go (calls.h): 1 done, 0 a case for Python, -1 exception. */
 static int autograd_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) {
-    if (keys != (FLB_BACKEND | FLB_AUTOGRAD)) return 0;
     FlbRule *rule = flb_rule_of((PyObject *)op);
     if (!rule) return -1;
     if (!rule->native) return 0;
@@ -571,7 +570,7 @@ static int autograd_call(FlbOperator *op, uint32_t keys, PyObject *const *values
     FlbTls *s = flb_tls();
     uint32_t excluded = s->excluded;
     s->excluded |= FLB_AUTOGRAD;
-    made = flb_backend(op, values);
+    made = keys == (FLB_BACKEND | FLB_AUTOGRAD) ? flb_backend(op, values) : flb_call(op, keys & ~(uint32_t)FLB_AUTOGRAD, values);
     s->excluded = excluded;
     if (!made) goto done;
     if (rule->functional ? node && flb_inplace_end((FlbTensor *)values[0], node) < 0 : flb_record(rule, values, made) < 0) Py_CLEAR(made);

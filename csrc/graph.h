@@ -124,6 +124,7 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
+PyObject *flb_load_objects(PyObject *self, PyObject *args);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */

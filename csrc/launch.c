@@ -474,6 +474,8 @@ static PyMethodDef functions[] = {
     {"convolve", flb_convolve, METH_VARARGS,
      "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain, params) -> (code, value, size): run one kernel over ndarrays"},
+    {"load_objects", flb_load_objects, METH_VARARGS,
+     "load_objects(objects, names) -> addresses: link relocatable object code, each object for its one function; None for what only LLVM can link"},
     {"get_num_threads", get_num_threads, METH_NOARGS, "threads that kernels are split over"},
     {"set_num_threads", set_num_threads, METH_O, "set the number of threads that kernels are split over"},
     {NULL},

@@ -163,10 +163,19 @@ LAZY: dict[str, object] = {
 }
 
 
-def _absent(name):
-    difflib = _importlib.import_module("difflib")
-    near = difflib.get_close_matches(name, __dir__(), 1)
-    return f"module 'torch' has no attribute '{name}' (flambeau)" + (f"; the nearest is '{near[0]}'" if near else "")
+class _Absent:
+    """The text of an AttributeError. Looking for a near name takes milliseconds, and most who ask only want to know whether there is one."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        difflib = _importlib.import_module("difflib")
+        near = difflib.get_close_matches(self.name, __dir__(), 1)
+        text = f"module 'torch' has no attribute '{self.name}' (flambeau)"
+        return text + (f"; the nearest is '{near[0]}'" if near else "")
+
+    __repr__ = __str__
 
 
 def __getattr__(name):
@@ -176,7 +185,7 @@ def __getattr__(name):
             raise AttributeError(name)  # what the import system asks
         value = _importlib.import_module("flambeau.compat.root").find(name)
         if value is None:
-            raise AttributeError(_absent(name))
+            raise AttributeError(_Absent(name))
         globals()[name] = value[0]
         return value[0]
     value = (

@@ -17,7 +17,7 @@ from ..core import modes
 from ..fx import GraphModule, Interpreter
 from ..proxy import current_proxy_mode
 from . import cache
-from .compiled_function import Plan
+from .compiled_function import Plan, Ways
 from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import plain_callable, wrap
 from .tracing import trace
@@ -52,7 +52,7 @@ def compile_flat(
     everything = [*lifted, *inputs]
     records = _autograd.is_grad_enabled() or (captured is not None and _enables_grad(captured))
     joint = records and any(isinstance(t, _C.TensorBase) and t.requires_grad for t in everything)
-    traced, graphs = _trace_and_cut(fn, everything, joint, compilers, captured)
+    traced, parts, ways = _trace_and_cut(fn, everything, joint, compilers, captured)
     shared = _shared_memory(everything) if traced.mutated else ()
     for i in traced.mutated:
         if i in shared:
@@ -62,14 +62,15 @@ def compile_flat(
     if not traced.num_forward and not traced.random:
         run = _no_outputs
     elif not traced.joint:
-        _log(_GRAPHS, "forward graph (inference)", graphs[0])
+        (part,) = parts
+        _log(_GRAPHS, "forward graph (inference)", part)
         # A compiler may write a new value of an input over the old one, and give None in its place.
-        graphs[0].onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
-        run = plain_callable(compilers.inference(graphs[0], traced.fake_inputs))
+        part.onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
+        run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
     else:
-        run = _compile_joint(traced, *graphs, compilers)
+        run = _compile_joint(traced, *parts, ways, compilers)
     return wrap(traced, run, lifted, len(inputs))
 
 
@@ -78,25 +79,53 @@ def _enables_grad(captured: GraphModule) -> bool:
     return any(getattr(n.target, "is_grad_mode_switch", False) and n.args[0] for n in captured.graph.nodes)
 
 
-def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) -> tuple[Any, list[GraphModule]]:
-    """Facts, and the graphs to compile: one, or forward and backward."""
+class Part:
+    """A graph to compile. ``make`` makes it, which a compiler that finds its own result on disk (``compiler.recall(entry, onto)``) doesn't need.
+    ``entry``: a name that tells everything about the graph, None when it has none. ``onto``: see inductor.compile_graph."""
+
+    def __init__(self, make: Callable[[], GraphModule], entry: str | None = None):
+        self.make, self.entry = make, entry
+        self.onto: dict[int, int] = {}
+
+    @functools.cached_property
+    def gm(self) -> GraphModule:
+        return self.make()
+
+    def compile(self, compiler: Callable, example_inputs: list[Any] | None = None) -> Callable:
+        recall = getattr(compiler, "recall", None)
+        found = recall(self.entry, self.onto) if recall is not None and self.entry is not None else None
+        if found is not None:
+            return found
+        gm = self.gm
+        gm.onto, gm.entry = self.onto, self.entry
+        return compiler(gm, _example_inputs(gm) if example_inputs is None else example_inputs)
+
+
+def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) -> tuple[Any, list[Part], Ways | None]:
+    """Facts, and the graphs to compile: one, or forward and backward and what must be known of them."""
     key = None
     if compilers.partition in _PARTITIONS and compilers.decompositions is None and not (_GRAPHS.on or _JOINT.on):
         key = cache.key_of(captured, everything, compilers.partition)
+    # NOTE: the guards that tracing makes depend on the examples, so where sizes are symbols the key doesn't tell the graph.
+    entry = key.name if key is not None and key.env is None else None
+    names = [entry and f"{entry} {k}" for k in range(3)]
     found = cache.read(key) if key is not None else None
     if found is not None:
-        traced, (whole, *parts) = found
-        traced.load = whole
-        return traced, [make() for make in parts] if traced.joint else [whole()]
+        traced, makers, ways = found
+        traced.load = makers[0]
+        parts = list(map(Part, makers, names))
+        return traced, parts[1:] if traced.joint else parts, ways
     traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
-    graphs = [traced.gm]
+    graphs, ways = [traced.gm], None
     if traced.joint:
-        _log(_JOINT, "joint graph", traced.gm)
+        _log(_JOINT, "joint graph", Part(lambda: traced.gm))
         joint_inputs = (traced.fake_inputs, traced.fake_tangents)
-        graphs = list(compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward))
+        graphs += compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
+        ways = Ways.of(traced, *graphs[1:])
     if key is not None and traced.num_forward:
-        cache.write(key, traced, [traced.gm, *graphs] if traced.joint else graphs)
-    return traced, graphs
+        cache.write(key, traced, graphs, ways)
+    parts = [Part(lambda gm=gm: gm, name) for gm, name in zip(graphs, names)]
+    return traced, parts[1:] if traced.joint else parts, ways
 
 
 _PARTITIONS = (default_partition, min_cut_rematerialization_partition)
@@ -104,28 +133,24 @@ _GRAPHS = artifact("aot_graphs", "forward and backward graphs after differentiat
 _JOINT = artifact("aot_joint_graph", "the joint graph before partitioning")
 
 
-def _log(stream, what: str, gm: GraphModule) -> None:
+def _log(stream, what: str, part: Part) -> None:
     if stream.on:
-        stream("===== %s =====\n%s", what, gm.print_readable(print_output=False))
+        stream("===== %s =====\n%s", what, part.gm.print_readable(print_output=False))
 
 
 def _no_outputs(*args):
     return ()
 
 
-def _compile_joint(traced, fw: GraphModule, bw: GraphModule, compilers: Compilers) -> Callable:
+def _compile_joint(traced, fw: Part, bw: Part, ways: Ways, compilers: Compilers) -> Callable:
     _log(_GRAPHS, "forward graph", fw)
     _log(_GRAPHS, "backward graph", bw)
-
-    def compile(fw, bw):
-        return plain_callable(compilers.fw(fw, _example_inputs(fw))), plain_callable(
-            compilers.bw(bw, _example_inputs(bw))
-        )
 
     def recompile(fn):
         return aot_function(fn, compilers.fw, compilers.bw, compilers.partition, compilers.decompositions)
 
-    return Plan(traced, fw, bw, compile, recompile)
+    forward, backward = plain_callable(fw.compile(compilers.fw)), plain_callable(bw.compile(compilers.bw))
+    return Plan(traced, ways, forward, backward, recompile)
 
 
 def _example_inputs(gm: GraphModule) -> list[Any]:

@@ -24,11 +24,13 @@ from ..base import relations as R
 from ..base.relations import FloatSymbol
 from ..base.shape_env import Guard
 from ..base.symint import NUMBERS
+from ..core.bindings import Binder
 from ..core.operator import OpOverload, namespace
 from ..fake import FakeTensorMode
 from ..fx import GraphModule
 from ..proxy import find_fake_mode
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
+from .compiled_function import Ways
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced
 
 __all__ = ["enabled", "key_of", "read", "write"]
@@ -81,14 +83,17 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> Key | None:
     if not isinstance(gm, GraphModule) or not enabled() or _C.tls("saved_hooks"):
         return None
     code = gm.graph.python_code()
-    for value in code.globals.values():
+    rows: list[Any] = []
+    for name, value in code.globals.items():
+        if isinstance(value, _C.Function) and isinstance(value.impl, Binder) and value.impl.ns == "aten":
+            rows.append((name, value.impl.name))  # a public function that goes by no importable name
+            continue
         ours = isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _MODULES
         if not ours and not (isinstance(value, OpOverload) and value.namespace == "aten"):
             return None
     if any(n.op in ("get_attr", "call_module") for n in gm.graph.nodes):
         return None
     enc = Encoder(("aten",))
-    rows: list[Any] = []
     storages: dict[int, int] = {}
     for t in inputs:
         if isinstance(t, _C.TensorBase):
@@ -131,8 +136,8 @@ def _known(enc: Encoder) -> list:
 # -- entries --------------------------------------------------------------------------------------------------------
 
 
-def write(key: Key, traced: Traced, graphs: list[GraphModule]) -> None:
-    """Keep a traced function and the graphs it was cut into (the graph itself first)."""
+def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None) -> None:
+    """Keep a traced function and the graphs it was cut into (the graph itself first). ``ways``: of a joint graph's parts."""
     enc, env = key.encoder, key.env
     try:
         if env is not None and len(env.asserts) != key.asserts:
@@ -143,6 +148,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule]) -> None:
             "outputs": [_encode_fact(o, enc) for o in traced.outputs],
             "reshaped": [(i, _encode_fact(v, enc)) for i, v in traced.reshaped],
             "tangents": [enc.value(t) for t in traced.fake_tangents],
+            "ways": ways and ways.rows(),
             "guards": [(enc.expr(g.relation), g.line, g.specializes) for g in env.guards[key.guards :]] if env else [],
             "plain": (
                 traced.mutated,
@@ -162,8 +168,8 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule]) -> None:
     disk.write_entry(_path(key), body)
 
 
-def read(key: Key) -> tuple[Traced, list] | None:
-    """(facts, for each graph a function that makes it), or None. ``traced.gm`` is left for the caller to fill."""
+def read(key: Key) -> tuple[Traced, list, Ways | None] | None:
+    """(facts, for each graph a function that makes it, what is known of its parts), or None. ``traced.gm`` is left for the caller to fill."""
     body = disk.read_entry(_path(key))
     if body is None:
         return None
@@ -185,7 +191,8 @@ def read(key: Key) -> tuple[Traced, list] | None:
         [(i, _decode_fact(v, dec)) for i, v in entry["reshaped"]],
         random,
     )
-    return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]]
+    ways = entry["ways"] and Ways.read(entry["ways"])
+    return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways
 
 
 def _assume(rows: list, dec: Decoder, env) -> bool:

@@ -21,7 +21,7 @@ from ..fx import GraphModule
 from .facts import Traced
 from .partitioners import extract_graph
 
-__all__ = ["CompiledFunctionBackward", "Plan"]
+__all__ = ["CompiledFunctionBackward", "Plan", "Ways"]
 
 
 class CompiledFunctionBackward(Node):
@@ -171,13 +171,32 @@ def tangents_of_gradients(bw: GraphModule, num_tangents: int) -> list[set[int]]:
     return [reach[n] if isinstance(n, fx.Node) else set() for n in bw.graph.output_node().args[0]]
 
 
+@dataclass
+class Ways:
+    """What must be known of a forward and a backward graph to run them."""
+
+    saved_from: list[SavedFrom]
+    tangents_of_gradient: list[set[int]]
+
+    @classmethod
+    def of(cls, traced: Traced, fw: GraphModule, bw: GraphModule) -> Ways:
+        return cls(saved_sources(fw, traced.num_forward), tangents_of_gradients(bw, len(traced.tangent_of)))
+
+    def rows(self) -> tuple:
+        """Plain values, for a file."""
+        saved = [(s.index, s.of_input, s.views) for s in self.saved_from]
+        return saved, list(map(sorted, self.tangents_of_gradient))
+
+    @classmethod
+    def read(cls, rows: tuple) -> Ways:
+        return cls([SavedFrom(*s) for s in rows[0]], list(map(set, rows[1])))
+
+
 class Plan:
     """What all calls of one compiled graph share. ``recompile(fn)`` compiles a function that is differentiated again."""
 
-    def __init__(self, traced: Traced, fw: GraphModule, bw: GraphModule, compile: Callable, recompile: Callable):
-        self.saved_from = saved_sources(fw, traced.num_forward)
-        self.tangents_of_gradient = tangents_of_gradients(bw, len(traced.tangent_of))
-        forward, backward = compile(fw, bw)
+    def __init__(self, traced: Traced, ways: Ways, forward: Callable, backward: Callable, recompile: Callable):
+        self.saved_from, self.tangents_of_gradient = ways.saved_from, ways.tangents_of_gradient
         self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
         self.tangents = [(tuple(t.shape), t.dtype, t.device) for t in traced.fake_tangents]

@@ -86,6 +86,14 @@ class Config:
     def __dir__(self):
         return [*self._values, *self._groups, *self._aliases, "patch", "help", "key"]
 
+    def __contains__(self, dotted: str) -> bool:
+        group, _, rest = dotted.partition(".")
+        return (
+            rest in self._groups[group]
+            if rest and group in self._groups
+            else self._aliases.get(dotted, dotted) in self._values
+        )
+
     def get(self, dotted: str):
         """Value of a knob by its dotted name."""
         at = self

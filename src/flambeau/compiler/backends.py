@@ -68,6 +68,8 @@ def watched(compiler_fn: Callable, stage: str) -> Callable:
             fn = functools.partial(importlib.import_module("flambeau.debug.repro").watch, fn, stage)
         return fn(gm, example_inputs, **kwargs)
 
+    if hasattr(compiler_fn, "recall"):
+        compiler.recall = lambda *key: None if config.verify or config.repro_after else compiler_fn.recall(*key)
     return compiler
 
 
@@ -98,7 +100,12 @@ def aot_eager(gm, example_inputs, **kwargs):
 
 
 @register_backend
-def inductor(gm, example_inputs, **kwargs):
+def inductor(gm, example_inputs, options=None, **kwargs):
+    """``options``: settings of ``torch._inductor.config`` for this graph, by dotted name; those that aren't built are passed over."""
+    if options:
+        settings = importlib.import_module("flambeau.inductor.settings").config
+        with settings.patch({k: v for k, v in options.items() if k in settings}):
+            return inductor(gm, example_inputs)
     aot = importlib.import_module("flambeau.aot")
     compile_graph: Any = importlib.import_module("flambeau.inductor").compile_graph
     backend = aot.aot_autograd(

@@ -254,7 +254,8 @@ class OutputGraph:
         return node
 
     def _placeholder(self, source: Source):
-        name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name).lower()
+        # Without the places of keys: the text of a graph must be that of the next process.
+        name = re.sub(r"[^a-zA-Z0-9]+", "_", re.sub(r" at 0x[0-9a-f]+>", ">", source.name)).lower()
         if name[:1].isdigit():
             name = "_" + name
         last = self.inputs[-1].node if self.inputs else None

@@ -13,12 +13,13 @@ import platform
 import struct
 import sys
 
+from .. import _runtime
 from ..base import disk
 from ..base.forks import held_while_forking as _lock
 from . import metrics
 from .settings import config
 
-__all__ = ["addresses", "directory", "is_object", "kernel_name", "object_code", "read", "write"]
+__all__ = ["addresses", "directory", "is_object", "kernel_name", "load", "machine", "object_code", "read", "write"]
 
 log = logging.getLogger("flambeau.inductor")
 
@@ -41,7 +42,7 @@ def _llvmlite() -> str:
     return f"{text}|{found and (found.st_size, int(found.st_mtime))}"
 
 
-def _machine() -> str:
+def machine() -> str:
     """What a kernel's code depends on besides its text. Read without importing LLVM: a warm start shouldn't pay for it."""
     global _seed
     if _seed is None:
@@ -60,7 +61,7 @@ def _machine() -> str:
 
 
 def kernel_name(text: str) -> str:
-    return "k" + hashlib.sha256((_machine() + text).encode()).hexdigest()[:32]
+    return "k" + hashlib.sha256((machine() + text).encode()).hexdigest()[:32]
 
 
 def _entry(name: str) -> str:
@@ -110,12 +111,12 @@ def is_object(data: bytes, name: str) -> bool:
 
 def object_code(name: str, text: str, optimise: bool = False) -> bytes:
     """Object code of a kernel, from disk or from LLVM."""
-    from . import llvm
-
     data = read(name)
     if data is not None:
         metrics.cache_hits += 1
         return data
+    from . import llvm
+
     data = llvm.compile_text(text, optimise)
     metrics.compiled_kernels += 1
     write(name, data)
@@ -124,10 +125,22 @@ def object_code(name: str, text: str, optimise: bool = False) -> bytes:
 
 def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]:
     """name -> address, for kernels given as name -> text (which defines that name). ``optimise``: see llvm.compile_text."""
-    from . import llvm
-
     with _lock:
-        objects = {n: object_code(n, text, optimise) for n, text in kernels.items() if n not in _loaded}
-        for name, data in objects.items():
-            _loaded.update(llvm.load_object(data, [name]))
+        load({n: object_code(n, text, optimise) for n, text in kernels.items() if n not in _loaded})
         return {n: _loaded[n] for n in kernels}
+
+
+def load(objects: dict[str, bytes]) -> dict[str, int]:
+    """name -> address of kernels given as object code. LLVM, whose import costs more than all the rest of a warm start, is asked only for
+    objects that csrc/object.c can't link."""
+    with _lock:
+        new = [n for n in objects if n not in _loaded]
+        found = _runtime.load_objects([objects[n] for n in new], new) if new else []
+        if found is None:
+            from . import llvm
+
+            for n in new:
+                _loaded.update(llvm.load_object(objects[n], [n]))
+        else:
+            _loaded.update(zip(new, found))
+        return {n: _loaded[n] for n in objects}

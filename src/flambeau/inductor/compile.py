@@ -17,6 +17,7 @@ from .lowering import Lowering, eliminate_dead
 from .opening import open_graph
 from .plan import Plan
 from .program import assemble
+from .recall import recall, remember
 from .schedule import build, fuse, merge
 from .settings import config
 from .values import walk
@@ -55,14 +56,14 @@ def compile_graph(gm, example_inputs=None, **_unused):
         onto = {k: i for k, i in onto.items() if k not in written}
         graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, onto)
     info = graph.info
+    launches = sum(not isinstance(s, ExternCall) for s in info.steps)
     metrics.ir_nodes_pre_fusion += len(made.nodes)
-    metrics.generated_kernel_count += sum(not isinstance(s, ExternCall) for s in info.steps)
-    metrics.num_fallbacks += len(info.fallbacks)
-    for reason in info.fallbacks:
-        log.warning("an eager kernel runs inside a compiled graph: %s", reason)
+    metrics.generated_kernel_count += launches
+    entry = getattr(gm, "entry", None)
+    if entry is not None:
+        remember(entry, getattr(gm, "onto", None) or {}, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
-    debug.notify(info.source)
-    _OUTPUT("%s", info.source)
+    _report(info)
     if _SCHEDULE.on:
         _SCHEDULE("%s", debug.show_groups(made.groups))
     _INDUCTOR(
@@ -71,6 +72,26 @@ def compile_graph(gm, example_inputs=None, **_unused):
     return graph
 
 
+def recalled(entry: str, onto: dict[int, int]):
+    """The native graph that was compiled under this name (``GraphModule.entry``) and is on disk, else None."""
+    if _SCHEDULE.on:
+        return None
+    graph = recall(entry, onto)
+    if graph is not None:
+        _report(graph.info)
+    return graph
+
+
+def _report(info) -> None:
+    metrics.num_fallbacks += len(info.fallbacks)
+    for reason in info.fallbacks:
+        log.warning("an eager kernel runs inside a compiled graph: %s", reason)
+    if debug.listeners or _OUTPUT.on:
+        debug.notify(info.source)
+        _OUTPUT("%s", info.source)
+
+
+compile_graph.recall = recalled
 Lowering.compile_body = staticmethod(compile_graph)
 
 

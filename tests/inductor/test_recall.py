@@ -1,0 +1,90 @@
+"""Whole compiled graphs on disk: who finds them lowers nothing, what changes the result is in their name, damage is noticed."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from flambeau import _runtime
+
+PROGRAM = """
+import sys
+import flambeau as torch
+from flambeau.inductor import compile as passes
+from flambeau.inductor.settings import config
+lowered = []
+original = passes.compile_program
+passes.compile_program = lambda *a, **k: lowered.append(1) or original(*a, **k)
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3))
+optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+x, table = torch.randn(5, 6), torch.tensor([2, 0, 1])
+
+def loss(x):
+    return (net(x)[:, table] * torch.tensor([1.0, 2.0, 3.0])).logsumexp(1).sum()
+
+f = torch.compile(loss) if CHANGES is None else torch.compile(loss, options=CHANGES)
+step = torch.compile(optimizer.step)
+for _ in range(3):
+    f(x).backward()
+    step()
+    optimizer.zero_grad()
+with torch.no_grad():
+    print(len(lowered), f(x).item().hex(), "llvmlite" in sys.modules)
+"""
+
+
+def run(cache, changes=None):
+    done = subprocess.run(
+        [sys.executable, "-c", f"CHANGES = {changes!r}\n{PROGRAM}"],
+        env={**os.environ, "FLAMBEAU_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    lowered, value, llvm = done.stdout.split()
+    return int(lowered), value, llvm == "True", done.stderr
+
+
+def test_a_second_process_lowers_nothing(tmp_path):
+    lowered, value, _, _ = run(tmp_path)
+    assert lowered >= 4  # forward and backward, the optimizer with and without a state
+    again, same, llvm, _ = run(tmp_path)
+    assert (again, same) == (0, value)
+    assert not llvm or sys.platform != "linux" or _runtime.load_objects([], []) is None  # nor imports LLVM
+
+    files = sorted(p for p in pathlib.Path(tmp_path, "graphs").rglob("*") if p.is_file())
+    assert files
+    for k, path in enumerate(files):
+        data = bytearray(path.read_bytes())
+        data[(k * 997) % len(data)] ^= 0x20
+        path.write_bytes(bytes(data) if k % 2 else bytes(data[: len(data) // 2]))
+    mended, same, _, said = run(tmp_path)
+    assert (mended, same) == (lowered, value) and said.count("is damaged") == len(files)
+    assert run(tmp_path)[0] == 0
+
+
+def test_settings_are_part_of_the_name(tmp_path):
+    lowered, value, _, _ = run(tmp_path)
+    other, same, _, _ = run(tmp_path, {"fusion": False})
+    assert other > 0 and abs(float.fromhex(same) - float.fromhex(value)) < 1e-4
+    assert run(tmp_path, {"force_disable_caches": True})[0] > 0
+    assert run(tmp_path)[0] == 0
+
+
+OBJECTS = [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + b"\0" * 57, b"\x7fELF\x02\x01\x01" + b"\xff" * 200]
+
+
+@pytest.mark.parametrize("data", OBJECTS)
+def test_what_is_no_object_code_is_left_to_llvm(data):
+    assert _runtime.load_objects([data], ["kernel"]) is None
+
+
+def test_arguments_of_the_linker_are_checked():
+    with pytest.raises(TypeError):
+        _runtime.load_objects(["text"], ["kernel"])
+    with pytest.raises(ValueError):
+        _runtime.load_objects([b""], [])
