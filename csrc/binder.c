@@ -70,7 +70,7 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     PyObject *list, *named = Py_None, *body = Py_None;
     int varargs = -1, numbers = 0, factory = 0, recipes = 0, view = 0, one = 0, loud = 0, pure = 0;
     unsigned long long by_type = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$ippOpppppKO", names, &PyTuple_Type, &list, &varargs, &numbers, &factory, &body, &recipes,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKO", names, &PyTuple_Type, &list, &varargs, &numbers, &factory, &body, &recipes,
                                      &view, &one, &loud, &pure, &by_type, &named))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
@@ -183,7 +183,7 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
         ok = YES;
         break;
     case P_TENSOR:
-        ok = is_tensor(o) ? YES : number || t == &PyComplex_Type ? op->numbers : plain_other(o) ? NO : UNSURE;
+        ok = is_tensor(o) ? YES : number || t == &PyComplex_Type ? op->numbers > (p == op->parameters) : plain_other(o) ? NO : UNSURE;
         break;
     case P_SCALAR:
         ok = number || t == &PyComplex_Type ? YES : is_tensor(o) ? (zero_dim(o) ? UNSURE : NO) : plain_other(o) ? NO : UNSURE;

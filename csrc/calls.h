@@ -28,7 +28,7 @@ typedef struct FlbOperator {
     int n_parameters, n_positional;
     int varargs;      /* position of the list of ints that may come as separate arguments, or -1 */
     uint8_t ready;    /* prepare() ran */
-    uint8_t numbers;  /* Python numbers may stand for tensors when there is one tensor */
+    uint8_t numbers;  /* Python numbers may stand for tensors when there is one tensor: 1 not for the first argument, 2 for any */
     uint8_t factory;  /* makes a tensor on the current device, takes requires_grad */
     uint8_t recipes_on, is_view, one_tensor, pure, loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
     uint64_t by_type; /* for recipes */

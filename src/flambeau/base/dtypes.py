@@ -198,8 +198,14 @@ def _limits(dtype: DType):
 
 def check_number(value, dtype: DType) -> None:
     """RuntimeError when a Python number can't be converted to ``dtype`` without overflow (infinities and nan are floats)."""
-    if dtype.category == 0 or dtype.category == 3 or value.__class__ is complex:
+    if dtype.category == 0 or dtype.category == 3:
         return
+    if value.__class__ is complex:
+        if value.imag == 0:
+            return
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow: {value}"
+        )
     low, high = _limits(dtype)
     if dtype.category == 1 and value.__class__ is float:
         inside = low - 1 < value < high + 1

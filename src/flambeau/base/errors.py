@@ -30,3 +30,7 @@ LinAlgError.__module__ = "flambeau.linalg"
 
 class Uncaptured(NotImplementedError):
     """A trace met an operator or a tensor that exists only in eager mode; capture breaks the graph there."""
+
+
+class OutOfBounds(IndexError, RuntimeError):
+    """An index outside of its dimension. PyTorch raises the one or the other by operator: this is both."""

@@ -55,6 +55,8 @@ def _window(formula):
                 at = aten.arange.default(M, dtype=float64, device=device)
                 return aten._to_copy.default(aten.add.Tensor(aten.mul.Tensor(at, step), start), dtype=dtype)
 
+            if "sym" in (formula.__kwdefaults__ or {}):
+                parameters["sym"] = sym
             out = formula(n, line, **parameters)
         return out.requires_grad_(requires_grad)
 
@@ -73,8 +75,10 @@ def _cosines(line, amounts):
 
 
 @_window
-def exponential(n, line, *, center=None, tau=1.0):
+def exponential(n, line, *, center=None, tau=1.0, sym=True):
     """exp(-abs(k - center) / tau)."""
+    if sym and center is not None:
+        raise ValueError("Center must be None for symmetric windows")
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     middle = (n - 1) / 2.0 if center is None else center

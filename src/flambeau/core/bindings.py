@@ -92,6 +92,8 @@ class Signature:
         self.positional = [a for a in self.args if not a.kwarg_only]
         self.by_name = {a.name: a for a in self.args}
         self.tensors_take_numbers = numbers_as_tensors
+        base = op.definition.functional if op.kind == "inplace" else op
+        self.first_is_tensor = base.takes_numbers == "after"
         self.is_factory = "device" in self.by_name and not any(
             a.is_tensor and not a.optional and not a.is_out for a in self.args
         )
@@ -120,7 +122,11 @@ class Signature:
             return a.size is not None and (_is_int(x) or (a.type == "float" and _is_number(x)))
         t = a.type
         if t == "Tensor":
-            return isinstance(x, _TensorBase) or (self.tensors_take_numbers and isinstance(x, _SCALAR))
+            return isinstance(x, _TensorBase) or (
+                self.tensors_take_numbers
+                and isinstance(x, _SCALAR)
+                and not (self.first_is_tensor and a is self.args[0])
+            )
         if t == "Scalar" or t == "number":
             return _is_number(x)
         if t in ("int", "SymInt"):
@@ -391,7 +397,12 @@ class Binder:
 
 
 def _takes_numbers(op: OpOverload) -> bool:
-    return op.kind in ("pointwise", "inplace") and sum(a.is_tensor for a in op._schema.arguments) > 1
+    base = op.definition.functional if op.kind == "inplace" else op
+    return (
+        op.kind in ("pointwise", "inplace")
+        and base.takes_numbers
+        and sum(a.is_tensor for a in op._schema.arguments) > 1
+    )
 
 
 def _by_tensors(signatures):
@@ -480,11 +491,12 @@ def prepare(op: OpOverload) -> None:
         op.kind in RECIPE_KINDS
         and base.kind in RECIPE_KINDS
         and not {"eager"} & (op.overrides.keys() | base.overrides.keys())
+        and not (op.kind == "out" and base.kind == "index")  # their kernels look at dtypes and shared memory
     )
     op.set_signature(
         tuple(parameters),
         varargs=-1 if sig.varargs is None else sig.varargs,
-        numbers=sig.tensors_take_numbers,
+        numbers=0 if not sig.tensors_take_numbers else 1 if sig.first_is_tensor else 2,
         factory=sig.is_factory,
         body=op.definition.fn if opened(op) else None,
         recipes=cooked,

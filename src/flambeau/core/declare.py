@@ -83,10 +83,12 @@ def pointwise(
     inplace=True,
     has_out=True,
     backward=None,
+    numbers=True,
     tags=("pointwise",),
     **kw,
 ):
-    """Declare a pointwise operator from its scalar body. See definition.Pointwise."""
+    """Declare a pointwise operator from its scalar body. See definition.Pointwise. ``numbers``: users may give Python
+    numbers for tensors ("after": but not for the first)."""
 
     def wrap(body: Callable) -> OpOverload:
         op = declare(
@@ -98,6 +100,7 @@ def pointwise(
             tags=tags,
             **kw,
         )
+        op.takes_numbers = numbers
         if backward is not None:
             _declare_backward(op, backward)
         return op
@@ -211,10 +214,10 @@ def factory(schema, *, shape, dtype, variants="function", **kw):
     )
 
 
-def random(schema, *, shape, dtype, variants="function", **kw):
+def random(schema, *, shape, dtype, variants="function", tags=(), **kw):
     """Declare a draw from the generator."""
     return lambda draw: declare(
-        schema, Random(draw, shape, dtype), variants=variants, tags=("nondeterministic_seeded",), **kw
+        schema, Random(draw, shape, dtype), variants=variants, tags=("nondeterministic_seeded", *tags), **kw
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _C
+from ..base.errors import OutOfBounds
 from .operator import OpOverload
 
 
@@ -38,7 +39,7 @@ def check_bounds(op: OpOverload, c, n: int):
         least = -n if op.definition.wrap else 0
         if lo < least or hi >= n:
             bad = lo if lo < least else hi
-            raise IndexError(f"{op._opname}: index {bad} is out of bounds for dimension with size {n}")
+            raise OutOfBounds(f"{op._opname}: index {bad} is out of bounds for dimension with size {n}")
         if lo < 0:
             return c + (c < 0) * n
     return c

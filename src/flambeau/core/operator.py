@@ -43,6 +43,7 @@ class OpOverload(_C.Operator):
         self.differentiable_outputs: tuple[int, ...] | None = None  # None: all floating results
         self.refuses: frozenset | None = None  # names of dtypes it doesn't take
         self.tags: frozenset = frozenset()
+        self.takes_numbers = True  # where there are several tensor arguments, users may give Python numbers for them
         self.version = 0  # counts redefinitions
 
     # -- identity ------------------------------------------------------------------------------------------------------

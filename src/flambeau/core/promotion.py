@@ -91,6 +91,11 @@ def accumulation_dtype(op: OpOverload, input_dtype: DType, requested: DType | No
         # A uint8 tensor of truth values stays one: from before there was bool.
         return dtypes.bool_, dtypes.uint8 if input_dtype is dtypes.uint8 else dtypes.bool_
     out = requested or input_dtype
+    if rule == "float" and requested is not None and requested.category < 2:
+        raise RuntimeError(
+            f"{op._opname}(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {_scalar_name(requested)}"
+        )
     if requested is None and out.category < 2:
         if rule == "sum":
             out = dtypes.int64

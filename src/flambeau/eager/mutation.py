@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from .. import _C
@@ -9,6 +11,9 @@ from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload
 from ..core.promotion import check_can_hold
 from .backend import rule
+
+# What a definition's tags say of its out= form: it must not share memory with what is read; its dtype must be the result's.
+APART, EXACT = "out_apart", "out_exact"
 
 
 def _span(t):
@@ -20,13 +25,19 @@ def _span(t):
     return (t._offset, t._offset + last) if size == last + 1 else None
 
 
-def refuse_partial_overlap(targets, sources) -> None:
-    """RuntimeError when a source shares a part of its memory with a target it is written to, or all of it in another order."""
+def refuse_partial_overlap(targets, sources, whole=False) -> None:
+    """RuntimeError when a source shares a part of its memory with a target it is written to, or all of it in another order
+    (``whole``: or in the same)."""
     for t in targets:
         for x in sources:
-            if x is t or not isinstance(x, _C.TensorBase) or x._storage is not t._storage or x._dtype is not t._dtype:
+            if (
+                not isinstance(x, _C.TensorBase)
+                or (x is t and not whole)
+                or x._storage is not t._storage
+                or x._dtype is not t._dtype
+            ):
                 continue
-            if x._offset == t._offset and x._strides == t._strides and x._shape == t._shape:
+            if not whole and x._offset == t._offset and x._strides == t._strides and x._shape == t._shape:
                 continue
             a, b = _span(x), _span(t)
             if a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1]:
@@ -50,10 +61,16 @@ def write(op: OpOverload, target, result) -> None:
         if target.numel() == 0 and target._array.base is None:
             target._array = np.empty(result._shape, target._array.dtype)
         else:
-            raise RuntimeError(
-                f"{op._opname}: an output with shape {list(target._shape)} was given where the result has shape "
-                f"{list(result._shape)}"
-            )
+            if target.numel():
+                warnings.warn(
+                    f"An output with one or more elements was resized since it had shape {list(target._shape)}, which does not match the "
+                    f"required output shape {list(result._shape)}. This behavior is deprecated, and in a future PyTorch release outputs will "
+                    "not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+                    "elements with t.resize_(0).",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            target.resize_(result._shape)
     np.copyto(target._array, result._array, casting="unsafe")
     target._bump_version()
 
@@ -78,14 +95,20 @@ def out(op: OpOverload):
     functional = op.definition.functional
     kernel = functional.facet("eager")
     n = len(functional._schema.arguments)
-    elementwise = functional.kind == "pointwise"
+    apart = functional.kind in ("pointwise", "index") or APART in functional.tags
+    exact = functional.kind == "index" or EXACT in functional.tags
 
     def run(*args):
         targets = args[n:]
-        if elementwise:
-            refuse_partial_overlap(targets, args[:n])
+        if apart:
+            sources = [x for a in args[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
+            refuse_partial_overlap(targets, sources, functional.kind != "pointwise")
         result = kernel(*args[:n])
         results = result if isinstance(result, (tuple, list)) else (result,)
+        if exact:
+            for t, r in zip(targets, results):
+                if t._dtype is not r._dtype:
+                    raise RuntimeError(f"Expected out tensor to have dtype {r._dtype}, but got {t._dtype} instead")
         for t, r in zip(targets, results):
             write(op, t, r)
         return targets[0] if len(targets) == 1 else tuple(targets)

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _runtime
 from ..base import blas
 from ..base.dtypes import ALL
+from ..base.errors import OutOfBounds
 from ..base.relations import FloatSymbol, evaluate
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import OpOverload
@@ -73,7 +74,7 @@ class Plan:
         if code < 0:
             raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
         name = self.messages[code - 1].split("::")[-1].split(".")[0]
-        raise IndexError(f"{name}: index {value} is out of bounds for dimension with size {size}")
+        raise OutOfBounds(f"{name}: index {value} is out of bounds for dimension with size {size}")
 
     def _on_mismatch(self, k, tensor, shape, strides):
         """The input in the layout the kernels read (strides in bytes): other strides are copied, anything else is a caller's error."""

@@ -207,6 +207,17 @@ def log_softmax(self, dim, dtype):
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Ba et al., arXiv:1607.06450. Returns (output, mean, reciprocal standard deviation); variance by two passes."""
+    if not len(normalized_shape):
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element"
+        )
+    if input.ndim < len(normalized_shape) or any(
+        n != m for n, m in zip(normalized_shape, input.shape[input.ndim - len(normalized_shape) :])
+    ):
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, {', '.join(map(str, normalized_shape))}], but got "
+            f"input of size{list(input.shape)}"
+        )
     kind, input = input.dtype, aten.contiguous.default(widened(input))
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
     mean = aten.mean.dim(input, dims, True)

@@ -54,6 +54,7 @@ def sub(s, self, other, alpha):
 
 @pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    numbers="after",
     promote=_subtraction,
     layout=("other", "self"),
     inplace=False,
@@ -134,7 +135,7 @@ def remainder_of_number(s, self, other):
     return s.remainder(self, other)
 
 
-@pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
+@pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", numbers="after", refuse=("bool",))
 def fmod(s, self, other):
     return s.fmod(self, other)
 
@@ -210,12 +211,12 @@ def sign(s, self):
     return s.sign(self)
 
 
-@pointwise("maximum(Tensor self, Tensor other) -> Tensor", inplace=False)
+@pointwise("maximum(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False)
 def maximum(s, self, other):
     return s.maximum(self, other)
 
 
-@pointwise("minimum(Tensor self, Tensor other) -> Tensor", inplace=False)
+@pointwise("minimum(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False)
 def minimum(s, self, other):
     return s.minimum(self, other)
 
@@ -256,6 +257,7 @@ clamp_max.derivative(self=lambda ct, self, max: aten.where.ScalarOther(aten.le.S
 
 @pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    numbers=False,
     promote=_alpha(3, "value"),
     refuse=("bool",),
 )
@@ -268,6 +270,7 @@ _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 
 @pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    numbers=False,
     promote="float",
     refuse=_INTEGERS,
 )
@@ -275,7 +278,7 @@ def addcdiv(s, self, tensor1, tensor2, value):
     return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
-@pointwise("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", operands=("self", "end"))
+@pointwise("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", numbers=False, operands=("self", "end"))
 def lerp(s, self, end, weight):
     """From the nearer end, so that weight 0 and 1 give the ends exactly."""
     if weight < 0.5:

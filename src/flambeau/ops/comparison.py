@@ -20,7 +20,7 @@ def _comparison(name):
         wraps=("other",),
         out=dtypes.bool_,
     )(body)
-    tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_)(body)
+    tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_, numbers=False)(body)
     return scalar, tensor
 
 
@@ -31,7 +31,7 @@ def _logic(name):
     def body(s, self, other):
         return getattr(s, name)(s.ne(self, 0), s.ne(other, 0))
 
-    return pointwise(f"{name}(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_)(body)
+    return pointwise(f"{name}(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_, numbers=False)(body)
 
 
 logical_and, logical_or, logical_xor = map(_logic, ["logical_and", "logical_or", "logical_xor"])
@@ -98,6 +98,7 @@ def where_nonzero(condition):
 
 @pointwise(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    numbers=False,
     operands=("self",),
     layout=(),
     tags=("pointwise", "overlapping_writes"),
@@ -111,6 +112,12 @@ masked_fill.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0
 
 @composite("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
 def masked_fill_tensor(self, mask, value):
+    if value.ndim:
+        raise RuntimeError(
+            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if value.dtype.is_complex and not self.dtype.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
     return aten.contiguous.default(aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self))
 
 
@@ -127,11 +134,15 @@ def equal(self, other):
 
 @pointwise(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+    numbers=False,
     out=dtypes.bool_,
     inplace=False,
     has_out=False,
 )
 def isclose(s, self, other, rtol, atol, equal_nan):
+    for name, bound in (("rtol", rtol), ("atol", atol)):
+        if bound < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {bound}")
     close = s.le(s.abs(s.sub(self, other)), s.add(atol, s.mul(s.abs(other), rtol)))
     finite = s.lt(s.abs(other), float("inf"))
     same = s.logical_or(s.eq(self, other), s.logical_and(close, finite))

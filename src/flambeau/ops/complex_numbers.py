@@ -75,13 +75,19 @@ complex_ = pointwise(
     "complex(Tensor real, Tensor imag) -> Tensor",
     variants="function",
     out=_pair_dtype("complex"),
+    numbers=False,
     inplace=False,
-    tags=_OWN,
+    tags=(*_OWN, "out_exact"),
 )(lambda s, real, imag: s.complex(real, imag))
 complex_.derivative(real=lambda ct: aten.real.default(ct), imag=lambda ct: aten.imag.default(ct))
 
 polar = pointwise(
-    "polar(Tensor abs, Tensor angle) -> Tensor", variants="function", out=_pair_dtype("polar"), inplace=False, tags=_OWN
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    variants="function",
+    out=_pair_dtype("polar"),
+    numbers=False,
+    inplace=False,
+    tags=(*_OWN, "out_exact"),
 )(lambda s, abs, angle: s.complex(s.mul(abs, s.cos(angle)), s.mul(abs, s.sin(angle))))
 
 

@@ -148,6 +148,10 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
         )
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError("dilation should be greater than zero")
+    if min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
     if not transposed and out_channels % groups:
         raise RuntimeError(
@@ -161,6 +165,8 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
         )
     if input.dtype != weight.dtype:
         raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
+    if bias is not None and bias.dtype != input.dtype:
+        raise RuntimeError(f"Input type ({input.dtype}) and bias type ({bias.dtype}) should be the same")
     kernel, spatial = weight.shape[2:], input.shape[2:]
     if transposed:
         return (

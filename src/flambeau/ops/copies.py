@@ -66,6 +66,12 @@ def _chunk_cat(tensors, dim, num_chunks):
         raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     if num_chunks < 1:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got num_chunks: {num_chunks}")
+    if any(t.numel() == 0 for t in tensors):
+        raise RuntimeError("_chunk_cat expects non-empty tensor")
+    if any(t.ndim != tensors[0].ndim for t in tensors) and dim < 0:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    if any(dim >= t.ndim for t in tensors):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
     parts = []
     d = dim % tensors[0].ndim
     for t in tensors:

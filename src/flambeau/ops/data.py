@@ -101,7 +101,7 @@ def contiguous(self, memory_format):
 
 def _cat_meta(tensors, dim):
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
 
     real = [t for t in tensors if tuple(t.shape) != (0,)] or list(tensors)
     first = real[0]
@@ -134,7 +134,9 @@ class _Like:
         self.shape, self.dtype, self.device = array.shape, from_numpy(array.dtype), None
 
 
-@extern("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True)
+@extern(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True, tags=("out_apart",)
+)
 def cat(arrays, dim):
     meta = _cat_meta([_Like(a) for a in arrays], dim)
     # NOTE: NumPy has no common dtype of bfloat16 and int64, and would keep the order of transposed parts.

@@ -9,7 +9,7 @@ import numpy as np
 from ..base import dtypes
 from ..base.shapes import broadcast_shapes
 from ..base.symint import SymFloat, is_int, sym_max
-from ..core.declare import explicit, factory, random, written
+from ..core.declare import composite, explicit, factory, random, written
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -92,6 +92,8 @@ def scalar_tensor(s, i, value, *_):
 
 
 def _arange_length(start, end, step):
+    if any(isinstance(v, float) and not math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
@@ -132,9 +134,15 @@ def arange_step(s, i, start, end, step, *_):
     return s.add(s.mul(i[0], step), start)
 
 
+def _points(steps):
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return steps
+
+
 @factory(
     f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor",
-    shape=lambda start, end, steps, *o: (steps,),
+    shape=lambda start, end, steps, *o: (_points(steps),),
     dtype=lambda start, end, steps, dtype, *o: _default(dtype),
 )
 def linspace(s, i, start, end, steps, *_):
@@ -142,6 +150,33 @@ def linspace(s, i, start, end, steps, *_):
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     low, high = s.add(s.mul(i[0], step), start), s.sub(end, s.mul(s.sub(steps - 1, i[0]), step))
     return s.where(s.lt(i[0], steps // 2), low, high) if steps > 1 else s.add(s.mul(i[0], 0.0), start)
+
+
+def _between(start, end, steps, dtype, layout, device, pin_memory):
+    """linspace of ends that are tensors without dimensions."""
+    if any(hasattr(x, "ndim") and x.ndim for x in (start, end)):
+        raise RuntimeError("linspace only supports 0-dimensional start and end tensors")
+    made = _default(dtype)
+    wide = made if made.category >= 2 else dtypes.float64
+    start, end = (aten._to_copy.default(x, dtype=wide) if hasattr(x, "dtype") else x for x in (start, end))
+    k = aten.arange.default(_points(steps), dtype=wide, device=device)
+    step = aten.div.Tensor(end - start, max(steps - 1, 1))
+    low, high = (
+        aten.add.Tensor(aten.mul.Tensor(k, step), start),
+        end - aten.mul.Tensor(aten.rsub.Scalar(k, steps - 1), step),
+    )
+    out = aten.where.self(aten.lt.Scalar(k, steps // 2), low, high) if steps > 1 else low
+    return out if made is wide else aten._to_copy.default(out, dtype=made)
+
+
+for _overload, _first, _second in (
+    ("Tensor_Tensor", "Tensor", "Tensor"),
+    ("Tensor_Scalar", "Tensor", "Scalar"),
+    ("Scalar_Tensor", "Scalar", "Tensor"),
+):
+    composite(
+        f"linspace.{_overload}({_first} start, {_second} end, int steps, {_OPTIONS}) -> Tensor", variants="function"
+    )(_between)
 
 
 @factory(
@@ -158,8 +193,10 @@ def eye(s, i, n, *_):
     return s.where(s.eq(i[0], i[1]), 1, 0)
 
 
-def _triangle(keep):
+def _triangle(name, keep):
     def fn(self, diagonal):
+        if self.ndim < 2:
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
         rows, columns = self.shape[-2:]
         i = aten.unsqueeze.default(aten.arange.default(rows, device=self.device), -1)
         j = aten.arange.default(columns, device=self.device)
@@ -170,10 +207,10 @@ def _triangle(keep):
 
 
 tril = explicit("tril(Tensor self, int diagonal=0) -> Tensor", variants="function method", inplace=True)(
-    _triangle(lambda d, k: d <= k)
+    _triangle("tril", lambda d, k: d <= k)
 )
 triu = explicit("triu(Tensor self, int diagonal=0) -> Tensor", variants="function method", inplace=True)(
-    _triangle(lambda d, k: d >= k)
+    _triangle("triu", lambda d, k: d >= k)
 )
 tril.derivative(self=lambda ct, diagonal: aten.tril.default(ct, diagonal))
 triu.derivative(self=lambda ct, diagonal: aten.triu.default(ct, diagonal))
@@ -323,7 +360,11 @@ def _any_integer(gen, shape, dtype, self, generator):
 normal_functional = _filled(
     f"normal_functional(Tensor self, float mean=0, float std=1, {_G}",
     f"normal_(Tensor self, float mean=0, float std=1, {_G}",
-    lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std),
+    _checking(
+        lambda mean, std: std >= 0,
+        "normal expects std >= 0.0, but found std {1}",
+        lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std),
+    ),
 )
 _filled(
     f"uniform(Tensor self, float from=0, float to=1, {_G}",
@@ -410,6 +451,8 @@ written("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generato
     shape=lambda self, *o: self.shape,
     dtype=lambda self, *o: self.dtype,
     variants="function method",
+    out=True,
+    tags=("out_apart",),
 )
 def bernoulli(gen, shape, dtype, self, generator):
     return gen.bernoulli(shape, self.numpy(force=True)).astype(dtype.np)
@@ -452,11 +495,17 @@ random(
     shape=lambda self, n, *o: (*self.shape[:-1], n),
     dtype=lambda self, *o: dtypes.int64,
     variants="function method",
+    out=True,
+    tags=("out_exact",),
 )
 def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
     """With replacement: the first category whose cumulative probability reaches a uniform draw. Without: an exponential race, in which
     category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""
     p = self.detach().numpy()
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {self.dtype}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
     if p.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not np.isfinite(p).all() or (p < 0).any():

@@ -113,7 +113,9 @@ def gather(ix, self, dim, index, sparse_grad):
     _need_index("gather", index, dtypes=("int64", "int32", "uint8"))
     ndim = max(len(self.shape), 1)
     d = dim % ndim
-    if len(index.shape) != len(self.shape) and len(self.shape) and len(index.shape):
+    if 0 in index.shape:
+        return tuple(index.shape), lambda i, load, h: tuple(0 for _ in self.shape)
+    if max(len(index.shape), 1) != ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for e, (n, m) in enumerate(zip(index.shape, self.shape)):
         if e != d and n > m:
@@ -133,6 +135,13 @@ gather.derivative(
 
 def _scatter_coords(ix, self, dim, index, src):
     _need_index("scatter", index, dtypes=("int64", "int32", "uint8"))
+    shape = getattr(src, "shape", None)
+    if shape is not None and src.dtype is not self.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if 0 not in index.shape:
+        for name, other in (("self", self.shape), ("src", shape)):
+            if other is not None and max(len(index.shape), 1) != max(len(other), 1):
+                raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
     d = dim % max(len(self.shape), 1)
     return tuple(index.shape), lambda i, load, h: tuple(
         load("index", *i) if e == d else i[e] for e in range(len(self.shape))
@@ -237,6 +246,18 @@ def index_add(self, dim, index, source, alpha):
             f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type"
         )
     _count_of(index, source, dim, "index_add")
+    d = normalize_dim(dim, self.ndim)
+    if (
+        self.ndim
+        and source.ndim
+        and (
+            self.ndim != source.ndim or any(e != d and n != m for e, (n, m) in enumerate(zip(self.shape, source.shape)))
+        )
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(self.shape)} source.shape = {list(source.shape)}"
+        )
     return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))
 
 

@@ -46,6 +46,8 @@ def hardshrink(s, self, lambd):
 
 @pointwise("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", variants="nn", operands=("self",), inplace=False)
 def softshrink(s, self, lambd):
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be in range [0, the largest number of the input dtype], but found {lambd}")
     return s.where(
         s.gt(self, lambd), s.sub(self, lambd), s.where(s.lt(self, -lambd), s.add(self, lambd), s.mul(self, 0.0))
     )
@@ -93,6 +95,8 @@ def glu(self, dim):
     variants="function",
 )
 def rrelu(self, lower, upper, training, generator):
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     self = aten.contiguous.default(self)
     if not training:
         return aten.leaky_relu.default(self, (lower + upper) / 2)

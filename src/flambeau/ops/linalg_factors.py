@@ -277,6 +277,10 @@ def ormqr(self, input2, input3, left, transpose):
     if self.ndim < 2 or input3.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
     order = input3.shape[-2 if left else -1]
+    if input2.shape[-1] != min(order, self.shape[-1]) and input2.shape[-1] <= order:
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{-2 if left else -1}], input.shape[-1])"
+        )
     if input2.shape[-1] > order:
         raise RuntimeError(
             f"torch.ormqr: other.shape[{-2 if left else -1}] must be greater than or equal to tau.shape[-1]"

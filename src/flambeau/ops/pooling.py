@@ -290,9 +290,17 @@ def _adaptive_mean(x, dim, parts):
 
 
 def _adaptive_sizes(self, n, wanted, name):
+    given = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    if len(given) not in (1, n):
+        raise RuntimeError(f"{name}: output_size must be {n}" if n > 1 else "'output_size' should contain one int")
+    if any(w is not None and w < 0 for w in given):
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {list(given)}: Trying to create tensor with "
+            "negative dimension"
+        )
     if self.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(self.shape)}")
-    return [self.shape[self.ndim - n + i] if w is None or w == -1 else w for i, w in enumerate(spread(wanted, n))]
+    return [self.shape[self.ndim - n + i] if w is None else w for i, w in enumerate(spread(wanted, n))]
 
 
 def _nonempty(self, first, name):

@@ -190,6 +190,7 @@ def msort(self):
 @explicit(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     variants="function method",
+    tags=("out_apart",),
 )
 def kthvalue(self, k, dim, keepdim):
     if not 1 <= k <= (self.shape[dim] if self.ndim else 1):

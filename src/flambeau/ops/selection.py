@@ -47,7 +47,12 @@ def _masked_select_meta(self, mask):
     return TensorMeta((n,), (1,), self.dtype, self.device)
 
 
-@explicit("masked_select(Tensor self, Tensor mask) -> Tensor", variants="function method", meta=_masked_select_meta)
+@explicit(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    variants="function method",
+    meta=_masked_select_meta,
+    tags=("out_apart", "out_exact"),
+)
 def masked_select(self, mask):
     if mask.dtype.name != "bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
@@ -64,6 +69,8 @@ def masked_select(self, mask):
     ),
 )
 def masked_scatter(self, mask, source):
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got a mask of another dtype")
     shape = np.broadcast_shapes(self.shape, mask.shape)
     out, where = np.array(np.broadcast_to(self, shape), order="C"), np.broadcast_to(mask, shape)
     n = int(where.sum())

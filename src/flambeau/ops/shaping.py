@@ -20,6 +20,8 @@ aten = namespace("aten")
 @explicit("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", variants="function method")
 def roll(self, shifts, dims):
     shifts, dims = ([v] if is_int(v) else list(v) for v in (shifts, dims))
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
         return aten.view.default(aten.roll.default(aten.reshape.default(self, [-1]), shifts, [0]), list(self.shape))
     if len(shifts) != len(dims):
@@ -42,7 +44,11 @@ roll.derivative(
 def rot90(self, k, dims):
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     a, b = dims
+    if normalize_dim(a, self.ndim) == normalize_dim(b, self.ndim):
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
     if k % 4 == 0:
         return aten.clone.default(self, memory_format="contiguous_format")
     if k % 4 == 2:
@@ -54,11 +60,15 @@ def rot90(self, k, dims):
 
 @composite("fliplr(Tensor self) -> Tensor")
 def fliplr(self):
+    if self.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
     return aten.flip.default(self, [1])
 
 
 @composite("flipud(Tensor self) -> Tensor")
 def flipud(self):
+    if self.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
     return aten.flip.default(self, [0])
 
 
@@ -135,17 +145,23 @@ for _n in (1, 2, 3):
 
 @composite("hstack(Tensor[] tensors) -> Tensor", variants="function")
 def hstack(tensors):
+    if not tensors:
+        raise RuntimeError("hstack expects a non-empty TensorList")
     ts = [_at_least(t, 1) for t in tensors]
     return aten.cat.default(ts, 0 if ts and ts[0].ndim == 1 else 1)
 
 
 @composite("vstack(Tensor[] tensors) -> Tensor", variants="function")
 def vstack(tensors):
+    if not tensors:
+        raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 2) for t in tensors], 0)
 
 
 @composite("dstack(Tensor[] tensors) -> Tensor", variants="function")
 def dstack(tensors):
+    if not tensors:
+        raise RuntimeError("dstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 3) for t in tensors], 2)
 
 
@@ -200,7 +216,15 @@ def unflatten(self, dim, sizes):
 
 @composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
 def movedim(self, source, destination):
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
+            f"destination ({list(destination)} dims)"
+        )
     src, dst = ([normalize_dim(d, self.ndim) for d in ds] for ds in (source, destination))
+    for name, dims, given in (("source", src, source), ("destination", dst, destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     order = [None] * self.ndim
     for s, d in zip(src, dst):
         order[d] = s

@@ -173,47 +173,47 @@ def nan_to_num(self, nan, posinf, neginf):
     )
 
 
-@pointwise("atan2(Tensor self, Tensor other) -> Tensor", promote="float")
+@pointwise("atan2(Tensor self, Tensor other) -> Tensor", numbers=False, promote="float")
 def atan2(s, self, other):
     return s.atan2(self, other)
 
 
-@pointwise("hypot(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_INTEGERS))
+@pointwise("hypot(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_INTEGERS))
 def hypot(s, self, other):
     return s.hypot(self, other)
 
 
-@pointwise("copysign.Tensor(Tensor self, Tensor other) -> Tensor", promote="float")
+@pointwise("copysign.Tensor(Tensor self, Tensor other) -> Tensor", promote="float", numbers="after")
 def copysign(s, self, other):
     return s.copysign(self, other)
 
 
-@pointwise("fmax(Tensor self, Tensor other) -> Tensor", inplace=False)
+@pointwise("fmax(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False)
 def fmax(s, self, other):
     return s.fmax(self, other)
 
 
-@pointwise("fmin(Tensor self, Tensor other) -> Tensor", inplace=False)
+@pointwise("fmin(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False)
 def fmin(s, self, other):
     return s.fmin(self, other)
 
 
-@pointwise("heaviside(Tensor self, Tensor values) -> Tensor")
+@pointwise("heaviside(Tensor self, Tensor values) -> Tensor", numbers=False)
 def heaviside(s, self, values):
     return s.heaviside(self, values)
 
 
-@pointwise("nextafter(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_INTEGERS))
+@pointwise("nextafter(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_INTEGERS))
 def nextafter(s, self, other):
     return s.nextafter(self, other)
 
 
-@pointwise("gcd(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+@pointwise("gcd(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_BITS))
 def gcd(s, self, other):
     return s.gcd(self, other)
 
 
-@pointwise("lcm(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+@pointwise("lcm(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_BITS))
 def lcm(s, self, other):
     return s.lcm(self, other)
 
@@ -228,12 +228,12 @@ def bitwise_right_shift(s, self, other):
     return s.rshift(self, other)
 
 
-@pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", inplace=False, refuse=("bool", *_INTEGERS))
+@pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=("bool", *_INTEGERS))
 def logaddexp(s, self, other):
     return s.logaddexp(self, other)
 
 
-@pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", inplace=False, refuse=("bool", *_INTEGERS))
+@pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=("bool", *_INTEGERS))
 def logaddexp2(s, self, other):
     return s.logaddexp2(self, other)
 
@@ -319,7 +319,7 @@ ldexp.derivative(
 )
 
 
-@pointwise("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+@pointwise("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", numbers=False)
 def clamp_tensor(s, self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -348,12 +348,12 @@ def _clamp_tensor_vjp(ct, self, min, max, mask):
 clamp_tensor.derivative(self__min__max=_clamp_tensor_vjp)
 
 
-@pointwise("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+@pointwise("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", numbers="after")
 def clamp_min_tensor(s, self, min):
     return s.maximum(self, min)
 
 
-@pointwise("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+@pointwise("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", numbers="after")
 def clamp_max_tensor(s, self, max):
     return s.minimum(self, max)
 

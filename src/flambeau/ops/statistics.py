@@ -229,7 +229,9 @@ def nanmean(self, dim, keepdim, dtype):
 
 
 @explicit(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", variants="function method"
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    variants="function method",
+    tags=("out_exact",),
 )
 def aminmax(self, dim, keepdim):
     dims = [] if dim is None else [dim]
@@ -314,6 +316,8 @@ def _observation_weights(fweights, aweights, n, x):
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.numel()} != {n}"
             )
+        if w.numel() and w._array is not None and (w._array < 0).any():
+            raise RuntimeError(f"cov(): {name} cannot be negative")
     if fweights is None or aweights is None:
         return fweights if aweights is None else aweights
     return aten.mul.Tensor(fweights, aweights)

@@ -265,6 +265,8 @@ def narrow(self, dim, start, length):
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     n = self.shape[normalize_dim(dim, self.ndim)]
+    if start < -n or start > n:
+        raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
     start = start + n if start < 0 else start
     if length < 0 or start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
@@ -303,8 +305,11 @@ def flatten(self, start_dim, end_dim):
 @composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
 def movedim(self, source, destination):
     n = self.ndim
-    order = [d for d in range(n) if d != source % n]
-    order.insert(destination % n, source % n)
+    source, destination = normalize_dim(source, n), normalize_dim(destination, n)
+    if n == 0:
+        return aten.alias.default(self)
+    order = [d for d in range(n) if d != source]
+    order.insert(destination, source)
     return aten.permute.default(self, order)
 
 

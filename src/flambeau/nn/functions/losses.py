@@ -250,6 +250,8 @@ def linear_cross_entropy(
     """Cross-entropy of a linear layer's output: input (..., K), weight (C, K)."""
     from flambeau.nn import functional
 
+    if target.is_floating_point() and ignore_index >= 0:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     logits = functional.linear(input, linear_weight, linear_bias)
     logits = logits.reshape(-1, logits.shape[-1]) if target.dim() == input.dim() - 1 and input.dim() > 2 else logits
     target = target.reshape(-1) if logits.dim() == 2 and target.dim() > 1 and not target.is_floating_point() else target
