@@ -456,6 +456,7 @@ static void leaf_dealloc(FlbLeaf *l) {
     leaf_clear(l);
     PyObject_GC_Del(l);
 }
+static PyMemberDef leaf_members[] = {{"hooks", T_OBJECT, offsetof(FlbLeaf, hooks), READONLY, "hooks on its gradient, or None"}, {NULL}};
 PyTypeObject FlbLeaf_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Leaf",
     .tp_basicsize = sizeof(FlbLeaf),
@@ -464,6 +465,7 @@ PyTypeObject FlbLeaf_Type = {
     .tp_dealloc = (destructor)leaf_dealloc,
     .tp_traverse = (traverseproc)leaf_traverse,
     .tp_clear = (inquiry)leaf_clear,
+    .tp_members = leaf_members,
 };
 
 /* ---- OpNode: the backward of one operator call ---------------------------------------------------------------------- */

@@ -157,9 +157,47 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     return r;
 }
 
+/* ---- calls under watch ---- */
+
+static PyObject *watcher;                /* watcher(callable, *args, **kwargs) is called in the place of outermost compiled calls, or NULL */
+static _Thread_local int watching;       /* WATCH_: what compiled calls of this thread do meanwhile */
+enum { WATCH_ASK, WATCH_RUN, WATCH_PLAINLY };
+
 static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
+    if (watcher) {
+        if (watching == WATCH_PLAINLY) return call_plainly(NULL, self->fn, args, nargsf, kwnames);
+        if (watching == WATCH_ASK) {
+            Py_ssize_t n = PyVectorcall_NARGS(nargsf), total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+            PyObject **all = PyMem_Malloc((total + 1) * sizeof(PyObject *)), *hook = watcher;
+            if (!all) return PyErr_NoMemory();
+            all[0] = (PyObject *)self;
+            for (Py_ssize_t i = 0; i < total; i++) all[i + 1] = args[i];
+            Py_INCREF(hook);
+            PyObject *r = PyObject_Vectorcall(hook, all, n + 1, kwnames);
+            Py_DECREF(hook);
+            PyMem_Free(all);
+            return r;
+        }
+    }
     return flb_settle(compiled_call_raw(self, args, nargsf, kwnames));
+}
+
+PyObject *flb_set_watcher(PyObject *module, PyObject *arg)
+{
+    PyObject *old = watcher ? watcher : Py_NewRef(Py_None);
+    watcher = arg == Py_None ? NULL : Py_NewRef(arg);
+    return old;
+}
+
+PyObject *flb_set_watching(PyObject *module, PyObject *arg)
+{
+    long v = PyLong_AsLong(arg);
+    if (v == -1 && PyErr_Occurred()) return NULL;
+    if (v < WATCH_ASK || v > WATCH_PLAINLY) { PyErr_SetString(PyExc_ValueError, "0 asks the watcher, 1 runs compiled calls, 2 runs them plainly"); return NULL; }
+    PyObject *old = PyLong_FromLong(watching);
+    watching = (int)v;
+    return old;
 }
 
 static PyObject *disabled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)

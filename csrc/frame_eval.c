@@ -284,6 +284,10 @@ static PyMethodDef methods[] = {
      "tail_call(callable, *args): returned by captured code, whose native caller then makes the call"},
     {"traceback_entry", m_traceback_entry, METH_VARARGS,
      "traceback_entry(next or None, code, globals, lasti, line) -> traceback with one more entry in front, of a frame that never ran"},
+    {"set_watcher", flb_set_watcher, METH_O,
+     "set_watcher(callable or None) -> previous: watcher(compiled, *args, **kwargs) is called in the place of outermost compiled calls"},
+    {"set_watching", flb_set_watching, METH_O,
+     "set_watching(how) -> previous: under a watcher compiled calls of this thread ask it (0), run (1), or run plainly (2)"},
     {"set_strict_guards", m_strict, METH_O, "run each guard's Python mirror too and compare; returns the old setting"},
     {NULL},
 };

@@ -712,7 +712,21 @@ static PyObject *py_set_operators(PyObject *m, PyObject *args) {
     }
     Py_RETURN_NONE;
 }
+static PyObject *py_swap(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyObject_TypeCheck(args[1], &FlbTensor_Type)) {
+        PyErr_SetString(PyExc_TypeError, "swap expects two tensors");
+        return NULL;
+    }
+    enum { FIRST = offsetof(FlbTensor, array), SIZE = offsetof(FlbTensor, dict) - FIRST };
+    char keep[SIZE], *a = (char *)args[0] + FIRST, *b = (char *)args[1] + FIRST;
+    memcpy(keep, a, SIZE);
+    memcpy(a, b, SIZE);
+    memcpy(b, keep, SIZE);
+    Py_RETURN_NONE;
+}
 PyMethodDef flb_tensor_functions[] = {
+    {"swap", (PyCFunction)(void (*)(void))py_swap, METH_FASTCALL,
+     "swap(a, b): all that they are but class and attributes: data, storage, gradient, history."},
     {"from_array", (PyCFunction)(void (*)(void))py_from_array, METH_FASTCALL, "from_array(array, cls=Tensor): tensor over an ndarray, sharing memory."},
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
     {"strided", (PyCFunction)(void (*)(void))py_strided, METH_FASTCALL, "strided(tensor, shape, strides, offset): view, all in elements."},

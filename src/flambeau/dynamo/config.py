@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from flambeau import _frame
 from flambeau.base.config import Config, Knob
 
@@ -19,6 +21,9 @@ KNOBS = {
     "strict_guards": Knob(False, "run each guard's Python mirror too and compare", ("FLAMBEAU_STRICT_GUARDS",)),
     "strict_capture": Knob(
         False, "a defect of capture raises instead of running the frame plainly", ("FLAMBEAU_STRICT_CAPTURE",)
+    ),
+    "strict_calls": Knob(
+        False, "every call also runs plainly, on copies, and what both did is compared", ("FLAMBEAU_STRICT_CALLS",)
     ),
     "check_allow_in_graph": Knob(
         False,
@@ -80,9 +85,19 @@ config = Config("torch._dynamo.config", KNOBS, ALIASES)
 _frame.set_strict_guards(config.strict_guards)
 
 
+def _watched_call(compiled, /, *args, **kwargs):
+    """The tool is above this level: imported when it is asked for."""
+    return importlib.import_module("flambeau.debug.strict_calls").call(compiled, *args, **kwargs)
+
+
+_frame.set_watcher(_watched_call if config.strict_calls else None)
+
+
 def _strict_guards(name, value) -> None:
     if name == "strict_guards":
         _frame.set_strict_guards(value)
+    if name == "strict_calls":
+        _frame.set_watcher(_watched_call if value else None)
     if name == "automatic_dynamic_shapes_mark_as" and value != "dynamic":
         raise NotImplementedError(
             f"config.automatic_dynamic_shapes_mark_as = {value!r} is not built: only 'dynamic' is"
