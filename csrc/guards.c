@@ -39,9 +39,10 @@ static PyObject *dict_item(Node *n, PyObject *d)    /* borrowed */
     return v;
 }
 
-/* What a class holds under a name, descriptors left alone; behind the class `after` of the MRO, as super() looks. Borrowed. */
+/* What a class holds under a name, descriptors left alone ("__mro__": the MRO itself); behind the class `after` of the MRO, as super() looks. Borrowed. */
 static PyObject *type_item(PyTypeObject *type, PyObject *name, PyObject *after)
 {
+    if (!after && PyUnicode_CompareWithASCIIString(name, "__mro__") == 0) return type->tp_mro; /* which bases it has */
     if (!after) return _PyType_Lookup(type, name);
     PyObject *mro = type->tp_mro;
     Py_ssize_t i = 0, n = mro ? PyTuple_GET_SIZE(mro) : 0;

@@ -1,132 +1,142 @@
-"""Random programs whose world changes between calls: a function that reads classes, objects, modules, functions, containers and settings is
-called plainly and compiled, with random changes in between (a method patched, an attribute deleted, an object swapped, a flag flipped).
+"""Random programs whose world changes between calls: a function that reads classes, objects, modules, functions, containers and settings, and writes
+to some, is called plainly and compiled, with random changes in between (a method patched, an attribute deleted, an object swapped, a mode entered).
 
-``python fuzz_world.py SEED [COUNT]`` runs many; a failing program is printed with its seed.
+``python fuzz_world.py SEED [COUNT] [BACKENDS]`` runs many; a failing program is printed with its seed.
 """
 
+import builtins
+import contextlib
+import math
+import os
 import random
 import sys
+import types
 import warnings
 
 from programs import attempt, differ, snapshot
+from world_tables import CHANGES, READS, SETUP, WATCHED, WRITES
 
 import flambeau as torch
 from flambeau import _frame
 from flambeau.compiler import compile, reset
 from flambeau.dynamo.config import config
 
-SETUP = """
-import collections, enum, types
-import flambeau as torch
-class A:
-    k = 2
-    def __init__(self, v=1): self.v = v
-    @property
-    def p(self): return self.v + 1
-    def meth(self, n): return n * self.k
-    @classmethod
-    def cm(cls): return cls.k + 1
-    @staticmethod
-    def sm(n): return n + 4
-class B(A):
-    def meth(self, n): return super().meth(n) + 1
-    @property
-    def p(self): return super().p * 2
-class S:
-    __slots__ = ("s",)
-class K:
-    def __init__(self, v): self.v = v
-    def tw(self): return self.v * 2
-    def __len__(self): return 2
-class E(enum.Enum):
-    X = 1
-    Y = 2
-    def val(self): return self.value * 3
-class Meta(type):
-    @property
-    def mp(cls): return 3
-class Q(metaclass=Meta): pass
-class M(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w = torch.nn.Parameter(torch.ones(2))
-        self.register_buffer("n", torch.zeros(2))
-        self.scale = 2
-    def forward(self, x): return x * self.w + self.n * self.scale + (1 if self.training else 0)
-def h(v, w=1, *, u=2): return v * w + u
-h.attr = 1
-def outer():
-    cell = 1
-    def inner(): return cell
-    def put(v):
-        nonlocal cell
-        cell = v
-    return inner, put
-inner, put = outer()
-a, b, c, s, m, mod = A(), B(), A(3), S(), M(), types.ModuleType("mod")
-mod.k, mod.fn, s.s = 3, (lambda v: v + 1), 1
-G, lst, tup, objs, st = 1, [1, 2], (1, 0.0), [a, b], {1, 2}
-d, od, cfg = {"u": 1, "v": 2.0}, collections.OrderedDict(p=1, q=2), {"deep": {"n": 1}}
-ml = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.ReLU()])
-"""
-READS = """a.k|A.k|B.k|a.v|b.v|a.p|b.p|a.meth(2)|b.meth(2)|A.cm()|B.cm()|b.sm(1)|B().meth(3)|B(2).p|K(3).tw()|len(K(1))|K(2).v|E.X.val()|E.Y.val()|Q.mp
-getattr(a, "zz", 3)|getattr(A, "zz", 4)|getattr(mod, "zz", 5)|getattr(h, "zz", 6)|getattr(s, "s", 7)|getattr(m, "zz", 8)|mod.k|mod.fn(2)|h(2)|h(1, u=3)|h.attr
-inner()|G|len(lst)|lst[0]|sum(lst)|tup[1]|sum(tup)|len(objs)|d.get("u", 5)|d["v"]|len(d)|len(list(d)[0])|list(d.values())[0]|list(od)[0] == "p"|cfg["deep"]["n"]
-len(st)|sum(st)|(1 if a is c else 2)|(1 if a is not b else 2)|(1 if a in objs else 2)|(1 if a == c else 2)|(1 if hasattr(a, "q") else 2)|(1 if hasattr(A, "q") else 2)
-(1 if a else 2)|(1 if lst else 2)|(1 if isinstance(a, B) else 2)|(1 if callable(a) else 2)|(1 if 2 in st else 3)|(1 if "w" in d else 2)|len(vars(a))|len(a.__dict__)
-m(x)|m.w|m.n|m.scale|len(list(m.parameters()))|len(list(m.buffers()))|int(m.training)|len(ml)|ml[1](x)|sum([f(x) for f in ml])|torch.ones(2)|torch.arange(2) * 1.5
-torch.relu(x)|torch.nn.functional.relu(x)|int(torch.is_grad_enabled())|getattr(x, "tag", 1)|type(a).__name__ == "A"|a.__class__.k""".replace(
-    "\n", "|"
-).split("|")
-CHANGES = """a.k = I|A.k = I|B.k = F|del A.k|a.v = F|del a.v|b.v = I|A.p = property(lambda s: I)|B.p = I|del B.p|A.meth = lambda s, n: n - I|B.meth = lambda s, n: n + I|del B.meth
-A.cm = classmethod(lambda c: I)|A.sm = staticmethod(lambda n: n * I)|A.__init__ = lambda s, v=I: setattr(s, "v", v)|K.tw = lambda s: I|K.__len__ = lambda s: I
-K.__init__ = lambda s, v: setattr(s, "v", v + I)|E.val = lambda s: I|Meta.mp = property(lambda c: I)|Q.mp = I|a.zz = I|A.zz = I|del a.zz|del A.zz|mod.zz = I|del mod.zz
-mod.__getattr__ = lambda n: I|h.zz = I|del h.zz|del s.s|s.s = I|m.zz = I|mod.k = F|mod.k = I|mod.fn = lambda v: v - I|h.__defaults__ = (I,)|h.__kwdefaults__ = {"u": I}
-h.attr = I|h.attr = F|h.__code__ = (lambda v, w=1, *, u=2: v + w - u).__code__|put(I)|put(F)|G = I|G = F|G = True|del G|lst.append(I)|lst[0] = F|lst.pop()|lst = [I]|lst.clear()
-tup = (1, -0.0)|tup = (1.0, 0.0)|tup = (I, I)|objs = [b]|objs.append(A())|objs.insert(0, a)|objs.clear()|d["u"] = F|d.pop("u", None)|d = {"v": I, "u": I}|d["w"] = 1|d["v"] = I
-od.move_to_end("p")|od["p"] = I|cfg["deep"]["n"] = I|cfg["deep"] = {"n": F}|st.add(I)|st = {1.0, 2}|st.discard(2)|a = A(I)|a = B(I)|c = a|c = A()|b = B()|a.q = 1|A.q = 1|del A.q
-A.__getattr__ = lambda s, n: I|del A.__getattr__|A.__len__ = lambda s: 0|del A.__len__|A.__bool__ = lambda s: False|A.__call__ = lambda s: 1|A.__eq__ = lambda s, o: True|del A.__eq__
-a.__class__ = B|a.__class__ = A|A.__getattribute__ = lambda s, n: 9 if n == "v" else object.__getattribute__(s, n)|del A.__getattribute__|B.__bases__ = (S2,)
-m.train(False)|m.train()|m.w = torch.nn.Parameter(torch.full((2,), F))|m.n = torch.full((2,), F)|m.n.add_(1)|m.scale = I|m.scale = F|m.extra = torch.nn.Parameter(torch.ones(1))
-m.forward = lambda x: x - I|del m.forward|M.forward = lambda s, x: x * I|m.register_forward_hook(lambda mod, i, o: o + I)|m.n = None|m._buffers["n"] = torch.ones(2)|m = M()
-ml.append(torch.nn.ReLU())|ml[1] = torch.nn.Tanh()|torch.nn.ModuleList.__len__ = torch.nn.ModuleList.__len__|x.tag = I|x.tag = F|del x.tag|x = torch.ones(2) * I
-torch.set_default_dtype(torch.float64)|torch.set_default_dtype(torch.float32)|torch.set_grad_enabled(False)|torch.set_grad_enabled(True)|x.requires_grad_()""".replace(
-    "\n", "|"
-).split("|")
+# How a read may be wrapped: guards have to hold through everything that is inlined.
+PLACES = (
+    "{}",
+    "{}",
+    "{}",
+    "(lambda: {})()",
+    "[{} for _ in range(2)][1]",
+    "help{i}(x)",
+    "Helper(x).get{i}()",
+    "next(gen{i}(x))",
+    "max([{}], key=lambda _: 0)",
+)
+
+
+def names(text: str) -> set[str]:
+    for c in "().,[]=\"':{}":
+        text = text.replace(c, " ")
+    return {w for w in text.split() if w.isidentifier()} - {
+        "torch",
+        "x",
+        "s",
+        "n",
+        "lambda",
+        "I",
+        "F",
+        "1",
+        "self",
+        "if",
+        "else",
+    }
 
 
 def source(seed: int) -> tuple[str, list[str]]:
-    """The function, and the statements between its calls."""
+    """The functions, and the statements between the calls of the last."""
     r = random.Random(seed)
-    reads = r.sample(READS, r.randint(2, 6))
-    f = "def f(x):\n    y = x * 1\n" + "".join(f"    y = y * 2 + ({e})\n" for e in reads) + "    return y\n"
+    reads = r.sample(READS, r.randint(1, 5))
+    before, body = [], ["def f(x):", "    y = x * 1"]
+    for i, e in enumerate(reads):
+        place = r.choice(PLACES)
+        if "help" in place:
+            before.append(f"def help{i}(x): return {e}")
+        if "Helper" in place:
+            before.append(
+                f"class Helper:\n    def __init__(self, x): self.x = x\n    def get{i}(self):\n        x = self.x\n        return {e}"
+            )
+        if "gen" in place:
+            before.append(f"def gen{i}(x): yield {e}")
+        body.append("    y = y * 2 + (" + place.replace("{i}", str(i)).replace("{}", e) + ")")
+        if r.random() < 0.2:
+            body.append("    " + r.choice(WRITES))
+    if any("global G" in line for line in body):
+        body = [line.replace("global G; ", "") for line in body]
+        body.insert(1, "    global G")
+    f = "\n".join([*before, *body, "    return y", ""])
+    near = [c for c in CHANGES if names(c) & names(" ".join(reads))]
     changes = []
     for _ in range(r.randint(3, 7)):
-        names = {w for e in reads for w in e.replace("(", " ").replace(".", " ").split() if w.isidentifier()}
-        near = [c for c in CHANGES if names & set(c.replace(".", " ").replace("(", " ").replace("[", " ").split())]
-        text = r.choice(near if near and r.random() < 0.8 else CHANGES)
-        changes.append(
-            text.replace(" I", f" {r.randint(3, 9)}")
-            .replace("(I", f"({r.randint(3, 9)}")
-            .replace("F", f"{r.randint(3, 9)}.5")
-        )
+        text = r.choice(near if near and r.random() < 0.85 else CHANGES)
+        if r.random() < 0.1:
+            text = "I = I + 1"
+        for mark, value in (("I", f"{r.randint(3, 9)}"), ("F", f"{r.randint(3, 9)}.5")):
+            for left in " (=,{[":
+                for right in ("", ")", ",", "}", "]", " ", ";"):
+                    if right or text.endswith(left + mark):
+                        text = text.replace(left + mark + right, left + value + right)
+        changes.append(text)
     return f, changes
 
 
-def run_one(f: str, changes: list[str], C) -> list:
-    space: dict = {}
-    exec(SETUP + "class S2(A): pass\n" + f, space)
-    space["I"] = 7
-    space["x"] = torch.tensor([1.0, -2.0])
-    call, out = C(space["f"]), []
+@contextlib.contextmanager
+def put_back():
+    """What a program may patch outside of its own world is put back."""
+    owners = (torch, torch.nn.functional, builtins, math, torch.Tensor, torch.nn.Module, torch.nn.Linear, torch.nn.ReLU)
+    kept = [(o, dict(vars(o))) for o in owners]
+    environment, threads = dict(os.environ), torch.get_num_threads()
     try:
-        for change in ["pass", "pass", *changes, "pass"]:
-            attempt(exec, change, space)
-            r = attempt(call, space["x"])
-            out.append(r[:2] if isinstance(r, tuple) and r[:1] == ("error",) else snapshot(r))
+        yield
     finally:
+        for o, was in kept:
+            for k in [k for k in vars(o) if k not in was and not k.startswith("__")]:
+                if isinstance(o, type) or not isinstance(vars(o)[k], types.ModuleType):
+                    delattr(o, k)
+            for k, v in was.items():
+                if vars(o).get(k) is not v and not k.startswith("__"):
+                    setattr(o, k, v)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.modules.pop("zmod", None)
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(False)
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
+
+
+def told(error: tuple) -> tuple:
+    """Texts of errors differ in addresses; of what must not happen they are wanted."""
+    return error if error[1] in ("RuntimeWarning", "InternalTorchDynamoError") else error[:2]
+
+
+def run_one(f: str, changes: list[str], C) -> list:
+    space: dict = {"__name__": "a_world"}
+    with put_back():
+        exec(SETUP + f, space)
+        space["I"] = 7
+        space["x"] = torch.tensor([1.0, -2.0])
+        call, out = C(space["f"]), []
+
+        def within(x):
+            with space["ctx"]():
+                return call(x)
+
+        for change in ["pass", "pass", *changes, "pass"]:
+            attempt(exec, change, space)
+            r = attempt(within, space["x"])
+            out.append(told(r) if isinstance(r, tuple) and r[:1] == ("error",) else snapshot(r))
+            out.append(snapshot([attempt(eval, w, space) for w in WATCHED]))
     return out
 
 

@@ -66,6 +66,8 @@ FAKE_OR_WRAPPED = 2 | 4
 
 def wrap(tx, value, source: Source) -> Variable:
     """The variable for ``value``, guarded at ``source``."""
+    if type(type.__getattribute__(type(value), "__getattribute__")) is types.FunctionType:
+        return _remembered(tx, value, source, _hooked)
     if isinstance(value, NUMBERS):
         return SymbolicVariable(value)
     if isinstance(value, tuple) and any(isinstance(v, NUMBERS) for v in value):
@@ -111,12 +113,18 @@ def wrap(tx, value, source: Source) -> Variable:
         return ConstantVariable(value, source)
     if known and isinstance(value, tuple) and all(is_constant_value(v) for v in value):
         return TupleVariable([ConstantVariable(v) for v in value], cls=type(value))  # a shape, a named tuple of numbers
+    return _remembered(tx, value, source, _wrap)
+
+
+def _remembered(tx, value, source: Source, make) -> Variable:
+    """One variable for one object, however it is reached."""
+    known = type(source) is ConstSource and source.value is value
     memo = tx.output.by_id.get(id(value))
     if memo is not None:
         if memo.source is not None and memo.source is not source:
             tx.output.guards.same_as(source, memo.source)
         return memo
-    v = _wrap(tx, value, source)
+    v = make(tx, value, source)
     if v.mutable or isinstance(value, (_C.TensorBase, np.ndarray)):
         tx.output.by_id[id(value)] = v
         tx.output.keep.append(value)
@@ -129,6 +137,18 @@ def _guard(tx, source, kind, payload) -> None:
     if type(source) is ConstSource and (kind == "ID_MATCH" or payload.__flags__ & world.IMMUTABLE):
         return  # it is what it is; only objects of Python classes can be given another class
     tx.output.guard(source, kind, payload)
+
+
+def _hooked(tx, value, source: Source) -> Variable:
+    """An object whose class has a ``__getattribute__`` written in Python: looking at it in any way would run that."""
+    cls = type(value)
+    if issubclass(cls, (_C.TensorBase, np.ndarray, type, BaseException)):
+        return _wrap(tx, value, source)
+    _guard(tx, source, "TYPE_MATCH", cls)
+    base = builtin_base(cls)
+    if trace_rules.is_nn_module_class(cls):
+        return ModuleVariable(value, cls, source)
+    return ObjectVariable(value, cls, source) if base is None else of_object(tx, value, base, source)
 
 
 def _wrap(tx, value, source: Source) -> Variable:
@@ -159,7 +179,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if isinstance(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExceptionVariable(value, source)
-    if isinstance(value, Iterator) and not isinstance(getattr(value, "__dict__", None), dict):
+    if issubclass(cls, Iterator) and world.instance_dict(value) is None:
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExistingIteratorVariable(value, source)
     if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value)):
@@ -195,7 +215,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if base is not None:
         _guard(tx, source, "TYPE_MATCH", cls)
         return of_object(tx, value, base, source)
-    if isinstance(getattr(value, "__dict__", None), dict) or hasattr(cls, "__slots__"):
+    if world.instance_dict(value) is not None or hasattr(cls, "__slots__"):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ObjectVariable(value, cls, source)
     _guard(tx, source, "ID_MATCH", value)

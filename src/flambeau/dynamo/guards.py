@@ -280,8 +280,11 @@ def _value(access: str, parent, key, func, args):
 
 
 def type_item(cls: type, name: str, after: type | None = None) -> Any:
-    """What the MRO of ``cls`` holds under ``name``, behind the class ``after``; ABSENT when nothing does. Descriptors are left alone."""
+    """What the MRO of ``cls`` holds under ``name``, behind the class ``after``; ABSENT when nothing does. Descriptors are left alone.
+    ``"__mro__"`` is the MRO itself."""
     mro = type.__dict__["__mro__"].__get__(cls)
+    if name == "__mro__":
+        return mro
     if after is not None:
         mro = mro[mro.index(after) + 1 :] if after in mro else ()
     for c in mro:

@@ -228,6 +228,8 @@ class OutputGraph:
         varies = self.seen.number(path, value) or self.compiler.shapes.get(source.name, {}).get("number", False)
         if not varies or value != value or self.dynamic is False:
             return None
+        if type(value) is int and not -(2**63) <= value < 2**63:  # symbols are 64-bit integers
+            return None
         if config.specialize_float if type(value) is float else config.specialize_int or value in (0, 1):
             return None
         owner = self._owner(source) if type(value) is int else None

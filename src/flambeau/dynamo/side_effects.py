@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .guards import type_item
+from .source import instance_dict
 from .variables.base import Variable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
@@ -209,7 +210,7 @@ class SideEffects:
         found = type_item(v.cls, name)
         in_dict = not isinstance(found, C_DESCRIPTORS) and hasattr(type(found), "__set__")
         if in_dict:  # a property of this name is passed by
-            table = self._keep(cg, lambda: (cg.emit("LOAD_FAST", target), cg.load_attr("__dict__")))
+            table = self._keep(cg, lambda: cg.call_function(instance_dict, lambda: cg.emit("LOAD_FAST", target), 1))
         if value is None or name in v.reinserted:
             if in_dict:
                 writes.append(lambda: self._call(cg, dict.pop, [table], [name, None]))

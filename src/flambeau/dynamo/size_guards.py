@@ -186,6 +186,8 @@ def holds(payload: tuple, values: list) -> bool:
     """The mirror of the native check."""
     flat, code, constants = payload
     numbers = tuple(operand(values[flat[i]], flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3))
+    if any(type(n) is int and not -(2**63) <= n < 2**63 for n in numbers):
+        return False
     names = {k: n for n, k in OPS.items()}
     stack: list[Any] = []
     steps = iter(code)

@@ -202,9 +202,16 @@ class GetAttrSource(AttrSource):
     access = "getattr"
 
 
+def instance_dict(o) -> dict:
+    return object.__getattribute__(o, "__dict__")
+
+
 @dataclass(frozen=True, eq=False)
 class InstanceDictSource(Source):
+    """The dict of an object's own attributes. ``hooked``: its class has a ``__getattribute__`` in Python, which must not run for it."""
+
     base: Source
+    hooked: bool = False
     access = "instance_dict"
 
     @cached_property
@@ -212,6 +219,9 @@ class InstanceDictSource(Source):
         return f"{self.base.name}.__dict__"
 
     def load(self, cg):
+        if self.hooked:
+            cg.call_function(instance_dict, lambda: cg.load_source(self.base), 1)
+            return
         cg.load_source(self.base)
         cg.load_attr("__dict__")
 

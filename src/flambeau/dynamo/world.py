@@ -141,21 +141,26 @@ def instance_attr(tx, value, source: Source, name: str):
     d = instance_dict(value)
     if d is None:
         return None
-    table = InstanceDictSource(source)
+    hook = type.__getattribute__(type(value), "__getattribute__")
+    table = InstanceDictSource(source, type(hook) is types.FunctionType)
     if name in d:
         return tx.wrap(d[name], KeySource(table, name))
     tx.output.guards.fact(table, name, ABSENT)
     return None
 
 
-def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pending=None):
+def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pending=None, hooks: bool = True):
     """``owner.name`` by the whole protocol. ``owner`` is the variable, ``value`` the real object (None for one made while tracing).
 
-    ``pending(name)``: a variable written while tracing, DELETED, or None for nothing written."""
-    hook = class_attr(tx, cls, "__getattribute__")
+    ``pending(name)``: a variable written while tracing, DELETED, or None for nothing written. Without ``hooks``: as
+    ``object.__getattribute__`` finds it, past the class's ``__getattribute__`` and ``__getattr__``."""
+    from .variables.constant import ConstantVariable
+
+    hook = class_attr(tx, cls, "__getattribute__") if hooks else object.__getattribute__
     if hook not in LOOKUP:
         if isinstance(hook, types.FunctionType):
-            unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} defines __getattribute__.")
+            read = tx.wrap_function(hook)
+            return fallback(tx, owner, cls, name, lambda: read.call(tx, [owner, ConstantVariable(name)], {}))
         if pending is not None and pending(name) is not None:
             unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} looks attributes up in C.")
         return dynamic(tx, owner, value, source, name)
@@ -164,7 +169,7 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
         if type(a) is property:
             if a.fget is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {cls.__name__!r} object has no getter"))
-            return fallback(tx, owner, cls, name, lambda: tx.wrap_function(a.fget).call(tx, [owner], {}))
+            return fallback(tx, owner, cls, name, lambda: tx.wrap_function(a.fget).call(tx, [owner], {}), hooks)
         if isinstance(a, C_DESCRIPTORS):
             written = pending(name) if pending is not None else None
             if written is not None and written is not DELETED:
@@ -174,7 +179,7 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             return dynamic(tx, owner, value, source, name)
         get = class_attr(tx, type(a), "__get__")
         if isinstance(get, types.FunctionType):
-            return fallback(tx, owner, cls, name, lambda: call_get(tx, get, a, owner, cls))
+            return fallback(tx, owner, cls, name, lambda: call_get(tx, get, a, owner, cls), hooks)
         if get is not ABSENT:
             unsupported(
                 "descriptor", f"getattr {owner!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
@@ -188,15 +193,15 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             return found
     if a is not ABSENT:
         return bind(tx, owner, cls, name, a)
-    return missing(tx, owner, cls, name)
+    return missing(tx, owner, cls, name, hooks)
 
 
-def fallback(tx, owner, cls, name, read):
+def fallback(tx, owner, cls, name, read, hooks: bool = True):
     """A descriptor that raises AttributeError hands over to ``__getattr__``."""
     try:
         return read()
     except UserRaises as e:
-        if not isinstance(e.exception, AttributeError) or class_attr(tx, cls, "__getattr__") is ABSENT:
+        if not hooks or not isinstance(e.exception, AttributeError) or class_attr(tx, cls, "__getattr__") is ABSENT:
             raise
         return missing(tx, owner, cls, name)
 
@@ -209,10 +214,10 @@ def call_get(tx, get, descriptor, owner, cls):
     )
 
 
-def missing(tx, owner, cls: type, name: str):
+def missing(tx, owner, cls: type, name: str, hooks: bool = True):
     from .variables.constant import ConstantVariable
 
-    hook = class_attr(tx, cls, "__getattr__")
+    hook = class_attr(tx, cls, "__getattr__") if hooks else ABSENT
     if isinstance(hook, types.FunctionType):
         return tx.wrap_function(hook).call(tx, [owner, ConstantVariable(name)], {})
     if hook is not ABSENT:

@@ -18,6 +18,7 @@ from flambeau.base.symint import sym_max, sym_min
 
 from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
+from . import instances as instances  # its handlers
 from . import iteration as iteration  # its handlers
 from . import polyfills
 from .base import Variable
@@ -44,7 +45,7 @@ from .namespaces import NamespaceDict
 from .objects import ObjectVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
 from .symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
-from .tensor import NumpyNdarrayVariable, TensorVariable
+from .tensor import TensorVariable
 
 __all__ = ["BuiltinVariable", "sort"]
 
@@ -232,49 +233,6 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     args[0].setitem(tx, args[1], args[2])
     return ConstantVariable(None)
-
-
-def flat_classes(classes):
-    if isinstance(classes, tuple):
-        for c in classes:
-            yield from flat_classes(c)
-    else:
-        yield classes
-
-
-def is_stdlib(f) -> bool:
-    return (f.__module__ or "").split(".")[0] in ("abc", "_abc", "typing", "enum", "types") or (
-        f.__module__ or ""
-    ).startswith("flambeau.")
-
-
-@handles(isinstance)
-def _(tx, args, kwargs):
-    classes = args[1].as_constant()
-    v = args[0]
-    for c in flat_classes(classes):
-        check = world.class_attr(tx, type(c), "__instancecheck__")
-        if isinstance(check, types.FunctionType) and not is_stdlib(check):
-            if isinstance(args[1], ClassVariable):
-                r = tx.wrap_function(check).call(tx, [args[1], v], {})
-                return ConstantVariable(bool(tx.truth(r)))
-            unsupported("isinstance", f"isinstance of {c!r}", "Its metaclass has an __instancecheck__ of its own.")
-    if (
-        isinstance(v, TensorVariable)
-        and type(v) is TensorVariable
-        and v.source is not None
-        and not isinstance(v, NumpyNdarrayVariable)
-    ):
-        return ConstantVariable(isinstance(tx.output.example_of(v), classes))
-    real = getattr(v, "value", None)
-    if isinstance(v, (ConstantVariable, ObjectVariable, ClassVariable)) and real is not None:
-        return ConstantVariable(isinstance(real, classes))
-    return ConstantVariable(issubclass(v.python_type(), classes))
-
-
-@handles(issubclass)
-def _(tx, args, kwargs):
-    return fold(tx, issubclass, args)
 
 
 @handles(type)

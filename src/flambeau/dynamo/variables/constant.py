@@ -29,7 +29,7 @@ def is_constant_value(v) -> bool:
     if isinstance(v, (np.bool_, np.integer, np.floating)):
         return True
     t = type(v)
-    return t.__module__.startswith("flambeau.base") and t.__name__ in (
+    return (getattr(t, "__module__", None) or "").startswith("flambeau.base") and t.__name__ in (
         "DType",
         "Device",
         "dtype",
@@ -87,6 +87,10 @@ class ConstantVariable(Variable):
 
             cls = type(self.value)
             return world.attribute(tx, self, self.value, cls, ConstSource(self.value, str(self.value)), name)
+        if isinstance(self.value, enum.Enum):
+            from .. import world
+
+            world.instance_attr(tx, self.value, ConstSource(self.value, str(self.value)), f"_{name.strip('_')}_")
         try:
             value = getattr(self.value, name)
         except AttributeError:

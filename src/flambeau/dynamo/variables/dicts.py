@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import types
 
+from .. import world
 from ..exc import unsupported
 from ..guards import same_key
 from ..source import KeySource
@@ -40,7 +41,8 @@ class DictVariable(Variable):
         super().__init__(source)
         self.entries: dict = dict(entries or {})
         self.cls = cls
-        self.base = base
+        self.base, self.real = base, base
+        self.attributes: dict[str, Variable] = {}  # of an OrderedDict made while tracing
         self.written: dict = {}  # keys written while open
         self.dirty = False
         self.factory = factory
@@ -174,12 +176,28 @@ class DictVariable(Variable):
     def getattr(self, tx, name):
         if name == "__class__":
             return tx.wrap_known(self.cls)
+        own = self.attribute(tx, name)
+        if own is not None:
+            return own
         if hasattr(self.cls, name):
             return MethodOf(self, name)
         tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
+        return self.attribute(tx, name) is not None or hasattr(self.cls, name)
+
+    def attribute(self, tx, name) -> Variable | None:
+        """An attribute of the object itself: of dicts and what is derived from them, OrderedDict has some."""
+        if self.cls is not collections.OrderedDict:
+            return None
+        if self.real is not None:
+            return world.instance_attr(tx, self.real, self.source, name)
+        return self.attributes.get(name)
+
+    def setattr(self, tx, name, value):
+        if self.cls is not collections.OrderedDict or self.source is not None or hasattr(self.cls, name):
+            super().setattr(tx, name, value)
+        self.attributes[name] = value
 
     def call_method(self, tx, name, args, kwargs):
         none = ConstantVariable(None)
@@ -250,6 +268,11 @@ class DictVariable(Variable):
             self._push_plain(cg)
         else:
             cg.call_function(self.cls, lambda: self._push_plain(cg), 1)
+            for name, v in self.attributes.items():
+                cg.emit("COPY", 1)
+                cg(v)
+                cg.emit("SWAP", 2)
+                cg.emit("STORE_ATTR", name)
 
     def _push_plain(self, cg):
         for kv, v in self.entries.values():

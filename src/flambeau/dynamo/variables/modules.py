@@ -37,7 +37,7 @@ class ModuleVariable(ObjectVariable):
     def generic_getattr(self, tx, name):
         # The library's __getattr__ is not traced: it looks into three dicts.
         hook = self.class_attr(tx, "__getattr__")
-        if not is_library(hook):
+        if not is_library(hook) or self.class_attr(tx, "__getattribute__") is not object.__getattribute__:
             return super().generic_getattr(tx, name)
         if self.class_attr(tx, name) is ABSENT and name not in self.written and not name.startswith("_"):
             if world.instance_attr(tx, self.value, self.source, name) is None:

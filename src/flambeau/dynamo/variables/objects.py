@@ -49,6 +49,8 @@ class ObjectVariable(Variable):
         return world.DELETED if name in self.written and self.written[name] is None else self.written.get(name)
 
     def getattr(self, tx, name):
+        if isinstance(self.class_attr(tx, "__getattribute__"), types.FunctionType):
+            return self.generic_getattr(tx, name)
         if name == "__class__" and type_item(self.cls, name) is object.__dict__["__class__"]:
             return self.class_variable()
         if name == "__dict__":
@@ -57,6 +59,14 @@ class ObjectVariable(Variable):
 
     def generic_getattr(self, tx, name):
         return world.attribute(tx, self, self.value, self.cls, self.source, name, self.pending)
+
+    def own_getattr(self, tx, name):
+        """object.__getattribute__"""
+        if name == "__class__" and type_item(self.cls, name) is object.__dict__["__class__"]:
+            return self.class_variable()
+        if name == "__dict__":
+            return self.instance_dict(tx)
+        return world.attribute(tx, self, self.value, self.cls, self.source, name, self.pending, hooks=False)
 
     def hasattr(self, tx, name):
         return world.has(tx, lambda: self.getattr(tx, name))
@@ -247,7 +257,7 @@ class SlotMethod(Variable):
         if self.value is object.__init__:
             return ConstantVariable(None)
         if self.value is object.__getattribute__ and args[0].can_constant():
-            return o.generic_getattr(tx, args[0].as_constant())
+            return o.own_getattr(tx, args[0].as_constant())
         if self.value is object.__eq__ or self.value is object.__ne__:
             from .operators import identical
 
