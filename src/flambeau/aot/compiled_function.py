@@ -27,16 +27,16 @@ __all__ = ["CompiledFunctionBackward", "Plan", "Ways"]
 class CompiledFunctionBackward(Node):
     """The backward of one call: the compiled backward graph on what the forward saved."""
 
-    materialize = False  # a missing cotangent is None here: it tells which inputs get no gradient
-
     def __init__(self, plan: Plan, inputs: tuple, outputs: list, saved: list):
         edges = [t if isinstance(t, _C.TensorBase) else None for t in inputs]
         carries = plan.traced.tangent_of
         super().__init__(
             "CompiledFunctionBackward",
             edges,
-            [None] * len(outputs),  # cotangents that don't come are told apart from zeros: see apply
+            # What they are: a cotangent of a result that was broadcast is summed to its shape.
+            [t if k in carries else None for k, t in enumerate(outputs)],
         )
+        self.materialize = False  # a missing cotangent is None: it tells which inputs get no gradient
         self.plan = plan
         self.inputs: tuple | None = inputs
         # The caller's own tensors are kept, so that a write to one of them is noticed.

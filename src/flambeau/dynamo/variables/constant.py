@@ -90,9 +90,7 @@ class ConstantVariable(Variable):
         if isinstance(self.value, enum.Enum):
             from .. import world
 
-            return world.instance_attr(
-                tx, self.value, ConstSource(self.value, str(self.value)), f"_{name.strip('_')}_"
-            )
+            return world.instance_attr(tx, self.value, ConstSource(self.value, str(self.value)), f"_{name.strip('_')}_")
         try:
             value = getattr(self.value, name)
         except AttributeError:
