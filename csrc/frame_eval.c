@@ -15,6 +15,7 @@ static _Thread_local PyCodeObject *plain_once;   /* the next frame of this code 
 static int active_threads;               /* threads whose current is set; guarded by the GIL */
 
 static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
+#define SUSPENDS (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
 
 Context *flb_enter(Context *next)
 {
@@ -109,10 +110,37 @@ static int to_run_plainly(void)
     return 0;
 }
 
+/* A generator's function is not captured as a whole: the Compiler makes a generator that captures its pieces. NULL without *error: run plainly. */
+static PyObject *make_suspended(Context *ctx, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, Cache *cache, int *error)
+{
+    PyObject *tuple = PyTuple_New(n);
+    *error = 1;
+    if (!tuple) return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_INCREF(args[i]);
+        PyTuple_SET_ITEM(tuple, i, args[i]);
+    }
+    Context *prev = flb_enter(NULL);
+    PyObject *r = PyObject_CallMethod((PyObject *)ctx, "suspendable", "OOO", (PyObject *)func, tuple, (PyObject *)cache);
+    flb_enter(prev);
+    Py_DECREF(tuple);
+    if (r == Py_None) {
+        *error = 0;
+        Py_CLEAR(r);
+    }
+    return r;
+}
+
 PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, int run_only, int *ran)
 {
     int error;
     *ran = 1;
+    if (((PyCodeObject *)func->func_code)->co_flags & SUSPENDS) {
+        error = 0;
+        PyObject *r = cache->skip || run_only || ctx->run_only ? NULL : make_suspended(ctx, func, args, n, cache, &error);
+        if (!r) *ran = error;
+        return r;
+    }
     Entry *e = find_entry(cache, func, args, &error);
     if (error) return NULL;
     if (!e) {
@@ -170,7 +198,7 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag)
     if (!throwflag && flb_frame_is_fresh(frame) && flb_stack_check(" in code under the frame evaluator") < 0)
         return flb_frame_end(ts, frame, NULL);
     if (!ctx || throwflag || !flb_frame_is_fresh(frame) || !(code->co_flags & CO_OPTIMIZED)
-        || (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
+        || (code->co_flags & CO_ITERABLE_COROUTINE))
         return flb_default_eval(ts, frame, throwflag);
     if (code == plain_once) {
         plain_once = NULL;

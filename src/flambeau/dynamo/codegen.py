@@ -23,8 +23,19 @@ from .instructions import Inst, Lasti, decode, show_as
 from .source import ConstSource, GlobalSource, LocalSource, Source
 from .versions import NULL_FIRST, PY313, original, real, split
 
-__all__ = ["Codegen", "assemble", "flat_argument_names", "original_instr", "remainder_code", "resume_code"]
+__all__ = [
+    "Codegen",
+    "assemble",
+    "finished",
+    "flat_argument_names",
+    "header_of",
+    "original_instr",
+    "remainder_code",
+    "resume_code",
+    "stack_depth",
+]
 
+SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 TEMP = "___flb_"
 STACK_ARGUMENT = "___stack"
 AT_ONCE = (LocalSource, ConstSource, GlobalSource)  # loaded by one instruction
@@ -45,6 +56,7 @@ class Codegen:
         self.keep: list[Any] = []  # variables whose id is a key must stay alive
         self.counting = True
         self.returning = False
+        self.wants_outer = False
         self.depth = 0  # values of the frame's stack pushed so far
         self.outputs: dict[Any, int] = {}  # graph node -> position in the graph's output
         self.shared: dict[
@@ -153,6 +165,11 @@ class Codegen:
         self.n_temps += 1
         return f"{TEMP}{self.n_temps}"
 
+    def outer_exception(self) -> None:
+        """Push the exception that a caller handles, or None."""
+        self.wants_outer = True
+        self.emit("LOAD_FAST", f"{TEMP}outer")
+
     @staticmethod
     def exc_temp(depth: int) -> str:
         """Holds the exception whose handling is shown at this place of the stack."""
@@ -214,7 +231,7 @@ def original_instr(i: Inst) -> list[Instr]:
     return out
 
 
-def _finish(
+def finished(
     bc: Bytecode,
     like: types.CodeType,
     name: str,
@@ -222,6 +239,7 @@ def _finish(
     freevars: list[str],
     cellvars: list[str],
     own_depth: int,
+    suspends: int = 0,
 ) -> types.CodeType:
     bc.name = name
     bc.qualname = like.co_qualname.rpartition(".")[0] + ("." if "." in like.co_qualname else "") + name
@@ -230,7 +248,7 @@ def _finish(
     bc.argcount, bc.kwonlyargcount, bc.posonlyargcount = len(argnames), 0, 0
     bc.argnames = list(argnames)
     bc.freevars, bc.cellvars = list(freevars), list(cellvars)
-    bc.flags = _flags(like, freevars)
+    bc.flags = _flags(freevars) | suspends
     bc.docstring = None
     # The depth is computed here: the assembler's own computation refuses code that no path reaches, which every resume function has.
     return bc.to_code(stacksize=own_depth + like.co_stacksize, compute_exception_stack_depths=False)
@@ -255,6 +273,13 @@ def stack_depth(code: list) -> int:
     return deepest + 2
 
 
+def header_of(freevars) -> list:
+    """What a function with this closure starts with."""
+    out: list = []
+    _header(out, freevars, ())
+    return out
+
+
 def _header(bc: list, freevars, cellvars, generator=0) -> None:
     if freevars:
         bc.append(Instr("COPY_FREE_VARS", len(freevars)))
@@ -273,18 +298,17 @@ def assemble(orig: types.CodeType, code: list, name: str, line: int) -> types.Co
     arguments = flat_argument_names(orig)
     fields = straight(body, line, arguments, orig.co_cellvars, orig.co_freevars, orig.co_stacksize)
     if fields is not None:
-        return with_fields(orig, fields, name, len(arguments), _flags(orig, orig.co_freevars))
+        return with_fields(orig, fields, name, len(arguments), _flags(orig.co_freevars))
     for i in body:
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line
     bc = Bytecode()
     bc.extend(body)
-    return _finish(bc, orig, name, arguments, orig.co_freevars, orig.co_cellvars, stack_depth(body))
+    return finished(bc, orig, name, arguments, orig.co_freevars, orig.co_cellvars, stack_depth(body))
 
 
-def _flags(like: types.CodeType, freevars) -> int:
-    flags = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
-    return flags | like.co_flags & inspect.CO_GENERATOR
+def _flags(freevars) -> int:
+    return inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | (inspect.CO_NESTED if freevars else 0)
 
 
 def _labelled(orig: types.CodeType, target: int) -> tuple[list, Label]:
@@ -322,29 +346,31 @@ def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str,
             i.lineno = line
     bc = Bytecode()
     bc.extend(head + body)
-    return _finish(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars, stack_depth(head))
+    return finished(bc, orig, name, flat_argument_names(orig), orig.co_freevars, orig.co_cellvars, stack_depth(head))
 
 
 def resume_code(
-    orig: types.CodeType, target: int, stack: tuple, names: list[str], line: int
+    orig: types.CodeType, target: int, stack: tuple, names: list[str], line: int, suspends: bool = True
 ) -> tuple[types.CodeType, int]:
     """The function that goes on at instruction ``target``, and the number of instructions in front of the original ones. ``stack``: for
     each place of the stack what it holds (``resume._kind``); the locals ``names`` are the first arguments, then the values. Cells of
-    the original are free variables here."""
-    code, header = _resume_code(orig, target, stack, names, line, {})
+    the original are free variables here. Of a generator's code it is a generator again, unless ``suspends`` is off."""
+    code, header = _resume_code(orig, target, stack, names, line, {}, suspends)
     places = {k[1] for k in stack if isinstance(k, tuple)}
     if places:  # known only when it is assembled
         insts = decode(code)
         places = {k: Lasti(insts[header + k].offset // 2, k) for k in places}
-        code, header = _resume_code(orig, target, stack, names, line, places)
+        code, header = _resume_code(orig, target, stack, names, line, places, suspends)
     return code, header
 
 
-def _resume_code(orig, target: int, stack, names, line: int, places: dict) -> tuple[types.CodeType, int]:
+def _resume_code(
+    orig, target: int, stack, names, line: int, places: dict, suspends: bool
+) -> tuple[types.CodeType, int]:
     body, label = _labelled(orig, target)
     free = [*orig.co_cellvars, *orig.co_freevars]
     head: list = []
-    generator = orig.co_flags & inspect.CO_GENERATOR
+    generator = orig.co_flags & SUSPENDS if suspends else 0
     _header(head, free, [], generator)
     stack_names = []
     for k, kind in enumerate(stack):
@@ -375,7 +401,7 @@ def _resume_code(orig, target: int, stack, names, line: int, places: dict) -> tu
     bc = Bytecode()
     bc.extend(out)
     # NOTE: locals first, so that the first argument stays the first: super() without arguments looks there.
-    code = _finish(bc, orig, orig.co_name, names + stack_names, free, [], stack_depth(head))
+    code = finished(bc, orig, orig.co_name, names + stack_names, free, [], stack_depth(head), generator)
     code = _rename(code, renamed) if renamed else code
     if not generator:
         show_as(code, f"torch_dynamo_resume_in_{orig.co_name}_at_{line}")

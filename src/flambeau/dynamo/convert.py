@@ -41,6 +41,7 @@ from .executor import RootFrame
 from .instructions import shown_name
 from .output_graph import OutputGraph
 from .source import CellSource, ClosureCellSource, LocalSource
+from .suspension import begin
 from .utils import counters, record_compile
 from .variables.base import Lazy
 from .variables.functions import CellVariable
@@ -57,7 +58,6 @@ LOG_GUARDS, LOG_CODE, LOG_GRAPH = (
 LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
 _state = threading.local()
 MAX_RESTARTS = 20
-NOT_CAPTURED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
 @dataclass
@@ -138,6 +138,9 @@ class Resumes:
         # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
         self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
         self.functions: dict[Any, Any] = {}  # those without closure, as callables
+        self.traced: dict[
+            types.CodeType, types.CodeType
+        ] = {}  # of a generator's segment: the code that is traced in its place
 
     @staticmethod
     def of(cache) -> Resumes:
@@ -182,13 +185,28 @@ class Compiler(_frame.Context):
         _frame.cache_for(code, self).__dict__["resumes"] = weakref.ref(resumes)
 
     # -- called by the native side --
+    def suspendable(self, func: types.FunctionType, args: tuple, cache):
+        """The generator or coroutine of a call, whose code is captured piece by piece; None when it runs plainly."""
+        code = func.__code__
+        remember_code(code)
+        if code.co_flags & inspect.CO_ITERABLE_COROUTINE:
+            cache.skip = 1
+            return None
+        if config.disable or _stance.name != "default":
+            return None
+        if code not in self.top_codes:
+            if trace_rules.skip_frame_reason(func) is not None:
+                cache.skip = 1
+                return None
+            if not trace_rules.frame_has_tensors(func, args):
+                self._again_later(cache)
+                return None
+        return begin(self, Resumes.of(cache), func, args)
+
     def miss(self, func: types.FunctionType, args: tuple, cache) -> bool:
         """No lock is held: threads capture side by side, and two that capture the same call add a variant each."""
         code = func.__code__
         remember_code(code)
-        if code.co_flags & NOT_CAPTURED:
-            cache.skip = 1
-            return False
         top = code in self.top_codes
         if config.disable or _stance.name == "force_eager":
             return False
@@ -329,7 +347,12 @@ class Compiler(_frame.Context):
         if reason is not None:
             counters["graph_break"][reason.reason] += 1
             LOG_BREAKS("Graph break in %s: %s", shown_name(code), reason.describe())
-        if output.graph_module is None and reason is None and not output.inputs and not config.capture_empty_graphs:
+        if (
+            output.graph_module is None
+            and reason is None
+            and not output.inputs
+            and not (config.capture_empty_graphs or tx.suspends)
+        ):
             raise NothingCaptured("no tensor operation was captured")
         cache.__dict__["seen"] = output.seen
         tree = output.finish_guards()

@@ -14,6 +14,8 @@ import threading
 import traceback
 import types
 
+from flambeau import _frame
+
 from . import builder, tensors, trace_rules
 from .codegen import STACK_ARGUMENT, resume_code
 from .config import config
@@ -339,10 +341,34 @@ class InlineFrame(Frame):
         """Whether code runs when the generator is dropped now."""
         return self.started and not self.finished and (self.inst.handler is not None or self.delegate() is not None)
 
+    def _as_called(self, cg) -> bool:
+        """Push a call that makes the generator, whose pieces are captured then; False where arguments would have to be put together."""
+        code = self.code
+        if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
+            return False
+        if type(self.function) is not UserFunctionVariable or trace_rules.is_polyfill(code):
+            return False
+        names = code.co_varnames[: code.co_argcount]
+        if any(n in self.cells for n in names):
+            return False
+
+        def function():
+            cg.call_function(
+                _frame.CompiledFunction, lambda: (cg(self.function), cg.load_const(self.output.compiler)), 2
+            )
+
+        cg.push_callable(function)
+        for n in names:
+            cg(self.locals[n])
+        cg.call(len(names))
+        return True
+
     def reconstruct_generator(self, cg) -> None:
         """Push a generator that is where this frame is."""
         if self.finished:
             cg.call_function(exhausted, None, 0)
+            return
+        if not self.started and self._as_called(cg):
             return
         at = self.inst.index if self.started else next(i.index for i in self.insts if i.name == "RETURN_GENERATOR") + 2
         stack = self.stack[:-1] if self.started else []
@@ -355,6 +381,7 @@ class InlineFrame(Frame):
         if code is None:
             code, _ = resume_code(self.code, at, kinds, names, self.inst.line)
             resumes.codes[key] = code
+            _frame.mark_code(code, _frame.SKIP)  # what is left of it runs plainly
         cells = [self.cells[n] for n in code.co_freevars]
 
         def function():
@@ -421,7 +448,9 @@ class RootFrame(Frame):
         reason: BreakReason | None,
         fullgraph: bool,
     ):
-        super().__init__(output, func.__code__, func.__globals__, locals, cells)
+        traced = output.resumes.traced.get(func.__code__)
+        super().__init__(output, traced or func.__code__, func.__globals__, locals, cells)
+        self.suspends = traced is not None
         self.func = func
         self.break_at, self.reason, self.fullgraph = break_at, reason, fullgraph
         self.visits = 0
@@ -445,6 +474,10 @@ class RootFrame(Frame):
                     resume.emit_break(self, self.inst)
                     return
                 self.visits += 1
+                if self.suspends and self.insts[self.ip].name in resume.SUSPENSIONS:
+                    self.inst = self.insts[self.ip]
+                    resume.emit_suspension(self, self.inst)
+                    return
                 if self.insts[self.ip].name == "RETURN_VALUE":
                     self.inst = self.insts[self.ip]
                     self.emit_return()

@@ -56,7 +56,7 @@ class Opcodes:
     def RESUME(self, inst):
         pass
 
-    CACHE = PRECALL = COPY_FREE_VARS = EXTENDED_ARG = RESUME
+    CACHE = PRECALL = COPY_FREE_VARS = EXTENDED_ARG = ASYNC_GEN_WRAP = RESUME
 
     def NOP(self, inst):  # "while True:" is one
         if self.ip in native_loops.loop_starts(self.code):
@@ -670,6 +670,14 @@ class Opcodes:
 
     def RERAISE(self, inst):
         self._raise(self.pop(), again=True)
+
+    def END_ASYNC_FOR(self, inst):
+        exc = self.top()
+        if not isinstance(exc, ExceptionVariable):
+            unsupported("exception", f"matching {exc!r}")
+        if not isinstance(exc.exception, StopAsyncIteration):
+            self._raise(self.pop(), again=True)
+        self.popn(2)
 
     # -- except* --
     def CHECK_EG_MATCH(self, inst):

@@ -664,6 +664,13 @@ class OutputGraph:
             cg.store_local(name)
         tail(cg)
         body = cg.code
+        if cg.wants_outer:
+            cg.start()
+            cg.call_function(sys.exc_info, None, 0)
+            cg.load_const(1)
+            cg.emit("BINARY_SUBSCR")
+            cg.emit("STORE_FAST", f"{TEMP}outer")
+            body = cg.code + body
         outputs = list(cg.outputs)
         if not self.has_work():
             if not outputs:

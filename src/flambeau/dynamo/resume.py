@@ -15,6 +15,7 @@ ordinary Python, and the functions it calls are captured.
 from __future__ import annotations
 
 import builtins
+import functools
 import types
 import weakref
 
@@ -25,15 +26,17 @@ from flambeau import _frame
 from .codegen import STACK_ARGUMENT, TEMP, original_instr, remainder_code, resume_code
 from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
+from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
 from .variables.base import Lazy, Variable
 from .variables.iterators import must_be_closed
 from .variables.slots import slots_of
 from .versions import FOR_END, NULL_FIRST, PY312, PY313
 
-__all__ = ["emit_break"]
+__all__ = ["SUSPENSIONS", "emit_break", "emit_suspension"]
 
 # Instructions that may run alone between captured code: name -> (values popped, values pushed), given the argument.
 BREAKABLE = {
+    "BEFORE_ASYNC_WITH": lambda a: (1, 2),
     "BEFORE_WITH": lambda a: (1, 2),
     "BINARY_OP": lambda a: (2, 1),
     "BINARY_SLICE": lambda a: (3, 1),
@@ -58,6 +61,8 @@ BREAKABLE = {
     "FORMAT_SIMPLE": lambda a: (1, 1),
     "FORMAT_VALUE": lambda a: (1 + ((a & 4) == 4), 1),
     "FORMAT_WITH_SPEC": lambda a: (2, 1),
+    "GET_AITER": lambda a: (1, 1),
+    "GET_ANEXT": lambda a: (0, 1),
     "GET_ITER": lambda a: (1, 1),
     "GET_LEN": lambda a: (0, 1),
     "IMPORT_FROM": lambda a: (0, 1),
@@ -92,6 +97,8 @@ BREAKABLE = {
     "UNPACK_SEQUENCE": lambda a: (1, a),
     "WITH_EXCEPT_START": lambda a: (0, 1),
 }
+# What a generator or coroutine is suspended by.
+SUSPENSIONS = {"GET_AWAITABLE": AWAIT, "GET_YIELD_FROM_ITER": DELEGATE, "SEND": AWAIT, "YIELD_VALUE": YIELD}
 # They look at the frame they are called from, of which a resume function shows a part.
 FRAME_READERS = ("locals", "vars", "dir", "eval", "exec")
 
@@ -240,18 +247,22 @@ def _place(cg, start: int, line: int) -> None:
             i.lineno = line
 
 
-def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) -> None:
-    """The stack holds ``slots``: hand it and the locals to the function that goes on at ``target``, and return what it returns."""
-    temps = [f"{TEMP}stack{k}" for k in range(len(slots))]
+def _unload(cg, slots: list) -> list[str]:
+    """Take the stack's ``slots`` into temporaries; the names of those that a resume function is given, the last one first."""
     values = []
-    for k, (t, kind) in reversed(list(enumerate(zip(temps, slots)))):
+    for k, kind in reversed(list(enumerate(slots))):
         if kind == "e":
             cg.emit("POP_EXCEPT")
             values.append(cg.exc_temp(k))
         else:
-            cg.emit("STORE_FAST", t)
+            cg.emit("STORE_FAST", f"{TEMP}stack{k}")
             if kind == "v":
-                values.append(t)
+                values.append(f"{TEMP}stack{k}")
+    return values
+
+
+def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) -> None:
+    """Push the function that goes on at ``target`` with the locals ``names`` and the stack's values."""
     compiler = tx.output.compiler
     resumes = tx.output.resumes
     orig, shift = resumes.origins.get(tx.code, (tx.code, 0))
@@ -259,11 +270,13 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
     key = (orig, target - shift, kinds, tuple(names), line)
     code = resumes.codes.get(key)
     if code is None:  # one function for all variants of the frame, so that what was captured of the rest is found again
-        code, header = resume_code(orig, target - shift, kinds, names, line)
+        if tx.suspends:
+            code, header = segment(orig, target - shift, kinds, names, line, resumes)
+        else:
+            code, header = resume_code(orig, target - shift, kinds, names, line)
         resumes.codes[key] = code
-        resumes.origins[code] = (orig, header)
+        resumes.origins[resumes.traced.get(code, code)] = (orig, header)
         compiler.register_code(code, resumes)
-    cg.push_callable(lambda: cg.load_const(_frame.tail_call))
     if code.co_freevars:
         cg.push_callable(lambda: cg.load_const(_frame.CompiledFunction))
         for name in code.co_freevars:
@@ -281,6 +294,13 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         if fn is None or fn.fn.__globals__ is not tx.globals:
             fn = resumes.functions[key] = _frame.CompiledFunction(types.FunctionType(code, tx.globals), compiler)
         cg.call_function(weakref.ref(fn), None, 0)
+
+
+def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) -> None:
+    """The stack holds ``slots``: hand it and the locals to the function that goes on at ``target``, and return what it returns."""
+    values = _unload(cg, slots)
+    cg.push_callable(lambda: cg.load_const(_frame.tail_call))
+    _push_resume(tx, cg, target, slots, names, line)
     for name in names:
         cg.emit("LOAD_FAST", name)
     for t in reversed(values):
@@ -290,6 +310,62 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
             cg.emit("DELETE_FAST", cg.exc_temp(k))
     cg.call(1 + len(names) + len(values))
     cg.emit("RETURN_VALUE")
+
+
+def emit_suspension(tx, inst: Inst) -> None:
+    """Finish a segment of a generator or coroutine (:mod:`suspension`) at a ``yield``, ``yield from`` or ``await``: return the step."""
+    at, after = inst, inst.index + 1
+    if inst.name != "YIELD_VALUE":
+        at = next(i for i in tx.insts[inst.index :] if i.name == "SEND")
+        after = at.target
+    line = inst.line
+    kept = tx.stack[: -2 if inst.name == "SEND" else -1]  # SEND: of ``async for``, with None on top
+    slots = slots_of(kept)
+    names = _locals_at(tx, after)
+    if at.handler is not None:
+        names = {**names, **_locals_at(tx, at.handler)}
+    orig, shift = tx.output.resumes.origins[tx.code]
+    place = (orig, tx.globals, decode(orig)[at.index - shift].offset, line)
+
+    def tail(cg):
+        value = f"{TEMP}value"
+        if inst.name == "SEND":
+            cg.emit("POP_TOP")
+        cg.emit("STORE_FAST", value)
+        values = _unload(cg, slots)
+        given = dict(zip((k for k in reversed(range(len(slots))) if slots[k] in ("v", "e")), values))
+
+        def go_on(target: int, stack: list, extra: list):
+            names_there = list(_locals_at(tx, target))
+            cg.push_callable(lambda: cg.load_const(functools.partial))
+            _push_resume(tx, cg, target, [*stack, *extra], names_there, line)
+            held = [given[k] for k in range(len(stack)) if k in given]
+            for n in (*names_there, *held):
+                cg.emit("LOAD_FAST", n)
+            cg.call(1 + len(names_there) + len(held))
+
+        cg.push_callable(lambda: cg.load_const(Step))
+        cg.load_const(SUSPENSIONS[inst.name])
+        if inst.name == "SEND":
+            cg.call_function(awaitable, lambda: cg.emit("LOAD_FAST", value), 1)
+        else:
+            cg.emit("LOAD_FAST", value)
+        go_on(after, slots, ["v"])
+        if at.handler is None:
+            cg.load_const(None)
+        else:
+            go_on(at.handler, slots[: at.depth], [("l", at.index), "v"] if at.lasti else ["v"])
+        handled = [k for k, kind in enumerate(slots) if kind == "e"]
+        cg.emit("LOAD_FAST", cg.exc_temp(handled[-1])) if handled else cg.load_const(None)
+        for c in place:
+            cg.load_const(c)
+        cg.call(5 + len(place))
+        for k, kind in enumerate(slots):
+            if kind == "e":
+                cg.emit("DELETE_FAST", cg.exc_temp(k))
+        cg.emit("RETURN_VALUE")
+
+    tx.instructions = tx.output.emit(tx, tx.stack, _changed(tx, names), tail, returning=False)
 
 
 def _jump(tx, inst: Inst) -> None:
@@ -319,6 +395,8 @@ def _jump(tx, inst: Inst) -> None:
 
 
 def _remainder(tx, inst: Inst) -> None:
+    if tx.suspends:
+        raise SkipFrame(f"a graph break at {inst.name} in a generator")
     if any(isinstance(k, tuple) for k in slots_of(tx.stack)):
         raise SkipFrame(f"a graph break at {inst.name} while an exception is handled")
     target = inst.index

@@ -38,7 +38,7 @@ SAME = {
         for what in ("TRUE", "FALSE", "NONE", "NOT_NONE")
     },
 }
-INTRINSICS = {3: "STOPITERATION_ERROR", 5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"} if PY312 else {}
+INTRINSICS = {3: "STOPITERATION_ERROR", 4: "ASYNC_GEN_WRAP", 5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"} if PY312 else {}
 INTRINSICS_2 = {1: "PREP_RERAISE_STAR"} if PY312 else {}
 JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
 

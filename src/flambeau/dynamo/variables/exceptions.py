@@ -278,6 +278,10 @@ class ExceptionVariable(ObjectVariable):
             cg.call(1 + len(args) + len(self.named), tuple(self.named))
             cg.emit("POP_TOP")
         self.push_attributes(cg, t)
+        if self.raised and "__context__" not in self.written:
+            cg.outer_exception()
+            cg.emit("LOAD_FAST", t)
+            cg.emit("STORE_ATTR", "__context__")
         if self.raised or self.traceback is not None:
             self.push_tracebacks(cg, None)
             cg.emit("LOAD_FAST", t)
