@@ -30,7 +30,10 @@ int flb_frame_is_fresh(FlbFrame *frame) { return frame->instr_ptr == _PyCode_COD
 
 PyObject *flb_frame_end(PyThreadState *ts, FlbFrame *frame, PyObject *result)
 {
-    if (!result) return _PyEval_EvalFrameDefault(ts, frame, 1);
+    if (!result) {
+        frame->instr_ptr = _PyCode_CODE(_PyFrame_GetCode(frame)) - 1;    /* it did not begin: a frame at its RESUME gets a line */
+        return _PyEval_EvalFrameDefault(ts, frame, 1);
+    }
     frame->localsplus[frame->stacktop++] = result;      /* a code object has room for one value at least */
     Py_SETREF(frame->f_executable, Py_NewRef(identity));
     frame->instr_ptr = _PyCode_CODE(identity) + returns;

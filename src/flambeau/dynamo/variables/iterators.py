@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ..exc import UserRaises, unsupported
 from ..source import CallSource, ItemSource
+from ..versions import PY313
 from .base import Lazy, MethodOf, Variable
 from .constant import ConstantVariable
 
@@ -274,22 +275,25 @@ class GeneratorVariable(IteratorVariable):
             self.stop(tx)
         return v
 
-    def close(self, tx) -> None:
+    def close(self, tx) -> Variable:
+        """What ``close()`` returns: since CPython 3.13 the value that the generator returns then."""
+        none = ConstantVariable(None)
         if self.frame.finished:
-            return
+            return none
         if not self.frame.started:
             self.frame.finished = True
-            return
+            return none
         from .exceptions import ExceptionVariable
 
         try:
-            v = self.throw(tx, ExceptionVariable(GeneratorExit()))
+            self.throw(tx, ExceptionVariable(GeneratorExit()))
         except UserRaises as e:
+            if isinstance(e.exception, StopIteration) and PY313:
+                return e.variable.getattr(tx, "value")
             if isinstance(e.exception, GeneratorExit | StopIteration):
-                return
+                return none
             raise
-        if v is not None:
-            tx.raise_user(RuntimeError("generator ignored GeneratorExit"))
+        tx.raise_user(RuntimeError("generator ignored GeneratorExit"))
 
     def call_method(self, tx, name, args, kwargs):
         if name == "send" and len(args) == 1:
@@ -300,8 +304,7 @@ class GeneratorVariable(IteratorVariable):
                 exc = exc.call(tx, args[1:2], {})
             return self.throw(tx, exc)
         if name == "close":
-            self.close(tx)
-            return ConstantVariable(None)
+            return self.close(tx)
         if name == "__next__":
             return self.send(tx, ConstantVariable(None))
         return super().call_method(tx, name, args, kwargs)
