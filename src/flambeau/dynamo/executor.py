@@ -200,6 +200,8 @@ class Frame(Opcodes):
             e.variable.add_entry(self, Entry(code, self.globals, at, inst.line))
 
     def enter_handler(self, inst: Inst, e: UserRaises) -> None:
+        for v in self.stack[inst.depth :]:
+            self._dropped(v)
         del self.stack[inst.depth :]
         if inst.lasti:
             self.stack.append(LastiVariable(inst.index))

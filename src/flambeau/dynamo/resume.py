@@ -23,7 +23,7 @@ from bytecode import Instr, Label, TryBegin, TryEnd
 
 from flambeau import _frame
 
-from .codegen import STACK_ARGUMENT, TEMP, original_instr, remainder_code, resume_code
+from .codegen import STACK_ARGUMENT, TEMP, flat_argument_names, original_instr, remainder_code, resume_code
 from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
 from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
@@ -202,6 +202,12 @@ def _resume(tx, inst: Inst) -> None:
     kw_names = tx.kw_names
 
     def run():
+        if pushes is None and inst.handler is None:
+            # The exception leaves: its traceback and this frame must not keep each other alive.
+            held = [n for n in flat_argument_names(tx.func.__code__) if n.startswith(STACK_ARGUMENT)]
+            held += [cg.exc_temp(k) for k, kind in enumerate(slots_of(tx.stack)) if kind == "e"]
+            for n in (*held, *dict.fromkeys(cg.temps.values())):
+                cg.emit("DELETE_FAST", n)
         if inst.name == "CALL":
             if kw_names:
                 cg.emit("KW_NAMES", tuple(kw_names))

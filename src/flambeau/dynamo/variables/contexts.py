@@ -161,10 +161,12 @@ class GeneratorContextVariable(ContextManagerVariable):
             unsupported(
                 "context-manager", f"a {type(exc.exception).__name__} in the block of a generator's context manager"
             )
+        before = list(exc.raised), exc.traceback
         try:
             self.generator.throw(tx, exc)
         except UserRaises as e:
             if e.variable is exc or e.exception is exc.exception:
+                exc.raised, exc.traceback = before  # contextlib puts it back
                 return ConstantVariable(False)
             if isinstance(e.exception, StopIteration):
                 return ConstantVariable(True)

@@ -174,9 +174,7 @@ class ExceptionVariable(ObjectVariable):
         self.written[name] = value
 
     def set_traceback(self, tx, value: Variable) -> None:
-        if not isinstance(value, TracebackVariable | ExceptionTraceback) and not (
-            value.is_constant() and value.as_constant() is None
-        ):
+        if value.python_type() not in (types.TracebackType, type(None)):
             tx.raise_user(TypeError("__traceback__ must be a traceback or None"))
         tx.side_effects.remember(self)
         tx.side_effects.touch(self)

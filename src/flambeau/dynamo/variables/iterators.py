@@ -249,7 +249,9 @@ class GeneratorVariable(IteratorVariable):
         return self.frame.result if self.frame.result is not None else ConstantVariable(None)
 
     def send(self, tx, value: Variable) -> Variable:
-        if not self.frame.started and not (value.is_constant() and value.as_constant() is None):
+        if not (self.frame.started or self.frame.finished) and not (
+            value.is_constant() and value.as_constant() is None
+        ):
             tx.raise_user(TypeError("can't send non-None value to a just-started generator"))
         tx.side_effects.touch(self)
         v = self.frame.resume(tx, value)
@@ -260,13 +262,12 @@ class GeneratorVariable(IteratorVariable):
     def stop(self, tx):
         value = self.returned()
         self.frame.result = None
-        e = StopIteration(*([value.as_constant()] if value.can_constant() and value.as_constant() is not None else []))
         from .exceptions import ExceptionVariable
 
-        v = ExceptionVariable(e)
-        if not value.can_constant():
-            v.attributes["value"] = value
-        raise UserRaises(e, v)
+        nothing = value.is_constant() and value.as_constant() is None
+        shown = value.as_constant() if value.can_constant() else None
+        e = StopIteration(*([] if nothing else [shown]))
+        raise UserRaises(e, ExceptionVariable(e, args=[] if nothing else [value]))
 
     def throw(self, tx, exc: Variable) -> Variable:
         tx.side_effects.touch(self)
