@@ -70,7 +70,7 @@ def main() -> None:
 
     def counted(self):
         run(self)
-        executed.append(self.executed)
+        executed.append(self.output.executed)
 
     RootFrame.run = counted
     model, i = GPT(), torch.zeros(2, 8, dtype=torch.int64)

@@ -370,7 +370,12 @@ def is_number(x: Any) -> bool:
 
 def is_symbolic(x: Any) -> bool:
     """Whether ``x`` is a symbolic number, or a sequence with one inside."""
-    return isinstance(x, _Sym) or (isinstance(x, (tuple, list)) and any(map(is_symbolic, x)))
+    if isinstance(x, (tuple, list)):
+        for y in x:  # a loop: this is asked about every shape
+            if type(y) is not int and is_symbolic(y):
+                return True
+        return False
+    return isinstance(x, _Sym)
 
 
 def _extreme(name, a, b):

@@ -18,7 +18,6 @@ from flambeau import _frame
 
 from . import builder, tensors, trace_rules
 from .codegen import STACK_ARGUMENT, resume_code
-from .config import config
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode, shown_name
 from .opcodes import Opcodes
@@ -71,6 +70,7 @@ class Frame(Opcodes):
         self.yielded: Variable | None = None
         self.suspended = self.finished = self.started = False
         self.handling: list[Variable] = []  # exceptions being handled
+        self.place: traceback.FrameSummary | None = None  # of the last instruction that was asked for
 
     @property
     def side_effects(self):
@@ -152,7 +152,10 @@ class Frame(Opcodes):
 
     # -- where we are --
     def location(self) -> traceback.FrameSummary:
-        return traceback.FrameSummary(self.code.co_filename, self.inst.line, shown_name(self.code), lookup_line=False)
+        line = self.inst.line
+        if self.place is None or self.place.lineno != line:
+            self.place = traceback.FrameSummary(self.code.co_filename, line, shown_name(self.code), lookup_line=False)
+        return self.place
 
     def user_stack(self) -> list[traceback.FrameSummary]:
         out, f = [], self
@@ -166,12 +169,12 @@ class Frame(Opcodes):
         """One instruction; False when the frame is done."""
         inst = self.inst = self.insts[self.ip]
         self.ip += 1
-        root = self.root
-        root.executed += 1
-        if root.executed > config.max_traced_instructions:
+        output = self.output
+        output.executed += 1
+        if output.executed > output.most_instructions:
             unsupported(
                 "too-long",
-                f"more than {config.max_traced_instructions} instructions",
+                f"more than {output.most_instructions} instructions",
                 "Loops are unrolled while tracing.",
                 "Write the loop with tensor operations.",
             )
@@ -456,7 +459,6 @@ class RootFrame(Frame):
         self.func = func
         self.break_at, self.reason, self.fullgraph = break_at, reason, fullgraph
         self.visits = 0
-        self.executed = 0
         self.instructions: list | None = None
         self.needs_eval = False
         self.unrolled = False  # elements of an iterator that existed before were taken one by one

@@ -96,7 +96,7 @@ class GuardBuilder:
         self.asked: list[Source] = []
         self.facts: dict[int, dict[Any, Fact]] = {}  # by node
         self.of_type: set[int] = set()  # nodes whose facts are of a class
-        self.classes: dict[int, int] = {}  # those nodes, by the id of the class
+        self.classes: dict[int, dict[Any, Fact]] = {}  # those facts, by the id of the class
         self.size_texts: list[str] = []  # of the relations of the SIZES check
 
     def node(self, source: Source) -> int:
@@ -122,15 +122,18 @@ class GuardBuilder:
         if known is None or (exact and not known.exact):
             facts[key] = Fact(key, value, exact)
 
-    def class_fact(self, cls: type, key: str, value: Any, after: type | None = None) -> None:
+    def class_fact(self, cls: type, key: str, value: Any, after: type | None = None) -> Fact:
         """The MRO of ``cls`` holds ``value`` under ``key``, or nothing (ABSENT)."""
-        i = self.classes.get(id(cls))
-        if i is None:
-            i = self.classes[id(cls)] = self.node(ConstSource(cls, cls.__qualname__))
+        return self.class_facts(cls).setdefault((key, after), Fact(key, value, True, after))
+
+    def class_facts(self, cls: type) -> dict[Any, Fact]:
+        """What is known of this class, by name and class behind which it was looked for."""
+        facts = self.classes.get(id(cls))
+        if facts is None:
+            i = self.node(ConstSource(cls, cls.__qualname__))
             self.of_type.add(i)
-        facts = self.facts.setdefault(i, {})
-        if (key, after) not in facts:
-            facts[key, after] = Fact(key, value, True, after)
+            facts = self.classes[id(cls)] = self.facts.setdefault(i, {})
+        return facts
 
     def add(self, source: Source, kind: str, payload: Any = None) -> None:
         access = source.access

@@ -107,6 +107,8 @@ class OutputGraph:
         self.modes = None  # those that are on when the function is called
         self.graph_module = None
         self.compile_seconds = 0.0
+        self.executed, self.most_instructions = 0, config.max_traced_instructions
+        self.promotes = False  # whether the default dtype is guarded
 
     def breaks_are_errors(self) -> bool:
         """Whether ``error_on_graph_break`` is on where the trace is."""
@@ -459,7 +461,7 @@ class OutputGraph:
 
     def eval_fake(self, fn: Callable, args, kwargs=None):
         with self.fake_mode:
-            if not trace_rules.disallows_operators():
+            if not trace_rules.disallowed_ids or not trace_rules.disallows_operators():
                 return fn(*args, **(kwargs or {}))
             with OperatorCheck():
                 return fn(*args, **(kwargs or {}))
@@ -480,10 +482,8 @@ class OutputGraph:
         for a in [*args, *kwargs.values()]:
             if isinstance(a, NestedFunctionVariable) and a._plain is not None:
                 guard_function(tx, a._plain, ConstSource(a._plain, a.name))
-        self._check_proxies(pargs, pkwargs)
-        fargs = fx.map_arg(pargs, lambda n: n.meta["val"])
-        fkwargs = fx.map_arg(pkwargs, lambda n: n.meta["val"])
-        fargs, fkwargs = thaw(fargs), thaw(fkwargs)
+        fargs = tuple(map(example, pargs))
+        fkwargs = {k: example(v) for k, v in pkwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         effects = self.fake_mode.effects
         effects.clear()
@@ -608,19 +608,6 @@ class OutputGraph:
         if not numpy_is_quiet(np.geterr):
             unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
         self.guard(ConstSource(np.geterr, "np.geterr"), "CALL", numpy_is_quiet)
-
-    def _check_proxies(self, args, kwargs):
-        """Objects in the graph must be values that mean the same at every call."""
-
-        def leaf(x):
-            if isinstance(x, (_C.TensorBase,)):
-                unsupported("not-proxyable", "a tensor that is no graph input is an argument of an operation")
-            if isinstance(x, NUMBERS):
-                raise InternalError(f"the symbolic number {x} would be a constant of the graph")
-            return x
-
-        fx.map_aggregate(args, leaf)
-        fx.map_aggregate(kwargs, leaf)
 
     def set_grad_mode(self, tx, mode: bool) -> None:
         if tensors.grad_enabled() != mode:
@@ -781,6 +768,33 @@ def has_nodes(args, kwargs) -> bool:
 
 def writes(node) -> bool:
     return "writes" in node.meta.get("effects", ()) or trace_rules.is_allowed(node.target)
+
+
+def example(x):
+    """An argument of a node as the operation gets it: fake tensors for nodes, in plain containers."""
+    t = type(x)
+    if t is fx.Node:
+        value = x.meta["val"]
+        return thaw(value) if isinstance(value, (list, tuple, dict)) else value
+    if t in ATOMS:
+        return x
+    if isinstance(x, list):
+        return list(map(example, x))
+    if isinstance(x, dict):
+        return {k: example(v) for k, v in x.items()}
+    if isinstance(x, tuple):
+        return t(*map(example, x)) if hasattr(x, "_fields") else tuple(map(example, x))
+    if t is slice:
+        return slice(example(x.start), example(x.stop), example(x.step))
+    # Objects in the graph must be values that mean the same at every call.
+    if isinstance(x, _C.TensorBase):
+        unsupported("not-proxyable", "a tensor that is no graph input is an argument of an operation")
+    if isinstance(x, NUMBERS):
+        raise InternalError(f"the symbolic number {x} would be a constant of the graph")
+    return x
+
+
+ATOMS = frozenset({int, float, bool, str, type(None), complex, bytes})
 
 
 def thaw(x):

@@ -95,10 +95,13 @@ class AskSource(Source):
 
 def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     """What the MRO of ``cls`` holds under ``name`` (behind the class ``after``, as super() looks), or ABSENT. Descriptors are left alone."""
-    found = type_item(cls, name, after)
-    if not cls.__flags__ & IMMUTABLE:
-        tx.output.guards.class_fact(cls, name, found, after)
-    return found
+    if cls.__flags__ & IMMUTABLE:
+        return type_item(cls, name, after)
+    guards = tx.output.guards
+    fact = guards.class_facts(cls).get((name, after))
+    if fact is None:
+        fact = guards.class_fact(cls, name, type_item(cls, name, after), after)
+    return fact.value
 
 
 def is_python(a) -> bool:
@@ -401,6 +404,9 @@ def library_state(tx, fn, args: tuple, kwargs: dict, value):
 
 def default_dtype(tx) -> None:
     """The graph may make tensors of the default dtype, or promote to it."""
+    if tx.output.promotes:
+        return
     from flambeau.base import dtypes
 
+    tx.output.promotes = True
     tx.output.guards.fact(ConstSource(vars(dtypes), "flambeau.base.dtypes"), "_default", dtypes.get_default_dtype())
