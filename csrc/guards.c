@@ -2,8 +2,13 @@
  *
  * What is read from dicts and types is checked in bulk: DICT_FACTS and TYPE_FACTS hold everything assumed about one dict or one class, and
  * remember the version of the last success, so that an unchanged one costs one comparison. A guard owns what it reads: checks may run Python.
+ * A tree of which none does (`quiet`) is first walked without owning anything; what may run Python after all (a lookup in a dict that has
+ * changed) ends that walk with AGAIN, and the owning walk decides.
  */
 #include "guards.h"
+
+#define AGAIN 2
+#define INLINED static inline __attribute__((always_inline))
 
 PyObject *flb_absent;
 int flb_strict_guards = 0;
@@ -17,6 +22,10 @@ int flb_strict_guards = 0;
 
 static PyObject *instance_dict(PyObject *o)      /* new reference, or NULL: without an exception when there is none */
 {
+#if PY_VERSION_HEX < 0x030D0000
+    PyObject **place = Py_TYPE(o)->tp_dictoffset ? _PyObject_GetDictPtr(o) : NULL;
+    if (place && *place) return Py_NewRef(*place);
+#endif
     PyObject *d = PyObject_GenericGetDict(o, NULL);
     if (!d && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear(); /* it has none */
     return d;
@@ -62,7 +71,7 @@ static PyObject *type_item(PyTypeObject *type, PyObject *name, PyObject *after)
 }
 
 /* Sets *out to a new reference and returns 1; 0 when the value does not exist; -1 with an exception that must not be lost. */
-static int access_node(Node *n, PyObject **slots, PyObject **out, PyFunctionObject *func, PyObject *const *args)
+INLINED int access_node(Node *n, PyObject **slots, PyObject **out, PyFunctionObject *func, PyObject *const *args, const int own)
 {
     PyObject *parent = n->parent >= 0 ? slots[n->parent] : NULL, *v = NULL;
     int owned = 0;
@@ -86,11 +95,20 @@ static int access_node(Node *n, PyObject **slots, PyObject **out, PyFunctionObje
         else { v = PySequence_GetItem(parent, i); owned = 1; }
         break;
     }
-    case A_KEY: v = dict_item(n, parent); break;
+    case A_KEY:
+        if (!own && (!PyDict_Check(parent) || DICT_VERSION(parent) != n->version)) return AGAIN;
+        v = own ? dict_item(n, parent) : n->cached;
+        break;
     case A_INSTANCE_DICT: v = instance_dict(parent); owned = 1; break;
     case A_TYPE_LOOKUP: v = PyType_Check(parent) ? type_item((PyTypeObject *)parent, n->key, NULL) : NULL; break;
     case A_TYPE: v = (PyObject *)Py_TYPE(parent); break;
     case A_CALL: v = PyObject_CallOneArg(n->key, parent); owned = 1; break;
+    }
+    if (!own) {                      /* the object owns its dict */
+        if (!v || (owned && Py_REFCNT(v) < 2)) { if (owned) Py_XDECREF(v); PyErr_Clear(); return AGAIN; }
+        if (owned) Py_DECREF(v);
+        *out = v;
+        return 1;
     }
     if (!v) return failed();
     if (!owned) Py_INCREF(v);
@@ -109,11 +127,12 @@ static int holds(const Fact *f, PyObject *item)
     return r;
 }
 
-static int check_dict_facts(Tree *t, Check *c, PyObject *v)
+static int check_dict_facts(Tree *t, Check *c, PyObject *v, int own)
 {
     if (!PyDict_Check(v)) return 0;
     uint64_t version = DICT_VERSION(v);
     if (version && version == c->version) return 1;
+    if (!own) return AGAIN;
     const Fact *facts = c->data;
     for (Py_ssize_t i = 0; i < c->n; i++) {
         PyObject *item = PyDict_GetItemWithError(v, facts[i].key);
@@ -125,7 +144,7 @@ static int check_dict_facts(Tree *t, Check *c, PyObject *v)
 }
 
 /* Each of these names in a dict (the hook tables of a module, for example) holds an empty dict. Their addresses are remembered by version. */
-static int check_empty(Check *c, PyObject *v)
+static int check_empty(Check *c, PyObject *v, int own)
 {
     if (!PyDict_Check(v)) return 0;
     uint64_t version = DICT_VERSION(v);
@@ -134,6 +153,7 @@ static int check_empty(Check *c, PyObject *v)
         for (Py_ssize_t i = 0; i < c->n; i++) if (PyDict_GET_SIZE(found[i])) return 0;
         return 1;
     }
+    if (!own) return AGAIN;
     c->version = 0;
     for (Py_ssize_t i = 0; i < c->n; i++) {
         found[i] = PyDict_GetItemWithError(v, PyTuple_GET_ITEM(c->payload, i));
@@ -144,11 +164,12 @@ static int check_empty(Check *c, PyObject *v)
     return 1;
 }
 
-static int check_type_facts(Tree *t, Check *c, PyObject *v)
+static int check_type_facts(Tree *t, Check *c, PyObject *v, int own)
 {
     if (!PyType_Check(v)) return 0;
     PyTypeObject *type = (PyTypeObject *)v;
     if (type->tp_version_tag && type->tp_version_tag == c->version && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) return 1;
+    if (!own) return AGAIN;
     const Fact *facts = c->data;
     for (Py_ssize_t i = 0; i < c->n; i++) {
         PyObject *item = type_item(type, facts[i].key, facts[i].after);
@@ -194,21 +215,53 @@ static int check_keys(PyObject *v, PyObject *keys)
     return i == PyTuple_GET_SIZE(keys);
 }
 
-/* 1 holds, 0 does not, -1 an exception that must not be lost */
-static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
+static int same_keys(PyObject *v, PyObject *keys)
+{
+    if (!PyDict_Check(v) || PyDict_GET_SIZE(v) != PyTuple_GET_SIZE(keys)) return 0;
+    Py_ssize_t pos = 0, i = 0;
+    PyObject *k, *item;
+    while (PyDict_Next(v, &pos, &k, &item)) if (k != PyTuple_GET_ITEM(keys, i++)) return 0;
+    return 1;
+}
+
+/* Whether a walk that finds all remembered versions unchanged runs no Python. Dicts have versions before CPython 3.13. */
+int flb_guards_quiet(const Tree *t)
+{
+    if (PY_VERSION_HEX >= 0x030D0000) return 0;
+    for (Py_ssize_t i = 0; i < t->n; i++) {
+        const Node *n = &t->nodes[i];
+        if (n->access != A_ARG && n->access != A_FUNC && n->access != A_GLOBALS && n->access != A_CONST && n->access != A_CLOSURE_CELL &&
+            n->access != A_CELL && n->access != A_KEY && n->access != A_INSTANCE_DICT && n->access != A_TYPE)
+            return 0;
+        for (int j = 0; j < n->n_checks; j++)
+            switch (n->checks[j].kind) {
+            case C_TYPE: case C_ID: case C_TENSOR: case C_KEYS: case C_GLOBAL_STATE: case C_NOT_ALIASED: case C_SAME_AS: case C_NO_OVERLAP:
+            case C_DICT_FACTS: case C_TYPE_FACTS: case C_CODE: case C_EMPTY: break;
+            default: return 0;
+            }
+    }
+    return 1;
+}
+
+/* 1 holds, 0 does not, -1 an exception that must not be lost; AGAIN: only without owning */
+INLINED int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots, const int own)
 {
     switch (c->kind) {
     case C_TYPE: return (PyObject *)Py_TYPE(v) == c->payload;
     case C_ID: return v == c->payload;
     case C_EQUALS: return flb_equal_constants(v, c->payload);
-    case C_TENSOR: return flb_tensor_fits(v, c->data);
+    case C_TENSOR: {
+        const ArrayFacts *f = c->data;   /* devices that aren't the same object, and sizes of tensors without data, may be compared by Python */
+        if (!own && Py_TYPE(v) == f->type && (((FlbTensor *)v)->device != f->device || !((FlbTensor *)v)->array)) return AGAIN;
+        return flb_tensor_fits(v, f);
+    }
     case C_NDARRAY: return flb_ndarray_fits(v, c->data);
     case C_LENGTH: {
         Py_ssize_t n = PyTuple_Check(v) ? PyTuple_GET_SIZE(v) : PyList_Check(v) ? PyList_GET_SIZE(v)
                        : PyDict_Check(v) ? PyDict_GET_SIZE(v) : PyObject_Size(v);
         return n < 0 ? failed() : n == c->n;
     }
-    case C_KEYS: return check_keys(v, c->payload);
+    case C_KEYS: return own ? check_keys(v, c->payload) : same_keys(v, c->payload) ? 1 : AGAIN;
     case C_HAS_KEY: case C_NO_KEY: {
         int r = PyDict_Check(v) ? PyDict_Contains(v, c->payload) : PySequence_Contains(v, c->payload);
         return r < 0 ? failed() : r == (c->kind == C_HAS_KEY);
@@ -230,9 +283,9 @@ static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
         Py_XDECREF(r);
         return ok < 0 ? failed() : ok;
     }
-    case C_DICT_FACTS: return check_dict_facts(t, c, v);
-    case C_TYPE_FACTS: return check_type_facts(t, c, v);
-    case C_EMPTY: return check_empty(c, v);
+    case C_DICT_FACTS: return check_dict_facts(t, c, v, own);
+    case C_TYPE_FACTS: return check_type_facts(t, c, v, own);
+    case C_EMPTY: return check_empty(c, v, own);
     case C_SIZES: return flb_sizes_hold(c->data, slots, &t->failed_fact);
     case C_CODE: {
         PyFunctionObject *f = (PyFunctionObject *)v;
@@ -244,22 +297,21 @@ static int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots)
 
 #define INLINE_SLOTS 192
 
-static int check_native(Tree *t, PyFunctionObject *func, PyObject *const *args)
+INLINED int walk(Tree *t, PyFunctionObject *func, PyObject *const *args, PyObject **slots, const int own)
 {
-    PyObject *inline_slots[INLINE_SLOTS], **slots = inline_slots;
     Py_ssize_t total = t->n, done = 0;
-    if (total > INLINE_SLOTS && !(slots = PyMem_Malloc(total * sizeof(PyObject *)))) { PyErr_NoMemory(); return -1; }
     int ok = 1, check = -1;
     t->failed_fact = -1;
     for (; done < total; done++) {
         Node *n = &t->nodes[done];
         check = -1;
-        if ((ok = access_node(n, slots, &slots[done], func, args)) <= 0) break;
+        if ((ok = access_node(n, slots, &slots[done], func, args, own)) != 1) break;
         for (int j = 0; j < n->n_checks; j++)
-            if ((ok = run_check(t, &n->checks[j], slots[done], slots)) <= 0) { check = j; break; }
-        if (ok <= 0) { done++; break; }
+            if ((ok = run_check(t, &n->checks[j], slots[done], slots, own)) != 1) { check = j; break; }
+        if (ok != 1) { done++; break; }
     }
     if (ok <= 0) { t->failed_node = check >= 0 ? (int)done - 1 : (int)done; t->failed_check = check; }
+    if (!own) return ok;
     if (ok >= 0)
         for (Py_ssize_t i = 0; i < done; i++) Py_DECREF(slots[i]);
     else {                           /* with an exception set, which what dies here must not disturb */
@@ -268,6 +320,15 @@ static int check_native(Tree *t, PyFunctionObject *func, PyObject *const *args)
         for (Py_ssize_t i = 0; i < done; i++) Py_DECREF(slots[i]);
         PyErr_Restore(type, value, trace);
     }
+    return ok;
+}
+
+static int check_native(Tree *t, PyFunctionObject *func, PyObject *const *args)
+{
+    PyObject *inline_slots[INLINE_SLOTS], **slots = inline_slots;
+    if (t->n > INLINE_SLOTS && !(slots = PyMem_Malloc(t->n * sizeof(PyObject *)))) { PyErr_NoMemory(); return -1; }
+    int ok = t->quiet ? walk(t, func, args, slots, 0) : AGAIN;
+    if (ok == AGAIN) ok = walk(t, func, args, slots, 1);
     if (slots != inline_slots) PyMem_Free(slots);
     return ok;
 }

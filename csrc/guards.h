@@ -25,6 +25,7 @@ typedef struct {
     PyTypeObject *type;
     PyObject *dtype, *device;
     int ndim, requires_grad;
+    int filled;                      /* tensor: all sizes are known and none is zero */
     uint32_t keys;
     Py_ssize_t dims[];               /* shape, then strides (tensor: elements, ndarray: bytes); ANY: a symbol, SIZES says more */
 } ArrayFacts;
@@ -75,6 +76,7 @@ typedef struct {
     PyObject *mirror;                /* callable(func, args) -> bool, for strict mode */
     int failed_node, failed_check, failed_fact;
     Py_ssize_t n_args;               /* how many arguments it reads */
+    int quiet;                       /* nothing in it runs Python while all remembered versions hold */
 } Tree;
 
 extern PyTypeObject FlbTree_Type;
@@ -102,6 +104,8 @@ int flb_sizes_hold(const Sizes *p, PyObject **slots, int *relation);
 Sizes *flb_sizes_build(PyObject *payload, int n_slots);
 void flb_sizes_free(Sizes *p);
 int flb_sizes_names(PyObject *module);
+/* guards.c */
+int flb_guards_quiet(const Tree *t);
 /* guards_build.c */
 long *flb_longs(PyObject *seq, Py_ssize_t *n);
 int flb_add_names(PyObject *module, const char *name, const char *const *names, int n);

@@ -88,6 +88,8 @@ static void *array_facts(PyObject *p, PyTypeObject *base)
         f->dims[n + i] = stride == Py_None ? ANY : PyLong_AsSsize_t(stride);
     }
     if (PyErr_Occurred()) { PyMem_Free(f); return NULL; }
+    f->filled = 1;
+    for (Py_ssize_t i = 0; i < n; i++) f->filled &= f->dims[i] > 0 && f->dims[n + i] != ANY;
     return f;
 }
 
@@ -212,6 +214,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         }
     }
     Py_DECREF(list);
+    t->quiet = flb_guards_quiet(t);
     return (PyObject *)t;
 fail:
     Py_DECREF(list);

@@ -101,6 +101,12 @@ int flb_tensor_fits(PyObject *v, const ArrayFacts *f)
         PyArrayObject *a = (PyArrayObject *)t->array;
         if (PyArray_NDIM(a) != f->ndim) return 0;
         Py_ssize_t item = PyArray_ITEMSIZE(a);
+        if (f->filled) {
+            const npy_intp *dims = PyArray_DIMS(a), *strides = PyArray_STRIDES(a);
+            for (int i = 0; i < f->ndim; i++)
+                if (dims[i] != f->dims[i] || strides[i] != f->dims[f->ndim + i] * item) return 0;
+            return 1;
+        }
         /* A new empty array has strides of zero in NumPy; the tensor's are row-major then (flb_strides). */
         int zero = PyArray_SIZE(a) == 0;
         for (int i = 0; i < f->ndim; i++) zero &= PyArray_STRIDE(a, i) == 0;
