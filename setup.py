@@ -43,7 +43,10 @@ setup(
         # Thread pool and the launch of a compiled graph.
         Extension(
             "flambeau._runtime",
-            [f"csrc/{name}.c" for name in ("thread_pool", "gemm", "product", "conv", "graph", "object", "launch")],
+            [
+                f"csrc/{name}.c"
+                for name in ("thread_pool", "gemm", "product", "conv", "graph", "object", "emit", "launch")
+            ],
             libraries=["pthread", "dl"],
             **COMMON,
         ),

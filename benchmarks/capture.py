@@ -1,6 +1,7 @@
 """What capture costs: a compiled call of two operations, the guards of a GPT with 101 parameters, capture for each instruction interpreted.
 
-``python benchmarks/capture.py``; microseconds of this thread's CPU time, the least of many short rounds (other processes disturb it less)."""
+``python benchmarks/capture.py``; microseconds of this thread's CPU time, the least of many short rounds (other processes disturb it less). What has
+a counterpart in PyTorch (calls, optimizer steps, first calls) is in cases.py."""
 
 from __future__ import annotations
 

@@ -145,6 +145,28 @@ def _(torch):
     return lambda: f(x, y)
 
 
+# An optimizer's step over 100 parameters: plain, and captured as one graph
+
+
+def _optimizer_step(torch, name: str, compiled: bool):
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(32, 32)) for _ in range(100)]
+    optimizer = getattr(torch.optim, name)(parameters, lr=1e-3)
+    for p in parameters:
+        p.grad = torch.randn(32, 32)
+    step = torch.compile(optimizer.step) if compiled else optimizer.step
+    for _ in range(8):  # states, and what is compiled after a few steps
+        step()
+    return step
+
+
+for _name in ("SGD", "AdamW"):
+    for _how in (False, True):
+        case(f"{_name} step over 100 parameters, {'compiled' if _how else 'eager'}")(
+            lambda torch, name=_name, how=_how: _optimizer_step(torch, name, how)
+        )
+
+
 # Kernels of docs/performance.md
 
 
@@ -272,7 +294,12 @@ def first_gpt_step(torch):
     return _gpt_step(torch, True)
 
 
+def first_whole_step(torch):
+    return _gpt_step(torch, True, True)
+
+
 FIRST = {
     "first call of a compiled pointwise function": first_pointwise,
     "first compiled GPT training step": first_gpt_step,
+    "first compiled GPT training step, optimizer compiled too": first_whole_step,
 }

@@ -125,6 +125,11 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);
+PyObject *flb_emit_configure(PyObject *self, PyObject *args);
+PyObject *flb_emit_start(PyObject *self, PyObject *text);
+PyObject *flb_emit_finish(PyObject *self, PyObject *job);
+PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
+PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */

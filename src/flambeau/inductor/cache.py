@@ -12,6 +12,7 @@ import os
 import platform
 import struct
 import sys
+from typing import Any
 
 from .. import _runtime
 from ..base import disk
@@ -19,11 +20,23 @@ from ..base.forks import held_while_forking as _lock
 from . import metrics
 from .settings import config
 
-__all__ = ["addresses", "directory", "is_object", "kernel_name", "load", "machine", "object_code", "read", "write"]
+__all__ = [
+    "addresses",
+    "begin",
+    "directory",
+    "is_object",
+    "kernel_name",
+    "load",
+    "machine",
+    "object_code",
+    "read",
+    "write",
+]
 
 log = logging.getLogger("flambeau.inductor")
 
 _loaded: dict[str, int] = {}
+_begun: dict[str, Any] = {}  # object code, or the job that makes it
 _version = "1"
 directory = disk.root
 _seed: str | None = None
@@ -111,16 +124,31 @@ def is_object(data: bytes, name: str) -> bool:
 
 def object_code(name: str, text: str, optimise: bool = False) -> bytes:
     """Object code of a kernel, from disk or from LLVM."""
-    data = read(name)
+    job = _begun.pop(name, None)
+    data = job if isinstance(job, bytes) else read(name) if job is None else None
     if data is not None:
         metrics.cache_hits += 1
         return data
     from . import llvm
 
-    data = llvm.compile_text(text, optimise)
+    data = llvm.compile_text(text, optimise) if job is None else llvm.finish(job, text)
     metrics.compiled_kernels += 1
     write(name, data)
     return data
+
+
+def begin(name: str, text: str) -> None:
+    """The kernel will be wanted: read it, or have its code generated meanwhile."""
+    with _lock:
+        if name in _loaded or name in _begun:
+            return
+        data = read(name)
+        if data is None:
+            from . import llvm
+
+            data = llvm.start(text)
+        if data is not None:
+            _begun[name] = data
 
 
 def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]:

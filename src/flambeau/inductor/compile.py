@@ -157,14 +157,16 @@ def compile_program(program, times=None, onto=None):
     groups = merge(groups, lowering.values) if config.fusion else groups
     verify([n for g in groups for n in g.nodes], lowering.buffers)
     passed("merge groups")
-    steps = _kernels(groups, lowering, outputs)
-    passed("build kernels")
-    for step in steps:
+    steps = []
+    for step in _kernels(groups, lowering, outputs):
+        passed("build kernels")
         if not isinstance(step, ExternCall):
             write_kernel(step, lowering.buffers, lowering.values)
             step.name = cache.kernel_name(step.text)
             step.text = step.text.replace("@KERNEL", f"@{step.name}")
-    passed("write LLVM text")
+            cache.begin(step.name, step.text)
+        steps.append(step)
+        passed("write LLVM text")
     inplace = _place(lowering, steps, onto or {})
     offsets, arena, notes = memory.plan(lowering.buffers, [_effects(s) for s in steps], lowering.backed_hint)
     passed("plan memory")
@@ -179,21 +181,19 @@ def compile_program(program, times=None, onto=None):
     return graph, Made(nodes, groups, lowering, set(inplace))
 
 
-def _kernels(groups, lowering, outputs) -> list:
+def _kernels(groups, lowering, outputs):
     """Kernels and extern calls in order. A buffer stays in memory when it is an output or another group reads it."""
     readers: dict[str, set[int]] = {}
     for i, g in enumerate(groups):
         for name in g.reads:
             readers.setdefault(name, set()).add(i)
-    steps = []
     for i, g in enumerate(groups):
         if g.kind == "extern":
-            steps.append(g.nodes[0])
+            yield g.nodes[0]
             continue
         keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or _written_elsewhere(n, i, groups)}
         if keep or g.kind == "scatter":
-            steps.append(build(g, lowering.buffers, lowering.values, keep))
-    return steps
+            yield build(g, lowering.buffers, lowering.values, keep)
 
 
 def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:

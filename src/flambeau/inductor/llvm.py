@@ -3,11 +3,16 @@
 Objects are position-independent of this process: they refer to nothing but libm, so their bytes can be kept on disk.
 """
 
+import atexit
+import ctypes
 import functools
+import os
 
+from .. import _runtime
 from ..base.forks import held_while_forking as _lock
+from .settings import config
 
-__all__ = ["compile_text", "disassemble", "host", "load_object", "new_engine"]
+__all__ = ["compile_text", "disassemble", "finish", "host", "load_object", "new_engine", "start"]
 
 _keep = []  # engines own the code they load
 
@@ -62,6 +67,66 @@ def compile_text(text: str, optimise: bool = False) -> bytes:
         passes.add_simplify_cfg_pass()
         passes.run(module, builder)
         return machine.emit_object(module)
+
+
+# The functions of llvmlite's library that csrc/emit.c calls, in its order; the passes are those of compile_text.
+_FUNCTIONS = (
+    *(
+        "ContextCreate",
+        "ContextDispose",
+        "ParseAssembly",
+        "DisposeModule",
+        "SetTarget",
+        "SetDataLayout",
+        "VerifyModule",
+    ),
+    *("CreatePipelineTuningOptions", "DisposePipelineTuningOptions", "CreatePassBuilder", "DisposePassBuilder"),
+    *("CreateNewModulePassManager", "DisposeNewModulePassManger"),
+    *("module_AddSROAPass", "module_AddInstCombinePass", "module_AddNewGVNPass", "module_AddSimplifyCFGPass"),
+    *("RunNewModulePassManager", "TargetMachineEmitToMemory", "GetBufferStart", "GetBufferSize", "DisposeMemoryBuffer"),
+    "DisposeString",
+)
+
+
+@functools.cache
+def _threads() -> bool:
+    """Whether code can be generated on threads; makes them ready."""
+    from llvmlite.binding import ffi
+
+    llvm = _binding()
+    library = getattr(ffi.lib, "_lib_handle", None)
+    if library is None or any(not hasattr(library, f"LLVMPY_{name}") for name in _FUNCTIONS):
+        return False  # another version of llvmlite
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = config.compile_threads or cores
+    if wanted < 2:
+        return False
+    cpu, features = host()
+    target = llvm.Target.from_default_triple()
+    machines = [
+        target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="default", reloc="pic")
+        for _ in range(min(wanted, 16))
+    ]
+    _keep.extend(machines)
+    functions = tuple(ctypes.cast(getattr(library, f"LLVMPY_{name}"), ctypes.c_void_p).value for name in _FUNCTIONS)
+    addresses = tuple(ctypes.cast(m._ptr, ctypes.c_void_p).value for m in machines)
+    _runtime.emit_configure(functions, addresses, machines[0].triple, str(machines[0].target_data))
+    atexit.register(_runtime.emit_drain)
+    os.register_at_fork(before=_runtime.emit_drain, after_in_child=_runtime.emit_forked)
+    return True
+
+
+def start(text: str):
+    """Begin to generate the object code of a module on another thread; None when there is none. :func:`finish` gives it."""
+    with _lock:
+        ready = _threads()
+    return _runtime.emit_start(text.encode()) if ready else None
+
+
+def finish(job, text: str) -> bytes:
+    """The object code that was begun. Raises RuntimeError with LLVM's message when the text is wrong."""
+    data = _runtime.emit_finish(job)
+    return compile_text(text) if data is None else data
 
 
 def disassemble(text: str) -> str:

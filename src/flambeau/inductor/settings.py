@@ -21,7 +21,12 @@ KNOBS = {
     ),
     "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
     "max_autotune": Knob(False, "accepted for compatibility, without effect"),
-    "compile_threads": Knob(1, "accepted for compatibility: LLVM is called from one thread"),
+    "compile_threads": Knob(
+        0,
+        "threads that generate code while Python goes on (0: one a core; 1: none, the caller does)",
+        ("TORCHINDUCTOR_COMPILE_THREADS",),
+        type=int,
+    ),
     "cpp.threads": Knob(-1, "accepted for compatibility: see torch.set_num_threads"),
     "cpp.inject_relu_bug_TESTING_ONLY": Knob(
         None, "break maximum(x, 0): compile_error or accuracy (to test the minifier)"
