@@ -6,10 +6,13 @@ import importlib
 import os
 import threading
 import time
+from collections.abc import Callable
 
-__all__ = ["held_while_forking"]
+__all__ = ["at_rest", "held_while_forking"]
 
 held_while_forking = threading.RLock()  # one for all who need one, so that there is no order to get wrong
+
+at_rest: list[Callable[[], object]] = []  # called by a fork that has the lock: native threads come to rest
 
 PATIENCE = 5.0  # seconds a fork waits for imports of other threads
 
@@ -30,6 +33,8 @@ def _wait_for_imports() -> None:
 def _before() -> None:
     _wait_for_imports()
     held_while_forking.acquire()
+    for rest in at_rest:
+        rest()
 
 
 os.register_at_fork(

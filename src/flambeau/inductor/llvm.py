@@ -9,6 +9,7 @@ import functools
 import os
 
 from .. import _runtime
+from ..base.forks import at_rest
 from ..base.forks import held_while_forking as _lock
 from .settings import config
 
@@ -112,15 +113,15 @@ def _threads() -> bool:
     addresses = tuple(ctypes.cast(m._ptr, ctypes.c_void_p).value for m in machines)
     _runtime.emit_configure(functions, addresses, machines[0].triple, str(machines[0].target_data))
     atexit.register(_runtime.emit_drain)
-    os.register_at_fork(before=_runtime.emit_drain, after_in_child=_runtime.emit_forked)
+    at_rest.append(_runtime.emit_drain)
+    os.register_at_fork(after_in_child=_runtime.emit_forked)
     return True
 
 
 def start(text: str):
     """Begin to generate the object code of a module on another thread; None when there is none. :func:`finish` gives it."""
-    with _lock:
-        ready = _threads()
-    return _runtime.emit_start(text.encode()) if ready else None
+    with _lock:  # a fork that has it has waited for the jobs before
+        return _runtime.emit_start(text.encode()) if _threads() else None
 
 
 def finish(job, text: str) -> bytes:
