@@ -24,6 +24,9 @@ CORE = (
     "function",
     "subscript",
     "fake",
+    "program",
+    "opened",
+    "kernel",
     "module",
 )
 AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")

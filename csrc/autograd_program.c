@@ -1,55 +1,25 @@
-/* Programs: what a formula did, kept as operators and slots, and run again without Python between its calls.
+/* Programs of gradient formulas (program.h), kept by the plan whose formula they are.
  *
- * A formula is a pure function of its arguments that calls ATen operators and branches on everything but the elements of tensors. So what
- * it did once it does again whenever its inputs have the same description: shape, dtype and contiguity of each tensor, the value of each
- * other argument, what each edge asks for. The description is the key of a program. Whatever can't be replayed (a tensor that came from
- * elsewhere, an element that was read) leaves no program, and the formula is called.
- *
- * While a formula is recorded the key RECORD is in the thread's included keys, so that each operator call comes to flb_program_note before
- * anything else looks at it; composites are one step, whatever they open to. */
+ * The key of a program is the description of a node's inputs: shape, dtype and contiguity of each tensor, the value of each other argument,
+ * what each edge asks for. A formula that can't be replayed leaves no program, and is called. */
 #include "autograd.h"
+#include "program.h"
 #include "state.h"
 
 enum { KEY_WORDS = 192, MAX_PROGRAMS = 16, MAX_FAILURES = 24, MAX_VALUES = 64 };
-enum { A_CONSTANT, A_SLOT, A_LIST };
-
-typedef struct {
-    uint8_t kind;
-    int slot;          /* A_SLOT */
-    PyObject *object;  /* A_CONSTANT; A_LIST: a tuple of constants and slots (PyLong in a 1-tuple) */
-} Argument;
-typedef struct {
-    FlbOperator *op;
-    Argument *args;
-    int n_args;
-    int first, n_results; /* slots of the results; n_results -1: one that isn't a list */
-    int *dead;            /* slots that nothing reads afterwards */
-    int n_dead;
-} Instruction;
 
 typedef struct FlbProgram {
     struct FlbProgram *next;
     int64_t *key;
     int n_key;
     PyObject *objects; /* tuple: the arguments that are no tensors */
-    Instruction *code;
-    int n_code, n_slots, n_inputs;
-    int *outputs; /* slot of each edge's cotangent, -1 for none */
-    int n_outputs;
-    int running; /* it isn't freed while it does */
+    FlbCode code;      /* its outputs are the edges' cotangents */
+    int running;       /* it isn't freed while it does */
 } FlbProgram;
 
 static void program_free(FlbProgram *p) {
-    for (int i = 0; i < p->n_code; i++) {
-        Instruction *c = &p->code[i];
-        for (int k = 0; k < c->n_args; k++) Py_XDECREF(c->args[k].object);
-        PyMem_Free(c->args);
-        PyMem_Free(c->dead);
-        Py_XDECREF(c->op);
-    }
-    PyMem_Free(p->code);
+    flb_code_free(&p->code);
     PyMem_Free(p->key);
-    PyMem_Free(p->outputs);
     Py_XDECREF(p->objects);
     PyMem_Free(p);
 }
@@ -203,177 +173,7 @@ static int matches(FlbProgram *p, Key *k) {
     return 1;
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------- */
-
-static PyObject *fill_list(PyObject *pattern, PyObject **slots) {
-    Py_ssize_t n = PyTuple_GET_SIZE(pattern);
-    PyObject *list = PyList_New(n);
-    for (Py_ssize_t i = 0; list && i < n; i++) {
-        PyObject *x = PyTuple_GET_ITEM(pattern, i);
-        if (PyTuple_CheckExact(x)) x = slots[PyLong_AsLong(PyTuple_GET_ITEM(x, 0))];
-        PyList_SET_ITEM(list, i, Py_NewRef(x ? x : Py_None));
-    }
-    return list;
-}
-static int run_one(Instruction *c, PyObject **slots) {
-    PyObject *values[MAX_ARGUMENTS], *lists[4], *got = NULL;
-    int n_lists = 0, bad = 0;
-    for (int i = 0; i < c->n_args; i++) {
-        Argument *a = &c->args[i];
-        if (a->kind == A_CONSTANT) values[i] = a->object;
-        else if (a->kind == A_SLOT) values[i] = slots[a->slot];
-        else if (!(values[i] = lists[n_lists] = fill_list(a->object, slots))) { bad = 1; break; }
-        else n_lists++;
-    }
-    if (!bad) got = flb_call(c->op, FLB_BACKEND, values);
-    while (n_lists) Py_DECREF(lists[--n_lists]);
-    if (!got) return -1;
-    if (c->n_results < 0) {
-        slots[c->first] = got;
-        return 0;
-    }
-    int ok = (PyTuple_Check(got) || PyList_Check(got)) && PySequence_Fast_GET_SIZE(got) == c->n_results;
-    for (int i = 0; ok && i < c->n_results; i++) slots[c->first + i] = Py_NewRef(PySequence_Fast_GET_ITEM(got, i));
-    Py_DECREF(got);
-    if (!ok) return PyErr_SetString(PyExc_RuntimeError, "an operator returned another number of results than when its formula was recorded"), -1;
-    return 0;
-}
-static int run_program(FlbProgram *p, Key *k, PyObject **grads) {
-    PyObject *local[32], **slots = local;
-    if (p->n_slots > 32 && !(slots = PyMem_Malloc(sizeof(PyObject *) * p->n_slots))) return PyErr_NoMemory(), -1;
-    for (int i = 0; i < p->n_slots; i++) slots[i] = i < p->n_inputs ? Py_NewRef(k->tensors[i]) : NULL;
-    int bad = 0;
-    for (int i = 0; !bad && i < p->n_code; i++) {
-        Instruction *c = &p->code[i];
-        bad = run_one(c, slots);
-        for (int d = 0; d < c->n_dead; d++) Py_CLEAR(slots[c->dead[d]]);
-    }
-    for (int i = 0; !bad && i < p->n_outputs; i++)
-        if (p->outputs[i] >= 0 && slots[p->outputs[i]] && slots[p->outputs[i]] != Py_None) grads[i] = Py_NewRef(slots[p->outputs[i]]);
-    for (int i = 0; i < p->n_slots; i++) Py_XDECREF(slots[i]);
-    if (slots != local) PyMem_Free(slots);
-    return bad;
-}
-
 /* ---- recording ------------------------------------------------------------------------------------------------------ */
-
-typedef struct Recorder {
-    PyObject *slots; /* dict: address -> slot, as ints */
-    PyObject *alive; /* list of the tensors in it, whose addresses must not be used again */
-    Instruction *code;
-    int n_code, room, n_slots;
-    int unsound;
-} Recorder;
-static __thread Recorder *recorder = NULL;
-
-/* -1: none, and with an exception when that could not be found out. */
-static int slot_of(Recorder *r, PyObject *t) {
-    PyObject *key = PyLong_FromVoidPtr(t), *v = key ? PyDict_GetItemWithError(r->slots, key) : NULL;
-    Py_XDECREF(key);
-    return v ? (int)PyLong_AsLong(v) : -1;
-}
-static int new_slot(Recorder *r, PyObject *t) {
-    int slot = r->n_slots++;
-    if (!PyObject_TypeCheck(t, &FlbTensor_Type)) return slot;
-    PyObject *key = PyLong_FromVoidPtr(t), *v = PyLong_FromLong(slot);
-    if (!key || !v || PyDict_SetItem(r->slots, key, v) < 0 || PyList_Append(r->alive, t) < 0) slot = -1;
-    Py_XDECREF(key);
-    Py_XDECREF(v);
-    return slot;
-}
-/* A list as a pattern; NULL without an exception when it holds no tensors. */
-static PyObject *pattern_of(Recorder *r, PyObject *list) {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
-    int any = 0;
-    for (Py_ssize_t i = 0; i < n; i++) any |= PyObject_TypeCheck(PySequence_Fast_GET_ITEM(list, i), &FlbTensor_Type);
-    if (!any) return NULL;
-    PyObject *t = PyTuple_New(n);
-    for (Py_ssize_t i = 0; t && i < n; i++) {
-        PyObject *x = PySequence_Fast_GET_ITEM(list, i), *item;
-        if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
-            int slot = slot_of(r, x);
-            if (slot < 0) r->unsound = 1;
-            item = slot < 0 && PyErr_Occurred() ? NULL : Py_BuildValue("(i)", slot < 0 ? 0 : slot);
-        } else {
-            if (PyTuple_CheckExact(x)) r->unsound = 1;
-            item = Py_NewRef(x);
-        }
-        if (!item) Py_CLEAR(t);
-        else PyTuple_SET_ITEM(t, i, item);
-    }
-    return t;
-}
-static int note(Recorder *r, FlbOperator *op, PyObject *const *values, PyObject *got) {
-    if (r->n_code == r->room) {
-        int room = r->room ? 2 * r->room : 8;
-        Instruction *code = PyMem_Realloc(r->code, room * sizeof *code);
-        if (!code) return PyErr_NoMemory(), -1;
-        r->code = code, r->room = room;
-    }
-    Instruction *c = &r->code[r->n_code];
-    memset(c, 0, sizeof *c);
-    if (!(c->args = PyMem_Calloc(op->n_parameters + 1, sizeof(Argument)))) return PyErr_NoMemory(), -1;
-    c->op = (FlbOperator *)Py_NewRef(op);
-    r->n_code++;
-    int lists = 0;
-    for (int i = 0; i < op->n_parameters; i++) {
-        Argument *a = &c->args[i];
-        PyObject *x = values[i];
-        c->n_args = i + 1;
-        if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
-            a->kind = A_SLOT;
-            if ((a->slot = slot_of(r, x)) < 0) r->unsound = 1, a->slot = 0;
-            if (PyErr_Occurred()) return -1;
-        } else if (PyList_Check(x) || PyTuple_Check(x)) {
-            PyObject *p = pattern_of(r, x);
-            if (!p && PyErr_Occurred()) return -1;
-            if (p) a->kind = A_LIST, a->object = p, lists++;
-            else if (!(a->object = PyList_Check(x) ? PyList_GetSlice(x, 0, PyList_GET_SIZE(x)) : Py_NewRef(x))) return -1;
-        } else {
-            a->object = Py_NewRef(x);
-        }
-    }
-    if (lists > 4) r->unsound = 1;
-    if (PyTuple_Check(got) || PyList_Check(got)) {
-        c->n_results = (int)PySequence_Fast_GET_SIZE(got);
-        c->first = r->n_slots;
-        for (int i = 0; i < c->n_results; i++) {
-            PyObject *x = PySequence_Fast_GET_ITEM(got, i);
-            if (x != Py_None && !PyObject_TypeCheck(x, &FlbTensor_Type)) r->unsound = 1;
-            if (new_slot(r, x) < 0) return -1;
-        }
-        return 0;
-    }
-    if (!PyObject_TypeCheck(got, &FlbTensor_Type)) r->unsound = 1; /* an element was read: the formula may branch on it */
-    c->n_results = -1;
-    return (c->first = new_slot(r, got)) < 0 ? -1 : 0;
-}
-/* A call under a recorder: made as it would be, and noted. Calls inside it are its own affair. */
-PyObject *flb_program_note(FlbOperator *op, uint32_t keys, PyObject *const *values) {
-    FlbTls *s = flb_tls();
-    Recorder *r = recorder;
-    uint32_t included = s->included;
-    s->included &= ~FLB_RECORD;
-    recorder = NULL;
-    PyObject *got = flb_call(op, keys, values);
-    s->included = included;
-    recorder = r;
-    if (!got || !r) return got;
-    if (keys != FLB_BACKEND) r->unsound = 1;
-    if (note(r, op, values, got) < 0) Py_CLEAR(got);
-    return got;
-}
-static void recorder_free(Recorder *r) {
-    Py_XDECREF(r->slots);
-    Py_XDECREF(r->alive);
-    for (int i = 0; i < r->n_code; i++) {
-        for (int k = 0; k < r->code[i].n_args; k++) Py_XDECREF(r->code[i].args[k].object);
-        PyMem_Free(r->code[i].args);
-        PyMem_Free(r->code[i].dead);
-        Py_XDECREF(r->code[i].op);
-    }
-    PyMem_Free(r->code);
-}
 
 /* The values of the plan's saves with the saved tensors replaced by `tensors`, in the order in which describe() met them. */
 static int values_of(FlbOpNode *node, PyObject **tensors, PyObject **values) {
@@ -393,69 +193,38 @@ static int values_of(FlbOpNode *node, PyObject **tensors, PyObject **values) {
     }
     return 0;
 }
-/* Slots that nothing reads after an instruction. */
-static int find_dead(FlbProgram *p) {
-    int *last = PyMem_Malloc(sizeof(int) * (p->n_slots + 1));
-    if (!last) return PyErr_NoMemory(), -1;
-    for (int i = 0; i < p->n_slots; i++) last[i] = -1;
-    for (int i = 0; i < p->n_code; i++) {
-        Instruction *c = &p->code[i];
-        int results = c->n_results < 0 ? 1 : c->n_results;
-        for (int k = 0; k < results; k++) last[c->first + k] = i;
-        for (int k = 0; k < c->n_args; k++) {
-            Argument *a = &c->args[k];
-            if (a->kind == A_SLOT) last[a->slot] = i;
-            for (Py_ssize_t j = 0; a->kind == A_LIST && j < PyTuple_GET_SIZE(a->object); j++) {
-                PyObject *x = PyTuple_GET_ITEM(a->object, j);
-                if (PyTuple_CheckExact(x)) last[PyLong_AsLong(PyTuple_GET_ITEM(x, 0))] = i;
-            }
-        }
-    }
-    for (int i = 0; i < p->n_outputs; i++)
-        if (p->outputs[i] >= 0) last[p->outputs[i]] = -1;
-    for (int i = 0; i < p->n_code; i++) {
-        Instruction *c = &p->code[i];
-        int n = 0;
-        for (int k = 0; k < p->n_slots; k++) n += last[k] == i;
-        if (!(c->dead = PyMem_Malloc(sizeof(int) * (n + 1)))) {
-            PyMem_Free(last);
-            return PyErr_NoMemory(), -1;
-        }
-        for (int k = 0; k < p->n_slots; k++)
-            if (last[k] == i) c->dead[c->n_dead++] = k;
-    }
-    PyMem_Free(last);
-    return 0;
-}
 /* The program of what was recorded, put first in the plan. */
-static int keep_program(FlbOpNode *node, Key *k, Recorder *r, PyObject **grads) {
+static int keep_program(FlbOpNode *node, Key *k, FlbRecorder *r, PyObject **grads) {
     FlbPlan *plan = node->plan;
-    FlbProgram *p = PyMem_Calloc(1, sizeof *p);
-    if (!p) return PyErr_NoMemory(), -1;
-    int ne = node->base.n_edges;
-    p->code = r->code, p->n_code = r->n_code, p->n_slots = r->n_slots, p->n_inputs = k->n_tensors, p->n_outputs = ne;
-    r->code = NULL, r->n_code = 0;
+    int ne = node->base.n_edges, *outputs = PyMem_Malloc(sizeof(int) * (ne + 1));
+    FlbProgram *p = outputs ? PyMem_Calloc(1, sizeof *p) : NULL;
+    if (!p) return PyMem_Free(outputs), PyErr_NoMemory(), -1;
+    int bad = -1;
+    for (int i = 0; i < ne; i++) {
+        outputs[i] = grads[i] ? flb_recorder_slot(r, grads[i]) : -1;
+        if (PyErr_Occurred()) goto fail;
+        if (grads[i] && outputs[i] < 0) { /* it came from elsewhere */
+            plan->failures++;
+            bad = 0;
+            goto fail;
+        }
+    }
     p->key = PyMem_Malloc(sizeof(int64_t) * (k->n + 1));
-    p->outputs = PyMem_Malloc(sizeof(int) * (ne + 1));
     p->objects = PyTuple_New(k->n_objects);
-    if (!p->key || !p->outputs || !p->objects) {
+    if (!p->key || !p->objects) {
         if (!PyErr_Occurred()) PyErr_NoMemory();
-        return program_free(p), -1;
+        goto fail;
     }
     memcpy(p->key, k->words, sizeof(int64_t) * k->n);
     p->n_key = k->n;
     for (int i = 0; i < k->n_objects; i++) {
         PyObject *o = k->objects[i];
         o = PyList_Check(o) ? PyList_GetSlice(o, 0, PyList_GET_SIZE(o)) : Py_NewRef(o);
-        if (!o) return program_free(p), -1;
+        if (!o) goto fail;
         PyTuple_SET_ITEM(p->objects, i, o);
     }
-    for (int i = 0; i < ne; i++) {
-        p->outputs[i] = grads[i] ? slot_of(r, grads[i]) : -1;
-        if (PyErr_Occurred()) return program_free(p), -1;
-        if (grads[i] && p->outputs[i] < 0) return plan->failures++, program_free(p), 0; /* it came from elsewhere */
-    }
-    if (find_dead(p) < 0) return program_free(p), -1;
+    if (flb_code_take(&p->code, r, outputs, ne) < 0) goto fail;
+    PyMem_Free(outputs);
     p->next = plan->programs;
     plan->programs = p;
     plan->n_programs++;
@@ -469,30 +238,30 @@ static int keep_program(FlbOpNode *node, Key *k, Recorder *r, PyObject **grads) 
         plan->n_programs--;
     }
     return 0;
+fail:
+    PyMem_Free(outputs);
+    program_free(p);
+    return bad;
 }
 static int record_program(FlbOpNode *node, Key *k, PyObject **cts, PyObject **grads) {
     FlbPlan *plan = node->plan;
     PyObject *inputs[MAX_VALUES] = {NULL}, *values[MAX_VALUES] = {NULL}, *list = NULL, *got = NULL;
-    Recorder r = {.slots = PyDict_New(), .alive = PyList_New(0)};
+    FlbRecorder r;
     int bad = -1, at = 0;
-    if (!r.slots || !r.alive) goto done;
+    if (flb_recorder_init(&r, FLB_BACKEND) < 0) goto done;
     /* Objects of their own: one tensor in two places is two inputs. */
     for (int i = 0; i < k->n_tensors; i++) {
-        if (!(inputs[i] = flb_alias((FlbTensor *)k->tensors[i], flb_tensor_class)) || new_slot(&r, inputs[i]) < 0) goto done;
+        if (!(inputs[i] = flb_alias((FlbTensor *)k->tensors[i], flb_tensor_class)) || flb_recorder_input(&r, inputs[i]) < 0) goto done;
     }
     if (!(list = PyList_New(node->base.n_outputs))) goto done;
     for (int i = 0; i < node->base.n_outputs; i++) PyList_SET_ITEM(list, i, Py_NewRef(cts[i] ? inputs[at++] : Py_None));
     if (values_of(node, inputs + k->n_cts, values) < 0) goto done;
-    FlbTls *s = flb_tls();
-    Recorder *outer = recorder;
-    recorder = &r;
-    s->included |= FLB_RECORD;
+    flb_recorder_start(&r);
     got = flb_call_formula(node, list, values);
     bad = got ? flb_spread(node, got, grads) : -1;
     for (int i = 0; bad == 0 && i < node->base.n_edges; i++)
         if (grads[i] && node->base.edges[i].node) bad = flb_fit(&node->base, i, &node->base.edges[i], &grads[i]);
-    s->included &= ~FLB_RECORD;
-    recorder = outer;
+    flb_recorder_stop(&r);
     if (bad) goto done;
     if (r.unsound) plan->failures++;
     else bad = keep_program(node, k, &r, grads);
@@ -501,7 +270,7 @@ done:
     for (int i = 0; i < plan->n_saves && i < MAX_VALUES; i++) Py_XDECREF(values[i]);
     Py_XDECREF(list);
     Py_XDECREF(got);
-    recorder_free(&r);
+    flb_recorder_free(&r);
     return bad;
 }
 
@@ -525,7 +294,7 @@ int flb_program_apply(FlbOpNode *node, PyObject **cts, PyObject **grads) {
             plan->programs = p;
             Py_INCREF(plan);
             p->running++;
-            status = run_program(p, &k, grads) < 0 ? -1 : 1;
+            status = flb_code_run(&p->code, k.tensors, grads, 1) < 0 ? -1 : 1;
             p->running--;
             Py_DECREF(plan);
         } else {

@@ -27,12 +27,13 @@ typedef struct FlbOperator {
     Parameter *parameters;
     int n_parameters, n_positional;
     int varargs;      /* position of the list of ints that may come as separate arguments, or -1 */
+    PyObject *inner;  /* of an explicit composite: inner(*all arguments), what its kernel is; or NULL */
     uint8_t ready;    /* prepare() ran */
     uint8_t numbers;  /* Python numbers may stand for tensors when there is one tensor: 1 not for the first argument, 2 for any */
     uint8_t factory;  /* makes a tensor on the current device, takes requires_grad */
-    uint8_t recipes_on, is_view, one_tensor, pure, loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
+    uint8_t recipes_on, programs, is_view, one_tensor, pure, loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
     uint64_t by_type; /* for recipes */
-    FlbRecipes recipes, shapes; /* shapes: what fake tensors become */
+    FlbRecipes recipes, shapes, opened; /* shapes: what fake tensors become; opened: what the body does (opened.c), if `programs` */
     PyObject *rule;   /* how autograd records it (csrc/autograd_record.c), or NULL until it is first recorded */
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
@@ -53,6 +54,12 @@ extern int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const 
 
 /* Calls while a gradient formula is recorded (autograd_program.c): keys without RECORD. */
 PyObject *flb_program_note(FlbOperator *op, uint32_t keys, PyObject *const *values);
+
+/* Data or state was looked at, or changed, that a program would not look at or change again. */
+void flb_recorder_spoil(void);
+/* The body of a composite as a program; inside: it is the operator's kernel. 1 done, 0 not applicable, -1 exception. */
+int flb_opened_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result);
+int flb_init_opened(PyObject *module);
 
 int flb_prepare(FlbOperator *op);
 void flb_operator_reset(FlbOperator *op); /* but for its parameters */

@@ -147,9 +147,15 @@ static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
 static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
     return flb_recipe_call((PyObject *)op, &op->recipes, flb_cook_handler, op->by_type, op->is_view, values, op->n_parameters, result);
 }
+static int run_opened(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result) {
+    int status = flb_opened_call(op, body, inside, values, result);
+    if (status < 0) translate_error();
+    return status;
+}
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     PyObject *result;
     int status = op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+    if (!status && op->inner && op->programs) status = run_opened(op, op->inner, 1, values, &result);
     if (status) return status > 0 ? result : NULL;
     if (op->impl && op->impl != Py_None) return run_kernel(op, values);
     PyObject *args, *kwargs;
@@ -165,6 +171,7 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (op->body) {
         PyObject *result;
         int status = keys == FLB_BACKEND && op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+        if (!status && op->programs && !(keys & ~(FLB_BACKEND | FLB_AUTOGRAD))) status = run_opened(op, op->body, 0, values, &result);
         if (status) return status > 0 ? result : NULL;
         PyObject *body = Py_NewRef(op->body);
         PyObject *r = PyObject_Vectorcall(body, values, op->n_parameters, NULL);
@@ -221,6 +228,7 @@ static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
     Py_VISIT(op->impl);
     Py_VISIT(op->named);
     Py_VISIT(op->body);
+    Py_VISIT(op->inner);
     Py_VISIT(op->rule);
     for (int i = 0; i < op->n_parameters; i++) Py_VISIT(op->parameters[i].fallback);
     Py_VISIT(op->dict);

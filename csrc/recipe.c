@@ -405,6 +405,7 @@ PyObject *flb_description_hold(const Description *d) {
 }
 static int run(PyObject *recipe, PyObject *op, Description *d, PyObject *const *values, Py_ssize_t n, PyObject **result) {
     FlbRecipe *r = (FlbRecipe *)recipe;
+    if (Py_TYPE(recipe) == &FlbKernel_Type) return flb_kernel_run(recipe, d, result);
     return r->n_tensors == d->n_tensors && r->n_numbers == d->n_numbers ? run_recipe(r, op, d, values, n, result) : 0;
 }
 int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
@@ -427,7 +428,8 @@ int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by
         recipe = held ? PyObject_CallFunctionObjArgs(cook, op, all, NULL) : NULL;
         Py_DECREF(all);
         int status = !recipe ? -1 : recipe == Py_None ? 0 : 1;
-        if (status > 0 && Py_TYPE(recipe) != &FlbRecipe_Type) status = (PyErr_SetString(PyExc_TypeError, "a recipe or None is needed"), -1);
+        if (status > 0 && Py_TYPE(recipe) != &FlbRecipe_Type && Py_TYPE(recipe) != &FlbKernel_Type)
+            status = (PyErr_SetString(PyExc_TypeError, "a Recipe, a Kernel or None is needed"), -1);
         if (status >= 0 && before == generation && table->generation == generation && flb_recipe_insert(table, &d, hash, recipe) < 0) status = -1;
         /* NOTE: what it was made for may have been written by another thread meanwhile. */
         Description now;

@@ -51,7 +51,7 @@ typedef struct {
     uint8_t view, many, tracked; /* results are views of tensor 0; they come as a list; autograd wants to know their origin */
 } FlbRecipe;
 
-extern PyTypeObject FlbRecipe_Type;
+extern PyTypeObject FlbRecipe_Type, FlbKernel_Type;
 
 /* The recipes of one operator, by the description of their arguments. */
 typedef struct {
@@ -97,4 +97,7 @@ PyUFuncGenericFunction flb_cast_loop(int from, int to);
 PyUFuncGenericFunction flb_select_loop(int itemsize);
 PyUFuncGenericFunction flb_copy_loop(int itemsize);
 int flb_init_recipe(PyObject *module);
+/* kernel.c: runs a Kernel; 1 done, 0 not for this call, -1 exception. */
+int flb_kernel_run(PyObject *kernel, const Description *d, PyObject **result);
+int flb_init_kernel(PyObject *module);
 #endif

@@ -2,7 +2,7 @@
  *
  * Everything a getter can derive from the ndarray is derived when asked for (shape, strides, offset) and remembered; creating a
  * tensor around an array is one allocation. Python sees TensorBase; flambeau.Tensor subclasses it and adds the methods. */
-#include "tensor_internal.h"
+#include "calls.h"
 
 PyObject *flb_size_class = NULL;     /* flambeau.base.shapes.Size */
 PyObject *flb_cpu_device = NULL;     /* flambeau.base.device.Device("cpu") */
@@ -281,6 +281,7 @@ static PyObject *get_ndim(FlbTensor *t, void *c) {
     return s ? PyLong_FromSsize_t(PyTuple_GET_SIZE(s)) : NULL;
 }
 static PyObject *get_offset(FlbTensor *t, void *c) {
+    flb_recorder_spoil();
     if (!t->array) return t->offset ? Py_NewRef(t->offset) : PyLong_FromLong(0);
     FlbStorage *s = flb_storage(t);
     if (!s || !s->owner) return PyLong_FromLong(0);
@@ -290,36 +291,46 @@ static PyObject *get_offset(FlbTensor *t, void *c) {
 }
 #define OBJECT_GETTER(NAME, FIELD)                                                                                             \
     static PyObject *get_##NAME(FlbTensor *t, void *c) { return Py_NewRef(t->FIELD ? (PyObject *)t->FIELD : Py_None); }
+/* What a body of a composite may read or write past the operators spoils the recording of it: a program would not do it again. */
+#define SPOILING_GETTER(NAME, FIELD)                                                                                           \
+    static PyObject *get_##NAME(FlbTensor *t, void *c) {                                                                       \
+        flb_recorder_spoil();                                                                                                  \
+        return Py_NewRef(t->FIELD ? (PyObject *)t->FIELD : Py_None);                                                           \
+    }
 #define OBJECT_SETTER(NAME, FIELD)                                                                                             \
     static int set_##NAME(FlbTensor *t, PyObject *v, void *c) {                                                                \
+        flb_recorder_spoil();                                                                                                  \
         PyObject *old = (PyObject *)t->FIELD;                                                                                  \
         t->FIELD = (v == NULL || v == Py_None) ? NULL : Py_NewRef(v);                                                          \
         Py_XDECREF(old);                                                                                                       \
         return 0;                                                                                                              \
     }
-OBJECT_GETTER(array, array)
+SPOILING_GETTER(array, array)
 OBJECT_GETTER(dtype, dtype)
 OBJECT_GETTER(device, device)
-OBJECT_GETTER(grad, grad)
+SPOILING_GETTER(grad, grad)
 OBJECT_SETTER(grad, grad)
 extern PyTypeObject FlbNode_Type;
 int flb_node_named(PyObject *node);
 static PyObject *get_grad_fn(FlbTensor *t, void *c) {
+    flb_recorder_spoil();
     if (flb_refresh(t) < 0) return NULL;
     if (t->grad_fn && flb_node_named(t->grad_fn) < 0) return NULL;
     return Py_NewRef(t->grad_fn ? t->grad_fn : Py_None);
 }
 static int set_grad_fn(FlbTensor *t, PyObject *v, void *c) {
+    flb_recorder_spoil();
     if (v && v != Py_None && !PyObject_TypeCheck(v, &FlbNode_Type)) return PyErr_Format(PyExc_TypeError, "grad_fn is a Node or None, not %s", Py_TYPE(v)->tp_name), -1;
     Py_XSETREF(t->grad_fn, v == Py_None ? NULL : Py_XNewRef(v));
     return 0;
 }
-OBJECT_GETTER(autograd, autograd)
+SPOILING_GETTER(autograd, autograd)
 OBJECT_SETTER(autograd, autograd)
-OBJECT_GETTER(payload, payload)
+SPOILING_GETTER(payload, payload)
 OBJECT_SETTER(payload, payload)
 
 static int set_array(FlbTensor *t, PyObject *v, void *c) {
+    flb_recorder_spoil();
     if (v == NULL || v == Py_None) {
         PyErr_SetString(PyExc_TypeError, "_array can't be removed");
         return -1;
@@ -340,14 +351,19 @@ static int set_array(FlbTensor *t, PyObject *v, void *c) {
     Py_CLEAR(t->storage);
     return 0;
 }
-static PyObject *get_storage(FlbTensor *t, void *c) { return Py_XNewRef((PyObject *)flb_storage(t)); }
+static PyObject *get_storage(FlbTensor *t, void *c) {
+    flb_recorder_spoil();
+    return Py_XNewRef((PyObject *)flb_storage(t));
+}
 static int set_storage(FlbTensor *t, PyObject *v, void *c) {
+    flb_recorder_spoil();
     if (!v || !PyObject_TypeCheck(v, &FlbStorage_Type)) return PyErr_SetString(PyExc_TypeError, "a storage is needed"), -1;
     Py_XSETREF(t->storage, (FlbStorage *)Py_NewRef(v));
     return 0;
 }
 static PyObject *get_keys(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->keys); }
 static int set_keys(FlbTensor *t, PyObject *v, void *c) {
+    flb_recorder_spoil();
     unsigned long k = PyLong_AsUnsignedLong(v);
     if (k == (unsigned long)-1 && PyErr_Occurred()) return -1;
     t->keys = (uint32_t)k;
@@ -358,15 +374,22 @@ static PyObject *get_requires_grad(FlbTensor *t, void *c) {
     int r = flb_requires_grad(t);
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
-static PyObject *get_is_leaf(FlbTensor *t, void *c) { return flb_refresh(t) < 0 ? NULL : PyBool_FromLong(t->grad_fn == NULL); }
+static PyObject *get_is_leaf(FlbTensor *t, void *c) {
+    flb_recorder_spoil();
+    return flb_refresh(t) < 0 ? NULL : PyBool_FromLong(t->grad_fn == NULL);
+}
 static PyObject *get_flags(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->flags); }
 static int set_flags(FlbTensor *t, PyObject *v, void *c) {
+    flb_recorder_spoil();
     unsigned long k = PyLong_AsUnsignedLong(v);
     if (k == (unsigned long)-1 && PyErr_Occurred()) return -1;
     t->flags = (uint32_t)k;
     return 0;
 }
-static PyObject *get_version(FlbTensor *t, void *c) { return PyLong_FromSsize_t(t->storage ? t->storage->version : 0); }
+static PyObject *get_version(FlbTensor *t, void *c) {
+    flb_recorder_spoil();
+    return PyLong_FromSsize_t(t->storage ? t->storage->version : 0);
+}
 static PyObject *get_is_python(FlbTensor *t, void *c) { return PyBool_FromLong((t->keys & FLB_PYTHON) != 0); }
 
 /* Public properties: __torch_function__ sees them as Tensor.<name>.__get__ when a mode is active or the class overrides it. */
@@ -465,12 +488,13 @@ static PyGetSetDef tensor_getset[] = {
     {NULL}};
 
 static PyObject *bump_version(FlbTensor *t, PyObject *unused) {
+    flb_recorder_spoil();
     FlbStorage *s = flb_storage(t);
     if (!s) return NULL;
     s->version++;
     Py_RETURN_NONE;
 }
-static PyMemberDef tensor_members[] = {{"_output_nr", T_INT, offsetof(FlbTensor, output_nr), 0, "which output of grad_fn this is"},
+static PyMemberDef tensor_members[] = {{"_output_nr", T_INT, offsetof(FlbTensor, output_nr), READONLY, "which output of grad_fn this is"},
                                        {NULL}};
 static PyMethodDef tensor_methods[] = {
     {"_bump_version", (PyCFunction)bump_version, METH_NOARGS, "Count an in-place write."},
@@ -630,6 +654,7 @@ PyObject *flb_alias(FlbTensor *src, PyTypeObject *type) {
 static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyObject_TypeCheck(args[1], &FlbTensor_Type))
         return PyErr_SetString(PyExc_TypeError, "become(tensor, view): two tensors are needed"), NULL;
+    flb_recorder_spoil();
     FlbTensor *t = (FlbTensor *)args[0], *v = (FlbTensor *)args[1];
     FlbStorage *s = flb_storage(t);
     if (!s) return NULL;

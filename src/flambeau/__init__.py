@@ -90,11 +90,11 @@ Generator, manual_seed, seed = _generator.Generator, _generator.manual_seed, _ge
 default_generator = _generator.default_generator
 
 
-def _accelerate(op, args):
+def _accelerate(op, args, now):
     """Large eager operators run compiled kernels; the compiler is imported when the first one is met."""
-    call = _importlib.import_module("flambeau.inductor.single").call
-    eager.backend.set_accelerator(call)
-    return call(op, args)
+    find = _importlib.import_module("flambeau.inductor.single").find
+    eager.backend.set_accelerator(find)
+    return find(op, args, now)
 
 
 def _vmap(fn):

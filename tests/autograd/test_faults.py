@@ -204,9 +204,8 @@ def test_wrong_types_are_refused():
         y._grad_fn = "no node"
     with pytest.raises(ValueError, match="no such result"):
         _C.set_history(y, y.grad_fn, 7)
-    y._output_nr = 7
-    with pytest.raises(RuntimeError, match="result that its node doesn't have"):
-        y.sum().backward()
+    with pytest.raises(AttributeError):
+        y._output_nr = 7
     with pytest.raises(TypeError):
         torch.autograd.backward(["no tensor"], [None])
 

@@ -35,7 +35,7 @@ def test_same_as_numpy(fn):
     backend.set_accelerator(None)
     want = fn(x)
     single._table.clear()
-    backend.set_accelerator(single.call)
+    backend.set_accelerator(single.find)
     for _ in range(3):
         got = fn(x)
     assert any(isinstance(v, tuple) for v in single._table.values()), "nothing was compiled"
@@ -62,7 +62,7 @@ def test_gradients_go_through():
     backend.set_accelerator(None)
     y = R(300, 512).requires_grad_(True)
     aten.gelu.default(y).sum().backward()
-    backend.set_accelerator(single.call)
+    backend.set_accelerator(single.find)
     np.testing.assert_allclose(x.grad._array, y.grad._array, rtol=1e-5, atol=1e-5)
 
 
@@ -88,10 +88,10 @@ def test_optimizer_step_in_place():
             assert all(p._array is a for p, a in zip(ps, arrays))
             return [p._array for p in ps], [float(opt.state[p]["step"]._array) for p in ps]
         finally:
-            backend.set_accelerator(single.call)
+            backend.set_accelerator(single.find)
 
     inplace._table.clear()
-    want, got = train(None), train(single.call)
+    want, got = train(None), train(single.find)
     assert any(isinstance(v, tuple) and not v[2] for v in inplace._table.values()), "nothing was compiled, or copied"
     assert got[1] == want[1]
     for a, b in zip(got[0], want[0]):

@@ -15,7 +15,7 @@ import numpy
 
 from .. import _runtime
 
-__all__ = ["convolve", "gemm_address", "matmul", "share_threads"]
+__all__ = ["convolve", "gemm_address", "matmul", "native_matmul", "share_threads"]
 
 
 def matmul(a, b):
@@ -23,6 +23,12 @@ def matmul(a, b):
     other dtypes than float32 and float64, strides that BLAS doesn't read."""
     share_threads()
     return _runtime.matmul(a, b)
+
+
+def native_matmul():
+    """The function behind :func:`matmul`, ready to be called."""
+    share_threads()
+    return _runtime.matmul
 
 
 def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups):

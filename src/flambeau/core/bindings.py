@@ -499,6 +499,8 @@ def prepare(op: OpOverload) -> None:
         numbers=0 if not sig.tensors_take_numbers else 1 if sig.first_is_tensor else 2,
         factory=sig.is_factory,
         body=op.definition.fn if opened(op) else None,
+        inner=op.definition.fn if _kernel_is_body(op) else None,
+        programs=op.namespace == "aten",
         recipes=cooked,
         view=op.kind == "view",
         one_tensor=_returns_one_tensor(op),
@@ -508,6 +510,16 @@ def prepare(op: OpOverload) -> None:
         if base.kind == "pointwise"
         else 0,
         named=return_type(op),
+    )
+
+
+def _kernel_is_body(op) -> bool:
+    """Whether the kernel of an explicit composite is its body."""
+    return (
+        op.kind == "composite"
+        and not op.definition.implicit
+        and op.definition.eager is None
+        and "eager" not in op.overrides
     )
 
 

@@ -16,37 +16,61 @@ RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 
 
+PRODUCTS = {"mk,kn->mn", "bmk,bkn->bmn"}  # contractions that are made by BLAS whatever their size
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel
-accelerate = (
-    None  # (op, all arguments) -> result, or None to run NumPy; installed from above (the compiler is a higher level)
-)
+# (op, all arguments, now) -> (graph, whether it has several results), or None to run NumPy; installed from above (the compiler is a higher
+# level). A description that is met for the first time is only noted, unless ``now`` is True; None: it isn't even noted.
+accelerate = None
 
 
 def set_accelerator(fn) -> None:
-    """``fn(op, args)`` is asked before NumPy runs a pointwise operator, a reduction, a contraction or an explicit composite on many elements."""
+    """``fn(op, args, now)`` is asked before NumPy runs a pointwise operator, a reduction, a contraction or an explicit composite on many elements."""
     global accelerate
     accelerate = fn
+    _C.forget_recipes()  # some are kernels that the accelerator gave
+
+
+def may_accelerate(op: OpOverload) -> bool:
+    """Whether the accelerator is asked for kernels of ``op``."""
+    d = op.definition
+    if "eager" in op.overrides:
+        return False
+    if op.kind == "contraction":
+        return d.letters not in PRODUCTS
+    return op.kind in ("pointwise", "reduction", "index") or (
+        op.kind == "composite" and not d.implicit and d.eager is None
+    )
+
+
+def compiled(op: OpOverload, args, now):
+    """What the accelerator has for this call: (graph, several results), or None. Asked when the first tensor is large."""
+    if accelerate is None or not may_accelerate(op):
+        return None
+    at = next((i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list), None)
+    first = None if at is None else args[at]
+    if not isinstance(first, _C.TensorBase) or first._array is None or first._array.size < LARGE:
+        return None
+    return accelerate(op, args, now)
+
+
+def tensors_of(args):
+    for x in args:
+        if isinstance(x, _C.TensorBase):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from (y for y in x if isinstance(y, _C.TensorBase))
 
 
 def accelerated(impl, op: OpOverload):
     """``impl``, asking the accelerator first when the first tensor is large."""
-    at = next((i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list), None)
-    if at is None:
-        return impl
 
     def run(*args):
-        first = args[at]
-        if (
-            accelerate is not None
-            and isinstance(first, _C.TensorBase)
-            and first._array is not None
-            and first._array.size >= LARGE
-        ):
-            _C.use_allocator()  # a new thread or context starts with NumPy's own
-            out = accelerate(op, args)
-            if out is not None:
-                return out
-        return impl(*args)
+        found = compiled(op, args, False)
+        if found is None:
+            return impl(*args)
+        graph, many = found
+        results = graph(*tensors_of(args))
+        return tuple(results) if many else results[0]
 
     return run
 
@@ -72,10 +96,7 @@ FACETS["eager"] = _build
 def kernel_of(op: OpOverload):
     """The eager facet behind the operator's own signature, and as a function of all arguments in schema order."""
     impl = op.facet("eager")
-    if "eager" not in op.overrides and (
-        op.kind in ("pointwise", "reduction", "index")
-        or (op.kind == "composite" and not op.definition.implicit and op.definition.eager is None)
-    ):
+    if may_accelerate(op):
         impl = accelerated(impl, op)
     at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "Device"), None)
     if at is not None:

@@ -11,10 +11,9 @@ from .. import _C
 from ..base import blas
 from ..core.contractions import check
 from ..core.operator import OpOverload
-from .backend import accelerated, rule
+from .backend import PRODUCTS, rule
 
-_PRODUCT = {"mk,kn->mn", "bmk,bkn->bmn"}
-_MATMUL = {*_PRODUCT, "mk,k->m", "k,k->"}
+_MATMUL = {*PRODUCTS, "mk,k->m", "k,k->"}
 
 SMALL = 4096  # elements below which np.matmul has less to do before it starts
 
@@ -30,10 +29,10 @@ def contraction(op: OpOverload):
         dtype = arrays[0].dtype
         if dtype.itemsize < 4 and dtype.kind not in "biu":
             arrays = [a.astype(np.float32) for a in arrays]
-        out = blas.matmul(*arrays) if letters in _PRODUCT and max(arrays[0].size, arrays[1].size) >= SMALL else None
+        out = blas.matmul(*arrays) if letters in PRODUCTS and max(arrays[0].size, arrays[1].size) >= SMALL else None
         if out is None:
             out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
             out = np.asarray(out)
         return from_array(out if out.dtype == dtype else out.astype(dtype))
 
-    return run if letters in _PRODUCT else accelerated(run, op)
+    return run

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .. import _C
-from ..base import dtypes
+from ..base import blas, dtypes
 from ..base.device import CPU
 from ..base.shapes import normalize_dims
 from ..core import keys as K
@@ -29,6 +29,8 @@ from ..core.promotion import check_scalars, compute_dtype, operand_indices, resu
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
+from .backend import PRODUCTS, compiled
+from .contraction import SMALL
 from .pointwise import _WIDE
 from .program import LARGE, NoRecipe, Program, Value, bytes_of
 from .reduction import LONG
@@ -55,6 +57,9 @@ def cook(op: OpOverload, values: tuple):
     try:
         if op.kind == "view":
             return _views(op, values)
+        found = _whole(op, values)
+        if found is not None:
+            return found
         p = Program()
         bound = [_bind(p, x) for x in values]
         base = op.definition.functional if op.kind in ("inplace", "out") else op
@@ -97,6 +102,26 @@ def cook(op: OpOverload, values: tuple):
         return p.recipe(target=target)
     except _REFUSED:
         return None
+
+
+def _whole(op: OpOverload, values):
+    """A Kernel: what is large goes to a compiled graph, or to BLAS, as a whole."""
+    if op.kind == "contraction" and op.definition.letters in PRODUCTS:
+        a, b = (t._array for t in values)
+        size = max(a.size, b.size)
+        if size < SMALL or a.dtype != b.dtype or a.dtype.char not in "fd" or _multiplications(a, b) <= _SMALL_PRODUCT:
+            return None
+        check(op, values)
+        return None if blas.matmul(a, b) is None else _C.Kernel(blas.native_matmul(), (), arrays=True)
+    # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.
+    operands = op._schema.arguments if op.kind == "pointwise" else ()
+    numbers = tuple(x for a, x in zip(operands, values) if a.is_tensor and x.__class__ in (float, int, bool))
+    found = compiled(op, values, None if numbers else True)
+    return None if found is None else _C.Kernel(found[0], numbers, many=found[1])
+
+
+def _multiplications(a: np.ndarray, b: np.ndarray) -> int:
+    return a.size * b.shape[-1]
 
 
 def _bind(p: Program, x):

@@ -1,6 +1,6 @@
 """Compiled kernels for single eager operators on large tensors.
 
-:func:`call` is what eager's backend asks before it runs NumPy on many elements. An operator on arguments of one description (shapes, strides,
+:func:`find` is what eager's backend asks before it runs NumPy on many elements. An operator on arguments of one description (shapes, strides,
 dtypes, numbers) is compiled when it is met for the second time; numbers that change from call to call thus never cause a compilation. It
 answers None, and NumPy runs, for what is met first, or has no kernel.
 """
@@ -16,7 +16,7 @@ from ..core.dispatch import excluding
 from .compile import compile_program
 from .opening import Program, _Recording, _without_data, tensor_meta
 
-__all__ = ["call"]
+__all__ = ["find"]
 
 log = logging.getLogger("flambeau.inductor")
 
@@ -36,8 +36,9 @@ def _describe(x):
     return (float, x.hex()) if type(x) is float else (type(x), x)
 
 
-def call(op, args):
-    """The result of ``op`` on ``args`` (all of them, in schema order), or None."""
+def find(op, args, now: bool):
+    """(graph of the tensors among ``args``, whether it has several results) for ``op`` on ``args`` (all of them, in schema order), or None.
+    ``now``: True when the description has been met before, None when this call mustn't count as the first."""
     try:
         key = (op, *map(_describe, args))
         found = _table.get(key)
@@ -46,25 +47,14 @@ def call(op, args):
     if found is None:
         if len(_table) >= LIMIT:
             _table.clear()
-        _table[key] = _SEEN
-        return None
-    if found is _REFUSED:
-        return None
+        if now is None:
+            return None
+        found = _table[key] = _SEEN
+        if not now:
+            return None
     if found is _SEEN:
         found = _table[key] = _compile(op, args)
-        if found is _REFUSED:
-            return None
-    graph, many = found
-    results = graph(*_tensors(args))
-    return tuple(results) if many else results[0]
-
-
-def _tensors(args):
-    for x in args:
-        if isinstance(x, _C.TensorBase):
-            yield x
-        elif isinstance(x, (list, tuple)):
-            yield from (y for y in x if isinstance(y, _C.TensorBase))
+    return None if found is _REFUSED else found
 
 
 def _compile(op, args):
