@@ -27,6 +27,7 @@ CORE = (
     "program",
     "opened",
     "kernel",
+    "foreach",
     "module",
 )
 AUTOGRAD = ("node", "saved", "record", "apply", "program", "engine")

@@ -28,11 +28,13 @@ typedef struct FlbOperator {
     int n_parameters, n_positional;
     int varargs;      /* position of the list of ints that may come as separate arguments, or -1 */
     PyObject *inner;  /* of an explicit composite: inner(*all arguments), what its kernel is; or NULL */
+    PyObject *each;   /* of an operator on lists: the operator on their rows (foreach.c), or NULL */
+    uint8_t each_writes; /* it writes into the first list and returns nothing */
     uint8_t ready;    /* prepare() ran */
     uint8_t numbers;  /* Python numbers may stand for tensors when there is one tensor: 1 not for the first argument, 2 for any */
     uint8_t factory;  /* makes a tensor on the current device, takes requires_grad */
     uint8_t recipes_on, programs, is_view, one_tensor, pure, loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
-    uint64_t by_type; /* for recipes */
+    uint64_t by_type, factors; /* for recipes */
     FlbRecipes recipes, shapes, opened; /* shapes: what fake tensors become; opened: what the body does (opened.c), if `programs` */
     PyObject *rule;   /* how autograd records it (csrc/autograd_record.c), or NULL until it is first recorded */
     PyObject *dict, *weakrefs;
@@ -60,6 +62,9 @@ void flb_recorder_spoil(void);
 /* The body of a composite as a program; inside: it is the operator's kernel. 1 done, 0 not applicable, -1 exception. */
 int flb_opened_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result);
 int flb_init_opened(PyObject *module);
+
+int flb_check_each(FlbOperator *op, PyObject *each);
+int flb_foreach_call(FlbOperator *op, PyObject *const *values, PyObject **result);
 
 int flb_prepare(FlbOperator *op);
 void flb_operator_reset(FlbOperator *op); /* but for its parameters */

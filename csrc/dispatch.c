@@ -145,7 +145,7 @@ static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     return r;
 }
 static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
-    return flb_recipe_call((PyObject *)op, &op->recipes, flb_cook_handler, op->by_type, op->is_view, values, op->n_parameters, result);
+    return flb_recipe_call(op, values, result);
 }
 static int run_opened(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result) {
     int status = flb_opened_call(op, body, inside, values, result);
@@ -170,7 +170,9 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
     if (op->body) {
         PyObject *result;
-        int status = keys == FLB_BACKEND && op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+        int status = op->each ? flb_foreach_call(op, values, &result) : 0;
+        if (status) return status > 0 ? result : NULL;
+        status = keys == FLB_BACKEND && op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
         if (!status && op->programs && !(keys & ~(FLB_BACKEND | FLB_AUTOGRAD))) status = run_opened(op, op->body, 0, values, &result);
         if (status) return status > 0 ? result : NULL;
         PyObject *body = Py_NewRef(op->body);
@@ -229,6 +231,7 @@ static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
     Py_VISIT(op->named);
     Py_VISIT(op->body);
     Py_VISIT(op->inner);
+    Py_VISIT(op->each);
     Py_VISIT(op->rule);
     for (int i = 0; i < op->n_parameters; i++) Py_VISIT(op->parameters[i].fallback);
     Py_VISIT(op->dict);

@@ -66,7 +66,7 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
     Py_DECREF(env);
     Description d;
     uint64_t hash;
-    if (env != Py_None || !flb_describe(&d, mode, 0, values, op->n_parameters) || !all_fake(&d)) return 0;
+    if (env != Py_None || !flb_describe(&d, mode, 0, 0, values, op->n_parameters) || !all_fake(&d)) return 0;
     RecipeEntry *found = flb_recipe_find(&op->shapes, &d, &hash);
     if (found && found->recipe) {
         PyObject *facts = Py_NewRef(found->recipe);

@@ -32,7 +32,7 @@ static PyTypeObject Opened_Type = {
 static int put(Description *d, int64_t w) { return d->n < R_KEY ? (d->words[d->n++] = w, 1) : 0; }
 /* 1 described, 0 not, -1 exception. */
 static int describe(Description *d, PyObject *const *values, Py_ssize_t n) {
-    if (!flb_describe(d, NULL, 0, values, n) || d->n_tensors > 24) return 0;
+    if (!flb_describe(d, NULL, 0, 0, values, n) || d->n_tensors > 24) return 0;
     int64_t asks = 0;
     for (int i = 0; i < d->n_tensors; i++) {
         FlbTensor *t = d->tensors[i];

@@ -4,6 +4,7 @@
  * Invariant: a recipe holds for every call with its description; what the description doesn't tell (overlap of memory, a number that
  * doesn't fit, an index out of bounds) is checked while it runs, before anything is written, and then the call goes the Python way. */
 #include "calls.h"
+#include <math.h>
 
 static uint32_t generation = 1; /* bumped when something that recipes depend on changes: the default dtype */
 
@@ -183,6 +184,7 @@ static int put_number(PyObject *o, int num, char *to) {
             if (overflow || i > (1ll << 53) || i < -(1ll << 53)) return 0;
             v = (double)i;
         }
+        if (num == NPY_FLOAT && isinf((float)v) && !isinf(v)) return 0; /* the kernel says whether that may be */
         if (num == NPY_FLOAT) *(float *)to = (float)v;
         else *(double *)to = v;
         return 1;
@@ -372,11 +374,14 @@ int flb_recipe_insert(FlbRecipes *table, const Description *d, uint64_t hash, Py
     return 0;
 }
 
-int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, PyObject *const *values, Py_ssize_t n) {
+static int is_one(PyObject *o) {
+    return PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) == 1.0 : PyLong_CheckExact(o) && PyLong_AsDouble(o) == 1.0;
+}
+int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, uint64_t factors, PyObject *const *values, Py_ssize_t n) {
     d->n = d->n_tensors = d->n_numbers = d->n_objects = 0;
     d->fake_mode = fake_mode;
     for (Py_ssize_t i = 0; i < n; i++)
-        if (!describe_one(d, values[i], i < 64 && by_type >> i & 1, 1)) return 0;
+        if (!describe_one(d, values[i], i < 64 && (by_type >> i & 1) && !((factors >> i & 1) && is_one(values[i])), 1)) return 0;
     return 1;
 }
 RecipeEntry *flb_recipe_find(FlbRecipes *table, const Description *d, uint64_t *hash) {
@@ -408,18 +413,21 @@ static int run(PyObject *recipe, PyObject *op, Description *d, PyObject *const *
     if (Py_TYPE(recipe) == &FlbKernel_Type) return flb_kernel_run(recipe, d, result);
     return r->n_tensors == d->n_tensors && r->n_numbers == d->n_numbers ? run_recipe(r, op, d, values, n, result) : 0;
 }
-int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
-                    PyObject **result) {
+int flb_recipe_call(FlbOperator *self, PyObject *const *values, PyObject **result) {
+    PyObject *op = (PyObject *)self, *cook = flb_cook_handler;
+    FlbRecipes *table = &self->recipes;
+    uint64_t by_type = self->by_type, factors = self->factors;
+    Py_ssize_t n = self->n_parameters;
     Description d;
     uint64_t hash;
-    if (!flb_describe(&d, NULL, by_type, values, n)) return 0;
+    if (!flb_describe(&d, NULL, by_type, factors, values, n)) return 0;
     RecipeEntry *found = flb_recipe_find(table, &d, &hash);
     PyObject *recipe;
     if (found && found->recipe) {
         if (found->recipe == Py_None) return 0;
         recipe = Py_NewRef(found->recipe);
     } else {
-        if (!found && !is_view) return flb_recipe_insert(table, &d, hash, NULL);
+        if (!found && !self->is_view) return flb_recipe_insert(table, &d, hash, NULL);
         PyObject *all = PyTuple_New(n);
         if (!all) return -1;
         for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(values[i]));
@@ -433,7 +441,7 @@ int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by
         if (status >= 0 && before == generation && table->generation == generation && flb_recipe_insert(table, &d, hash, recipe) < 0) status = -1;
         /* NOTE: what it was made for may have been written by another thread meanwhile. */
         Description now;
-        if (status > 0 && !(flb_describe(&now, NULL, by_type, values, n) && now.n == d.n && !memcmp(now.words, d.words, d.n * 8))) status = 0;
+        if (status > 0 && !(flb_describe(&now, NULL, by_type, factors, values, n) && now.n == d.n && !memcmp(now.words, d.words, d.n * 8))) status = 0;
         if (status > 0) status = run(recipe, op, &now, values, n, result);
         Py_XDECREF(held);
         Py_XDECREF(recipe);

@@ -84,15 +84,15 @@ typedef struct {
 
 /* Describes the values of a call; 0: they can't be described. */
 PyObject *flb_description_hold(const Description *d);
-int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, PyObject *const *values, Py_ssize_t n);
+int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, uint64_t factors, PyObject *const *values, Py_ssize_t n);
 RecipeEntry *flb_recipe_find(FlbRecipes *table, const Description *d, uint64_t *hash);
 int flb_recipe_insert(FlbRecipes *table, const Description *d, uint64_t hash, PyObject *recipe);
 
-/* Runs the recipe for `values` (all arguments of op, in schema order; bit i of by_type: of a number only its type selects the recipe). Where
- * there is none yet, cook(op, values) is asked for it at the second such call (views: at the first). 1: *result is set; 0: go another
- * way; -1: an exception. */
-int flb_recipe_call(PyObject *op, FlbRecipes *table, PyObject *cook, uint64_t by_type, int is_view, PyObject *const *values, Py_ssize_t n,
-                    PyObject **result);
+/* Runs the recipe of op for `values` (all its arguments, in schema order; bit i of by_type: of a number only its type selects the recipe; of
+ * factors: the same unless it is 1). Where there is none yet, cook(op, values) is asked for it at the second such call (views: at the first).
+ * 1: *result is set; 0: go another way; -1: an exception. */
+struct FlbOperator;
+int flb_recipe_call(struct FlbOperator *op, PyObject *const *values, PyObject **result);
 PyUFuncGenericFunction flb_cast_loop(int from, int to);
 PyUFuncGenericFunction flb_select_loop(int itemsize);
 PyUFuncGenericFunction flb_copy_loop(int itemsize);

@@ -501,15 +501,29 @@ def prepare(op: OpOverload) -> None:
         body=op.definition.fn if opened(op) else None,
         inner=op.definition.fn if _kernel_is_body(op) else None,
         programs=op.namespace == "aten",
+        each=op.definition.each if opened(op) else None,
+        writes=op._schema.is_mutable,
         recipes=cooked,
         view=op.kind == "view",
         one_tensor=_returns_one_tensor(op),
         loud=op.namespace != "aten",
         pure=op.namespace == "aten" and not op.effects,
-        by_type=sum(1 << i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list)
-        if base.kind == "pointwise"
-        else 0,
+        by_type=sum(1 << i for i in known_by_type(op)),
+        factors=sum(1 << i for i in known_by_type(op) if not op._schema.arguments[i].is_tensor),
         named=return_type(op),
+    )
+
+
+def known_by_type(op: OpOverload) -> tuple[int, ...]:
+    """Positions of the arguments of which, when they are numbers, a recipe needs the type only (a factor's also when it is 1)."""
+    base = op.definition.functional if op.kind in ("inplace", "out") else op
+    if base.kind != "pointwise":
+        return ()
+    factor = base.definition.factor
+    return tuple(
+        i
+        for i, a in enumerate(op._schema.arguments)
+        if (a.is_tensor and not a.is_list) or (factor and a.name == factor)
     )
 
 

@@ -79,6 +79,7 @@ def pointwise(
     out="same",
     wraps=(),
     layout=None,
+    factor=None,
     variants="function method",
     inplace=True,
     has_out=True,
@@ -93,7 +94,7 @@ def pointwise(
     def wrap(body: Callable) -> OpOverload:
         op = declare(
             schema,
-            Pointwise(body, promote, operands, out, wraps, layout),
+            Pointwise(body, promote, operands, out, wraps, layout, factor),
             variants=variants,
             inplace=inplace,
             out=has_out,
@@ -226,12 +227,14 @@ def written(schema: str, functional: OpOverload, *, variants="method") -> OpOver
     return declare(schema, Inplace(functional), variants=variants)
 
 
-def composite(schema, *, variants="function method", inplace=False, has_out=None, **kw):
+def composite(schema, *, variants="function method", inplace=False, has_out=None, each=None, **kw):
     """Declare an implicit composite: it vanishes above autograd. It has an out= form, unless told otherwise, when it returns new tensors."""
     if has_out is None:
         returns = schema.rpartition("->")[2]
         has_out = "Tensor" in returns and "(a" not in returns and "[" not in returns
-    return lambda fn: declare(schema, Composite(fn, True), variants=variants, inplace=inplace, out=has_out, **kw)
+    return lambda fn: declare(
+        schema, Composite(fn, True, each=each), variants=variants, inplace=inplace, out=has_out, **kw
+    )
 
 
 def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, **kw):

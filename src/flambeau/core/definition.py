@@ -58,6 +58,7 @@ class Pointwise:
     ``operands``: names of the arguments that take part and are cast to it (all tensor arguments unless given); others keep their dtype.
     ``wraps``: names of ``Scalar`` arguments that convert as a tensor would, integers modulo the range of the dtype; the other ones must fit.
     ``layout``: names of the tensor arguments whose dimension order the result takes over (all, in their order, unless given; none: row-major).
+    ``factor``: name of a ``Scalar`` argument that the body only multiplies with (and compares with 1): one recipe serves all its values.
     ``out``: dtype of the result: ``"same"`` as computed, or a dtype. float16 and bfloat16 are computed in float32 and rounded once.
     """
 
@@ -67,6 +68,7 @@ class Pointwise:
     out: Any = "same"
     wraps: tuple[str, ...] = ()
     layout: tuple[str, ...] | None = None
+    factor: str | None = None
     kind = "pointwise"
 
 
@@ -170,12 +172,14 @@ class Random:
 class Composite:
     """Python over other operators. ``implicit`` ones vanish above autograd; explicit ones stay visible to autograd and to modes under
     their own name and are opened at lowering. ``eager`` may give a direct NumPy kernel, ``meta`` a direct shape rule (both tested
-    against ``fn``)."""
+    against ``fn``). ``each``: of an operator on lists, (the operator that ``fn`` calls for each row of them, the place of each of its
+    arguments among ours or a 1-tuple with a constant)."""
 
     fn: Callable
     implicit: bool
     meta: Callable | None = None
     eager: Callable | None = None
+    each: tuple | None = None
     kind = "composite"
 
 

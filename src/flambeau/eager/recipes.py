@@ -16,7 +16,7 @@ from ..base.device import CPU
 from ..base.shapes import normalize_dims
 from ..core import keys as K
 from ..core import modes
-from ..core.bindings import RECIPE_KINDS
+from ..core.bindings import RECIPE_KINDS, known_by_type
 from ..core.body import TABLE, Expr, Input, topological, trace
 from ..core.contractions import check
 from ..core.definition import TensorMeta
@@ -114,10 +114,13 @@ def _whole(op: OpOverload, values):
         check(op, values)
         return None if blas.matmul(a, b) is None else _C.Kernel(blas.native_matmul(), (), arrays=True)
     # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.
-    operands = op._schema.arguments if op.kind == "pointwise" else ()
-    numbers = tuple(x for a, x in zip(operands, values) if a.is_tensor and x.__class__ in (float, int, bool))
+    numbers = tuple(values[i] for i in known_by_type(op) if _by_type(op, i, values[i]))
     found = compiled(op, values, None if numbers else True)
     return None if found is None else _C.Kernel(found[0], numbers, many=found[1])
+
+
+def _by_type(op: OpOverload, i: int, x) -> bool:
+    return x.__class__ in (float, int, bool) and (op._schema.arguments[i].is_tensor or x.__class__ is bool or x != 1)
 
 
 def _multiplications(a: np.ndarray, b: np.ndarray) -> int:
@@ -276,14 +279,21 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     if compute in _WIDE or out_dtype in _WIDE:
         raise NoRecipe
     check_scalars(op, metas, compute)
+    factor = next((a.name for a, x in zip(op._schema.arguments, values) if a.name == d.factor and x != 1), None)
     if compute.category < 2 and any(
-        a.type == "Scalar" and not (x.__class__ is int and 0 <= x <= 127) for a, x in zip(op._schema.arguments, values)
+        a.type == "Scalar" and a.name != factor and not (x.__class__ is int and 0 <= x <= 127)
+        for a, x in zip(op._schema.arguments, values)
     ):
         raise NoRecipe
     operands = set(operand_indices(op))
     args, inputs, tensors = list(values), {}, []
     for i, a in enumerate(op._schema.arguments):
         x = values[i]
+        if a.name == factor and factor is not None:
+            if x.__class__ not in (float, int) or (x.__class__ is float and compute.category < 2):
+                raise NoRecipe
+            inputs[a.name], args[i] = p.number(compute.np), Input(a.name)
+            continue
         if not a.is_tensor or x is None:
             continue
         if isinstance(x, Value):

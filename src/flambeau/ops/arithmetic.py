@@ -25,7 +25,7 @@ def _alpha(at, name="alpha"):
     return rule
 
 
-@pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2))
+@pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2), factor="alpha")
 def add(s, self, other, alpha):
     return s.add(self, other if alpha == 1 else s.mul(other, alpha))
 
@@ -259,6 +259,7 @@ clamp_max.derivative(self=lambda ct, self, max: aten.where.ScalarOther(aten.le.S
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=False,
     promote=_alpha(3, "value"),
+    factor="value",
     refuse=("bool",),
 )
 def addcmul(s, self, tensor1, tensor2, value):
@@ -272,6 +273,7 @@ _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=False,
     promote="float",
+    factor="value",
     refuse=_INTEGERS,
 )
 def addcdiv(s, self, tensor1, tensor2, value):

@@ -1,4 +1,7 @@
-"""``_foreach_*``: an operator on each tensor of a list, and the forms that write into the list. Made of the single operators."""
+"""``_foreach_*``: an operator on each row of lists of tensors, and the forms that write into the first list.
+
+A declaration names the operator and which of the arguments its own are; native code calls it row by row (csrc/foreach.c).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,9 @@ _UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid sign sin sinh "
     "sqrt tan tanh trunc"
 ).split()
-_BINARY = {
-    "add": ", *, Scalar alpha=1", "sub": ", *, Scalar alpha=1", "mul": "", "div": "", "maximum": "", "minimum": "", "clamp_max": "",
-    "clamp_min": "", "pow": "",
-}  # fmt: skip
 
 
-def _same_length(name, *lists):
+def _same_length(*lists):
     if not lists[0]:
         raise RuntimeError("Tensor list must have at least one tensor.")
     if any(len(x) != len(lists[0]) for x in lists):
@@ -26,113 +25,109 @@ def _same_length(name, *lists):
         )
 
 
-def _declare(name, overload, parameters, each):
-    """``each(tensor, position, *parameters)``: the result for one tensor of the list."""
-    dot = f".{overload}" if overload else ""
+def _rows(op, places, values):
+    """Arguments of ``op`` for each row of ``values``."""
+    lists = [v for v in values if isinstance(v, (list, tuple))]
+    _same_length(*lists)
+    for k in range(len(lists[0])):
+        row = [v[k] if isinstance(v, (list, tuple)) else v for v in values]
+        yield op.split(tuple(p[0] if isinstance(p, tuple) else row[p] for p in places))
 
-    def functional(self, *rest):
-        _same_length(name, self, *[r for r in rest if isinstance(r, (list, tuple))])
-        return [each(t, k, *rest) for k, t in enumerate(self)]
 
-    def written(self, *rest):
+def _declare(schema: str, target: str, *places):
+    """``target``: name and overload of the operator; ``places``: of its arguments among those of ``schema`` (default: in the same order)."""
+    name, _, overload = target.partition(".")
+    op = getattr(getattr(aten, name), overload or "default")
+    places = places or tuple(range(len(op._schema.arguments)))
+
+    def functional(*values):
+        return [op(*args, **kwargs) for args, kwargs in _rows(op, places, values)]
+
+    composite(f"_foreach_{schema} -> Tensor[]", variants="function", each=(op, places))(functional)
+    return op, places, functional
+
+
+def _declare_written(schema: str, op, places, functional=None):
+    """The form that writes. ``op`` writes its first argument, or ``functional`` gives what is copied there."""
+    if functional is None:
+
+        def written(*values):
+            for args, kwargs in _rows(op, places, values):
+                op(*args, **kwargs)
+
+        return composite(f"_foreach_{schema} -> ()", variants="function", each=(op, places))(written)
+
+    def copied(self, *rest):
         for t, new in zip(self, functional(self, *rest)):
             aten.copy_.default(t, new)
 
-    composite(f"_foreach_{name}{dot}(Tensor[] self{parameters}) -> Tensor[]", variants="function")(functional)
-    composite(f"_foreach_{name}_{dot}(Tensor(a!)[] self{parameters}) -> ()", variants="function")(written)
+    return composite(f"_foreach_{schema} -> ()", variants="function")(copied)
+
+
+def _both(name: str, overload: str, parameters: str, target: str, in_place: str = "", *places):
+    """The form that returns a list, and the one that writes with ``in_place`` (default: the in-place form of ``target``)."""
+    dot = f".{overload}" if overload else ""
+    op, places, functional = _declare(f"{name}{dot}(Tensor[] self{parameters})", target, *places)
+    base, _, which = (in_place or target).partition(".")
+    packet = getattr(aten, base if in_place else f"{base}_", None)
+    written = getattr(packet, which or "default", None)
+    more = (written, places) if written is not None else (None, None, functional)
+    _declare_written(f"{name}_{dot}(Tensor(a!)[] self{parameters})", *more)
 
 
 for _name in _UNARY:
-    _declare(_name, "", "", lambda t, k, name=_name: getattr(aten, name)(t))
+    _both(_name, "", "", _name)
 
-for _name, _more in _BINARY.items():
-
-    def _pair(x, y, more, name=_name):
-        return getattr(aten, name)(x, y, alpha=more[0]) if more else getattr(aten, name)(x, y)
-
-    _declare(
-        _name,
-        "List",
-        f", Tensor[] other{_more}" if _name != "pow" else ", Tensor[] exponent",
-        lambda t, k, other, *more, pair=_pair: pair(t, other[k], more),
-    )
-    _declare(
-        _name,
-        "Scalar",
-        ", Scalar scalar" if _name != "pow" else ", Scalar exponent",
-        lambda t, k, value, pair=_pair: pair(t, value, ()),
-    )
-    _declare(
-        _name,
-        "ScalarList",
-        ", Scalar[] scalars" if _name != "pow" else ", Scalar[] exponent",
-        lambda t, k, values, pair=_pair: pair(t, values[k], ()),
-    )
-    if _name in ("add", "mul", "div"):
-        _declare(_name, "Tensor", f", Tensor other{_more}", lambda t, k, other, *more, pair=_pair: pair(t, other, more))
-
+for _name in ("add", "sub"):
+    _both(_name, "List", ", Tensor[] other, *, Scalar alpha=1", f"{_name}.Tensor")
+    _both(_name, "Scalar", ", Scalar scalar", f"{_name}.Tensor", "", 0, 1, (1,))
+    _both(_name, "ScalarList", ", Scalar[] scalars", f"{_name}.Tensor", "", 0, 1, (1,))
+for _name in ("mul", "div"):
+    _both(_name, "List", ", Tensor[] other", f"{_name}.Tensor")
+    _both(_name, "Scalar", ", Scalar scalar", f"{_name}.Tensor")
+    _both(_name, "ScalarList", ", Scalar[] scalars", f"{_name}.Tensor")
+    _both(_name, "Tensor", ", Tensor other", f"{_name}.Tensor")
+_both("add", "Tensor", ", Tensor other, *, Scalar alpha=1", "add.Tensor")
+for _name, _of in (
+    ("maximum", "maximum"), ("minimum", "minimum"), ("clamp_max", "clamp_max"), ("clamp_min", "clamp_min"),
+):  # fmt: skip
+    _bound = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(_of, _of)
+    _both(_name, "List", ", Tensor[] other", f"{_of}.Tensor" if _of == _bound else _of, f"{_bound}_.Tensor")
+    _both(_name, "Scalar", ", Scalar scalar", _bound, f"{_bound}_")
+    _both(_name, "ScalarList", ", Scalar[] scalars", _bound, f"{_bound}_")
+_both("pow", "List", ", Tensor[] exponent", "pow.Tensor_Tensor")
+_both("pow", "Scalar", ", Scalar exponent", "pow.Tensor_Scalar")
+_both("pow", "ScalarList", ", Scalar[] exponent", "pow.Tensor_Scalar")
+_declare("pow.ScalarAndTensor(Scalar self, Tensor[] exponent)", "pow.Scalar")
 for _name in ("addcmul", "addcdiv"):
     _lists = ", Tensor[] tensor1, Tensor[] tensor2"
-    _declare(
-        _name,
-        "Scalar",
-        f"{_lists}, Scalar value=1",
-        lambda t, k, a, b, value, name=_name: getattr(aten, name)(t, a[k], b[k], value=value),
-    )
-    _declare(
-        _name,
-        "ScalarList",
-        f"{_lists}, Scalar[] scalars",
-        lambda t, k, a, b, values, name=_name: getattr(aten, name)(t, a[k], b[k], value=values[k]),
-    )
-    _declare(
-        _name,
-        "Tensor",
-        f"{_lists}, Tensor scalars",
-        lambda t, k, a, b, values, name=_name: getattr(aten, name)(
-            t, a[k], b[k], value=aten.select.int(values, 0, k).item()
-        ),
-    )
+    _both(_name, "Scalar", f"{_lists}, Scalar value=1", _name)
+    _both(_name, "ScalarList", f"{_lists}, Scalar[] scalars", _name)
+_both("lerp", "List", ", Tensor[] tensors1, Tensor[] weights", "lerp.Tensor")
+_both("lerp", "Scalar", ", Tensor[] tensors1, Scalar weight", "lerp.Scalar")
+_both("lerp", "ScalarList", ", Tensor[] tensors1, Scalar[] weight", "lerp.Scalar")
+
+
+def _by_numbers_of(name: str):
+    """The forms of addcmul and addcdiv that take their factors from a tensor."""
+    lists = ", Tensor[] tensor1, Tensor[] tensor2, Tensor scalars"
+
+    @composite(f"_foreach_{name}.Tensor(Tensor[] self{lists}) -> Tensor[]", variants="function")
+    def functional(self, tensor1, tensor2, scalars):
+        return getattr(aten, f"_foreach_{name}").ScalarList(self, tensor1, tensor2, scalars.tolist())
+
+    @composite(f"_foreach_{name}_.Tensor(Tensor(a!)[] self{lists}) -> ()", variants="function")
+    def written(self, tensor1, tensor2, scalars):
+        getattr(aten, f"_foreach_{name}_").ScalarList(self, tensor1, tensor2, scalars.tolist())
+
+
+_by_numbers_of("addcmul")
+_by_numbers_of("addcdiv")
+
 _declare(
-    "lerp",
-    "List",
-    ", Tensor[] tensors1, Tensor[] weights",
-    lambda t, k, ends, weights: aten.lerp.Tensor(t, ends[k], weights[k]),
-)
-_declare(
-    "lerp",
-    "Scalar",
-    ", Tensor[] tensors1, Scalar weight",
-    lambda t, k, ends, weight: aten.lerp.Scalar(t, ends[k], weight),
-)
-
-
-@composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", variants="function")
-def _foreach_pow(self, exponent):
-    _same_length("pow", exponent)
-    return [aten.pow.Scalar(self, e) for e in exponent]
-
-
-@composite("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", variants="function")
-def _foreach_norm(self, ord, dtype):
-    _same_length("norm", self)
-    return [aten.linalg_vector_norm.default(t, ord, None, False, dtype=dtype) for t in self]
-
-
-@composite("_foreach_max(Tensor[] self) -> Tensor[]", variants="function")
-def _foreach_max(self):
-    _same_length("max", self)
-    return [aten.max.default(t) for t in self]
-
-
-@composite("_foreach_zero_(Tensor(a!)[] self) -> ()", variants="function")
-def _foreach_zero_(self):
-    for t in self:
-        aten.zero_.default(t)
-
-
-@composite("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()", variants="function")
-def _foreach_copy_(self, src, non_blocking):
-    _same_length("copy", self, src)
-    for t, s in zip(self, src):
-        aten.copy_.default(t, s)
+    "norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None)",
+    "linalg_vector_norm", 0, 1, (None,), (False,), 2,
+)  # fmt: skip
+_declare("max(Tensor[] self)", "max")
+_declare_written("zero_(Tensor(a!)[] self)", aten.zero_.default, (0,))
+_declare_written("copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False)", aten.copy_.default, (0, 1, 2))

@@ -7,6 +7,7 @@ from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
+from flambeau.optim import each
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["Adam"]
@@ -84,6 +85,10 @@ def _update(group: dict, rows: list[tuple]) -> None:
     lr = group["lr"] if tensor_step else number(group["lr"])
     if not tensor_step and _update_compiled(group, rows, lr):
         return
+    if not rows:
+        return
+    if not tensor_step:
+        return _update_lists(group, rows, lr)
     for p, grad, state in rows:
         step, exp_avg, exp_avg_sq = state["step"], state["exp_avg"], state["exp_avg_sq"]
         if group["maximize"]:
@@ -99,19 +104,40 @@ def _update(group: dict, rows: list[tuple]) -> None:
         if group["amsgrad"]:
             greatest = state["max_exp_avg_sq"]
             exp_avg_sq = greatest.copy_(maximum(greatest, exp_avg_sq))
-        if tensor_step:
-            # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
-            t = step.double()
-            bias1 = 1 - beta1**t
-            bias2 = 1 - beta2**t
-            denom = (exp_avg_sq.sqrt() / bias2.sqrt()).add_(eps)
-            p.addcdiv_(exp_avg * (-(lr / bias1)), denom)
+        # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
+        t = step.double()
+        bias1 = 1 - beta1**t
+        bias2 = 1 - beta2**t
+        denom = (exp_avg_sq.sqrt() / bias2.sqrt()).add_(eps)
+        p.addcdiv_(exp_avg * (-(lr / bias1)), denom)
+
+
+def _update_lists(group: dict, rows: list[tuple], lr: float) -> None:
+    """The same arithmetic, an operator at a time on all parameters."""
+    beta1, beta2 = group["betas"]
+    eps, weight_decay = group["eps"], group["weight_decay"]
+    params, grads = [p for p, _, _ in rows], [grad for _, grad, _ in rows]
+    steps, means, squares = ([state[name] for _, _, state in rows] for name in ("step", "exp_avg", "exp_avg_sq"))
+    if group["maximize"]:
+        grads = each.neg(grads)
+    if weight_decay != 0:
+        if group["decoupled_weight_decay"]:
+            each.mul_(params, 1 - lr * weight_decay)
         else:
-            t = step.item()
-            bias1 = 1 - beta1**t
-            bias2 = 1 - beta2**t
-            denom = (exp_avg_sq.sqrt() / bias2**0.5).add_(eps)
-            p.addcdiv_(exp_avg, denom, value=-(lr / bias1))
+            grads = each.add(grads, params, alpha=weight_decay)
+    each.add_(steps, 1)
+    each.lerp_(means, grads, 1 - beta1)
+    each.mul_(squares, beta2)
+    each.addcmul_(squares, grads, grads, 1 - beta2)
+    if group["amsgrad"]:
+        greatest = [state["max_exp_avg_sq"] for _, _, state in rows]
+        each.maximum_(greatest, squares)
+        squares = greatest
+    counts = [step.item() for step in steps]
+    denominators = each.sqrt(squares)
+    each.div_(denominators, [(1 - beta2**t) ** 0.5 for t in counts])
+    each.add_(denominators, eps)
+    each.addcdiv_(params, means, denominators, [-(lr / (1 - beta1**t)) for t in counts])
 
 
 def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:

@@ -6,6 +6,7 @@ from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
+from flambeau.optim import each
 from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["SGD"]
@@ -63,19 +64,25 @@ def _update(group: dict, rows: list[tuple]) -> None:
     momentum, dampening, weight_decay = group["momentum"], group["dampening"], group["weight_decay"]
     if not is_compiling() and _update_compiled(group, rows, lr):
         return
-    for p, grad, state in rows:
-        if group["maximize"]:
-            grad = -grad
-        if weight_decay != 0:
-            grad = grad.add(p, alpha=weight_decay)
-        if momentum != 0:
-            buf = state.get("momentum_buffer")
-            if buf is None:
-                buf = state["momentum_buffer"] = grad.detach().clone()
-            else:
-                buf.mul_(momentum).add_(grad, alpha=1 - dampening)
-            grad = grad.add(buf, alpha=momentum) if group["nesterov"] else buf
-        p.add_(grad, alpha=-lr)
+    if not rows:
+        return
+    params, grads = [p for p, _, _ in rows], [grad for _, grad, _ in rows]
+    if group["maximize"]:
+        grads = each.neg(grads)
+    if weight_decay != 0:
+        grads = each.add(grads, params, alpha=weight_decay)
+    if momentum != 0:
+        kept = [state.get("momentum_buffer") is not None for _, _, state in rows]
+        buffers = [state["momentum_buffer"] for (_, _, state), there in zip(rows, kept) if there]
+        if buffers:
+            each.mul_(buffers, momentum)
+            each.add_(buffers, [grad for grad, there in zip(grads, kept) if there], alpha=1 - dampening)
+        for (_, _, state), grad, there in zip(rows, grads, kept):
+            if not there:
+                state["momentum_buffer"] = grad.detach().clone()
+        buffers = [state["momentum_buffer"] for _, _, state in rows]
+        grads = each.add(grads, buffers, alpha=momentum) if group["nesterov"] else buffers
+    each.add_(params, grads, alpha=-lr)
 
 
 def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
@@ -86,15 +93,15 @@ def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
     nesterov = group["nesterov"]
     if momentum != 0 and any(state.get("momentum_buffer") is None for _, _, state in rows):
         return False  # the first step makes them
-    each = 3 if momentum != 0 else 2
-    tensors = [t for p, grad, state in rows for t in (p, grad, state.get("momentum_buffer"))[:each]]
+    count = 3 if momentum != 0 else 2
+    tensors = [t for p, grad, state in rows for t in (p, grad, state.get("momentum_buffer"))[:count]]
     if any(t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors):
         return False
 
     def compute(tensors, numbers):
         (step_size,) = numbers
         out = []
-        for k in range(0, len(tensors), each):
+        for k in range(0, len(tensors), count):
             p, grad = tensors[k], tensors[k + 1]
             if weight_decay != 0:
                 grad = grad.add(p, alpha=weight_decay)

@@ -1,0 +1,9 @@
+"""The operators on lists that update rules are made of: ``each.add_(params, grads, alpha=-lr)`` is one native call over all parameters."""
+
+from __future__ import annotations
+
+from flambeau.core.bindings import function
+
+neg, add, sqrt = function("_foreach_neg"), function("_foreach_add"), function("_foreach_sqrt")
+add_, mul_, div_, lerp_ = (function(f"_foreach_{name}_") for name in ("add", "mul", "div", "lerp"))
+maximum_, addcmul_, addcdiv_ = (function(f"_foreach_{name}_") for name in ("maximum", "addcmul", "addcdiv"))
