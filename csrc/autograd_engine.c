@@ -299,11 +299,24 @@ static int keep_retained(PyObject *retained, PyObject **cts, int n) {
     Py_XDECREF(copy);
     return r;
 }
+/* Zeros of a plain tensor's kind; NULL without an exception when that isn't what is needed. */
+static PyObject *plain_zeros(const FlbMeta *m) {
+    FlbTls *s = flb_tls();
+    int num = m->shape || m->device != flb_cpu_device ? -1 : flb_typenum_of(m->dtype);
+    if (num < 0 || (s->grad_enabled | s->dispatch_modes | s->function_modes | s->transforms | s->included)) return NULL;
+    PyObject *array = PyArray_ZEROS(m->ndim, (npy_intp *)m->dims, num, 0), *t = array ? flb_from_array(array) : NULL;
+    Py_XDECREF(array);
+    return t;
+}
 static int fill_zeros(FlbNode *node, PyObject **cts) {
     PyObject *seen = NULL;
+    int plain = 1;
+    for (int i = 0; i < node->n_outputs; i++) plain &= !cts[i] || flb_plain(cts[i]);
     for (int i = 0; i < node->n_outputs; i++) {
         FlbMeta *m = &node->outputs[i];
         if (cts[i] || !m->dtype) continue;
+        if (plain && (cts[i] = plain_zeros(m))) continue;
+        if (PyErr_Occurred()) break;
         PyObject *shape = flb_meta_shape(m);
         if (!seen) seen = tuple_of(cts, node->n_outputs);
         cts[i] = shape && seen ? PyObject_CallFunctionObjArgs(make_zeros, shape, m->dtype, m->device, seen, NULL) : NULL;

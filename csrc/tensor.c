@@ -390,6 +390,7 @@ static PyObject *get_version(FlbTensor *t, void *c) {
     flb_recorder_spoil();
     return PyLong_FromSsize_t(t->storage ? t->storage->version : 0);
 }
+static PyObject *get_has_data(FlbTensor *t, void *c) { return PyBool_FromLong(t->array != NULL); }
 static PyObject *get_is_python(FlbTensor *t, void *c) { return PyBool_FromLong((t->keys & FLB_PYTHON) != 0); }
 
 /* Public properties: __torch_function__ sees them as Tensor.<name>.__get__ when a mode is active or the class overrides it. */
@@ -467,6 +468,7 @@ static PyGetSetDef tensor_getset[] = {
     {"grad_fn", property_get, property_set, "Autograd node that made this tensor, or None.", &properties[6]},
     {"is_leaf", property_get, property_set, "Whether no operation recorded by autograd made it.", &properties[7]},
     {"_array", (getter)get_array, (setter)set_array, "The ndarray this tensor is a view over; None without data."},
+    {"_has_data", (getter)get_has_data, NULL, "Whether there is an array; unlike a look at `_array` this doesn't make a recording unsound."},
     {"_dtype", (getter)get_dtype, NULL, "Element type."},
     {"_device", (getter)get_device, NULL, "Device."},
     {"_shape", (getter)get_shape, NULL, "Size."},
@@ -650,6 +652,23 @@ PyObject *flb_alias(FlbTensor *src, PyTypeObject *type) {
     t->storage = (FlbStorage *)Py_NewRef(s);
     return (PyObject *)t;
 }
+/* element(tensor): the only element of a plain tensor as a Python number; None where a mode or the general way must be asked. */
+static PyObject *py_element(PyObject *m, PyObject *o) {
+    FlbTls *s = flb_tls();
+    FlbTensor *t = (FlbTensor *)o;
+    if (s->function_modes | s->dispatch_modes | s->transforms | s->included || (Py_TYPE(o) != flb_tensor_class && Py_TYPE(o) != flb_parameter_class) ||
+        !t->array || t->keys)
+        Py_RETURN_NONE;
+    PyArrayObject *a = (PyArrayObject *)t->array;
+    int num = PyArray_TYPE(a);
+    if (PyArray_SIZE(a) != 1 || !(num <= NPY_CDOUBLE || num == NPY_HALF) || !PyArray_ISBEHAVED_RO(a)) Py_RETURN_NONE;
+    return PyArray_GETITEM(a, PyArray_BYTES(a));
+}
+int flb_typenum_of(PyObject *dtype) {
+    for (int i = 0; i < 32; i++)
+        if (dtype_by_typenum[i] == dtype) return i;
+    return -1;
+}
 /* become(tensor, view): the tensor has the place in memory that the view of it has. */
 static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyObject_TypeCheck(args[1], &FlbTensor_Type))
@@ -756,6 +775,7 @@ PyMethodDef flb_tensor_functions[] = {
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
     {"strided", (PyCFunction)(void (*)(void))py_strided, METH_FASTCALL, "strided(tensor, shape, strides, offset): view, all in elements."},
     {"become", (PyCFunction)(void (*)(void))py_become, METH_FASTCALL, "become(tensor, view): the tensor has the view's place in its memory."},
+    {"element", py_element, METH_O, "element(tensor): the only element of a plain tensor as a Python number, None where the general way must be asked."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},
     {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
      "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},

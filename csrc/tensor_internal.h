@@ -35,6 +35,7 @@ int flb_view_is_strided(FlbTensor *base);
 /* `out` is the view op(base, *rest) (item `which` of it, or None). */
 int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest, PyObject *which);
 PyObject *flb_strides(FlbTensor *t);
+int flb_typenum_of(PyObject *dtype); /* NumPy's number of a dtype, -1 when it has none of its own */
 FlbTls *flb_tls(void);
 /* The caching allocator (allocator.c); flb_use_allocator makes it NumPy's in the present context, -1 with an exception on failure. */
 void *flb_malloc(size_t size);

@@ -100,6 +100,14 @@ def out():
     return torch.add(x, y, out=z)
 
 
+large = torch.ones(300, 300)
+
+
+def lists():
+    torch._foreach_copy_([z, z.view(-1)], [x, y.view(-1)])
+    return torch.stack(torch._foreach_add([x, z], [y, x], alpha=2))
+
+
 JOBS = {
     "add": lambda: x + y,
     "number": lambda: x + 2,
@@ -142,6 +150,12 @@ JOBS = {
     "recorded view": lambda: w[0].t().detach(),
     "linear": lambda: linear(x).detach(),
     "backward": backward,
+    "composite": lambda: F.linear(x.expand(2, 2, 3), y[:1].expand(4, 3)),
+    "recorded composite": lambda: F.linear(x.expand(2, 2, 3), w).flatten().detach(),
+    "composite of several": lambda: torch.stack(w.chunk(3)).detach(),
+    "lists": lists,
+    "large": lambda: (large + large).sum(),
+    "large product": lambda: large @ large,
     "SGD": step(sgd),
     "AdamW": step(adam),
 }
@@ -218,7 +232,22 @@ def test_a_warm_call(name, failing_memory):
 
 
 @pytest.mark.parametrize(
-    "name", ["add", "number", "transpose", "sum", "matmul", "softmax", "gather", "to", "cat", "fake", "backward"]
+    "name",
+    [
+        "add",
+        "number",
+        "transpose",
+        "sum",
+        "matmul",
+        "softmax",
+        "gather",
+        "to",
+        "cat",
+        "fake",
+        "backward",
+        "recorded composite",
+        "lists",
+    ],
 )
 def test_recipes_that_are_made_anew(name, failing_memory):
     def prepare():

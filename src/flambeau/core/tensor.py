@@ -201,7 +201,7 @@ class Tensor(_C.TensorBase):
     def get_device(self):
         return -1 if self._device.type == "cpu" else self._device.index or 0
 
-    layout = property(lambda self: strided if self._array is not None else getattr(self._payload, "layout", strided))
+    layout = property(lambda self: strided if self._has_data else getattr(self._payload, "layout", strided))
     is_sparse = property(lambda self: self.layout is sparse_coo)
     is_sparse_csr = property(lambda self: self.layout is sparse_csr)
     is_quantized = property(lambda self: False)
@@ -227,6 +227,9 @@ class Tensor(_C.TensorBase):
     # -- to Python and NumPy -------------------------------------------------------------------------------------------
     def item(self):
         """The only element as a Python number. RuntimeError when there isn't exactly one."""
+        element = _C.element(self)
+        if element is not None:
+            return element
         if has_torch_function((self,)):
             return handle_torch_function(Tensor.item, (self,), self)
         if self.numel() != 1:

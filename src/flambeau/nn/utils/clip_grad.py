@@ -9,6 +9,7 @@ from flambeau.core.tensor import Tensor
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
 
 _stack = function("stack")
+_norms, _vector_norm, _scale = function("_foreach_norm"), function("linalg_vector_norm"), function("_foreach_mul_")
 _clamp = function("clamp")
 _tensor_zero = function("zeros")
 
@@ -23,12 +24,7 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not tensors:
         return _tensor_zero(())
-    if norm_type == float("inf"):
-        total = _stack([t.abs().max() for t in tensors]).max()
-    elif norm_type == 2.0:
-        total = _stack([t.square().sum() for t in tensors]).sum().sqrt()
-    else:
-        total = _stack([t.abs().pow(norm_type).sum() for t in tensors]).sum().pow(1.0 / norm_type)
+    total = _vector_norm(_stack(_norms(tensors, norm_type)), norm_type)
     if error_if_nonfinite and not total.isfinite().item():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable "
@@ -45,8 +41,8 @@ def clip_grad_norm_(
         grads = _gradients(parameters)
         total = get_total_norm(grads, float(norm_type), error_if_nonfinite)
         factor = _clamp(float(max_norm) / (total + 1e-6), max=1.0)
-        for g in grads:
-            g.mul_(factor)
+        if grads:
+            _scale(grads, factor)
         return total
 
 
