@@ -383,6 +383,7 @@ def _resume_code(
             head.append(Instr("LOAD_FAST", stack_names[-1]))
             if kind == "e":
                 head.extend([Instr("PUSH_EXC_INFO"), Instr("POP_TOP")])
+            head.append(Instr("DELETE_FAST", stack_names[-1]))  # from here on the stack alone holds it
     head.append(Instr("JUMP_FORWARD", label))
     for i in head:
         if isinstance(i, Instr) and i.lineno is None:

@@ -28,7 +28,7 @@ from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
 from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
 from .variables.base import Lazy, Variable
-from .variables.iterators import must_be_closed
+from .variables.iterators import GeneratorVariable, must_be_closed
 from .variables.slots import slots_of
 from .versions import FOR_END, NULL_FIRST, PY312, PY313
 
@@ -202,10 +202,13 @@ def _resume(tx, inst: Inst) -> None:
     kw_names = tx.kw_names
 
     def run():
-        if pushes is None and inst.handler is None:
-            # The exception leaves: its traceback and this frame must not keep each other alive.
+        leaves = pushes is None and inst.handler is None
+        if leaves or any(isinstance(v, GeneratorVariable) or must_be_closed(v) for v in (*tx.stack, *cg.keep)):
+            # The stack and the variables alone hold the values: an exception that leaves and this frame must not keep each other alive, and
+            # a generator is closed when it is dropped.
             held = [n for n in flat_argument_names(tx.func.__code__) if n.startswith(STACK_ARGUMENT)]
-            held += [cg.exc_temp(k) for k, kind in enumerate(slots_of(tx.stack)) if kind == "e"]
+            if leaves:
+                held += [cg.exc_temp(k) for k, kind in enumerate(slots_of(tx.stack)) if kind == "e"]
             for n in (*held, *dict.fromkeys(cg.temps.values())):
                 cg.emit("DELETE_FAST", n)
         if inst.name == "CALL":
