@@ -8,6 +8,7 @@ import inspect
 import traceback
 import weakref
 
+import fuzz_generators
 import pytest
 from programs import snapshot
 
@@ -372,3 +373,9 @@ def test_fullgraph_takes_yields():
     assert [v.tolist() for v in f(X(), 2)] == [[1.0, 1.0], [2.0, 3.0]]
     with pytest.raises(Exception, match="graph_break"):
         list(torch.compile(breaking, backend="eager", fullgraph=True)(X(), 2))
+
+
+@pytest.mark.parametrize("seed", [2, 7, 16, 27, 85])
+def test_random_generators(seed):
+    """Each differed once: see fuzz_generators.py."""
+    fuzz_generators.run(seed)
