@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.expr import Div, Expr, Mod, Prod, Var, coefficient, const, of, terms
+from ..base.expr import Div, Expr, Mod, Prod, Var, at_least, coefficient, const, of, terms
 from ..base.expr import variables as variables_of
 from .builder import Builder, compute_type, itemsize
 from .values import Value, loaded_atoms
@@ -120,8 +120,15 @@ class Addressing:
         if not _runs(atom):
             return self._parameter(atom)
         if isinstance(atom, (Div, Mod)):
-            word = "udiv" if isinstance(atom, Div) else "urem"
-            return self._line(scope, f"{word} i64 {self._index(atom.args[0])}, {self._index(atom.args[1])}")
+            num, den = (self._index(a) for a in atom.args)
+            if at_least(atom.args[0], 0):
+                word = "udiv" if isinstance(atom, Div) else "urem"
+                return self._line(scope, f"{word} i64 {num}, {den}")
+            rest = self._line(scope, f"srem i64 {num}, {den}")  # rounded down; divisors are positive
+            sign = self._line(scope, f"ashr i64 {rest}, 63")
+            if isinstance(atom, Div):
+                return self._line(scope, f"add i64 {self._line(scope, f'sdiv i64 {num}, {den}')}, {sign}")
+            return self._line(scope, f"add i64 {rest}, {self._line(scope, f'and i64 {sign}, {den}')}")
         raise NotImplementedError(f"inductor: an index with {atom!r}")
 
     def _product(self, atom) -> str:
@@ -180,7 +187,13 @@ class Addressing:
             return name
         if isinstance(atom, (Div, Mod)):
             num, den = (self._index_vector(e, b) if type(e) is Expr else b.const("i64", e) for e in atom.args)
-            return b.op("udiv" if isinstance(atom, Div) else "urem", "i64", num, den)
+            if at_least(atom.args[0], 0):
+                return b.op("udiv" if isinstance(atom, Div) else "urem", "i64", num, den)
+            rest = b.op("srem", "i64", num, den)
+            sign = b.op("ashr", "i64", rest, b.const("i64", 63))
+            if isinstance(atom, Div):
+                return b.add("i64", b.op("sdiv", "i64", num, den), sign)
+            return b.add("i64", rest, b.op("and", "i64", sign, den))
         return self.operand(atom, b)
 
     def _pointer(self, buffer: str, position: str, scope) -> str:
@@ -199,6 +212,8 @@ class Addressing:
             if step == 1:
                 pointer = self._pointer(buffer, position, scope_lines)
                 return b.load(v.dtype, pointer) if self.mask is None else b.load_masked(v.dtype, pointer, self.mask)
+        if step == 2 and self.mask is None and v.dtype in ("f32", "f64"):
+            return b.load_alternate(v.dtype, self._pointer(buffer, position, scope_lines))
         if step is not None and self.mask is None:
             positions = [position]
             for i in range(1, b.lanes):
@@ -239,6 +254,9 @@ class Addressing:
                 b.store(t, name, pointer)
             else:
                 b.store_masked(t, name, pointer, self.mask)
+            return
+        if step == 2 and self.mask is None and t in ("f32", "f64"):
+            b.store_alternate(t, name, self._pointer(buffer, self._index(ix), scope))
             return
         one = Builder(self.names, 1, lines)
         whole = self._index_vector(ix, b)

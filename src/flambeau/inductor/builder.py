@@ -268,6 +268,23 @@ class Builder:
             f"{self.ty('bool')} {mask})"
         )
 
+    def load_alternate(self, t: str, pointer: str) -> str:
+        """Load every second element (a part of complex numbers); the memory of the others is not touched."""
+        wide, mask = self._alternate()
+        raw = wide.load_masked(t, pointer, mask)
+        lanes = ", ".join(f"i32 {2 * i}" for i in range(self.lanes))
+        return self.emit(f"shufflevector {wide.ty(t)} {raw}, {wide.ty(t)} poison, <{self.lanes} x i32> <{lanes}>")
+
+    def store_alternate(self, t: str, x: str, pointer: str) -> None:
+        """Store to every second element."""
+        wide, mask = self._alternate()
+        lanes = ", ".join(f"i32 {i}, i32 poison" for i in range(self.lanes))
+        spread = self.emit(f"shufflevector {self.ty(t)} {x}, {self.ty(t)} poison, <{wide.lanes} x i32> <{lanes}>")
+        wide.store_masked(t, spread, pointer, mask)
+
+    def _alternate(self):
+        return Builder(self.names, 2 * self.lanes, self.out), "<" + ", ".join(["i1 true, i1 false"] * self.lanes) + ">"
+
     # --- lanes --------------------------------------------------------------------------------------------------------
     def extract(self, t: str, x: str, lane: int) -> str:
         return x if self.lanes == 1 else self.emit(f"extractelement {self.ty(t)} {x}, i64 {lane}")

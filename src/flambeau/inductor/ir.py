@@ -20,15 +20,17 @@ __all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "s
 @dataclass(slots=True)
 class Buffer:
     """Memory of ``size`` elements; element ``i`` of a tensor with ``strides`` lies at ``sum(i * strides)`` (outputs and inputs start at
-    their first element, so no offset). ``kind``: ``input``, ``constant``, ``temp``, ``output``."""
+    their first element, so no offset). ``kind``: ``input``, ``constant``, ``temp``, ``output``. ``width``: 2 for complex numbers, which are
+    pairs of numbers of ``dtype``: positions in memory count these."""
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
     kind: str = "temp"
-    np_dtype: Any = None  # of memory the kernels can't read (complex): only extern calls see it
+    np_dtype: Any = None  # where it isn't the one that ``dtype`` names
     constant: Any = None
+    width: int = 1
 
     @property
     def size(self) -> int:

@@ -13,6 +13,8 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from ..base.dtypes import as_element
 from ..base.expr import Expr, Symbol, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.relations import symbols as symbols_of
@@ -25,6 +27,8 @@ from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
 from .builder import compute_type
 from .codegen import weight
+from .complex_lowering import ComplexLowering
+from .complex_values import OPERATIONS as PAIRED
 from .eager_call import EagerCall, Number, call_rule, call_schema, replace, same_layout
 from .gemm import lower_contraction
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
@@ -32,7 +36,7 @@ from .lazy import Lazy
 from .opening import Call
 from .settings import config
 from .sizes import size, sizes, symbolic
-from .values import Typed, Value, Values, loaded_atoms, short, walk
+from .values import Value, Values, is_complex, loaded_atoms, part_of, short, to_numpy, walk
 
 __all__ = ["Lazy", "Lowering", "Unsupported"]
 
@@ -72,7 +76,7 @@ def _may_divide_by_zero(node) -> bool:
     return not (isinstance(node.args[1], (int, float)) and node.args[1])
 
 
-class Lowering:
+class Lowering(ComplexLowering):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
     compile_body: Any  # compiles a subgraph; set where graphs are compiled
@@ -97,7 +101,10 @@ class Lowering:
 
     def new_buffer(self, shape, strides, t, kind="temp", np_dtype=None, constant=None) -> Buffer:
         name = f"buf{next(self._names)}" if kind != "input" else f"arg{len(self.inputs)}"
-        b = self.buffers[name] = Buffer(name, tuple(shape), tuple(strides), t, kind, np_dtype, constant)
+        width = 1
+        if is_complex(t):
+            t, np_dtype, width = part_of(t), np_dtype or np.dtype(to_numpy(t)), 2
+        b = self.buffers[name] = Buffer(name, tuple(shape), tuple(strides), t, kind, np_dtype, constant, width)
         return b
 
     def lazy(self, *args, **kwargs) -> Lazy:
@@ -125,7 +132,11 @@ class Lowering:
         buffer = self.buffers[region.buffer]
 
         def at(coords):
-            return self.values.load(region.buffer, linear(coords, region.strides, region.offset), buffer.dtype)
+            place = linear(coords, region.strides, region.offset)
+            if buffer.width == 1:
+                return self.values.load(region.buffer, place, buffer.dtype)
+            pair = tuple(self.values.load(region.buffer, place * 2 + k, buffer.dtype) for k in (0, 1))
+            return self.values.make("complex", pair, short(dtype))
 
         return self.lazy(region.shape, dtype, at, region, strides or region.strides, device)
 
@@ -174,9 +185,9 @@ class Lowering:
             return
         loops = self.variables(x.sizes)
         coords = tuple(variable(v) for v in loops)
-        value = self.values.cast(x.at(coords), buffer.dtype)
+        value = self.values.cast(x.at(coords), short(x.dtype) if buffer.width == 2 else buffer.dtype)
         order = sorted(range(len(loops)), key=lambda d: (-self.values.hint(buffer.strides[d]), d))
-        self.add(Pointwise(buffer.name, tuple(loops[d] for d in order), value, linear(coords, buffer.strides)))
+        self.store(buffer, tuple(loops[d] for d in order), value, linear(coords, buffer.strides))
 
     def contiguous(self, x: Lazy) -> Region:
         """In memory in C order."""
@@ -338,6 +349,7 @@ class Lowering:
             if "has_side_effects" in op.tags or hasattr(val, "__sym__"):
                 return self._extern(op, full, val)  # a check, or a number out of a tensor: Python's, and no fallback
             special = op.overrides.get("lower")
+            self.refuse_complex(op, full, val)
             if special is not None:
                 return special(self, val, *full)
             return rule(op, full, val)
@@ -352,11 +364,16 @@ class Lowering:
             root, _ = trace(d.body, [Input(a.name) if k else x for a, x, k in zip(op._schema.arguments, full, known)])
         except TypeError as e:
             raise Unsupported(f"it looks at a symbolic number ({e})") from e
-        for node in topological(root):
-            if node.op != "input" and not TABLE[node.op].llvm:
-                raise Unsupported(f"scalar operation {node.op} has no LLVM text")
         taking = set(operand_indices(op))
         compute = compute_dtype(op, full)
+        paired = (
+            compute.is_complex or val.dtype.is_complex or any(isinstance(x, Lazy) and x.dtype.is_complex for x in full)
+        )
+        for node in topological(root):
+            if node.op != "input" and not (node.op in PAIRED if paired else TABLE[node.op].llvm):
+                raise Unsupported(
+                    f"scalar operation {node.op} has no LLVM text{' for complex numbers' if paired else ''}"
+                )
         if compute.category == 1 and any(map(_may_divide_by_zero, topological(root))):
             raise Unsupported("integers divided by a tensor: a zero in it is an error")
         if (
@@ -370,7 +387,11 @@ class Lowering:
             ]
         t, out = short(compute), short(val.dtype)
         shape = sizes(val.shape)
-        handler = Typed(self.values, t)
+        handler = self.handler(short(compute.to_complex()) if paired else t)
+        if paired:
+            d.body(
+                handler, *[self.values.const(0, short(x.dtype)) if isinstance(x, Lazy) else x for x in full]
+            )  # refuses what it can't
 
         def at(coords):
             actual = []
@@ -396,7 +417,7 @@ class Lowering:
         x, params, keepdim = r.input, r.params, r.keepdim
         dims = sorted(normalize_dims(r.dims, x.ndim)) if x.ndim else []
         acc = compute_type(short(r.acc))
-        handler = Typed(self.values, acc)
+        handler = self.handler(acc)
         n = math.prod(x.sizes[k] for k in dims)
         kept = [k for k in range(x.ndim) if k not in dims]
 
@@ -414,7 +435,10 @@ class Lowering:
 
         if n == 0 and d.init is None:
             raise Unsupported("empty reduction without an initial value")
-        result = self.reduce(d.combine, d.init, x.sizes, kept, dims, element)
+        if is_complex(acc):
+            result = self.reduce_pairs(d, x, kept, dims, element)
+        else:
+            result = self.reduce(d.combine, d.init, x.sizes, kept, dims, element)
         out = short(val.dtype)
 
         def at(coords):
@@ -525,12 +549,14 @@ class Lowering:
     def _factory(self, op, full, val):
         body = op.definition.body
         t = short(val.dtype)
-        handler = Typed(self.values, t)
+        handler = self.handler(t)
 
         def at(coords):
             v = 0 if body is None else body(handler, tuple(self.values.index(c) for c in coords), *full)
             return self.values.cast(v, t) if isinstance(v, Value) else self.values.const(v, t)
 
+        if is_complex(t):
+            at((0,) * len(val.shape))  # refuses what it can't
         return self.lazy(sizes(val.shape), val.dtype, at, strides=_strides(val), device=val.device)
 
     def _index(self, op, full, val):
@@ -609,7 +635,7 @@ class Lowering:
                 coords = tuple(variable(v) for v in loops)
                 value = self.values.cast(x.at(coords), t)
                 where = linear(coords, buffer.strides, at * buffer.strides[dim])
-                self.add(Pointwise(buffer.name, loops, value, where, "part"))
+                self.store(buffer, loops, value, where, "part")
             at = at + x.sizes[dim]
         return self.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
 

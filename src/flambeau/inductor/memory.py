@@ -32,7 +32,9 @@ def plan(
     temps = [n for n in first if buffers[n].kind == "temp"]
     if any(type(buffers[n].size) is Expr for n in temps):
         return _plan_symbolic(buffers, temps, first, last, hint)
-    size = {n: -(-max(buffers[n].size * itemsize(buffers[n].dtype), 1) // ALIGN) * ALIGN for n in temps}
+    size = {
+        n: -(-max(buffers[n].size * buffers[n].width * itemsize(buffers[n].dtype), 1) // ALIGN) * ALIGN for n in temps
+    }
     offsets: dict[str, int] = {}
     total = 0
     for name in sorted(temps, key=lambda n: (-size[n], first[n], n)):
@@ -62,7 +64,10 @@ def plan(
 
 def _plan_symbolic(buffers, temps, first, last, hint):
     """Places in a row, each as long as the first buffer in it; a buffer goes where it fits for certain and nobody lives at the same time."""
-    size = {n: floordiv(buffers[n].size * itemsize(buffers[n].dtype) + (ALIGN - 1), ALIGN) * ALIGN for n in temps}
+    size = {
+        n: floordiv(buffers[n].size * buffers[n].width * itemsize(buffers[n].dtype) + (ALIGN - 1), ALIGN) * ALIGN
+        for n in temps
+    }
     example = {n: hint(size[n]) for n in temps}
     places: list[tuple] = []  # (offset, size, buffers in it)
     offsets, total, notes = {}, 0, []

@@ -232,6 +232,16 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
             groups.append(group)
             last_writer[node.buffer] = len(groups) - 1
             continue
+        if node.combine == "half" and isinstance(node, Pointwise):
+            # One of the two stores that write complex numbers: they are one kernel, which nobody can follow either.
+            first = groups[-1].nodes[-1] if groups and groups[-1].kind == "loops" else None
+            if first is None or getattr(first, "combine", None) != "half" or first.loops is not node.loops:
+                group = Group("loops")
+                group.outer, group.closed = _extents(node.loops), True
+                groups.append(group)
+            groups[-1].add(node)
+            last_writer[node.buffer] = len(groups) - 1
+            continue
         chosen = None
         low = max(need, 0)
         # The group that makes the operands first, then later ones, the newest first.

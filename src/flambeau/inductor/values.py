@@ -19,7 +19,7 @@ from ..core.body import TABLE
 from .builder import compute_type, is_float, is_unsigned, itemsize
 from .sizes import size
 
-__all__ = ["Typed", "Value", "Values", "short", "to_numpy"]
+__all__ = ["Typed", "Value", "Values", "is_complex", "part_of", "short", "to_numpy"]
 
 _NUMPY = {
     "f32": np.float32,
@@ -35,12 +35,24 @@ _NUMPY = {
     "bool": np.bool_,
     "f16": np.float32,
     "bf16": np.float32,
+    "c64": np.complex64,
+    "c128": np.complex128,
 }
+_PARTS = {"c64": "f32", "c128": "f64"}
 _SUPPORTED = frozenset(_NUMPY)
 
 
+def is_complex(t: str) -> bool:
+    return t in _PARTS
+
+
+def part_of(t: str) -> str:
+    """The type of which complex numbers of type ``t`` are pairs; any other type itself."""
+    return _PARTS.get(t, t)
+
+
 def short(dtype) -> str:
-    """The compiler's name of a flambeau dtype. NotImplementedError for dtypes it has no code for (complex, float8)."""
+    """The compiler's name of a flambeau dtype. NotImplementedError for dtypes it has no code for (float8)."""
     name = "bool" if dtype.short == "b8" else dtype.short
     if name not in _SUPPORTED:
         raise NotImplementedError(f"the compiler has no code for dtype {dtype}")
@@ -123,6 +135,8 @@ class Values:
         return found
 
     def const(self, number, dtype: str) -> Value:
+        if dtype in _PARTS:
+            return self.make("complex", tuple(self.const(x, _PARTS[dtype]) for x in (number.real, number.imag)), dtype)
         if dtype == "bool":
             number = bool(number)
         elif is_float(dtype):
@@ -158,6 +172,13 @@ class Values:
     def cast(self, v: Value, dtype: str) -> Value:
         if v.dtype == dtype:
             return v
+        if dtype in _PARTS:
+            t = _PARTS[dtype]
+            parts = v.args if v.dtype in _PARTS else (v, self.const(0.0, t))
+            return self.make("complex", tuple(self.cast(x, t) for x in parts), dtype)
+        if v.dtype in _PARTS:
+            parts = [self.cast(x, dtype) for x in v.args]
+            return self.make("logical_or", tuple(parts), "bool") if dtype == "bool" else parts[0]
         if v.op == "const" and dtype not in ("f16", "bf16"):
             x = v.args[0]
             if is_float(dtype):

@@ -108,7 +108,7 @@ for _name, _aten in {
     "reciprocal": "reciprocal",
 }.items():
     if _has(_aten):
-        ufunc(getattr(np, _name), _op(_aten), kinds=_FLOAT)
+        ufunc(getattr(np, _name), _op(_aten), kinds=_FLOAT + _COMPLEX if _name in ("exp", "reciprocal") else _FLOAT)
 
 
 def _rounding(name):
@@ -136,7 +136,7 @@ def _sign(x):
 
 negative = ufunc(np.negative, _op("neg"))
 positive = ufunc(np.positive, lambda x: x.clone())
-absolute = ufunc(np.absolute, _op("abs"), kinds=_REAL)
+absolute = ufunc(np.absolute, _op("abs"), kinds=_REAL + _COMPLEX)
 ufunc(np.fabs, _op("abs"), kinds=_FLOAT)
 ufunc(np.sign, _sign, kinds=_REAL[1:])
 ufunc(np.square, lambda x: aten.mul(x, x))
@@ -360,15 +360,30 @@ def _real_only(x):
     return as_tensor(x)
 
 
-implements(np.real, attribute="real", gives_array=True)(_real_only)
+@implements(np.real, attribute="real", gives_array=True)
+def real(val):
+    """The array itself, or a view of the real parts."""
+    return aten.real(as_tensor(val))
+
+
+@implements(np.imag, attribute="imag", gives_array=True)
+def imag(val):
+    """A view of the imaginary parts; zeros for real numbers."""
+    t = as_tensor(val)
+    return aten.imag(t) if t.dtype.is_complex else aten.zeros_like(t)
 
 
 def _conjugate(x, /):
     if dtype_of(x) == np.bool_:
         raise TypeError("np.conjugate of booleans, which become int8")
-    return _real_only(x).clone()
+    return _conj(x)
+
+
+def _conj(x, /):
+    x = as_tensor(x)
+    return aten.conj_physical(x) if x.dtype.is_complex else x.clone()
 
 
 implements(np.conjugate)(_conjugate)
 for _name in ("conj", "conjugate"):
-    implements(method=_name, gives_array=True)(lambda x: _real_only(x).clone())
+    implements(method=_name, gives_array=True)(_conj)

@@ -45,6 +45,7 @@ def _as_real(self):
 
 
 view_as_real.derivative(self=lambda ct: aten.view_as_complex.default(aten.contiguous.default(ct)))
+view_as_real.override("lower", lambda lowering, val, self: lowering.as_real(self, val))
 view_as_real.override("batch", lambda call, self: aten.view_as_real.default(self))
 
 
@@ -99,6 +100,7 @@ def _pairs(a, kind):
 view_as_complex.derivative(
     self=lambda ct: aten.view_as_real.default(aten.contiguous.default(aten.resolve_conj.default(ct)))
 )
+view_as_complex.override("lower", lambda lowering, val, self: lowering.as_complex(self, val))
 view_as_complex.override("batch", lambda call, self: aten.view_as_complex.default(self))
 
 

@@ -1,0 +1,136 @@
+"""Complex numbers in compiled kernels: values, strides and dtypes beside eager, at the edges too; what kernels don't compute is left to eager."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+PAIRS = [(torch.complex64, torch.float32), (torch.complex128, torch.float64)]
+
+
+def _compiled(f, *args):
+    """(result, eager kernels that it used)."""
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = torch.compile(f, fullgraph=True)
+        return compiled(*args)
+
+
+def _same(got, want, tol):
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    assert got.stride() == want.stride() or not got.numel()
+    got, want = got.numpy(), want.numpy()
+    for a, b in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(a, b, rtol=tol, atol=tol)
+
+
+ROWS = {
+    "arithmetic": lambda x, y, r: (x * y + x / (y + 2j) - r * x, -x, x.reciprocal(), 1 / y, x**2, x**3, x - 1j),
+    "parts": lambda x, y, r: (
+        x.real + y.imag,
+        torch.view_as_real(x * y),
+        torch.conj(x).resolve_conj(),
+        x.abs(),
+        torch.complex(r, -r),
+    ),
+    "exp": lambda x, y, r: (torch.exp(x), torch.exp(1j * x) * r),
+    "comparisons": lambda x, y, r: (x == y, x != x.clone(), torch.isnan(x / 0), torch.where(r > 0, x, y)),
+    "views": lambda x, y, r: (
+        (x * 2)[1:3],
+        (x * y).t().contiguous(),
+        x.t() * y.t(),
+        x.reshape(-1).flip(0),
+        (x + y).expand(2, *x.shape).contiguous(),
+    ),
+    "joining": lambda x, y, r: (
+        torch.cat([x, y * 2]),
+        torch.stack([x, x * y], -1),
+        x[[0, 2, 1]],
+        torch.full_like(x, 3j) + x,
+    ),
+    "sums": lambda x, y, r: (x.sum(), (x * y).sum(0), x.sum(1, keepdim=True)),
+    "casts": lambda x, y, r: (r.to(x.dtype) * x, (x * y).to(torch.complex128), (x * y).to(torch.complex64)),
+    "left to eager": lambda x, y, r: (torch.log(x * y), x @ y.t(), (x * y).cumsum(0), x.mean(), torch.sqrt(x)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("dtype, real", PAIRS, ids=["complex64", "complex128"])
+def test_agrees_with_eager(name, dtype, real):
+    torch.manual_seed(0)
+    f = ROWS[name]
+    for shape in ((4, 5), (37, 65), (3, 0)):
+        x, y = torch.randn(shape, dtype=dtype), torch.randn(shape, dtype=dtype)
+        r = torch.randn(shape, dtype=real)
+        if 0 in shape and name in ("joining",):
+            continue  # reading from an empty tensor
+        for variant in (
+            (x, y, r),
+            (x.t().contiguous().t(), y, r),
+            (torch.randn((shape[0], 2 * shape[1]), dtype=dtype)[:, ::2], y, r),
+        ):
+            for got, want in zip(_compiled(f, *variant), f(*variant), strict=True):
+                _same(got, want, 3e-5 if real is torch.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_edges(dtype):
+    ends = [0.0, -0.0, 1.0, -2.5, 1e-10, 1e10, float("inf"), -float("inf"), float("nan"), 89.0, 710.0, -800.0]
+    x = torch.tensor([complex(a, b) for a, b in itertools.product(ends, ends)], dtype=dtype)
+    a, b = x[:, None], x[None, :]
+    with np.errstate(all="ignore"):
+        for f in (lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a + b, lambda a, b: a == b):
+            got, want = _compiled(f, a, b).numpy(), f(a, b).numpy()
+            # NumPy may multiply and add at once, so that what should cancel leaves a rest in proportion to the terms.
+            scale = np.nan_to_num(np.abs(want) + np.abs(a.numpy()) * np.abs(b.numpy()), nan=0, posinf=0) * 1e-6
+            for p, q in ((got.real, want.real), (got.imag, want.imag)):
+                np.testing.assert_array_equal(np.isnan(p), np.isnan(q))
+                np.testing.assert_array_equal(np.isinf(p), np.isinf(q))
+                off = np.abs(np.where(np.isfinite(q), p * 1.0 - q * 1.0, 0.0))
+                assert (off <= scale + 1e-30).all()
+        for f in (torch.abs, lambda x: x * 2.0, torch.conj_physical):
+            _same(_compiled(f, x), f(x), 1e-6)
+        finite = x[torch.isfinite(x.imag) | (x.real == -float("inf"))]
+        finite = finite[(finite.real < (80 if dtype is torch.complex64 else 700)) | (finite.imag == 0)]
+        finite = finite[finite.imag.abs() < 1e20]
+        _same(_compiled(torch.exp, finite), torch.exp(finite), 1e-6)
+
+
+def test_gradients():
+    torch.manual_seed(0)
+    x, y = (torch.randn(30, dtype=torch.complex128, requires_grad=True) for _ in range(2))
+
+    def f(x, y):
+        return ((x * y / (x + 3)).exp() - y).abs().sum()
+
+    want = torch.autograd.grad(f(x, y), (x, y))
+    got = torch.autograd.grad(torch.compile(f)(x, y), (x, y))
+    for a, b in zip(got, want, strict=True):
+        _same(a, b, 1e-12)
+
+
+def test_numpy_functions():
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((20, 30)) + 1j * rng.standard_normal((20, 30))
+
+    def f(z, w):
+        out = np.abs(z * w) + z.real - w.imag
+        w = w * np.exp(-2j * np.pi * z / 7)
+        w.real[0] = 5.0
+        return out, np.conj(w), np.vstack([z, w.conjugate()]), np.real(w), np.imag(out)
+
+    for _ in range(2):
+        for got, want in zip(torch.compile(f)(z, z[::-1]), f(z, z[::-1]), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+            assert got.dtype == want.dtype
+
+
+def test_changing_sizes():
+    f = torch.compile(lambda x: (x * x + 1).sum(0) / x.abs().sum(), dynamic=True)
+    for n in (3, 8, 21):
+        x = torch.randn((n, 5), dtype=torch.complex64)
+        _same(f(x), (x * x + 1).sum(0) / x.abs().sum(), 1e-5)

@@ -1,0 +1,57 @@
+"""Index arithmetic of kernels: chains of views of views, flipped and reshaped, read the elements that eager reads."""
+
+import random
+
+import pytest
+
+import flambeau as torch
+
+
+def flipped_reshape(x):
+    """Its index is (4 - i) // 5 and (4 - i) % 5, of numbers below zero."""
+    return x.reshape(-1).flip(0) * 2
+
+
+def _chain(rng, x):
+    """(source text, function) of a few random steps from a 3-d tensor."""
+    steps = []
+    shape = tuple(x.shape)
+    for _ in range(rng.randint(2, 5)):
+        kind = rng.choice(["flip", "reshape", "permute", "roll", "slice"])
+        n = len(shape)
+        if kind == "flip":
+            steps.append(f".flip({rng.sample(range(n), rng.randint(1, n))})")
+        elif kind == "reshape":
+            total = 1
+            for s in shape:
+                total *= s
+            a = rng.choice([d for d in range(1, total + 1) if total % d == 0])
+            shape = rng.choice([(a, total // a), (total,), (total // a, 1, a)])
+            steps.append(f".reshape({shape})")
+        elif kind == "permute":
+            order = rng.sample(range(n), n)
+            shape = tuple(shape[d] for d in order)
+            steps.append(f".permute({order})")
+        elif kind == "roll":
+            steps.append(f".roll({rng.randint(-7, 7)}, {rng.randrange(n)})")
+        elif shape[0] > 2:
+            shape = (shape[0] - 1, *shape[1:])
+            steps.append("[1:]")
+    text = f"lambda x: x{''.join(steps)} * 2"
+    return text, eval(text)
+
+
+def test_negative_parts_of_an_index():
+    for x in (torch.randn(4, 5).t().contiguous().t(), torch.randn(7, 3, 5).permute(2, 0, 1)):
+        assert torch.equal(torch.compile(flipped_reshape)(x), flipped_reshape(x))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_random_chains(seed, dynamic):
+    rng = random.Random(seed)
+    for _ in range(3):
+        x = torch.randn(rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 9)).permute(rng.sample(range(3), 3))
+        text, f = _chain(rng, x)
+        got, want = torch.compile(f, dynamic=dynamic)(x), f(x)
+        assert torch.equal(got, want), (text, tuple(x.shape), x.stride())
