@@ -93,6 +93,6 @@ def unravel_index(indices, shape):
     """Coordinates, a tuple of tensors, of the flat ``indices`` of a row-major array of ``shape``."""
     out = []
     for n in reversed([shape] if isinstance(shape, int) else list(shape)):
-        out.append(aten.remainder.Scalar(indices, n))
-        indices = aten.floor_divide.Scalar(indices, n)
+        out.append(aten.remainder.Tensor(indices, n))
+        indices = aten.floor_divide.default(indices, n)
     return tuple(reversed(out))

@@ -291,12 +291,15 @@ def batch_norm(
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
+_div = _binding("div")
+
+
 def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
     """x / max(norm_p(x), eps) along ``dim``."""
     if has_torch_function(input, out):
         return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
-    result = input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-    return result if out is None else out.copy_(result)
+    denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / denominator if out is None else _div(input, denominator, out=out)
 
 
 # Losses

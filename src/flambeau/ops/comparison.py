@@ -135,6 +135,7 @@ def equal(self, other):
 @pointwise(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
     numbers=False,
+    promote=lambda args: "float" if args[0].dtype is dtypes.bool_ else "default",
     out=dtypes.bool_,
     inplace=False,
     has_out=False,

@@ -237,8 +237,9 @@ def convolution_backward(
     kind, (g, x, w) = _wide(grad_output, input, weight)
     d_input = d_weight = d_bias = None
     if output_mask[0]:
+        # NOTE: with output padding there may be room for one more window than the input has elements.
         d_input = (
-            _forward(g, w, stride, padding, dilation, groups)
+            _forward(g, w, stride, padding, dilation, groups)[(..., *map(slice, x.shape[2:]))]
             if transposed
             else _input_adjoint(g, w, x.shape[2:], stride, padding, dilation, groups)
         )

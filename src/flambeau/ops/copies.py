@@ -28,7 +28,11 @@ def _copies(op, name):
             return [aten.clone.default(t, memory_format="contiguous_format") for t in made]
         return aten.clone.default(made, memory_format="contiguous_format")
 
-    explicit(f"{base}_copy{dot}{overload}({rest}", variants="function", has_out=not several)(fn)
+    explicit(
+        f"{base}_copy{dot}{overload}({rest}",
+        variants="function method" if name == "narrow" else "function",
+        has_out=not several,
+    )(fn)
 
 
 for _name in _VIEWS:

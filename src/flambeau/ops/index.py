@@ -27,6 +27,9 @@ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign _foreach_sign_ _foreach_sin _fo
 _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_
 _foreach_zero_
 """,
+    "fused": """
+_fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_ hash_tensor
+""",
     "linalg": """
 _cdist_backward _cdist_forward _linalg_check_errors _linalg_det _linalg_slogdet _linalg_solve_ex _lu_permutation _lu_with_info cdist
 chain_matmul cholesky cholesky_inverse cholesky_solve cross det geqrf inverse linalg_cholesky linalg_cholesky_ex linalg_cross linalg_det
@@ -61,8 +64,8 @@ to_dense to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr value
 _sparse_log_softmax _sparse_log_softmax_backward_data _sparse_softmax _sparse_softmax_backward_data _sparse_sum _sparse_sum_backward
 """,
     "sparse_products": """
-_left_gradient _masked_product _sparse_addmm _sparse_mm _sparse_mm_reduce_impl _sparse_sparse_matmul hspmm smm sparse_sampled_addmm
-sspaddmm
+_left_gradient _masked_product _sparse_addmm _sparse_mm _sparse_mm_reduce_impl _sparse_mm_reduce_impl_backward _sparse_sparse_matmul hspmm
+smm sparse_sampled_addmm sspaddmm
 """,
     "sparse_shapes": """
 resize_as_sparse_ sparse_resize_ sparse_resize_and_clear_
@@ -98,22 +101,23 @@ _foreach_log10_ _foreach_log1p _foreach_log1p_ _foreach_log2 _foreach_log2_ _for
 _foreach_minimum _foreach_minimum_ _foreach_mul _foreach_mul_ _foreach_neg _foreach_neg_ _foreach_norm _foreach_pow _foreach_pow_
 _foreach_reciprocal _foreach_reciprocal_ _foreach_round _foreach_round_ _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_
 _foreach_sign _foreach_sign_ _foreach_sin _foreach_sin_ _foreach_sinh _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ _foreach_sub
-_foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero_ _histogramdd_bin_edges
-_histogramdd_from_bin_cts _histogramdd_from_bin_tensors _lu_with_info _native_batch_norm_legit _neg_view_copy _unique _unsafe_masked_index
-_unsafe_masked_index_put_accumulate alias_copy as_strided_copy as_strided_scatter bartlett_window blackman_window cdist cholesky
-cholesky_inverse cholesky_solve cross cumulative_trapezoid det detach_copy diagonal_copy diagonal_scatter dsplit empty_permuted
-empty_strided expand_copy frexp frobenius_norm geqrf gradient hamming_window hann_window histogram hsplit hspmm i0 i0_ igamma igamma_
-igammac igammac_ inverse istft kaiser_window lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power mvlgamma mvlgamma_
-narrow_copy native_batch_norm native_dropout_backward native_group_norm nonzero_static nuclear_norm orgqr ormqr permute_copy pinverse
-polygamma qr segment_reduce select_copy slice_copy slogdet smm split_copy split_with_sizes_copy squeeze_copy sspaddmm svd t_copy
-transpose_copy trapezoid trapz triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy
-view_as_complex_copy view_as_real_copy view_copy vsplit
+_foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero_ _fused_adagrad_
+_fused_adam_ _fused_adamw_ _fused_sgd_ _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _lu_with_info
+_native_batch_norm_legit _neg_view_copy _unique _unsafe_masked_index _unsafe_masked_index_put_accumulate alias_copy as_strided_copy
+as_strided_scatter bartlett_window blackman_window cdist cholesky cholesky_inverse cholesky_solve cross cumulative_trapezoid det
+detach_copy diagonal_copy diagonal_scatter dsplit empty_permuted empty_strided expand_copy frexp frobenius_norm geqrf gradient
+hamming_window hann_window hash_tensor histogram hsplit hspmm i0 i0_ igamma igamma_ igammac igammac_ inverse istft kaiser_window
+lift_fresh_copy logdet logspace lu_solve lu_unpack matrix_exp matrix_power mvlgamma mvlgamma_ narrow_copy native_batch_norm
+native_dropout_backward native_group_norm nonzero_static nuclear_norm orgqr ormqr permute_copy pinverse polygamma qr segment_reduce
+select_copy slice_copy slogdet smm split_copy split_with_sizes_copy squeeze_copy sspaddmm svd t_copy transpose_copy trapezoid trapz
+triangular_solve unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy
+view_as_real_copy view_copy vsplit
 """,
     "method": """
 _coalesced_ _indices _nnz _values as_strided_scatter ccol_indices cholesky cholesky_inverse cholesky_solve coalesce col_indices cross
-crow_indices dense_dim det diagonal_scatter dsplit frexp geqrf histogram hsplit i0 i0_ igamma igamma_ igammac igammac_ indices inverse
-is_coalesced istft logdet lu_solve matrix_exp matrix_power mvlgamma mvlgamma_ new_empty_strided nonzero_static orgqr ormqr pinverse qr
-row_indices slogdet smm sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm svd to_dense to_sparse to_sparse_bsc
-to_sparse_bsr to_sparse_csc to_sparse_csr triangular_solve unsafe_chunk unsafe_split unsafe_split_with_sizes values vsplit
+crow_indices dense_dim det diagonal_scatter dsplit frexp geqrf hash_tensor histogram hsplit i0 i0_ igamma igamma_ igammac igammac_ indices
+inverse is_coalesced istft logdet lu_solve matrix_exp matrix_power mvlgamma mvlgamma_ narrow_copy new_empty_strided nonzero_static orgqr
+ormqr pinverse qr row_indices slogdet smm sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm svd to_dense to_sparse
+to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr triangular_solve unsafe_chunk unsafe_split unsafe_split_with_sizes values vsplit
 """,
 }

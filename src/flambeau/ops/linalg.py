@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..base import dtypes
-from ..base.dtypes import finfo, int32
+from ..base.dtypes import finfo, float32, int32
 from ..base.shapes import normalize_dim
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
@@ -488,6 +488,10 @@ linalg_matrix_exp.derivative(self=_exp_vjp)
 
 @composite("matrix_exp(Tensor self) -> Tensor")
 def matrix_exp(self):
+    if self.dtype.itemsize == 2 and self.dtype.is_floating_point:
+        return aten._to_copy.default(
+            aten.linalg_matrix_exp.default(aten._to_copy.default(self, dtype=float32)), dtype=self.dtype
+        )
     return aten.linalg_matrix_exp.default(self)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..base.dtypes import bool_
 from ..base.shapes import broadcast_shapes
 from ..core.declare import composite, contraction, explicit
 from ..core.operator import namespace
@@ -19,7 +20,12 @@ mm = contraction(
 bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn", refuse=("bool",))
 mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m", refuse=("bool",))
 dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=("bool",))
-vdot = contraction("vdot(Tensor self, Tensor other) -> Tensor", "k,k->", refuse=("bool", "complex64", "complex128"))
+
+
+@composite("vdot(Tensor self, Tensor other) -> Tensor")
+def vdot(self, other):
+    return aten.dot.default(aten.conj.default(self) if self.dtype.is_complex else self, other)
+
 
 mm.derivative(
     self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)),
@@ -34,10 +40,11 @@ mv.derivative(
     vec=lambda ct, self: aten.mv.default(aten.t.default(self), ct),
 )
 dot.derivative(self=lambda ct, tensor: aten.mul.Tensor(tensor, ct), tensor=lambda ct, self: aten.mul.Tensor(self, ct))
-vdot.derivative(self=lambda ct, other: aten.mul.Tensor(other, ct), other=lambda ct, self: aten.mul.Tensor(self, ct))
 
 
 def _scaled(t, by):
+    if t.dtype.category <= 1 and isinstance(by, float):
+        by = int(by)  # a fraction is cut off before integers are multiplied
     return t if by == 1 else aten.mul.Tensor(t, by)
 
 
@@ -183,6 +190,13 @@ def inner(self, other):
     inplace=True,
 )
 def addr(self, vec1, vec2, beta, alpha):
+    if self.dtype is vec1.dtype is vec2.dtype is bool_:
+        outer = aten.logical_and.default(aten.unsqueeze.default(vec1, 1), vec2)
+        kept = [t for t, by in ((self, beta), (outer, alpha)) if by]
+        if len(kept) == 2:
+            return aten.logical_or.default(*kept)
+        made = kept[0] if kept else aten.zeros_like.default(outer)
+        return aten.clone.default(aten.expand.default(made, list(outer.shape)), memory_format="contiguous_format")
     product = _scaled(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), alpha)
     return product if beta == 0 else aten.add.Tensor(_scaled(self, beta), product)
 
@@ -193,7 +207,8 @@ def addr(self, vec1, vec2, beta, alpha):
     inplace=True,
 )
 def addbmm(self, batch1, batch2, beta, alpha):
-    return _biased(aten.sum.dim_IntList(aten.bmm.default(batch1, batch2), [0]), self, beta, alpha)
+    product = aten.bmm.default(batch1, batch2)
+    return _biased(aten.sum.dim_IntList(product, [0], dtype=product.dtype), self, beta, alpha)
 
 
 @composite("kron(Tensor self, Tensor other) -> Tensor")

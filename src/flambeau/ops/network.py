@@ -208,6 +208,10 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         if t is not None and t.shape[0] != input.shape[1]:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
     kind, input = input.dtype, _in_memory_format(widened(input))
+    # Statistics have no history.
+    running_mean, running_var = (
+        aten.detach.default(t) if t is not None and t.requires_grad else t for t in (running_mean, running_var)
+    )
     if training:
         dims = [0, *range(2, input.ndim)]
         n = math.prod(input.shape[d] for d in dims)

@@ -35,6 +35,7 @@ def _trained(input, weight, bias, running_mean, running_var, training, momentum,
         mean, unbiased, rstd = _moments(input, eps)
         for kept, new in ((running_mean, mean), (running_var, unbiased)):
             if kept is not None:
+                kept = aten.detach.default(kept) if kept.requires_grad else kept  # statistics have no history
                 aten.copy_.default(kept, aten.lerp.Scalar(kept, aten.detach.default(new), momentum))
         return _normalised(input, weight, bias, mean, rstd), aten.detach.default(mean), aten.detach.default(rstd)
     rstd = aten.rsqrt.default(aten.add.Tensor(running_var, eps))

@@ -242,10 +242,17 @@ def _avg_pool(n):
         counts = _counts(self, n, kernel, stride, padding, ones, ceil_mode, f"avg_pool{n}d")
         total = aten.sum.dim_IntList(_windows(self, n, kernel, stride, padding, ones, counts, 0.0), [-1])
         if divisor_override is not None:
-            return aten.div.Tensor(total, divisor_override)
+            return _divided(total, divisor_override)
         if not ceil_mode and (count_include_pad or all(p == 0 for p in padding)):
-            return aten.div.Tensor(total, math.prod(kernel))
-        return aten.div.Tensor(total, _areas(self, n, kernel, stride, padding, counts, count_include_pad))
+            return _divided(total, math.prod(kernel))
+        return _divided(total, _areas(self, n, kernel, stride, padding, counts, count_include_pad))
+
+
+def _divided(total, count):
+    """Integers stay integers, cut off."""
+    if total.dtype.category <= 1:
+        return aten.div.Tensor_mode(total, count, rounding_mode="trunc")
+    return aten.div.Tensor(total, count)
 
 
 def _areas(self, n, kernel, stride, padding, counts, include):

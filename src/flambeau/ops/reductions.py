@@ -233,9 +233,12 @@ def var(self, dim, correction, keepdim):
     self = wider(self)
     mean = aten.mean.dim(self, dim, True)
     deviation = aten.sub.Tensor(self, mean)
-    out = aten.div.Tensor(
-        aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), dim, keepdim), sym_float(sym_max(n, 0))
-    )
+    squares = aten.mul.Tensor(deviation, deviation)
+    if dtype.is_complex:  # the variance of the parts together, a real number
+        deviation = aten.view_as_real.default(aten.contiguous.default(deviation))
+        squares = aten.sum.dim_IntList(aten.mul.Tensor(deviation, deviation), [-1])
+        dtype = dtype.to_real()
+    out = aten.div.Tensor(aten.sum.dim_IntList(squares, dim, keepdim), sym_float(sym_max(n, 0)))
     return as_dtype(dtype, out)
 
 

@@ -74,13 +74,26 @@ scalar("nextafter", 2, "float", np.nextafter, {},
        lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
 scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {}, _NONE)
 scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {})
+def _logaddexp(of_reals, power, log_base):
+    """log(b^x + b^y); NumPy has it for real numbers. Of complex ones the part with the greater real part is taken out."""
+
+    def of_numbers(x, y):
+        if not (np.iscomplexobj(x) or np.iscomplexobj(y)):
+            return of_reals(x, y)
+        first = np.real(x) >= np.real(y)
+        high, low = np.where(first, x, y), np.where(first, y, x)
+        return (high + np.log1p(power(low - high)) / log_base).astype(np.result_type(x, y))
+
+    return of_numbers
+
+
 scalar("gcd", 2, "bit", np.gcd, {}, _NONE)
 scalar("lcm", 2, "bit", np.lcm, {}, _NONE)
 scalar("lshift", 2, "bit", np.left_shift, {}, _NONE, aten="bitwise_left_shift")
 scalar("rshift", 2, "bit", np.right_shift, {}, _NONE, aten="bitwise_right_shift")
-scalar("logaddexp", 2, "float", np.logaddexp, {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
+scalar("logaddexp", 2, "float", _logaddexp(np.logaddexp, np.exp, 1.0), {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
                                                                          s.div(ct, s.add(s.exp(s.sub(x, y)), 1.0))))
-scalar("logaddexp2", 2, "float", np.logaddexp2, {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
+scalar("logaddexp2", 2, "float", _logaddexp(np.logaddexp2, np.exp2, np.log(2.0)), {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
                                                                            s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))
 
 # --- complex numbers: their derivatives are next to the operators (ops/complex_numbers.py) -----------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.dtypes import bool_
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
@@ -62,7 +63,12 @@ def index_fill_tensor(self, dim, index, value):
 
 index_fill_tensor.derivative(
     self=lambda ct, dim, index: aten.index_fill.int_Scalar(ct, dim, index, 0),
-    value=lambda ct, dim, index: aten.sum.default(aten.index_select.default(ct, dim, index)),
+    # A place that is named twice was filled once.
+    value=lambda ct, dim, index: aten.sum.default(
+        aten.where.ScalarOther(
+            aten.index_fill.int_Scalar(aten.zeros_like.default(ct, dtype=bool_), dim, index, True), ct, 0
+        )
+    ),
 )
 
 

@@ -13,7 +13,7 @@ from .. import _C
 from ..base.errors import Uncaptured
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
-from ..core.sparse import BLOCKED, BY_ROW, COMPRESSED, Compressed, Coo, dense_dim, is_sparse, make, parts
+from ..core.sparse import BLOCKED, BY_ROW, COMPRESSED, Compressed, Coo, dense_dim, is_sparse, make, numel, parts
 from ..core.tensor import kind_of, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
 aten = namespace("aten")
@@ -265,7 +265,8 @@ def unbatched(t):
     """The matrices of a batched compressed tensor, in row-major order."""
     p = parts(t)
     size = t._shape[p.batch :]
-    flat = lambda x, keep: x._array.reshape(-1, *x._array.shape[keep:])  # noqa: E731
+    count = numel(t._shape[: p.batch])
+    flat = lambda x, keep: x._array.reshape(count, *x._array.shape[keep:])  # noqa: E731
     c, i, v = flat(p.compressed, p.batch), flat(p.plain, p.batch), flat(p.values, p.batch)
     return [make(Compressed(p.layout, *map(from_array, x)), size) for x in zip(c, i, v)]
 

@@ -198,6 +198,12 @@ def _sparse_mm(sparse, dense):
 _REDUCE = {"sum": "add", "mean": "add", "amax": "maximum", "amin": "minimum"}
 
 
+def _terms(self, other):
+    """Rows and columns of what a csr matrix stores, and its values times the rows of ``other``."""
+    (rows, columns), values = coordinates(self)
+    return rows, columns, values, values[:, None] * other._array[columns]
+
+
 @sparse_operator("_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> Tensor")
 def _sparse_mm_reduce_impl(self, other, reduce):
     if self.layout is not sparse_csr:
@@ -205,16 +211,42 @@ def _sparse_mm_reduce_impl(self, other, reduce):
     if reduce not in _REDUCE:
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}.")
     p = parts(self)
-    (rows, columns), values = coordinates(self)
-    terms = values[:, None] * other._array[columns]
+    terms = _terms(self, other)[3]
     out = np.zeros((self._shape[0], other._shape[1]), terms.dtype)
     counts = np.diff(p.compressed._array)
-    if len(rows):
+    if len(terms):
         starts = p.compressed._array[:-1][counts > 0]
         out[counts > 0] = getattr(np, _REDUCE[reduce]).reduceat(terms, starts, axis=0)
     if reduce == "mean":
         out /= np.maximum(counts, 1)[:, None].astype(out.dtype)
     return from_array(out)
+
+
+@sparse_operator(
+    "_sparse_mm_reduce_impl_backward(Tensor self, Tensor grad_out, Tensor other, str reduce, Tensor out) -> (Tensor, Tensor)"
+)
+def _sparse_mm_reduce_impl_backward(self, grad_out, other, reduce, out):
+    """Cotangents of the values (with the pattern of ``self``) and of ``other``. An extreme goes to the first term that reaches it."""
+    rows, columns, values, terms = _terms(self, other)
+    g = grad_out._array[rows]
+    if reduce == "mean":
+        g = g / np.maximum(np.diff(parts(self).compressed._array), 1)[rows, None].astype(g.dtype)
+    elif reduce != "sum":
+        reached = terms == out._array[rows]
+        before = np.cumsum(reached, 0) - reached
+        starts = parts(self).compressed._array[:-1][rows]
+        g = np.where(reached & (before == before[starts]), g, 0)
+    to_other = np.zeros_like(other._array)
+    np.add.at(to_other, columns, g * values[:, None])
+    made = (g * other._array[columns]).sum(1).astype(values.dtype)
+    return make(replace(parts(self), values=from_array(made)), self._shape), from_array(to_other)
+
+
+_sparse_mm_reduce_impl.derivative(
+    self__other=lambda ct, self, other, reduce, result: aten._sparse_mm_reduce_impl_backward.default(
+        self, ct, other, reduce, result
+    )
+)
 
 
 @composite("_sparse_mm.reduce(Tensor sparse, Tensor dense, str reduce) -> Tensor", variants="", has_out=False)

@@ -291,14 +291,14 @@ def isneginf(s, self):
 
 @composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True)
 def float_power(self, exponent):
-    return aten.pow.Tensor_Scalar(aten._to_copy.default(self, dtype=dtypes.float64), exponent)
+    wide = dtypes.complex128 if self.dtype.is_complex or isinstance(exponent, complex) else dtypes.float64
+    return aten.pow.Tensor_Scalar(aten._to_copy.default(self, dtype=wide), exponent)
 
 
 @composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True)
 def float_power_tensor(self, exponent):
-    return aten.pow.Tensor_Tensor(
-        aten._to_copy.default(self, dtype=dtypes.float64), aten._to_copy.default(exponent, dtype=dtypes.float64)
-    )
+    wide = dtypes.complex128 if self.dtype.is_complex or exponent.dtype.is_complex else dtypes.float64
+    return aten.pow.Tensor_Tensor(aten._to_copy.default(self, dtype=wide), aten._to_copy.default(exponent, dtype=wide))
 
 
 @explicit("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", variants="function method", inplace=True)

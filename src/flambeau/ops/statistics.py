@@ -18,7 +18,8 @@ std = explicit(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"
 )(
     lambda self, dim, correction, keepdim: as_dtype(
-        self.dtype, aten.sqrt.default(aten.var.correction(wider(self), dim, correction=correction, keepdim=keepdim))
+        self.dtype.to_real(),
+        aten.sqrt.default(aten.var.correction(wider(self), dim, correction=correction, keepdim=keepdim)),
     )
 )
 

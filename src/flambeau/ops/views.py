@@ -257,6 +257,8 @@ def chunk(self, chunks, dim):
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     n = self.shape[normalize_dim(dim, self.ndim)]
+    if n == 0:
+        return aten.split_with_sizes.default(self, [0] * chunks, dim)
     return aten.split.Tensor(self, max(-(-n // chunks), 1), dim)
 
 

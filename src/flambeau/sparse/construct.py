@@ -195,7 +195,8 @@ def _check_compressed(layout, c, p, v, size):
         v.shape[batch] == nnz,
         f"{plain}.shape[-1] must be equal to nnz (={v.shape[batch]}) as defined by values.shape[{batch}], but got {nnz}",
     )
-    ranges, places = c.detach()._array.reshape(-1, n + 1), p.detach()._array.reshape(-1, nnz)
+    ranges = c.detach()._array.reshape(-1, n + 1)
+    places = p.detach()._array.reshape(len(ranges), nnz)
     _need((ranges[:, 0] == 0).all(), f"`{compressed}[..., 0] == 0` is not satisfied.")
     _need((ranges[:, -1] == nnz).all(), f"`{compressed}[..., -1] == nnz` is not satisfied.")
     steps = np.diff(ranges, axis=1)

@@ -242,19 +242,26 @@ def linear_cross_entropy(
     target,
     *,
     linear_bias=None,
+    weight=None,
     reduction: str = "mean",
-    ignore_index: int = -100,
+    ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     **options,
 ):
-    """Cross-entropy of a linear layer's output: input (..., K), weight (C, K)."""
+    """Cross-entropy of a linear layer's output: input (N, K) or (K,), weight (C, ..., K), bias (C, ...)."""
     from flambeau.nn import functional
 
-    if target.is_floating_point() and ignore_index >= 0:
+    if target.is_floating_point() and ignore_index is not None and ignore_index >= 0:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
-    logits = functional.linear(input, linear_weight, linear_bias)
-    logits = logits.reshape(-1, logits.shape[-1]) if target.dim() == input.dim() - 1 and input.dim() > 2 else logits
-    target = target.reshape(-1) if logits.dim() == 2 and target.dim() > 1 and not target.is_floating_point() else target
+    outer = linear_weight.shape[:-1]
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = functional.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
+    logits = logits.reshape(*input.shape[:-1], *outer)
     return functional.cross_entropy(
-        logits, target, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+        logits,
+        target,
+        weight=weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
     )

@@ -1,0 +1,82 @@
+"""What is refused, and how: arguments that PyTorch refuses, places where results may not be written."""
+
+import pytest
+
+import flambeau as torch
+
+X, I = torch.arange(6.0), torch.tensor([0, 2, 1])
+
+REFUSED = {
+    "number for a tensor": (lambda: torch.maximum(X, 2.0), TypeError, "must be Tensor, not float"),
+    "number first": (lambda: torch.fmod(2.0, X), TypeError, "must be Tensor, not float"),
+    "comparison of numbers first": (lambda: torch.eq(2.0, X), TypeError, "invalid combination of arguments"),
+    "std below zero": (lambda: X.clone().normal_(0, -1), RuntimeError, "normal expects std >= 0.0, but found std -1"),
+    "endless range": (lambda: torch.arange(0, float("inf")), RuntimeError, "unsupported range"),
+    "linspace between vectors": (lambda: torch.linspace(X, X, 3), RuntimeError, "0-dimensional start and end"),
+    "points below zero": (lambda: torch.linspace(0, 1, -2), RuntimeError, "number of steps must be non-negative"),
+    "flipped scalar": (lambda: X[0].flipud(), RuntimeError, "Input must be >= 1-d"),
+    "rotation in one dimension": (
+        lambda: X.reshape(2, 3).rot90(1, (1, 1)),
+        RuntimeError,
+        "rotation dims to be different",
+    ),
+    "moved twice": (lambda: X.reshape(2, 3).movedim((0, 0), (0, 1)), RuntimeError, "repeated dim in `source`"),
+    "narrow beyond": (lambda: X.narrow(0, -9, 0), IndexError, "start out of range"),
+    "mask of numbers": (lambda: X.masked_scatter(X, X), RuntimeError, "only supports boolean masks"),
+    "complex into real": (
+        lambda: X.masked_fill(X > 1, 1j),
+        RuntimeError,
+        "cannot be converted to type float without overflow",
+    ),
+    "two dtypes": (
+        lambda: X.scatter(0, I, torch.ones(3, dtype=torch.float64)),
+        RuntimeError,
+        "self.dtype to be equal to src.dtype",
+    ),
+    "index beyond, as IndexError": (lambda: X.gather(0, I + 9), IndexError, "out of bounds for dimension"),
+    "index beyond, as RuntimeError": (lambda: X.gather(0, I + 9), RuntimeError, "out of bounds for dimension"),
+    "dilation 0": (
+        lambda: torch.nn.functional.conv1d(X.reshape(1, 1, 6), X[:3].reshape(1, 1, 3), dilation=0),
+        RuntimeError,
+        "dilation",
+    ),
+    "mean of integers asked for": (lambda: X.mean(dtype=torch.int64), RuntimeError, "could not infer output dtype"),
+    "out of another dtype": (
+        lambda: torch.gather(X, 0, I, out=torch.zeros(3, dtype=torch.float64)),
+        RuntimeError,
+        "Expected out tensor",
+    ),
+    "out that is read": (lambda: torch.take(X, I, out=X[1:4]), RuntimeError, "single memory location"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    before = X.clone()
+    call, error, text = REFUSED[name]
+    with pytest.raises(error, match=text):
+        call()
+    torch.testing.assert_close(X, before)
+
+
+def test_numbers_stay_where_an_overload_has_them():
+    assert torch.equal(X.eq(2), torch.tensor([False, False, True, False, False, False]))
+    assert torch.equal(torch.remainder(7, torch.tensor([4])), torch.tensor([3]))
+    assert torch.equal(torch.clamp_max(X, 2), X.clamp(max=2))
+    assert (2 - X)[0] == 2 and (2**X)[3] == 8 and (5 % torch.tensor([3]))[0] == 2
+
+
+def test_outputs_are_resized_with_a_warning():
+    out = torch.zeros(2)
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized since it had shape \\[2\\]"):
+        assert torch.add(X, 1, out=out) is out
+    torch.testing.assert_close(out, X + 1)
+    empty = torch.empty(0)
+    torch.mm(X.reshape(2, 3), X.reshape(3, 2), out=empty)
+    assert empty.shape == (2, 2)
+
+
+def test_linspace_between_tensors():
+    low, high = torch.tensor(1.0), torch.tensor(3.0)
+    for made in (torch.linspace(low, high, 5), torch.linspace(low, 3.0, 5), torch.linspace(1.0, high, 5)):
+        torch.testing.assert_close(made, torch.linspace(1.0, 3.0, 5))
