@@ -572,9 +572,9 @@ def report(state, path):
         "| --- | --- | --- |",
         *[f"| {f} | {totals[f, 'ok']} | {totals[f, 'all']} |" for f in facets],
         "",
-        f"The database has {max(ran.values(), default=0)} entries. Facets that were run on a part of them only: "
+        f"{len(state)} entries were run. Facets that were run on a part of them only: "
         + (", ".join(f"{f} ({ran[f]})" for f in facets if ran[f] < max(ran.values())) or "none")
-        + ".",
+        + ". Nobody has run the compiled facets on the whole database yet." * (not totals["compiled", "all"]),
         "",
         "Not in the table: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in OUT.items()) + ".",
         "",
