@@ -1,5 +1,6 @@
 """A few random programs at each run; `python tests/dynamo/fuzz_programs.py SEED COUNT` runs many. A failure prints its seed and source."""
 
+import fuzz_alias
 import fuzz_programs
 import fuzz_world
 import pytest
@@ -13,6 +14,19 @@ def test_random_program(seed):
 @pytest.mark.parametrize("seed", range(60))
 def test_the_world_changes(seed):
     fuzz_world.run(seed)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_inputs_that_share_memory(seed):
+    fuzz_alias.run(seed, ("eager", "aot_eager")[seed % 2])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_inputs_that_share_memory_for_long(backend):
+    for seed in range(1000, 1300):
+        fuzz_alias.run(seed, backend)
 
 
 @pytest.mark.slow

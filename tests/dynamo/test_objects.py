@@ -227,6 +227,18 @@ def a_class_without_a_module(C, torch):
     return changed(C, lambda x: x * a.k, lambda: setattr(space["A"], "k", 3))
 
 
+@program
+def fields_of_a_named_tuple(C, torch):
+    NT = collections.namedtuple("NT", "u w")
+    nt = NT(1, 2.0)
+    return changed(
+        C,
+        lambda x: x + nt.u * nt.w,
+        lambda: setattr(NT, "u", 8),
+        again=lambda: setattr(NT, "w", property(lambda s: s[0])),
+    )
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     agree(PROGRAMS[name])

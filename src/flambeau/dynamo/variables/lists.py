@@ -162,6 +162,9 @@ def is_size(cls: type) -> bool:
     return cls.__name__ == "Size" and cls.__module__.startswith("flambeau.")
 
 
+FIELD = (type(collections.namedtuple("_", "f").f), types.MemberDescriptorType)
+
+
 class TupleVariable(SequenceVariable):
     cls = tuple
 
@@ -185,7 +188,7 @@ class TupleVariable(SequenceVariable):
     def getattr(self, tx, name):
         if name in ("_replace", "_asdict") and hasattr(self.cls, "_fields"):
             return MethodOf(self, name)
-        if name not in getattr(self.cls, "_fields", ()) and self.cls is not tuple:
+        if not self.is_field(tx, name) and self.cls is not tuple:
             if is_size(self.cls) and name in self.cls.__dict__:
                 return MethodOf(self, name)
             from .. import world
@@ -198,6 +201,14 @@ class TupleVariable(SequenceVariable):
             if f is not world.ABSENT and not isinstance(f, world.C_METHODS) and name != "__class__":
                 return world.bind(tx, self, self.cls, name, f)
         return super().getattr(tx, name)
+
+    def is_field(self, tx, name) -> bool:
+        """Whether it is a field of a named tuple, whose class has not been given something else under the name."""
+        from .. import world
+
+        if name not in getattr(self.cls, "_fields", ()):
+            return False
+        return isinstance(world.class_attr(tx, self.cls, name), FIELD)
 
     def call_method(self, tx, name, args, kwargs):
         if (
