@@ -325,3 +325,20 @@ def test_it_is_captured_under_vmap():
     f(ROWS[0])
     torch.func.vmap(f)(ROWS)
     assert len(graphs) == 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoint_is_computed_again_for_each_backward(backend, reentrant):
+    def f(a, w):
+        return torch.utils.checkpoint.checkpoint(lambda a: (a * a).sum() * w.sum(), a, use_reentrant=reentrant) * w
+
+    def gradients(fn):
+        a, w = (torch.arange(6.0) + 1).requires_grad_(), torch.arange(6.0).requires_grad_()
+        out = fn(a, w)
+        first = torch.autograd.grad(out.sum(), [a, w], retain_graph=True) if not reentrant else ()
+        out.sum().backward()
+        return [out.detach(), *first, a.grad, w.grad]
+
+    for got, want in zip(gradients(torch.compile(f, backend=backend)), gradients(f)):
+        torch.testing.assert_close(got, want)

@@ -11,6 +11,7 @@ breaks the graph.
 
 from __future__ import annotations
 
+import itertools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -224,8 +225,9 @@ class LibraryCall(SubgraphCall):
 
 
 def bound(calls: list[Body], subgraphs, lifted) -> Callable:
-    """The function that runs the subgraphs of its calls, one after the other."""
-    left = iter(calls)
+    """The function that runs the subgraphs of its calls, one after the other; again from the first when it is called again (a checkpoint's
+    backward)."""
+    left = itertools.cycle(calls)
 
     def fn(*args, **kwargs):
         body = next(left)

@@ -221,6 +221,14 @@ def _without_reentry(function, preserve_rng_state, context_fn, args, kwargs):
         return function(*args, **kwargs)
 
 
+def _differentiated_ahead() -> bool:
+    """Whether a compiler is tracing. Reentrant checkpoints call backward inside, whose gradients (of parameters, of what is closed over) the
+    traced derivative would not have: they are the other sort there, as in PyTorch."""
+    from ..dynamo.convert import is_compiling
+
+    return is_compiling()
+
+
 def checkpoint(
     function, *args, use_reentrant: bool | None = None, context_fn=noop_context_fn, determinism_check: str = "default", debug: bool = False,
     early_stop: bool = True, **kwargs,
@@ -238,7 +246,7 @@ def checkpoint(
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
-    if use_reentrant:
+    if use_reentrant and not _differentiated_ahead():
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug is not False:
