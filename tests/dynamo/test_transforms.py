@@ -342,3 +342,31 @@ def test_a_checkpoint_is_computed_again_for_each_backward(backend, reentrant):
 
     for got, want in zip(gradients(torch.compile(f, backend=backend)), gradients(f)):
         torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_checkpoint_draws_the_same_numbers_again(backend):
+    def f(x):
+        return torch.utils.checkpoint.checkpoint(
+            lambda x: torch.nn.functional.dropout(x.sin(), 0.5).exp(), x, use_reentrant=False
+        )
+
+    def gradient(fn):
+        torch.manual_seed(3)
+        x = torch.arange(8.0).requires_grad_()
+        return torch.autograd.grad(fn(x).sum(), x)[0], torch.rand(2)
+
+    for got, want in zip(gradient(torch.compile(f, backend=backend)), gradient(f)):
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_segments_of_a_checkpoint(backend):
+    m = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(3)))
+    x = torch.ones(2, 3)
+
+    def f(x):
+        return torch.utils.checkpoint.checkpoint_sequential(m, 2, x, use_reentrant=False)
+
+    got, want = (torch.autograd.grad(g(x).sum(), list(m.parameters())) for g in (torch.compile(f, backend=backend), f))
+    torch.testing.assert_close(got, want)

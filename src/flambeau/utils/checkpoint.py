@@ -222,8 +222,8 @@ def _without_reentry(function, preserve_rng_state, context_fn, args, kwargs):
 
 
 def _differentiated_ahead() -> bool:
-    """Whether a compiler is tracing. Reentrant checkpoints call backward inside, whose gradients (of parameters, of what is closed over) the
-    traced derivative would not have: they are the other sort there, as in PyTorch."""
+    """Whether a compiler is tracing. It decides itself what is computed again in the backward; a second run in the trace would draw other random
+    numbers, and the backward that reentrant checkpoints call inside would lose the gradients of what the function closes over."""
     from ..dynamo.convert import is_compiling
 
     return is_compiling()
@@ -246,11 +246,14 @@ def checkpoint(
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
-    if use_reentrant and not _differentiated_ahead():
+    if use_reentrant:
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+    if _differentiated_ahead():
+        return function(*args, **kwargs)
+    if use_reentrant:
         return CheckpointFunction.apply(function, preserve, *args)
     if not _C.tls("grad_enabled"):
         return function(*args, **kwargs)
