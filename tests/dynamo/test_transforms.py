@@ -370,3 +370,18 @@ def test_segments_of_a_checkpoint(backend):
 
     got, want = (torch.autograd.grad(g(x).sum(), list(m.parameters())) for g in (torch.compile(f, backend=backend), f))
     torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_hooks_on_saved_tensors_see_what_the_call_saves(backend):
+    log = []
+    f = torch.compile(lambda x: (x.sin() * x).exp(), backend=backend)
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(2):
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: (log.append(type(t).__name__), t * 1)[1], lambda t: (log.append("back"), t)[1]
+        ):
+            y = f(x)
+        y.sum().backward()
+    assert log == log[: len(log) // 2] * 2 and set(log) == {"Tensor", "back"}
+    torch.testing.assert_close(x.grad, torch.autograd.grad((x.sin() * x).exp().sum() * 2, x)[0])

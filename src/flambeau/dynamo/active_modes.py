@@ -82,6 +82,7 @@ class ActiveModes:
             modes.disabled("dispatch"),
             modes.disabled("function"),
             _C.Guard(clear="transforms"),
+            _C.Guard(clear="saved_hooks"),  # of the user's: they are for what the call saves
             _C.Guard(function_disabled=1),
         ):
             yield

@@ -171,7 +171,7 @@ class Compiler(_frame.Context):
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 
     def call_backend(self, gm, examples):
-        with compiling():
+        with compiling(), _C.Guard(clear="saved_hooks"):  # hooks are for what a call saves, not for the tape of a trace
             return self.backend(gm, examples)
 
     @property
