@@ -305,14 +305,14 @@ static void run(Job *j) {
 /* A tuple of n integers into the last n of three places. */
 static int three(PyObject *o, int n, int64_t fill, int64_t *out) {
     for (int i = 0; i < 3; i++) out[i] = fill;
-    PyObject *fast = PySequence_Fast(o, "convolution: a sequence of integers is expected");
+    PyObject *fast = PySequence_Tuple(o);
     if (!fast) return -1;
-    if (PySequence_Fast_GET_SIZE(fast) != n) {
+    if (PyTuple_GET_SIZE(fast) != n) {
         Py_DECREF(fast);
         PyErr_Format(PyExc_ValueError, "convolution: %d integers are expected", n);
         return -1;
     }
-    for (int i = 0; i < n; i++) out[3 - n + i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, i));
+    for (int i = 0; i < n; i++) out[3 - n + i] = PyLong_AsLongLong(PyTuple_GET_ITEM(fast, i));
     Py_DECREF(fast);
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -352,7 +352,9 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     ok = ok && (what == FORWARD ? t[1] * groups == c.channels && (!d || PyArray_DIM(d, 0) == c.outputs) : what == INPUT ? t[0] == c.outputs : t[0] == s[0]);
     for (int k = 0; k < 3 && ok; k++) {
         ok = c.stride[k] > 0 && c.dilation[k] > 0 && c.padding[k] >= 0 && c.kernel[k] > 0 && c.in[k] > 0;
-        int64_t room = c.in[k] + 2 * c.padding[k] - c.dilation[k] * (c.kernel[k] - 1) - 1;
+        int64_t room = 0, reach = 0;
+        ok = ok && !__builtin_mul_overflow(c.dilation[k], c.kernel[k] - 1, &reach) && !__builtin_mul_overflow(c.padding[k], 2, &room) &&
+             !__builtin_add_overflow(room, c.in[k], &room) && reach < INT64_MAX && !__builtin_sub_overflow(room, reach + 1, &room);
         int64_t out = ok && room >= 0 ? room / c.stride[k] + 1 : 0;
         if (what == FORWARD) c.out[k] = out;
         ok = ok && out > 0 && c.out[k] <= out && c.out[k] > 0;  /* fewer positions than there are windows: the last ones count as zero */

@@ -3,18 +3,28 @@
 
 #define FAIL(...) return PyErr_Format(PyExc_ValueError, __VA_ARGS__), -1
 
+/* n entries and one to spare; NULL with an exception. */
+static void *zeroed(Py_ssize_t n, size_t size) {
+    void *p = n < 0 || n >= INT_MAX ? NULL : PyMem_Calloc(n + 1, size);
+    if (!p) PyErr_NoMemory();
+    return p;
+}
+
 static int parse_ints(PyObject *o, int **out, int *n) {
-    PyObject *fast = PySequence_Fast(o, "a sequence of integers is expected");
+    PyObject *fast = PySequence_Tuple(o); /* owned: an element's __index__ may change a list */
     if (!fast) return -1;
-    *n = (int)PySequence_Fast_GET_SIZE(fast);
-    *out = PyMem_Calloc(*n + 1, sizeof(int));
-    for (int i = 0; i < *n; i++) (*out)[i] = (int)PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
+    if (!(*out = zeroed(PyTuple_GET_SIZE(fast), sizeof(int)))) return Py_DECREF(fast), -1;
+    *n = (int)PyTuple_GET_SIZE(fast);
+    for (int i = 0; i < *n; i++) {
+        long v = PyLong_AsLong(PyTuple_GET_ITEM(fast, i));
+        (*out)[i] = v < INT_MIN || v > INT_MAX ? INT_MAX : (int)v; /* no place and no slot */
+    }
     Py_DECREF(fast);
     return PyErr_Occurred() ? -1 : 0;
 }
 
 static int check_place(Graph *g, int at, int count) {
-    if (at < 0 || count < 0 || at + count > g->nframe) FAIL("place %d is outside the frame of %d", at, g->nframe);
+    if (at < 0 || count < 0 || count > g->nframe || at > g->nframe - count) FAIL("place %d is outside the frame of %d", at, g->nframe);
     return 0;
 }
 
@@ -44,9 +54,8 @@ static const char *kind_of(PyObject *o) {
 static int parse_stage(PyObject *o, Stage *s, Graph *g) {
     PyObject *binds, *code;
     if (!PyArg_ParseTuple(o, "O!O!", &PyList_Type, &binds, &PyList_Type, &code)) return -1;
+    if (!(s->binds = zeroed(PyList_GET_SIZE(binds), sizeof(Bind))) || !(s->code = zeroed(PyList_GET_SIZE(code), sizeof(Instruction)))) return -1;
     s->nbinds = (int)PyList_GET_SIZE(binds), s->ncode = (int)PyList_GET_SIZE(code);
-    s->binds = PyMem_Calloc(s->nbinds + 1, sizeof(Bind));
-    s->code = PyMem_Calloc(s->ncode + 1, sizeof(Instruction));
     for (int i = 0; i < s->nbinds; i++) {
         Bind *b = &s->binds[i];
         long long lo, hi, divisor, item;
@@ -105,7 +114,7 @@ static int parse_slot(PyObject *o, Slot *s, Graph *g) {
 
 static int parse_parts(PyObject *parts, Step *s, Graph *g) {
     if (PyList_GET_SIZE(parts) != s->nargs) FAIL("a call step takes one part for each slot");
-    s->parts = PyMem_Calloc(s->nargs + 1, sizeof(Part));
+    if (!(s->parts = zeroed(s->nargs, sizeof(Part)))) return -1;
     for (int i = 0; i < s->nargs; i++) {
         PyObject *layout;
         if (!PyArg_ParseTuple(PyList_GET_ITEM(parts, i), "iO", &s->parts[i].at, &layout) || check_place(g, s->parts[i].at, 1) < 0 ||
@@ -132,7 +141,7 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         int ta, tb;
         s->kind = STEP_GEMM;
         if (!PyArg_ParseTuple(o, "sKpOCCii", &kind, &address, &s->f64, &args, &ta, &tb, &s->sizes, &s->nbatch)) return -1;
-        if (s->nbatch < 0 || check_place(g, s->sizes, 9 + 4 * s->nbatch) < 0) return -1;
+        if (s->nbatch < 0 || s->nbatch > NPY_MAXDIMS || check_place(g, s->sizes, 9 + 4 * s->nbatch) < 0) return -1;
         s->gemm = (GemmFn)(uintptr_t)address;
         s->ta = (char)ta, s->tb = (char)tb;
     } else {
@@ -166,7 +175,9 @@ static int parse_output(PyObject *o, Output *out, Graph *g) {
         out->kind = OUT_SLOT;
         if (!PyArg_ParseTuple(o, "siiO", &kind, &out->slot, &out->at, &x) || check_place(g, out->at, 1) < 0) return -1;
         out->whole = x == Py_None;
-        return check_slots(g, &out->slot, 1) < 0 ? -1 : parse_layout(x, &out->layout, g);
+        if (check_slots(g, &out->slot, 1) < 0) return -1;
+        if (g->slots[out->slot].kind == SLOT_ARENA) FAIL("slot %d is gone when the call ends", out->slot);
+        return parse_layout(x, &out->layout, g);
     case 'i':
         out->kind = OUT_INPUT;
         if (!PyArg_ParseTuple(o, "si", &kind, &out->slot)) return -1;
@@ -197,13 +208,10 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     g->call = flb_graph_call;
     g->ninputs = ninputs, g->arena = arena, g->light = light;
     g->on_error = Py_NewRef(on_error), g->on_mismatch = Py_NewRef(on_mismatch), g->info = Py_NewRef(info);
+    if (!(g->frame = zeroed(PyList_GET_SIZE(frame), sizeof(Frame))) || !(g->stages = zeroed(PyList_GET_SIZE(stages), sizeof(Stage))) ||
+        !(g->slots = zeroed(PyList_GET_SIZE(slots), sizeof(Slot))) || !(g->steps = zeroed(PyList_GET_SIZE(steps), sizeof(Step))) ||
+        !(g->outputs = zeroed(PyList_GET_SIZE(outputs), sizeof(Output))) || !(g->input_slot = zeroed(ninputs, sizeof(int)))) goto fail;
     g->nframe = (int)PyList_GET_SIZE(frame);
-    g->frame = PyMem_Calloc(g->nframe + 1, sizeof(Frame));
-    g->stages = PyMem_Calloc(PyList_GET_SIZE(stages) + 1, sizeof(Stage));
-    g->slots = PyMem_Calloc(PyList_GET_SIZE(slots) + 1, sizeof(Slot));
-    g->steps = PyMem_Calloc(PyList_GET_SIZE(steps) + 1, sizeof(Step));
-    g->outputs = PyMem_Calloc(PyList_GET_SIZE(outputs) + 1, sizeof(Output));
-    g->input_slot = PyMem_Calloc(ninputs + 1, sizeof(int));
     for (int i = 0; i < ninputs; i++) g->input_slot[i] = -1;
     for (int i = 0; i < g->nframe; i++) g->frame[i] = PyLong_AsLongLong(PyList_GET_ITEM(frame, i));
     if (PyErr_Occurred() || check_place(g, arena, 1) < 0) goto fail;

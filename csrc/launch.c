@@ -133,7 +133,7 @@ static int run_code(const Stage *stage, Frame *f) {
         case OP_MOD:
             if (b == 0 || b == -1) {
                 if (b == 0) return PyErr_SetString(PyExc_ZeroDivisionError, "compiled graph: a size is divided by zero"), -1;
-                r = c->op == OP_DIV ? -a : 0;
+                bad = c->op == OP_DIV ? __builtin_sub_overflow((int64_t)0, a, &r) : (r = 0);
             } else r = c->op == OP_DIV ? floor_div(a, b) : a - floor_div(a, b) * b;
             break;
         default: bad = rare(c->op, a, b, &r) < 0;
@@ -195,7 +195,7 @@ static PyArrayObject *input_array(Call *c, int k, PyObject *tensor, PyObject **k
         PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(c->f[l->at + i]));
         PyTuple_SET_ITEM(strides, i, PyLong_FromLongLong(c->f[l->at + l->ndim + i]));
     }
-    if (shape && strides) made = PyObject_CallFunction(c->g->on_mismatch, "iOOO", k, tensor, shape, strides);  /* an ndarray, or an exception */
+    if (shape && strides && !PyErr_Occurred()) made = PyObject_CallFunction(c->g->on_mismatch, "iOOO", k, tensor, shape, strides);  /* an ndarray, or an exception */
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     if (!made) return NULL;
@@ -227,7 +227,12 @@ static int place_slots(Call *c, int stage) {
 static int run_call(Call *c, const Step *s) {
     int n = 0, status = -1, count = s->nargs + s->nnumbers;
     PyObject *stack[64], **tensors = count <= 64 ? stack : PyMem_Malloc(count * sizeof(PyObject *));
-    PyObject *result = NULL, *fast = NULL;
+    PyObject *result = NULL, *fast = NULL, *callable = Py_XNewRef(s->callable); /* a collected graph has none */
+    if (!tensors || !callable) {
+        if (callable) PyErr_NoMemory();
+        else PyErr_SetString(PyExc_RuntimeError, "compiled graph: it has been collected");
+        goto done;
+    }
     for (; n < s->nargs; n++) {
         Place *p = &c->places[s->args[n]];
         PyObject *array = array_over(&s->parts[n].layout, c->f, p->ptr + c->f[s->parts[n].at], p->owner);
@@ -237,17 +242,17 @@ static int run_call(Call *c, const Step *s) {
     }
     for (; n < count; n++)
         if (!(tensors[n] = PyLong_FromLongLong(c->f[s->numbers[n - s->nargs]]))) goto done;
-    result = PyObject_Vectorcall(s->callable, tensors, n, NULL);
+    result = PyObject_Vectorcall(callable, tensors, n, NULL);
     if (!result) goto done;
-    fast = PySequence_Fast(result, "a graph step returns a sequence of tensors");
+    fast = PySequence_Tuple(result); /* owned: reading a number may run Python, which may change a list */
     if (!fast) goto done;
-    if (PySequence_Fast_GET_SIZE(fast) != s->nresults) {
-        PyErr_Format(PyExc_RuntimeError, "a graph step returned %zd tensors, %d expected", PySequence_Fast_GET_SIZE(fast), s->nresults);
+    if (PyTuple_GET_SIZE(fast) != s->nresults) {
+        PyErr_Format(PyExc_RuntimeError, "a graph step returned %zd tensors, %d expected", PyTuple_GET_SIZE(fast), s->nresults);
         goto done;
     }
-    if (s->stage && bind(&c->g->stages[s->stage], c->f, PySequence_Fast_ITEMS(fast), "result", c->g->on_error) < 0) goto done;
+    if (s->stage && bind(&c->g->stages[s->stage], c->f, &PyTuple_GET_ITEM(fast, 0), "result", c->g->on_error) < 0) goto done;
     for (int i = 0; i < s->nresults; i++) {
-        PyObject *t = PySequence_Fast_GET_ITEM(fast, i);
+        PyObject *t = PyTuple_GET_ITEM(fast, i);
         if (s->results[i] < 0) continue;
         if (c->g->slots[s->results[i]].kind == SLOT_VALUE) {
             Py_XSETREF(c->places[s->results[i]].owner, Py_NewRef(t));
@@ -266,6 +271,7 @@ static int run_call(Call *c, const Step *s) {
 done:
     for (int i = 0; i < n; i++) Py_DECREF(tensors[i]);
     if (tensors != stack) PyMem_Free(tensors);
+    Py_XDECREF(callable);
     Py_XDECREF(result);
     Py_XDECREF(fast);
     return status;
@@ -354,13 +360,18 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
     Place few_places[48];
     Frame few_numbers[192];
     Call c = {.g = g, .f = g->frame, .places = few_places};
-    if (g->nslots > 48) c.places = PyMem_Malloc(g->nslots * sizeof(Place));
+    if (g->nslots > 48 && !(c.places = PyMem_Malloc(g->nslots * sizeof(Place)))) return PyErr_NoMemory();
     memset(c.places, 0, g->nslots * sizeof(Place));
     PyObject *result = NULL, *keep_list = NULL;
 
     if (flb_api->use_allocator() < 0) goto done;
     if (g->dynamic) {
-        c.f = g->nframe > 192 ? PyMem_Malloc(g->nframe * sizeof(Frame)) : few_numbers;
+        Frame *own = g->nframe > 192 ? PyMem_Malloc(g->nframe * sizeof(Frame)) : few_numbers;
+        if (!own) {
+            PyErr_NoMemory();
+            goto done;
+        }
+        c.f = own;
         memcpy(c.f, g->frame, g->nframe * sizeof(Frame));
         if (bind(&g->stages[0], c.f, args, "input", NULL) < 0) goto done;
     }
@@ -414,12 +425,17 @@ static PyObject *launch(PyObject *self, PyObject *args) {
     PyObject *arrays, *params = NULL;
     long long total, grain = 1LL << 62;
     if (!PyArg_ParseTuple(args, "KO!L|LO!", &address, &PyList_Type, &arrays, &total, &grain, &PyTuple_Type, &params)) return NULL;
-    Py_ssize_t n = PyList_GET_SIZE(arrays), m = params ? PyTuple_GET_SIZE(params) : 0;
+    if (!(arrays = PyList_AsTuple(arrays))) return NULL; /* another thread may change the list while the kernel runs */
+    Py_ssize_t n = PyTuple_GET_SIZE(arrays), m = params ? PyTuple_GET_SIZE(params) : 0;
     char **pointers = PyMem_Calloc(n + 2, sizeof(char *));
     int64_t status[STATUS_WORDS] = {0}, *numbers = PyMem_Calloc(m + 1, sizeof(int64_t));
     PyObject *result = NULL;
+    if (!pointers || !numbers) {
+        PyErr_NoMemory();
+        goto done;
+    }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *a = PyList_GET_ITEM(arrays, i);
+        PyObject *a = PyTuple_GET_ITEM(arrays, i);
         if (!PyArray_Check(a)) {
             PyErr_SetString(PyExc_TypeError, "launch: ndarrays are expected");
             goto done;
@@ -438,6 +454,7 @@ static PyObject *launch(PyObject *self, PyObject *args) {
 done:
     PyMem_Free(numbers);
     PyMem_Free(pointers);
+    Py_DECREF(arrays);
     return result;
 }
 

@@ -130,6 +130,10 @@ FlbStorage *flb_storage(FlbTensor *t) {
 static PyObject *dtype_of_array(PyArrayObject *a) {
     PyArray_Descr *d = PyArray_DESCR(a);
     if (d->type_num >= 0 && d->type_num < 32 && dtype_by_typenum[d->type_num] && PyArray_ISNOTSWAPPED(a)) return dtype_by_typenum[d->type_num];
+    if (!PyArray_ISNOTSWAPPED(a)) {
+        PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
+        return NULL;
+    }
     PyObject *found = dtype_by_descr ? PyDict_GetItemWithError(dtype_by_descr, (PyObject *)d) : NULL;
     if (!found && !PyErr_Occurred())
         PyErr_Format(PyExc_TypeError,
@@ -180,7 +184,9 @@ PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array) {
     if (!PyArray_IS_C_CONTIGUOUS((PyArrayObject *)array) && whole_strides((PyArrayObject *)array) < 0) return NULL;
     FlbTensor *t = flb_alloc(type);
     if (!t) return NULL;
-    t->array = Py_NewRef(array);
+    /* A subclass computes otherwise (masked arrays skip elements, a matrix keeps its dimensions): its memory is what is wanted. */
+    t->array = PyArray_CheckExact(array) ? Py_NewRef(array) : PyArray_View((PyArrayObject *)array, NULL, &PyArray_Type);
+    if (!t->array) return Py_DECREF(t), NULL;
     t->dtype = Py_NewRef(dtype);
     t->device = Py_NewRef(flb_cpu_device);
     return (PyObject *)t;

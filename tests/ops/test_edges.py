@@ -315,3 +315,38 @@ def test_integers_in_a_log_sum_of_exponentials():
 def test_bfloat16_joined_with_integers():
     got = torch.cat([torch.ones(1, dtype=torch.int64), torch.ones(1, dtype=torch.bfloat16)])
     assert got.dtype is torch.bfloat16 and got.float().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_the_branch_not_taken_of_prelu(how):
+    f = F.prelu if how == "eager" else torch.compile(lambda x, w: F.prelu(x, w))
+    for weight in (INF, NAN):
+        x, w = leaf([1.0, 2.0, INF]), leaf([weight])
+        gx, gw = torch.autograd.grad(f(x, w).sum(), (x, w))
+        assert gx.tolist() == [1, 1, 1] and gw.tolist() == [0]
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_logsumexp_of_an_infinity(how):
+    f = torch.logsumexp if how == "eager" else torch.compile(lambda x, d: torch.logsumexp(x, d))
+    x = leaf([[1e30, INF, 1.0], [-INF, 1.0, 1.0]])
+    (g,) = torch.autograd.grad(f(x, 1).sum(), x)
+    np.testing.assert_allclose(g.numpy(), [[0, NAN, 0], [0, 0.5, 0.5]])
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+@pytest.mark.parametrize("value", [0.1, 1e30, -1 / 3])
+def test_constant_data_deviates_by_nothing(how, value):
+    f = (lambda x: x.std(0)) if how == "eager" else torch.compile(lambda x: x.std(0))
+    x = leaf(np.full((7, 2), value))
+    y = f(x)
+    (g,) = torch.autograd.grad(y.sum(), x)
+    assert not y.detach().numpy().any() and not g.numpy().any()
+
+
+def test_a_tensor_set_to_itself():
+    x = leaf([1.0, 2.0]) * 2
+    assert x.set_(x) is x and x.requires_grad
+    with pytest.raises(RuntimeError):
+        leaf([1.0]).set_(leaf([1.0]))
+    assert not torch.vander(leaf([2.0])).requires_grad and torch.vander(leaf([2.0, 3.0])).requires_grad

@@ -26,6 +26,7 @@ __all__ = [
     "promote_types",
     "result_type",
     "set_default_dtype",
+    "sortable",
 ]
 
 
@@ -291,3 +292,8 @@ class iinfo:
 
 def category(dtype: DType) -> int:
     return dtype.category
+
+
+def sortable(array: np.ndarray) -> np.ndarray:
+    """``array`` as NumPy can sort, search and compare it: 16-bit (and narrower) floating point as float32, in which nan has its place."""
+    return array.astype(np.float32) if array.dtype.kind == "V" or array.dtype == np.float16 else array

@@ -122,7 +122,7 @@ def vander(x, N=None, increasing: bool = False):  # noqa: N803
     """Powers of ``x``, one column each: from N - 1 down to 0, or up with ``increasing``."""
     n = x.shape[-1] if N is None else N
     powers = arange(n, device=x.device) if increasing else arange(n - 1, -1, -1, device=x.device)
-    return x.unsqueeze(-1) ** powers
+    return (x if n > 1 else x.detach()).unsqueeze(-1) ** powers  # ones alone carry no gradient
 
 
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False):

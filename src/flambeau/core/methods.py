@@ -153,6 +153,8 @@ def _plain(self, name: str):
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Make ``self`` look at the memory of ``source`` (a tensor or a storage); empty without one."""
+    if source is self and size is None and not (self._requires_grad and self.is_leaf):
+        return self
     _plain(self, "set_")
     if source is None:
         return _take_over(self, self.new_empty(0))

@@ -49,7 +49,9 @@ def softshrink(s, self, lambd):
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, the largest number of the input dtype], but found {lambd}")
     return s.where(
-        s.gt(self, lambd), s.sub(self, lambd), s.where(s.lt(self, -lambd), s.add(self, lambd), s.mul(self, 0.0))
+        s.gt(self, lambd),
+        s.sub(self, lambd),
+        s.where(s.lt(self, -lambd), s.add(self, lambd), s.where(s.le(s.abs(self), lambd), s.mul(self, 0.0), self)),
     )
 
 
@@ -61,6 +63,11 @@ def softshrink(s, self, lambd):
 )
 def threshold(s, self, threshold, value):
     return s.where(s.le(self, threshold), value, self)
+
+
+@pointwise("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", variants="")
+def _prelu_kernel(s, self, weight):
+    return s.where(s.gt(self, 0.0), self, s.mul(weight, self))
 
 
 @composite("prelu(Tensor self, Tensor weight) -> Tensor")
@@ -75,7 +82,7 @@ def prelu(self, weight):
         weight = aten.reshape.default(weight, [1, -1, *[1] * (self.ndim - 2)] if self.ndim > 1 else [-1])
     else:
         weight = aten.reshape.default(weight, [1] * self.ndim)
-    return aten.where.self(aten.gt.Scalar(self, 0), self, aten.mul.Tensor(weight, self))
+    return aten._prelu_kernel.default(self, weight)
 
 
 @composite("glu(Tensor self, int dim=-1) -> Tensor", variants="nn")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..base.dtypes import bool_, int64
+from ..base.dtypes import bool_, int64, sortable
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
@@ -42,17 +42,13 @@ def _choose(a, dim, keepdim, pick):
     return np.array(values, order="C"), np.array(at, order="C")
 
 
-def _sortable(x):
-    return x.astype(np.float32) if x.dtype.kind == "V" else x
-
-
 def _nan(x):
     return np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
 
 
 def _median_at(lines):
     """The lower of two middle ones; nan where there is one."""
-    lines = _sortable(lines)
+    lines = sortable(lines)
     order = np.argsort(lines, axis=-1, kind="stable")
     middle = order[..., (lines.shape[-1] - 1) // 2]
     nan = _nan(lines)
@@ -60,7 +56,7 @@ def _median_at(lines):
 
 
 def _nanmedian_at(lines):
-    lines = _sortable(lines)
+    lines = sortable(lines)
     order = np.argsort(lines, axis=-1, kind="stable")
     count = lines.shape[-1] - _nan(lines).sum(-1)
     return np.take_along_axis(order, np.maximum(count - 1, 0)[..., None] // 2, -1)[..., 0]
@@ -68,7 +64,7 @@ def _nanmedian_at(lines):
 
 def _mode_at(lines):
     """The last position of the smallest of the most frequent values."""
-    lines = _sortable(lines)
+    lines = sortable(lines)
     flat = lines.reshape(-1, lines.shape[-1])
     out = np.empty(len(flat), np.int64)
     for k, line in enumerate(flat):
@@ -136,7 +132,7 @@ def _running(name, extreme):
     def run(a, dim):
         if not a.ndim:
             return np.array(a), np.zeros((), np.int64)
-        x = _sortable(a)
+        x = sortable(a)
         values = extreme.accumulate(x, axis=dim)
         n = a.shape[normalize_dim(dim, a.ndim)]
         own = np.arange(n).reshape([n if d == dim % a.ndim else 1 for d in range(a.ndim)])

@@ -179,11 +179,13 @@ def _max_pool_with_indices(n):
         ),
     )
 
-    def picked(ct, self, indices):
-        values = aten.gather.default(_flat(ct, n), self.ndim - n, _flat(indices, n))
+    def picked(ct, indices):
+        values = aten.gather.default(_flat(ct, n), indices.ndim - n, _flat(indices, n))
         return aten.reshape.default(values, list(indices.shape))
 
-    backward.derivative(grad_output=picked, self=lambda ct, self: aten.zeros_like.default(self))
+    backward.derivative(
+        grad_output=picked, self=lambda ct, self_like: aten.new_zeros.default(ct, list(self_like.shape))
+    )
     return forward
 
 

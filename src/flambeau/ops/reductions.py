@@ -230,9 +230,7 @@ def var(self, dim, correction, keepdim):
     """Two passes: mean, then the mean of squared deviations; in double precision, in which no deviation of float32 overflows."""
     dtype = self.dtype
     n = _count(self, dim) - (1 if correction is None else correction)
-    self = wider(self)
-    mean = aten.mean.dim(self, dim, True)
-    deviation = aten.sub.Tensor(self, mean)
+    deviation = _deviation(wider(self), dim)
     squares = aten.mul.Tensor(deviation, deviation)
     if dtype.is_complex:  # the variance of the parts together, a real number
         deviation = aten.view_as_real.default(aten.contiguous.default(deviation))
@@ -242,22 +240,41 @@ def var(self, dim, correction, keepdim):
     return as_dtype(dtype, out)
 
 
+def _deviation(self, dim):
+    """From the mean. Double precision is measured from the first element on, so that constant data deviates by exactly 0, whatever
+    its mean is rounded to (the mean of single precision, summed in double, is exact)."""
+    if self.dtype is dtypes.float64:
+        first = self
+        for d in normalize_dims(dim, self.ndim):
+            first = aten.slice.Tensor(first, d, 0, 1)
+        self = aten.sub.Tensor(self, first)
+    return aten.sub.Tensor(self, aten.mean.dim(self, dim, True))
+
+
 def var_vjp(ct, self, dim, correction, keepdim):
     n = _count(self, dim) - (1 if correction is None else correction)
-    centred = aten.sub.Tensor(self, aten.mean.dim(self, dim, True))
-    return aten.mul.Tensor(aten.mul.Tensor(_spread(ct, self, dim, keepdim), 2.0 / n if n else math.nan), centred)
+    scaled = aten.mul.Tensor(_spread(ct, self, dim, keepdim), 2.0 / n if n else math.nan)
+    return aten.mul.Tensor(scaled, _deviation(self, dim))
 
 
 var.derivative(self=var_vjp)
 
 
-@composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+@explicit("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", variants="function method")
 def logsumexp(self, dim, keepdim):
     if not (self.dtype.is_floating_point or self.dtype.is_complex):
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     if _count(self, dim) == 0:
         return aten.log.default(aten.sum.dim_IntList(aten.exp.default(self), dim, keepdim))
-    top = aten.amax.default(self.detach(), dim, True)
+    top = aten.amax.default(self, dim, True)
     top = aten.where.ScalarOther(aten.isfinite.default(top), top, 0)
     total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), dim, keepdim))
     return aten.add.Tensor(total, top if keepdim else aten.squeeze.dims(top, list(normalize_dims(dim, self.ndim))))
+
+
+logsumexp.derivative(
+    self=lambda ct, self, result, dim, keepdim: aten.mul.Tensor(
+        _spread(ct, self, dim, keepdim),
+        aten.exp.default(aten.sub.Tensor(self, _spread(result, self, dim, keepdim))),
+    )
+)

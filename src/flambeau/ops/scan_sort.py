@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
-from ..base.dtypes import int64
+from ..base.dtypes import int64, sortable
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern, index
 from ..core.definition import TensorMeta
@@ -109,7 +109,7 @@ def _sorted_pair(a, dim, descending, k=None):
     if not a.ndim:
         return a.copy(), np.zeros((), np.int64)
     normalize_dim(dim, a.ndim)
-    order = _order(a.astype(np.float32) if a.dtype.kind == "V" else a, dim, descending)
+    order = _order(sortable(a), dim, descending)
     if k is not None:
         order = np.take(order, range(k), axis=dim)
         return np.take_along_axis(a, order, dim), np.ascontiguousarray(order)

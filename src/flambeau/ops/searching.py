@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.dtypes import bool_, int32, int64
+from ..base.dtypes import bool_, int32, int64, sortable
 from ..base.shapes import contiguous_strides
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
@@ -40,7 +40,7 @@ def _places(sequence, values, out_int32, right, side, sorter):
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter, -1)
     common = np.result_type(sequence, values)
-    sequence, values = sequence.astype(common, copy=False), values.astype(common, copy=False)
+    sequence, values = sortable(sequence.astype(common, copy=False)), sortable(values.astype(common, copy=False))
     if sequence.ndim == 1:
         return np.asarray(np.searchsorted(sequence, values, side)).astype(kind)
     rows, wanted = sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base import dtypes
+from ..base.dtypes import sortable
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
@@ -115,9 +116,9 @@ def _unique_meta(self, inverse, counts, dim=None):
     variants="",
 )
 def _unique2(self, sorted, return_inverse, return_counts):
-    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, equal_nan=False)
+    values, inverse, counts = np.unique(sortable(self), return_inverse=True, return_counts=True, equal_nan=False)
     return (
-        values,
+        values.astype(self.dtype),
         inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64),
         counts if return_counts else np.empty(0, np.int64),
     )
@@ -129,8 +130,8 @@ def _unique2(self, sorted, return_inverse, return_counts):
     variants="",
 )
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
-    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
-    return values, inverse.reshape(-1), counts
+    values, inverse, counts = np.unique(sortable(self), return_inverse=True, return_counts=True, axis=dim)
+    return values.astype(self.dtype), inverse.reshape(-1), counts
 
 
 @extern(

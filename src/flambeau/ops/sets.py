@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..base.dtypes import int32, int64
+from ..base.dtypes import int32, int64, sortable
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, extern
@@ -19,10 +19,6 @@ aten = namespace("aten")
 def _dense(shape, dtype, like):
     shape = tuple(shape)
     return TensorMeta(shape, contiguous_strides(shape), dtype, like.device)
-
-
-def _plain(a):
-    return a.astype(np.float32) if a.dtype.kind == "V" or a.dtype.name in ("bfloat16", "float16") else a
 
 
 def _nothing():
@@ -44,7 +40,9 @@ def _unique_meta(self, *rest):
 
 
 def _unique(a, return_inverse, return_counts):
-    values, inverse, counts = np.unique(_plain(a).reshape(-1), return_inverse=True, return_counts=True, equal_nan=False)
+    values, inverse, counts = np.unique(
+        sortable(a).reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
+    )
     return (
         values.astype(a.dtype),
         inverse.reshape(a.shape).astype(np.int64) if return_inverse else _nothing(),
@@ -286,7 +284,7 @@ def _frexp_meta(self):
 def frexp(a):
     if a.dtype.kind not in "fV" and a.dtype.name != "bfloat16":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    mantissa, exponent = np.frexp(_plain(a))
+    mantissa, exponent = np.frexp(sortable(a))
     return np.asarray(mantissa.astype(a.dtype)), np.asarray(exponent, np.int32)
 
 
@@ -347,7 +345,7 @@ def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initia
     for lead in np.ndindex(begins.shape[:-1]):
         for k in range(rows):
             b, n = begins[(*lead, k)], counts[(*lead, k)]
-            part = _plain(data[lead][b : b + n])
+            part = sortable(data[lead][b : b + n])
             value = ufunc.reduce(part, axis=0, initial=start)
             if reduce == "mean":
                 value = value / n if n else (np.full_like(value, np.nan) if initial is None else value)

@@ -203,7 +203,11 @@ def heaviside(s, self, values):
     return s.heaviside(self, values)
 
 
-@pointwise("nextafter(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_INTEGERS))
+@pointwise(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    numbers=False,
+    refuse=("bool", "float16", "bfloat16", *_INTEGERS),
+)
 def nextafter(s, self, other):
     return s.nextafter(self, other)
 

@@ -169,6 +169,7 @@ row("hardshrink", one(apart) + [call(apart(3), 0.8)], lambda x, l=0.5: np.where(
 row("softshrink", one(apart) + [call(apart(3), 0.8)], lambda x, l=0.5: np.where(x > l, x - l, np.where(x < -l, x + l, 0)))
 row("mish", one(f), lambda x: x * np.tanh(np.log1p(np.exp(x))))
 row("log_sigmoid", one(f), lambda x: special.log_expit(x), strides=False)
+row("_prelu_kernel", [call(apart(2, 3), unit(2, 3)), call(apart(2, 3), np.array([[0.2]]))], lambda x, w: np.where(x > 0, x, w * x))
 row("prelu", [call(apart(2, 3), np.array([0.2])), call(apart(2, 3), unit(3)), call(apart(2, 3, 2), unit(3))],
     lambda x, w: np.where(x > 0, x, x * w.reshape((1, -1) + (1,) * (x.ndim - 2)) if w.size > 1 else x * w))
 row("glu", [call(f(2, 4)), call(f(4, 3), 0)], lambda x, dim=-1: np.split(x, 2, dim)[0] * special.expit(np.split(x, 2, dim)[1]))
