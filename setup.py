@@ -35,6 +35,7 @@ FRAME = (
     *("frame_eval", "frame_cache", "frame_call", "guards", "guards_values", "guards_sizes", "guards_build"),
     *(f"interpreter_{v}" for v in (311, 312, 313)),
 )
+RUNTIME = ("thread_pool", "gemm", "product", "conv", "winograd", "attention", "graph", "object", "emit", "launch")
 
 setup(
     ext_modules=[
@@ -47,10 +48,7 @@ setup(
         # Thread pool and the launch of a compiled graph.
         Extension(
             "flambeau._runtime",
-            [
-                f"csrc/{name}.c"
-                for name in ("thread_pool", "gemm", "product", "conv", "graph", "object", "emit", "launch")
-            ],
+            [f"csrc/{name}.c" for name in RUNTIME],
             libraries=["pthread", "dl"],
             **COMMON,
         ),

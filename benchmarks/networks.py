@@ -132,6 +132,80 @@ def _residual(torch, squeeze: bool):
     return model, torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
 
 
+def _resnet18(torch):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, i, o, stride):
+            super().__init__()
+            self.c1, self.n1 = nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o)
+            self.c2, self.n2 = nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)
+            short = [nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)] if stride != 1 or i != o else []
+            self.short = nn.Sequential(*short)
+
+        def forward(self, x):
+            y = self.n2(self.c2(torch.relu(self.n1(self.c1(x)))))
+            return torch.relu(y + self.short(x))
+
+    layers: list[Any] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    i = 64
+    for o, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        layers.append(Block(i, o, stride))
+        i = o
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return model, torch.randn(4, 3, 112, 112), torch.randint(0, 10, (4,))
+
+
+def _unet(torch, width=32, batch=4, side=64):
+    nn = torch.nn
+
+    def twice(i, o):
+        half = [nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()]
+        return nn.Sequential(*half, nn.Conv2d(o, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU())
+
+    class UNet(nn.Module):
+        """Ronneberger et al. 2015, three levels; the mean of each class map is the output."""
+
+        def __init__(self):
+            super().__init__()
+            w = width
+            self.d1, self.d2, self.d3 = twice(3, w), twice(w, 2 * w), twice(2 * w, 4 * w)
+            self.u2, self.u1 = nn.ConvTranspose2d(4 * w, 2 * w, 2, 2), nn.ConvTranspose2d(2 * w, w, 2, 2)
+            self.c2, self.c1, self.head = twice(4 * w, 2 * w), twice(2 * w, w), nn.Conv2d(w, 10, 1)
+            self.pool = nn.MaxPool2d(2)
+
+        def forward(self, x):
+            a = self.d1(x)
+            b = self.d2(self.pool(a))
+            c = self.d3(self.pool(b))
+            b = self.c2(torch.cat([self.u2(c), b], 1))
+            return self.head(self.c1(torch.cat([self.u1(b), a], 1))).mean((2, 3))
+
+    return UNet(), torch.randn(batch, 3, side, side), torch.randint(0, 10, (batch,))
+
+
+def _bert(torch, width=256, layers=4, heads=8, batch=8, time=128, vocabulary=1024):
+    nn = torch.nn
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(time, width)
+            self.norm = nn.LayerNorm(width)
+            layer = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, "gelu", batch_first=True)
+            self.layers, self.head = (
+                nn.TransformerEncoder(layer, layers, enable_nested_tensor=False),
+                nn.Linear(width, vocabulary),
+            )
+
+        def forward(self, ids):
+            x = self.norm(self.tokens(ids) + self.places(torch.arange(ids.shape[1])))
+            return self.head(self.layers(x)).view(-1, vocabulary)
+
+    ids = torch.randint(0, vocabulary, (batch, time))
+    return Encoder(), ids, torch.randint(0, vocabulary, (batch * time,))
+
+
 def _vgg11(torch):
     nn = torch.nn
     layers: list[Any] = []
@@ -245,6 +319,9 @@ NETWORKS = {
     "LeNet, batch 64": _lenet,
     "PreActResNet18, 8x3x32x32": lambda torch: _residual(torch, False),
     "SENet18, 8x3x32x32": lambda torch: _residual(torch, True),
+    "ResNet-18, 4x3x112x112": _resnet18,
+    "U-Net, 4x3x64x64": _unet,
+    "BERT encoder 4x256, 8x128 tokens": _bert,
     "VGG11, batch 16": _vgg11,
     "EfficientNet-B0 (CIFAR), 8x3x32x32": _efficientnet,
     "MLP-Mixer 4x192, 8x64 patches": _mixer,

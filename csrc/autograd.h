@@ -62,7 +62,7 @@ struct FlbNode {
     uint8_t materialize; /* zeros are made for cotangents that never came */
 };
 
-enum { SAVE_ARGUMENT, SAVE_LIKE, SAVE_RESULT };
+enum { SAVE_ARGUMENT, SAVE_LIKE, SAVE_RESULT, SAVE_BY_COLUMNS };
 typedef struct {
     int what, index;
     PyObject *name; /* owned */

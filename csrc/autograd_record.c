@@ -217,7 +217,7 @@ static FlbPlan *plan_of(FlbRule *rule, PyObject *const *full, uint64_t needs) {
     }
     for (int i = 0; p && i < p->n_saves; i++) {
         FlbSave *s = &p->saves[i];
-        if (s->index >= 0 && s->what >= SAVE_ARGUMENT && s->what <= SAVE_RESULT && (s->what == SAVE_RESULT || s->index < rule->n_args)) continue;
+        if (s->index >= 0 && s->what >= SAVE_ARGUMENT && s->what <= SAVE_BY_COLUMNS && (s->what == SAVE_RESULT || s->index < rule->n_args)) continue;
         PyErr_SetString(PyExc_ValueError, "a Plan keeps an argument that the operator doesn't have");
         Py_CLEAR(p);
     }
@@ -270,6 +270,22 @@ static int needs_of(PyObject *const *full, int n, uint64_t *needs) {
 }
 static int is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
 
+/* Whether a matrix lies by columns: its gradient is then made so. */
+static int save_by_columns(FlbSaved *s, PyObject *x) {
+    int is = 0;
+    if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
+        PyObject *shape = flb_shape((FlbTensor *)x), *strides = shape ? flb_strides((FlbTensor *)x) : NULL;
+        if (!strides) return -1;
+        if (PyTuple_GET_SIZE(shape) == 2 && PyTuple_GET_SIZE(strides) == 2) {
+            PyObject *one = PyTuple_GET_ITEM(strides, 0);
+            is = PyLong_Check(one) && PyLong_AsLong(one) == 1;
+            if (is) is = PyObject_RichCompareBool(PyTuple_GET_ITEM(strides, 1), PyTuple_GET_ITEM(shape, 0), Py_EQ);
+            if (is < 0) return -1;
+        }
+    }
+    s->kind = SAVED_OTHER, s->value = Py_NewRef(is ? Py_True : Py_False);
+    return 0;
+}
 static int save_like(FlbSaved *s, PyObject *x) {
     if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
         FlbTensor *t = (FlbTensor *)x;
@@ -381,6 +397,7 @@ static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full,
         FlbSave *s = &plan->saves[i];
         if (s->what == SAVE_ARGUMENT && save_value(&node->saved[i], full[s->index], -1) < 0) goto fail;
         if (s->what == SAVE_LIKE && save_like(&node->saved[i], full[s->index]) < 0) goto fail;
+        if (s->what == SAVE_BY_COLUMNS && save_by_columns(&node->saved[i], full[s->index]) < 0) goto fail;
     }
     return node;
 fail:

@@ -6,14 +6,8 @@
  * depend on the number of threads.
  *
  * Shapes, all in C order: input (N, C, *in), weight (O, C / groups, *kernel), output (N, O, *out). */
-#include "graph.h"
-
-typedef struct {
-    int64_t images, channels, outputs, groups;
-    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-} Conv;
-
-enum { FORWARD, INPUT, WEIGHT };
+#include "conv.h"
+#include <string.h>
 
 /* A convolution with few channels a group, see conv_kernels.h. */
 typedef struct {
@@ -257,6 +251,12 @@ static void run(Job *j) {
         run_few(j);
         return;
     }
+    if (!j->f64 && flb_winograd_fits(c, j->what)) {
+        int odd = flb_winograd(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias);
+        if (odd < 0) *j->failed = 1;
+        if (odd <= 0) return;
+        if (j->what == INPUT) memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
+    }
     j->block = j->what == FORWARD ? j->per : ceil_div(192, j->taps) < j->per ? ceil_div(192, j->taps) : j->per;
     j->blocks = ceil_div(j->per, j->block);
     int64_t width = BLOCK / ((j->what == FORWARD ? rows : j->block * j->taps) * item) / 16 * 16;
@@ -366,7 +366,7 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     j.per = c.channels / groups, j.made = c.outputs / groups;
     npy_intp shape[5] = {what == WEIGHT ? c.outputs : c.images, what == FORWARD ? c.outputs : what == INPUT ? c.channels : j.per};
     for (int i = 0; i < n; i++) shape[2 + i] = what == FORWARD ? c.out[3 - n + i] : what == INPUT ? c.in[3 - n + i] : c.kernel[3 - n + i];
-    result = what == INPUT ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
+    result = what == INPUT && (f64 || !flb_winograd_fits(&c, what)) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
     if (!result) return NULL;
     char *made = PyArray_DATA((PyArrayObject *)result), *pa = PyArray_DATA(a), *pb = PyArray_DATA(b);
     j.bias = d ? PyArray_DATA(d) : NULL;

@@ -130,6 +130,7 @@ PyObject *flb_emit_start(PyObject *self, PyObject *text);
 PyObject *flb_emit_finish(PyObject *self, PyObject *job);
 PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
 PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
+PyObject *flb_attention(PyObject *self, PyObject *args);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */

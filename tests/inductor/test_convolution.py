@@ -29,6 +29,21 @@ CASES = [
     (2, 6, (19, 23), 12, (3, 4), (3, 2), (0, 3), (2, 3), 6),
     (2, 4, (9, 8, 21), 4, (3, 2, 5), (2, 1, 3), (1, 0, 4), (1, 2, 1), 4),
     (3, 6, (17,), 6, (3,), (1,), (5,), (1,), 3),  # two channels a group, and windows beside the input
+    (
+        2,
+        32,
+        (17, 19),
+        48,
+        (3, 3),
+        (1, 1),
+        (1, 1),
+        (1, 1),
+        1,
+    ),  # tiles of 4 by 4: cut at both ends, an odd number of vectors of outputs
+    (3, 64, (9, 33), 32, (3, 3), (1, 1), (2, 0), (1, 1), 1),
+    (9, 32, (12, 12), 80, (3, 3), (1, 1), (1, 1), (1, 1), 1),  # several images a strip, a strip with fewer
+    (6, 96, (4, 4), 32, (3, 3), (1, 1), (1, 1), (1, 1), 1),  # all tiles in memory
+    (1, 32, (40, 130), 32, (3, 3), (1, 1), (0, 1), (1, 1), 1),  # rows longer than a strip
     (2, 3, (11, 10), 3, (2, 2), (4, 4), (0, 0), (1, 1), 3),  # a stride beyond the kernel: inputs that nobody reads
 ]
 
@@ -44,7 +59,7 @@ def test_product_and_adjoints(case, dtype):
 
     def agrees(got, want, terms):
         assert got.dtype == dtype and got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=0, atol=float(np.finfo(dtype).eps) * 8 * terms**0.5 * 8)
+        np.testing.assert_allclose(got, want, rtol=0, atol=float(np.finfo(dtype).eps) * 8 * terms**0.5 * 12)
 
     exact = [a.astype(np.float64) for a in (x, w, b)]
     want = reference._forward_numpy(exact[0], exact[1], *how, groups) + exact[2].reshape(-1, *[1] * len(spatial))
@@ -58,11 +73,35 @@ def test_product_and_adjoints(case, dtype):
     agrees(blas.convolve(2, g, x, None, kernel, *how, groups), want, g[:, 0].size)
 
 
-def test_result_does_not_depend_on_threads():
+@pytest.mark.parametrize("odd", [np.inf, np.nan, 3e38])
+def test_what_is_not_finite_reaches_only_its_windows(odd):
+    """Sums of transformed tiles would spread it over the tile."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 32, 12, 12)).astype("f"), rng.normal(size=(32, 32, 3, 3)).astype("f")
+    how = ((1, 1), (1, 1), (1, 1))
+    x[0, 3, 5, 6] = odd
+    with np.errstate(all="ignore"):
+        want = reference._forward_numpy(x.astype("d"), w.astype("d"), *how, 1).astype("f")
+        back = reference._weight_adjoint_numpy(x.astype("d"), x.astype("d"), (3, 3), *how, 1).astype("f")
+        into = reference._input_adjoint_numpy(x.astype("d"), w.astype("d"), (12, 12), *how, 1).astype("f")
+    for got, exact in (
+        (blas.convolve(0, x, w, None, (), *how, 1), want),
+        (blas.convolve(1, x, w, None, (12, 12), *how, 1), into),
+        (blas.convolve(2, x, x, None, (3, 3), *how, 1), back),
+    ):
+        finite = np.isfinite(exact) & (np.abs(exact) < 1e37)
+        assert np.isfinite(got)[finite].all()
+        small = finite & (np.abs(exact) < 1e4)
+        np.testing.assert_allclose(got[small], exact[small], atol=1e-3)
+        assert (np.isnan(got) == np.isnan(exact))[~finite].all() or odd == 3e38
+
+
+@pytest.mark.parametrize("channels, outputs", [(3, 16), (32, 48)])
+def test_result_does_not_depend_on_threads(channels, outputs):
     old = torch.get_num_threads()
     rng = np.random.default_rng(0)
-    x, w = rng.normal(size=(6, 3, 40, 40)).astype("f"), rng.normal(size=(16, 3, 3, 3)).astype("f")
-    g = rng.normal(size=(6, 16, 40, 40)).astype("f")
+    x, w = rng.normal(size=(6, channels, 40, 40)).astype("f"), rng.normal(size=(outputs, channels, 3, 3)).astype("f")
+    g = rng.normal(size=(6, outputs, 40, 40)).astype("f")
     how = ((1, 1), (1, 1), (1, 1), 1)
     try:
         results = []

@@ -16,7 +16,7 @@ from .node import Node, _output_meta, replay
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 aten = namespace("aten")
-_ARGUMENT, _LIKE, _RESULT = 0, 1, 2  # where a saved value comes from
+_ARGUMENT, _LIKE, _RESULT, _BY_COLUMNS = 0, 1, 2, 3  # where a saved value comes from
 
 
 # ---- what native code asks -----------------------------------------------------------------------------------------------
@@ -73,6 +73,8 @@ def choose(op: OpOverload, full: tuple, needs: tuple[int, ...]):
             saves.append((_ARGUMENT, at[name], name))
         elif name.endswith("_like"):
             saves.append((_LIKE, at[name[:-5]], name))
+        elif name.endswith("_by_columns"):
+            saves.append((_BY_COLUMNS, at[name[:-11]], name))
         else:
             saves.append((_RESULT, int(name[6:]) if name[6:] else 0, name))
     return _C.Plan(tuple(saves), p.run)

@@ -40,6 +40,14 @@ def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups):
     return _runtime.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups)
 
 
+def attention(q, k, v, mask, causal: bool, scale: float, *backward):
+    """softmax(scale q k^T + mask) v of float32 or float64 ndarrays q (B, H, T, E), k and v (B, H / group, S, E), none empty, rows in C order, and
+    the logarithm of each row's sum (B, H, T), -inf where a row sees nothing (its output is 0). ``mask``: None or (B, H, T, S), any strides. With
+    ``backward``, the cotangent of the output, the output and the logarithms: the cotangents of q, k and v. ValueError for shapes that don't fit."""
+    share_threads()
+    return _runtime.attention(q, k, v, mask, causal, scale, *backward)
+
+
 @functools.cache
 def _library():
     """(library, suffix of its Fortran names), or None."""

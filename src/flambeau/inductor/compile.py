@@ -20,6 +20,7 @@ from .program import assemble
 from .recall import recall, remember
 from .schedule import build, fuse, merge
 from .settings import config
+from .sums import join_sums
 from .values import walk
 
 __all__ = ["CompiledInfo", "compile_graph"]
@@ -141,6 +142,8 @@ def compile_program(program, times=None, onto=None):
         times[name] = times.get(name, 0.0) + now - clock
         clock = now
 
+    join_sums(program)
+    passed("join sums")
     lowering = Lowering()
     lowering.run(program)
     passed("lower")

@@ -13,6 +13,7 @@ from ..core.operator import namespace as _namespace
 from . import (  # noqa: F401, I001
     activation,
     arithmetic,
+    attention,
     comparison,
     complex_numbers,
     convolution,

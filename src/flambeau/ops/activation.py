@@ -8,6 +8,7 @@ from ..base import dtypes
 from ..base.symint import sym_sqrt
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
+from .attention import streamed, streams
 from .reductions import as_dtype, widened
 
 aten = namespace("aten")
@@ -342,6 +343,10 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
             f"scaled_dot_product_attention: query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)} don't fit: "
             "query and key must agree in the last dimension, key and value in the one before"
         )
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if streams(query, key, value, attn_mask, dropout_p, enable_gqa):
+        return streamed(query, key, value, attn_mask, is_causal, scale)
     if enable_gqa:
         heads, held, held_values = query.shape[-3], key.shape[-3], value.shape[-3]
         if heads % held or heads % held_values:
@@ -356,10 +361,6 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     factor = 1 / sym_sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = aten.matmul.default(aten.mul.Tensor(query, factor), aten.transpose.int(key, -2, -1))
     if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(
-                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
-            )
         rows, columns = scores.shape[-2:]
         keep = aten.tril.default(aten.ones.default([rows, columns], dtype=dtypes.bool_, device=query.device))
         scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)

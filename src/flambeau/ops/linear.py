@@ -27,9 +27,23 @@ def vdot(self, other):
     return aten.dot.default(aten.conj.default(self) if self.dtype.is_complex else self, other)
 
 
+
+def _left_gradient(ct, mat2, by_columns):
+    """Of the left operand of a product, in its order in memory."""
+    if by_columns:
+        return aten.t.default(aten.mm.default(mat2, aten.t.default(ct)))
+    return aten.mm.default(ct, aten.t.default(mat2))
+
+
+def _right_gradient(ct, mat1, by_columns):
+    if by_columns:
+        return aten.t.default(aten.mm.default(aten.t.default(ct), mat1))
+    return aten.mm.default(aten.t.default(mat1), ct)
+
+
 mm.derivative(
-    self=lambda ct, mat2: aten.mm.default(ct, aten.t.default(mat2)),
-    mat2=lambda ct, self: aten.mm.default(aten.t.default(self), ct),
+    self=lambda ct, mat2, self_by_columns: _left_gradient(ct, mat2, self_by_columns),
+    mat2=lambda ct, self, mat2_by_columns: _right_gradient(ct, self, mat2_by_columns),
 )
 bmm.derivative(
     self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),
@@ -64,8 +78,8 @@ def addmm(self, mat1, mat2, beta, alpha):
 
 addmm.derivative(
     self=lambda ct, beta: _scaled(ct, beta),
-    mat1=lambda ct, mat2, alpha: _scaled(aten.mm.default(ct, aten.t.default(mat2)), alpha),
-    mat2=lambda ct, mat1, alpha: _scaled(aten.mm.default(aten.t.default(mat1), ct), alpha),
+    mat1=lambda ct, mat2, mat1_by_columns, alpha: _scaled(_left_gradient(ct, mat2, mat1_by_columns), alpha),
+    mat2=lambda ct, mat1, mat2_by_columns, alpha: _scaled(_right_gradient(ct, mat1, mat2_by_columns), alpha),
 )
 
 

@@ -62,6 +62,10 @@ _qkv = lambda: (f(2, 3, 4), f(2, 3, 4), f(2, 3, 2))  # noqa: E731
 row("scaled_dot_product_attention", [call(*_qkv()), call(*_qkv(), None, 0.0, True), call(*_qkv(), np.tril(np.ones((3, 3), bool))), call(*_qkv(), f(3, 3)), call(*_qkv(), scale=0.3)],
     _attend, rtol=1e-9, second=False)
 
+_heads = lambda: (f(1, 2, 3, 4), f(1, 1, 5, 4), f(1, 1, 5, 4))  # noqa: E731
+row("_scaled_dot_product_flash_attention_for_cpu", [call(*_heads()), call(*_heads(), 0.0, True), call(*_heads(), attn_mask=f(3, 5), scale=0.3)], None, grad=())
+row("_scaled_dot_product_flash_attention_for_cpu_backward", [call(f(1, 2, 3, 4), *_heads(), f(1, 2, 3, 4), f(1, 2, 3), 0.0, True)], None, grad=())
+
 # ---- losses ----------------------------------------------------------------------------------------------------------------
 _red = lambda x, r: x if r == 0 else x.mean() if r == 1 else x.sum()  # noqa: E731
 _logp = lambda *s: special.log_softmax(f(*s), 1)  # noqa: E731

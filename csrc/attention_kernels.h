@@ -1,0 +1,148 @@
+/* The loops of attention.c for one element type: included with T, NAME(x), EXP(x) and LOG(x). */
+
+/* Rows of scores to weights: s[r] = exp(scale * s[r] + mask - the row's maximum so far), with sums and maxima carried from block to block of keys;
+ * the outputs made so far are scaled to the new maximum. Columns from j0 on; a row t sees columns up to t where `causal`. */
+CLONES static void NAME(weigh)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, T *s, T *most, T *sum, T *out,
+                               int64_t ldo) {
+    T scale = (T)a->scale;
+    for (int64_t r = 0; r < rows; r++, s += ld) {
+        int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
+        seen = seen < 0 ? 0 : seen > n ? n : seen;
+        if (mask) {
+            const char *m = mask + (t0 + r) * a->mask_stride[2] + j0 * a->mask_stride[3];
+            int64_t step = a->mask_stride[3] / (int64_t)sizeof(T);
+            for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + ((const T *)m)[j * step];
+        } else
+            for (int64_t j = 0; j < seen; j++) s[j] *= scale;
+        T high = most[r];
+        for (int64_t j = 0; j < seen; j++) high = s[j] > high ? s[j] : high;
+        if (high == -INFINITY) {  /* nothing to see yet, or only what is no number */
+            int odd = 0;
+            for (int64_t j = 0; j < seen; j++) odd |= s[j] != s[j];
+            if (!odd) {
+                for (int64_t j = 0; j < n; j++) s[j] = 0;
+                continue;
+            }
+            high = 0;
+        }
+        T total = 0;
+        for (int64_t j = 0; j < seen; j++) {
+            s[j] = EXP(s[j] - high);
+            total += s[j];
+        }
+        for (int64_t j = seen; j < n; j++) s[j] = 0;
+        T factor = most[r] == high ? 1 : EXP(most[r] - high);
+        sum[r] = sum[r] * factor + total;
+        most[r] = high;
+        if (j0 && factor != 1)
+            for (int64_t e = 0; e < a->width; e++) out[r * ldo + e] *= factor;
+    }
+}
+
+CLONES static void NAME(finish)(const Attention *a, int64_t rows, const T *most, const T *sum, T *out, int64_t ldo, T *lse, int64_t step) {
+    for (int64_t r = 0; r < rows; r++) {
+        T by = sum[r] == 0 ? 0 : 1 / sum[r];  /* a row that sees nothing is 0 */
+        for (int64_t e = 0; e < a->width; e++) out[r * ldo + e] *= by;
+        lse[r * step] = sum[r] == 0 ? -INFINITY : most[r] + LOG(sum[r]);
+    }
+}
+
+/* s: scores to weights, by their logarithmic sums; d: cotangents of the weights to those of the scaled products. */
+CLONES static void NAME(differentiate)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, T *s, T *d, const T *lse,
+                                       int64_t step, const T *dot) {
+    T scale = (T)a->scale;
+    for (int64_t r = 0; r < rows; r++, s += ld, d += ld) {
+        int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
+        seen = seen < 0 ? 0 : seen > n ? n : seen;
+        T whole = lse[r * step], sub = dot[r];
+        if (whole == -INFINITY) seen = 0;
+        if (mask) {
+            const char *m = mask + (t0 + r) * a->mask_stride[2] + j0 * a->mask_stride[3];
+            int64_t by = a->mask_stride[3] / (int64_t)sizeof(T);
+            for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + ((const T *)m)[j * by];
+        } else
+            for (int64_t j = 0; j < seen; j++) s[j] *= scale;
+        for (int64_t j = 0; j < seen; j++) {
+            T p = EXP(s[j] - whole), g = p * (d[j] - sub) * scale;
+            s[j] = p;
+            d[j] = p == 0 ? 0 : g;  /* what isn't seen has no part in it, whatever its value */
+        }
+        for (int64_t j = seen; j < n; j++) s[j] = d[j] = 0;
+    }
+}
+
+CLONES static void NAME(dots)(int64_t rows, int64_t width, const T *g, int64_t ldg, const T *o, int64_t ldo, T *to) {
+    for (int64_t r = 0; r < rows; r++) {
+        T x = 0;
+        for (int64_t e = 0; e < width; e++) x += g[r * ldg + e] * o[r * ldo + e];
+        to[r] = x;
+    }
+}
+
+#define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
+#define ROW(what) (a->what.stride[2] / (int64_t)sizeof(T))
+
+/* Pieces: a block of rows of a head. */
+static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
+    char *room = flb_api->malloc((a->high * (a->wide + 2)) * sizeof(T));
+    if (!room) {
+        *a->failed = 1;
+        return;
+    }
+    T *s = (T *)room, *most = s + a->high * a->wide, *sum = most + a->high;
+    int64_t ldq = ROW(q), ldk = ROW(k), ldv = ROW(v), ldo = ROW(o), step = ROW(lse);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t t0 = i % a->cuts * a->high, h = i / a->cuts % a->heads, b = i / a->cuts / a->heads;
+        int64_t t1 = t0 + a->high < a->queries ? t0 + a->high : a->queries, rows = t1 - t0, last = a->causal && t1 < a->keys ? t1 : a->keys;
+        const char *mask = a->mask ? a->mask + b * a->mask_stride[0] + h * a->mask_stride[1] : NULL;
+        const T *q = AT(q, b, h) + t0 * ldq, *k = AT(k, b, h / a->group), *v = AT(v, b, h / a->group);
+        T *o = AT(o, b, h) + t0 * ldo;
+        for (int64_t r = 0; r < rows; r++) most[r] = -INFINITY, sum[r] = 0;
+        for (int64_t j = 0; j < last; j += a->wide) {
+            int64_t n = j + a->wide < last ? a->wide : last - j;
+            multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
+            NAME(weigh)(a, t0, rows, j, n, a->wide, mask, s, most, sum, o, ldo);
+            multiply(a, 'N', 'N', rows, a->width, n, s, a->wide, v + j * ldv, ldv, j > 0, o, ldo);
+        }
+        NAME(finish)(a, rows, most, sum, o, ldo, AT(lse, b, h) + t0 * step, step);
+    }
+    flb_api->free(room);
+}
+
+/* Pieces: a head of keys, with all heads of queries that share it. */
+static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
+    char *room = flb_api->malloc((a->high * (2 * a->wide + 1)) * sizeof(T));
+    if (!room) {
+        *a->failed = 1;
+        return;
+    }
+    T *s = (T *)room, *d = s + a->high * a->wide, *dot = d + a->high * a->wide;
+    int64_t ldq = ROW(q), ldk = ROW(k), ldv = ROW(v), ldo = ROW(o), ldg = ROW(g), step = ROW(lse), held = a->heads / a->group;
+    int64_t ldgq = ROW(gq), ldgk = ROW(gk), ldgv = ROW(gv);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t b = i / held;
+        const T *k = AT(k, b, i % held), *v = AT(v, b, i % held);
+        T *gk = AT(gk, b, i % held), *gv = AT(gv, b, i % held);
+        for (int64_t j = 0; j < a->keys; j++) memset(gk + j * ldgk, 0, a->width * sizeof(T)), memset(gv + j * ldgv, 0, a->width * sizeof(T));
+        for (int64_t h = i % held * a->group; h < (i % held + 1) * a->group; h++)
+            for (int64_t t0 = 0; t0 < a->queries; t0 += a->high) {
+                int64_t t1 = t0 + a->high < a->queries ? t0 + a->high : a->queries, rows = t1 - t0, last = a->causal && t1 < a->keys ? t1 : a->keys;
+                const char *mask = a->mask ? a->mask + b * a->mask_stride[0] + h * a->mask_stride[1] : NULL;
+                const T *q = AT(q, b, h) + t0 * ldq, *g = AT(g, b, h) + t0 * ldg, *o = AT(o, b, h) + t0 * ldo, *lse = AT(lse, b, h) + t0 * step;
+                T *gq = AT(gq, b, h) + t0 * ldgq;
+                NAME(dots)(rows, a->width, g, ldg, o, ldo, dot);
+                for (int64_t j = 0; j < last; j += a->wide) {
+                    int64_t n = j + a->wide < last ? a->wide : last - j;
+                    multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
+                    multiply(a, 'N', 'T', rows, n, a->width, g, ldg, v + j * ldv, ldv, 0, d, a->wide);
+                    NAME(differentiate)(a, t0, rows, j, n, a->wide, mask, s, d, lse, step, dot);
+                    multiply(a, 'T', 'N', n, a->width, rows, s, a->wide, g, ldg, 1, gv + j * ldgv, ldgv);
+                    multiply(a, 'N', 'N', rows, a->width, n, d, a->wide, k + j * ldk, ldk, j > 0, gq, ldgq);
+                    multiply(a, 'T', 'N', n, a->width, rows, d, a->wide, q, ldq, 1, gk + j * ldgk, ldgk);
+                }
+            }
+    }
+    flb_api->free(room);
+}
+#undef AT
+#undef ROW

@@ -1,0 +1,18 @@
+/* What a convolution is, shared by conv.c (any) and winograd.c (3 by 3 with stride one). */
+#ifndef FLAMBEAU_CONV_H
+#define FLAMBEAU_CONV_H
+#include "graph.h"
+
+typedef struct {
+    int64_t images, channels, outputs, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+} Conv;
+
+enum { FORWARD, INPUT, WEIGHT };
+
+/* Whether winograd() makes this, and faster. Depends on sizes and the CPU only. */
+int flb_winograd_fits(const Conv *c, int what);
+/* x, w, y: input, weight, output, float32 in C order; the one that `what` makes is written. bias (FORWARD) may be NULL.
+ * -1: no memory; 1: some result isn't finite, so none of them counts. */
+int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
+#endif

@@ -1,0 +1,273 @@
+"""Attention without a matrix of scores in memory: csrc/attention.c, forward and backward, as ATen's operators for CPUs.
+
+Shapes: query (B, H, T, E), key and value (B, H / group, S, E), mask anything that broadcasts over (B, H, T, S), logsumexp (B, H, T). Results lie in
+memory as (B, T, H, E), so that joining the heads afterwards is free.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..base import blas, dtypes
+from ..base.symint import sym_sqrt
+from ..core.declare import extern
+from ..core.definition import TensorMeta
+from ..core.operator import namespace
+from .reductions import as_dtype, widened
+
+aten = namespace("aten")
+
+_KINDS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
+
+
+def streams(query, key, value, mask, dropout_p, grouped) -> bool:
+    """Whether attention of these goes by the streaming kernel: four dimensions, one dtype, no dropout, a mask that needs no gradient."""
+    if dropout_p or query.ndim != 4 or key.ndim != 4 or value.ndim != 4 or query.dtype not in _KINDS:
+        return False
+    if not (query.dtype is key.dtype is value.dtype) or query.device.type != "cpu":
+        return False
+    (b, heads, _, e), (kb, held, _, _), (vb, held_values, _, ev) = query.shape, key.shape, value.shape
+    if not (b == kb and b == vb and e == ev and held == held_values and (grouped or heads == held)):
+        return False
+    if mask is None:
+        return True
+    return not mask.requires_grad and 2 <= mask.ndim <= 4 and mask.dtype in (dtypes.bool_, query.dtype)
+
+
+def streamed(query, key, value, mask, causal, scale):
+    kind = query.dtype
+    query, key, value = (widened(t) for t in (query, key, value))
+    if mask is not None and mask.dtype is dtypes.bool_:
+        zero = aten.zeros.default(list(mask.shape), dtype=query.dtype, device=query.device)
+        mask = aten.masked_fill.Scalar(zero, aten.logical_not.default(mask), -math.inf)
+    elif mask is not None:
+        mask = widened(mask)
+    out = aten._scaled_dot_product_flash_attention_for_cpu.default(
+        query, key, value, 0.0, causal, attn_mask=mask, scale=scale
+    )
+    return as_dtype(kind, out[0])
+
+
+def _by_place(like):
+    """The result for (B, H, T, E) that lies as (B, T, H, E)."""
+    b, h, t, e = like.shape
+    return TensorMeta((b, h, t, e), (t * h * e, e, h * e, 1), like.dtype, like.device)
+
+
+def _check(query, key, value, dropout_p):
+    if dropout_p:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    if len(query.shape) != 4 or len(key.shape) != 4 or len(value.shape) != 4:
+        raise RuntimeError(
+            "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}"
+        )
+    if query.dtype != key.dtype or query.dtype != value.dtype:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Q/K/V should have the same data type")
+    if query.dtype not in (dtypes.float32, dtypes.float64, np.float32, np.float64):
+        raise NotImplementedError(
+            f"_scaled_dot_product_flash_attention_for_cpu: {query.dtype} is not built, only float32 and float64"
+        )
+    if query.shape[3] != key.shape[3] or key.shape[3] != value.shape[3] or key.shape[2] != value.shape[2]:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size")
+    if query.shape[0] != key.shape[0] or query.shape[0] != value.shape[0] or key.shape[1] != value.shape[1]:
+        raise RuntimeError(
+            "scaled_dot_product_attention_flash_attention: Q/K/V should have the same batch, K/V the same heads"
+        )
+    if query.shape[1] % key.shape[1]:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: the heads of K/V should divide those of Q")
+
+
+def _scale(query, scale):
+    return 1 / sym_sqrt(max(query.shape[-1], 1)) if scale is None else scale
+
+
+def _rows(x):
+    """In the strides that the kernel reads: rows in C order, one after the other."""
+    item = x.itemsize
+    fits = (
+        x.flags.aligned
+        and (x.strides[3] == item or x.shape[3] == 1)
+        and (x.strides[2] >= x.shape[3] * item or x.shape[2] == 1)
+    )
+    return x if fits and x.strides[2] % item == 0 else np.ascontiguousarray(x)
+
+
+def _full(mask, query, key):
+    return None if mask is None else np.broadcast_to(mask, (*query.shape[:3], key.shape[2]))
+
+
+def _blank(x):
+    b, h, t, e = x.shape
+    return np.zeros((b, t, h, e), x.dtype).transpose(0, 2, 1, 3)
+
+
+@extern(
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
+    "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    meta=lambda query, key, value, dropout_p, is_causal, attn_mask, scale: _forward_meta(query, key, value, dropout_p),
+    variants="",
+)
+def flash(query, key, value, dropout_p, is_causal, attn_mask, scale):
+    """Dao et al. 2022, arXiv:2205.14135. A row that sees no key is 0, its logsumexp -inf."""
+    _check(query, key, value, dropout_p)
+    if not query.size or not key.size:
+        b, h, t, _ = query.shape
+        return _blank(query), np.full((b, t, h), -np.inf, query.dtype).transpose(0, 2, 1)
+    made = blas.attention(
+        *map(_rows, (query, key, value)), _full(attn_mask, query, key), is_causal, float(_scale(query, scale))
+    )
+    if made is None:
+        raise NotImplementedError(
+            "_scaled_dot_product_flash_attention_for_cpu: there is no BLAS library in this process"
+        )
+    return made
+
+
+def _forward_meta(query, key, value, dropout_p):
+    _check(query, key, value, dropout_p)
+    b, h, t, _ = query.shape
+    return _by_place(query), TensorMeta((b, h, t), (t * h, 1, h), query.dtype, query.device)
+
+
+@extern(
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
+    "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    meta=lambda grad_out, query, key, value, *rest: tuple(map(_by_place, (query, key, value))),
+    variants="",
+)
+def flash_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+    _check(query, key, value, dropout_p)
+    if not query.size or not key.size:
+        return tuple(map(_blank, (query, key, value)))
+    return blas.attention(
+        *map(_rows, (query, key, value)),
+        _full(attn_mask, query, key),
+        is_causal,
+        float(_scale(query, scale)),
+        _rows(grad_out),
+        _rows(out),
+        logsumexp,
+    )
+
+
+def _vjp(ct0, query, key, value, dropout_p, is_causal, attn_mask, scale, result, result1):
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
+        ct0, query, key, value, result, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+    )
+
+
+flash.derivative((0,), query__key__value=_vjp)
+
+
+def _grouped(x, heads):
+    """Each head of keys or values for the queries that share it."""
+    b, held, s, e = x.shape
+    if held == heads:
+        return x
+    wide = aten.expand.default(aten.unsqueeze.default(x, 2), [b, held, heads // held, s, e])
+    return aten.reshape.default(wide, [b, heads, s, e])
+
+
+def _gathered(x, like):
+    """The adjoint of _grouped."""
+    b, held, s, e = like.shape
+    heads = x.shape[1]
+    return x if held == heads else aten.sum.dim_IntList(aten.reshape.default(x, [b, held, heads // held, s, e]), [2])
+
+
+def _second(ct0, ct1, ct2, grad_out, query, key, value, is_causal, attn_mask, scale):
+    """The derivative of the derivative, on whole matrices: cotangents of grad_out, query, key and value."""
+    t, mm, mul = (lambda x: aten.transpose.int(x, -2, -1)), aten.matmul.default, aten.mul.Tensor
+    heads, factor = query.shape[1], _scale(query, scale)
+    k, v, ck, cv = (None if x is None else _grouped(x, heads) for x in (key, value, ct1, ct2))
+    scores = mul(mm(query, t(k)), factor)
+    if is_causal:
+        keep = aten.tril.default(aten.ones.default(list(scores.shape[-2:]), dtype=dtypes.bool_, device=query.device))
+        scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)
+    elif attn_mask is not None:
+        scores = aten.add.Tensor(scores, attn_mask)
+    p = aten._safe_softmax.default(scores, -1)
+    total = lambda x: aten.sum.dim_IntList(x, [-1], True)  # noqa: E731
+    dp = mm(grad_out, t(v))
+    centred = aten.sub.Tensor(dp, total(mul(p, dp)))
+    ds = mul(mul(p, centred), factor)
+    zero = aten.zeros_like.default
+    c = zero(scores)
+    if ct0 is not None:
+        c = aten.add.Tensor(c, mm(ct0, t(k)))
+    if ck is not None:
+        c = aten.add.Tensor(c, mm(query, t(ck)))
+    c = mul(c, factor)
+    cp = aten.sub.Tensor(mul(c, centred), mul(total(mul(c, p)), dp))
+    cdp = mul(p, aten.sub.Tensor(c, total(mul(c, p))))
+    g_out, g_value = mm(cdp, v), mm(t(cdp), grad_out)
+    if cv is not None:
+        cp = aten.add.Tensor(cp, mm(grad_out, t(cv)))
+        g_out = aten.add.Tensor(g_out, mm(p, cv))
+    cs = mul(mul(p, aten.sub.Tensor(cp, total(mul(p, cp)))), factor)
+    g_query, g_key = mm(cs, k), mm(t(cs), query)
+    if ck is not None:
+        g_query = aten.add.Tensor(g_query, mm(ds, ck))
+    if ct0 is not None:
+        g_key = aten.add.Tensor(g_key, mm(t(ds), ct0))
+    return g_out, g_query, _gathered(g_key, key), _gathered(g_value, value)
+
+
+flash_backward.derivative(
+    grad_out__query__key__value=_second,
+    out=lambda ct0, ct1, ct2: None,  # a function of the others, which _second counts
+    logsumexp=lambda ct0, ct1, ct2: None,
+)
+
+
+def _folded(call, tensors, masked):
+    """Batches of four-dimensional tensors as more of their first dimension; (n, tensors)."""
+    whole = [call.all(x, m) for x, m in zip(tensors, masked)]
+    n = whole[0].shape[0]
+    return n, [aten.reshape.default(x, [n * x.shape[1], *x.shape[2:]]) for x in whole]
+
+
+def _fold_mask(call, mask, batched, n, query, key):
+    if mask is None:
+        return None
+    b, h, t, s = query.shape[0] // n, query.shape[1], query.shape[2], key.shape[2]
+    if not batched:
+        return aten.repeat.default(aten.expand.default(mask, [b, h, t, s]), [n, 1, 1, 1])
+    mask = call.all(mask, True)
+    mask = aten.reshape.default(mask, [n, *[1] * (5 - mask.ndim), *mask.shape[1:]])
+    return aten.reshape.default(aten.expand.default(mask, [n, b, h, t, s]), [n * b, h, t, s])
+
+
+def _unfold(x, n):
+    return aten.reshape.default(x, [n, x.shape[0] // n, *x.shape[1:]])
+
+
+@flash.override("batch")
+def _flash_batch(call, query, key, value, dropout_p, is_causal, attn_mask, scale):
+    n, (q, k, v) = _folded(call, (query, key, value), call.mask[:3])
+    mask = _fold_mask(call, attn_mask, call.mask[5], n, q, k)
+    out = aten._scaled_dot_product_flash_attention_for_cpu.default(
+        q, k, v, dropout_p, is_causal, attn_mask=mask, scale=scale
+    )
+    return tuple(_unfold(x, n) for x in out)
+
+
+@flash_backward.override("batch")
+def _flash_backward_batch(call, grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+    n, parts = _folded(call, (grad_out, query, key, value, out, logsumexp), call.mask[:6])
+    mask = _fold_mask(call, attn_mask, call.mask[8], n, parts[1], parts[2])
+    grads = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
+        *parts, dropout_p, is_causal, attn_mask=mask, scale=scale
+    )
+    return tuple(_unfold(x, n) for x in grads)
+
+
+def _products(query, key):
+    b, h, t, e = query.shape
+    return 2 * b * h * t * key.shape[2] * e
+
+
+flash.override("flops", lambda query, key, *rest: 2 * _products(query, key))
+flash_backward.override("flops", lambda grad_out, query, key, *rest: 5 * _products(query, key))

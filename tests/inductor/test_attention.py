@@ -1,0 +1,186 @@
+"""Attention by the streaming kernel beside whole matrices in float64: masks, shared heads, rows that see nothing, derivatives of both orders."""
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.base import blas
+
+F = torch.nn.functional
+CASES = [
+    # batch, heads, heads of keys, queries, keys, width, causal, mask
+    (2, 3, 3, 70, 70, 32, True, None),
+    (2, 3, 3, 40, 90, 16, True, None),
+    (1, 2, 2, 90, 33, 8, True, None),
+    (1, 4, 2, 5, 600, 64, False, None),  # several blocks of keys
+    (1, 2, 1, 600, 530, 24, True, None),
+    (2, 4, 1, 65, 40, 24, False, "float"),
+    (2, 2, 2, 33, 40, 8, False, "bool"),
+    (2, 2, 2, 3, 4, 5, False, "none"),
+    (1, 2, 2, 1, 700, 64, False, None),  # one more token
+    (1, 1, 1, 1, 1, 1, True, None),
+]
+
+
+def _mask(kind, batch, queries, keys, rng):
+    if kind == "float":
+        return rng.normal(size=(queries, keys))
+    if kind == "bool":
+        return rng.random((batch, 1, queries, keys)) > 0.4
+    return np.zeros((queries, keys), bool) if kind == "none" else None
+
+
+def whole(q, k, v, mask, causal):
+    """Matrices of scores, by flambeau's own operators."""
+    k, v = (torch.repeat_interleave(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
+    s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if causal:
+        mask = torch.ones(s.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        s = s.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else s + mask
+    return torch.nan_to_num(s.softmax(-1)) @ v
+
+
+def _tensors(case, dtype, rng):
+    b, h, held, t, s, e, causal, kind = case
+    arrays = [rng.normal(size=n) for n in ((b, t, h, e), (b, s, held, e), (b, s, held, e))]
+    mask = _mask(kind, b, t, s, rng)
+    tensors = [torch.tensor(a, dtype=dtype).transpose(1, 2).requires_grad_() for a in arrays]
+    return tensors, None if mask is None else torch.tensor(mask, dtype=torch.bool if mask.dtype == bool else dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_beside_whole_matrices(case, dtype):
+    *_, causal, kind = case
+    tensors, mask = _tensors(case, dtype, np.random.default_rng(0))
+    wide, wide_mask = _tensors(case, torch.float64, np.random.default_rng(0))
+    got = F.scaled_dot_product_attention(*tensors, mask, is_causal=causal, enable_gqa=True)
+    want = whole(*wide, wide_mask, causal)
+    b, h, t, e = got.shape
+    assert got.stride() == (t * h * e, e, h * e, 1)
+    tolerance = dict(rtol=1e-5, atol=2e-5) if dtype is torch.float32 else dict(rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(got.double(), want, **tolerance)
+    if kind == "none":
+        assert (got == 0).all()
+        return  # rows that see nothing have no derivative in the other way
+    g = torch.randn(got.shape, dtype=torch.float64)
+    for x, y in zip(torch.autograd.grad(got, tensors, g.to(dtype)), torch.autograd.grad(want, wide, g)):
+        torch.testing.assert_close(x.double(), y, **(tolerance | dict(atol=tolerance["atol"] * 20)))
+
+
+def test_rows_that_see_nothing_have_no_gradient():
+    q, k, v = (torch.randn(1, 2, 4, 8, requires_grad=True) for _ in range(3))
+    mask = torch.ones(4, 4, dtype=torch.bool)
+    mask[2] = False
+    F.scaled_dot_product_attention(q, k, v, mask).sum().backward()
+    assert (q.grad[:, :, 2] == 0).all() and torch.isfinite(k.grad).all() and torch.isfinite(v.grad).all()
+
+
+@pytest.mark.parametrize("causal, kind, held", [(True, None, 2), (False, "float", 1)])
+def test_second_derivative(causal, kind, held):
+    tensors, mask = _tensors((1, 2, held, 4, 5, 3, causal, kind), torch.float64, np.random.default_rng(1))
+
+    def by(fn):
+        out = fn(*tensors)
+        first = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
+        return torch.autograd.grad(sum((x**3).sum() for x in first), tensors)
+
+    got = by(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=True))
+    want = by(lambda q, k, v: whole(q, k, v, mask, causal))
+    for x, y in zip(got, want):
+        torch.testing.assert_close(x, y, rtol=1e-7, atol=1e-8)
+
+
+def test_compiled_and_mapped():
+    q, k, v = (torch.randn(3, 2, 4, 9, 8) for _ in range(3))
+    mask = torch.randn(3, 9, 9)
+
+    def f(q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    want = torch.stack([f(*x) for x in zip(q, k, v, mask)])
+    torch.testing.assert_close(torch.vmap(f)(q, k, v, mask), want)
+    torch.testing.assert_close(torch.vmap(f, in_dims=(0, None, None, None))(q, k[0], v[0], mask[0])[0], want[0])
+    torch.testing.assert_close(torch.compile(f)(q[0], k[0], v[0], mask[0]), want[0])
+    grad = torch.func.grad(lambda q: f(q, k[0], v[0], mask[0]).square().sum())
+    torch.testing.assert_close(torch.compile(grad)(q[0]), grad(q[0]))
+
+
+def test_empty_and_refused():
+    empty = F.scaled_dot_product_attention(torch.zeros(2, 2, 0, 4), torch.zeros(2, 2, 3, 4), torch.zeros(2, 2, 3, 4))
+    assert empty.shape == (2, 2, 0, 4)
+    nothing = F.scaled_dot_product_attention(torch.ones(1, 2, 3, 4), torch.zeros(1, 2, 0, 4), torch.zeros(1, 2, 0, 4))
+    assert (nothing == 0).all()
+    flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    q = torch.zeros(1, 2, 3, 4)
+    with pytest.raises(RuntimeError, match="dropout"):
+        flash(q, q, q, 0.5)
+    with pytest.raises(RuntimeError, match="same head size"):
+        flash(q, q, q[..., :2])
+    with pytest.raises(RuntimeError, match="4 dims"):
+        flash(q[0], q[0], q[0])
+    with pytest.raises(ValueError, match="key"):
+        blas.attention(
+            np.zeros((1, 1, 2, 4), "f"), np.zeros((2, 1, 2, 4), "f"), np.zeros((1, 1, 2, 4), "f"), None, False, 1.0
+        )
+
+
+def sweep() -> None:
+    """All cases once more, for a CPU with fewer features."""
+    for case in CASES:
+        test_beside_whole_matrices(case, torch.float32)
+
+
+@pytest.mark.parametrize("level", ["avx2", "default"])
+def test_other_cpus(level):
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_attention; test_attention.sweep()"
+    )
+    environment = {**os.environ, "FLAMBEAU_CPU": level, "FLAMBEAU_PRODUCTS": "own"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+
+
+def read_only_inside() -> None:
+    rng = np.random.default_rng(0)
+    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
+
+    def guarded(array, at_end):
+        page = mmap.PAGESIZE
+        room = -(-array.nbytes // page) * page
+        area = mmap.mmap(-1, room + 2 * page)
+        maps.append(area)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+        for place in (start, start + page + room):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+        out = np.frombuffer(area, array.dtype, array.size, page + (room - array.nbytes if at_end else 0)).reshape(
+            array.shape
+        )
+        out[...] = array
+        return out
+
+    for at_end in (False, True):
+        for t, s, e, causal in ((7, 9, 5, False), (33, 33, 16, True), (70, 550, 8, False)):
+            q, k, v, mask = (
+                guarded(rng.normal(size=n).astype("f"), at_end)
+                for n in ((1, 2, t, e), (1, 1, s, e), (1, 1, s, e), (1, 2, t, s))
+            )
+            out, lse = blas.attention(q, k, v, None if causal else mask, causal, 0.3)
+            out, g = (guarded(np.ascontiguousarray(x), at_end) for x in (out, q))
+            blas.attention(
+                q, k, v, None if causal else mask, causal, 0.3, g, out, guarded(np.ascontiguousarray(lse), at_end)
+            )
+    os._exit(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+def test_reads_nothing_outside_its_arrays():
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_attention; test_attention.read_only_inside()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
