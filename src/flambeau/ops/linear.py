@@ -27,7 +27,6 @@ def vdot(self, other):
     return aten.dot.default(aten.conj.default(self) if self.dtype.is_complex else self, other)
 
 
-
 def _left_gradient(ct, mat2, by_columns):
     """Of the left operand of a product, in its order in memory."""
     if by_columns:
