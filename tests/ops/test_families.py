@@ -145,3 +145,8 @@ def test_draws_refuse_parameters_outside_their_range(name, arguments):
 def test_factories_write_into_out():
     out = torch.empty(0)
     assert torch.linspace(0, 1, 3, out=out) is out and out.tolist() == [0, 0.5, 1]
+
+
+def test_in_place_names_load_their_family():
+    code = "import flambeau as torch; torch.ops.aten.selu_; torch.ones(2).clamp_(max=0.5); torch.selu_(torch.ones(2))"
+    subprocess.run([sys.executable, "-c", code], check=True)

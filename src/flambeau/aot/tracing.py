@@ -10,12 +10,12 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from .. import _C, functionalize
 from .. import autograd as _autograd
 from ..autograd.node import set_history
+from ..base.records import replace
 from ..base.relations import symbols
 from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS

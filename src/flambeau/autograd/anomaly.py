@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 import warnings
 
 from .. import _C
@@ -58,6 +57,8 @@ class detect_anomaly(set_detect_anomaly):
 
 
 def _note(node) -> None:
+    import traceback  # only here: importing flambeau doesn't need it
+
     node.metadata[_TRACEBACK] = traceback.format_stack()[:-1]
 
 

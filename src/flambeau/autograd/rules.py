@@ -10,9 +10,9 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from .. import _C
+from ..base.records import slotted
 from ..core import body as bodies
 from ..core.operator import OpOverload, namespace
 from ..core.viewmap import Recorder, record
@@ -20,7 +20,7 @@ from ..core.viewmap import Recorder, record
 aten = namespace("aten")
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Like:
     """What a formula's parameter ``<argument>_like`` receives: shape, dtype and device, so that the tensor itself needn't be kept."""
 
@@ -42,7 +42,7 @@ class Like:
         return None if x is None else Like(x._shape, x._dtype, x._device)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Plan:
     """``run(cts, values)``: ``values`` maps each name in ``saves`` to its value (arguments by name, ``result``, ``result1`` ...)."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import glob
 import os
 
 import numpy
@@ -51,10 +50,12 @@ def attention(q, k, v, mask, causal: bool, scale: float, *backward):
 @functools.cache
 def _library():
     """(library, suffix of its Fortran names), or None."""
-    place = os.path.join(os.path.dirname(os.path.dirname(numpy.__file__)), "numpy.libs", "libscipy_openblas*")
-    for path in glob.glob(place):
+    folder = os.path.join(os.path.dirname(os.path.dirname(numpy.__file__)), "numpy.libs")
+    for file in os.listdir(folder) if os.path.isdir(folder) else ():
+        if not file.startswith("libscipy_openblas"):
+            continue
         try:
-            library = ctypes.CDLL(path)
+            library = ctypes.CDLL(os.path.join(folder, file))
         except OSError:
             continue
         for form in ("scipy_{}_64_", "scipy_{}_"):

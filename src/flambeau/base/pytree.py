@@ -6,11 +6,11 @@ The names are those of ``torch.utils._pytree``.
 from __future__ import annotations
 
 import collections
-import dataclasses
 
 from . import pytree_nodes
 from .pytree_nodes import SUPPORTED_NODES
 from .pytree_nodes import node_type as _get_node_type  # noqa: F401  (libraries import it)
+from .records import slotted
 
 _NS = "flambeau"
 
@@ -137,7 +137,7 @@ def is_leaf_class(cls: type) -> bool:
 # Keys: where a leaf is in its tree.
 
 
-@dataclasses.dataclass(frozen=True)
+@slotted
 class SequenceKey:
     idx: int
 
@@ -145,7 +145,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
 
-@dataclasses.dataclass(frozen=True)
+@slotted
 class MappingKey:
     key: object
 
@@ -153,7 +153,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
 
-@dataclasses.dataclass(frozen=True)
+@slotted
 class GetAttrKey:
     name: str
 
@@ -290,12 +290,16 @@ class LeafSpec(metaclass=_SpecType):
 
 def treespec_dumps(treespec, protocol=None) -> str:
     """The spec as JSON, in PyTorch's format."""
-    return pytree_nodes.dumps(treespec.unflatten([0] * treespec.num_leaves))
+    from .pytree_json import dumps  # json is imported by those who write it
+
+    return dumps(treespec.unflatten([0] * treespec.num_leaves))
 
 
 def treespec_loads(serialized: str):
     """The spec that :func:`treespec_dumps` wrote."""
-    return tree_structure(pytree_nodes.loads(serialized, 0))
+    from .pytree_json import loads
+
+    return tree_structure(loads(serialized, 0))
 
 
 class _Star:

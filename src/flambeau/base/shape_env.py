@@ -11,13 +11,13 @@ import linecache
 import math
 import sys
 import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import expr as E
 from . import relations as R
 from .errors import DataDependentOutputException
 from .expr import INF, Expr, Symbol
+from .records import slotted
 from .relations import FloatSymbol, Rel, as_symbol
 from .symint import SymBool, SymFloat, SymInt, expression
 
@@ -67,7 +67,7 @@ class ConstraintViolationError(RuntimeError):
     """What was marked dynamic turned out to be needed as a constant (or in a narrower range)."""
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Guard:
     """``relation`` was assumed because the program at ``line`` asked."""
 
@@ -76,7 +76,7 @@ class Guard:
     specializes: bool = False
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Assert:
     """``relation``, on unbacked symbols, has to be checked when the program runs."""
 
@@ -85,14 +85,15 @@ class Assert:
     line: str | None
 
 
-@dataclass(slots=True)
 class Origin:
     """Where a symbol comes from: ``sources`` that all have its value; ``dynamic``: the user said so (``mark_dynamic``), with ``lo``, ``hi``."""
 
-    sources: list = field(default_factory=list)
-    dynamic: str = ""  # "", "strict" (an error when it becomes constant), "maybe"
-    lo: Any = None
-    hi: Any = None
+    __slots__ = ("dynamic", "hi", "lo", "sources")
+
+    def __init__(self, sources=()):
+        self.sources = list(sources)
+        self.dynamic = ""  # "", "strict" (an error when it becomes constant), "maybe"
+        self.lo = self.hi = None
 
 
 def user_line() -> str | None:

@@ -254,3 +254,9 @@ def elementwise_strides(shape, inputs) -> tuple[int, ...]:
         out[d] = step
         step *= max(shape[d], 1)
     return tuple(out)
+
+
+def spread(value, n):
+    """``n`` numbers from one, from a list of one, or from ``n``."""
+    value = list(value) if isinstance(value, (list, tuple)) else [value]
+    return value * n if len(value) == 1 else value

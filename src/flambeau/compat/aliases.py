@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import types
@@ -72,7 +71,7 @@ ALIASES: dict[str, str] = {
 }
 
 
-class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _AliasFinder:
     """Loads an alias by importing its target; the module keeps its own name and spec."""
 
     def find_spec(self, fullname, path=None, target=None):
@@ -97,7 +96,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         sys.modules[name] = found
 
 
-class _NamespaceFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _NamespaceFinder:
     """Makes the namespaces that are only rows of tables. It is asked last, so the tables are read when nothing else has the name."""
 
     def find_spec(self, fullname, path=None, target=None):

@@ -154,7 +154,7 @@ def attach() -> dict:
     Tensor.mT = property(lambda self: m["transpose"](self, -2, -1))
     for name, fn in public.METHODS.items():
         setattr(Tensor, name, wrap_function(fn))
-    made = functions("function")
+    made = public_functions
     for name, other in SAME.items():
         if other in m and name not in Tensor.__dict__:
             setattr(Tensor, name, m[other])

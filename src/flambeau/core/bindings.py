@@ -553,10 +553,13 @@ method = function
 
 def functions(place: str) -> dict[str, _C.Function]:
     """All functions exposed in ``place`` ("function", "method", "nn", ...), by public name."""
+    packets = namespace("aten")._packets
     return {
         name: function(opname, name)
         for name, opname in EXPOSED[place].items()
-        if opname in LATER or namespace("aten")._packet(opname) is not None
+        if opname in LATER
+        or opname in packets
+        or opname.removesuffix("_") in packets  # in-place ones are derived when asked for
     }
 
 

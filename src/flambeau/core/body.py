@@ -11,10 +11,11 @@ graphs again, so that a derivative can be evaluated, printed, differentiated and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..base.records import slotted
 
 __all__ = [
     "TABLE",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Scalar:
     """A row of the scalar table.
 
@@ -114,7 +115,7 @@ def trace(body: Callable, args: list) -> tuple[Any, dict[str, Expr]]:
     return body(Trace(), *actual), inputs
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Input:
     """Stands for a tensor argument in the argument list given to :func:`trace`."""
 
@@ -182,7 +183,7 @@ def vjp(root, wrt: list[Expr], ct: Expr) -> list:
     return [_selected(s, _joined(s, flows[id(w)])) if w is not None and id(w) in flows else None for w in wrt]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class _Flow:
     """A cotangent that counts only where all of ``when`` hold: pairs of a condition and the truth value it must have."""
 

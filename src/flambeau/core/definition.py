@@ -7,8 +7,9 @@ functions in ``core/declare.py``. See docs/architecture.md for the table kind x 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from ..base.records import slotted
 
 __all__ = [
     "Composite",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class TensorMeta:
     """What is known of a tensor without its data: shape (ints), strides (in elements), dtype, device, offset (in elements)."""
 
@@ -48,7 +49,7 @@ class TensorMeta:
         return n
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Pointwise:
     """``body(s, *arguments)``: one element of the result from one element of each tensor argument (broadcast).
 
@@ -72,7 +73,7 @@ class Pointwise:
     kind = "pointwise"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Reduction:
     """``map(s, x, *params)`` of each element, combined by the scalar operation ``combine`` starting from ``init``, then
     ``finalize(s, acc, n, *params)`` with ``n`` the number of elements reduced.
@@ -95,7 +96,7 @@ class Reduction:
     kind = "reduction"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class View:
     """``map(v, *other_arguments)`` rearranges a *view handler* ``v`` and returns it (or a list of them, for split and unbind).
 
@@ -108,7 +109,7 @@ class View:
     kind = "view"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Index:
     """A map with a loaded index. ``read``: the element of ``source`` that output position ``i`` is taken from;
     ``write``: the position of the result that element ``i`` of ``source`` is combined into.
@@ -135,7 +136,7 @@ class Index:
     kind = "index"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Contraction:
     """Letters of an einsum over the tensor arguments, e.g. ``"mk,kn->mn"``. Letters that only appear on the left are summed over.
 
@@ -147,7 +148,7 @@ class Contraction:
     kind = "contraction"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Factory:
     """No tensor is read (a ``*_like`` argument gives shape, dtype and device only). ``body(s, i, *arguments)`` gives the element
     at index ``i`` (a tuple of loop indices). ``shape(*arguments)``, ``dtype(*arguments)`` say what is made."""
@@ -158,7 +159,7 @@ class Factory:
     kind = "factory"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Random:
     """Draws from the generator: ``draw(generator, shape, dtype, *arguments)`` returns an ndarray. Never recomputed by the partitioner."""
 
@@ -168,7 +169,7 @@ class Random:
     kind = "random"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Composite:
     """Python over other operators. ``implicit`` ones vanish above autograd; explicit ones stay visible to autograd and to modes under
     their own name and are opened at lowering. ``eager`` may give a direct NumPy kernel, ``meta`` a direct shape rule (both tested
@@ -183,7 +184,7 @@ class Composite:
     kind = "composite"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Extern:
     """A NumPy/SciPy kernel on ndarrays and a shape rule ``meta(*arguments) -> TensorMeta | tuple``."""
 
@@ -192,7 +193,7 @@ class Extern:
     kind = "extern"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Inplace:
     """``add_``: the result of ``functional`` is written into its first argument. Derived from the functional operator."""
 
@@ -200,7 +201,7 @@ class Inplace:
     kind = "inplace"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Out:
     """``add.out``: the results of ``functional`` are written into the ``out`` arguments. Derived from the functional operator."""
 

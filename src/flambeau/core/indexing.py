@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .. import _C
 from ..base.errors import OutOfBounds
+from ..base.records import slotted
 from .operator import OpOverload
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Loop:
     """The k-th loop index, running over ``size`` values."""
 

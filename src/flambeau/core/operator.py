@@ -359,7 +359,7 @@ class Namespace:
         if found is None and self._load is not None and self._load(name):
             found = self._packets.get(name)
         if found is None and name.endswith("_") and not name.endswith("__"):
-            base = self._packets.get(name[:-1])
+            base = self._packet(name[:-1])
             if base is not None:
                 ops = [o for o in base._overloads.values() if getattr(o, "has_inplace", False)]
                 if ops:

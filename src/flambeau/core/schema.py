@@ -7,14 +7,14 @@ in-place and out= variants, alias facts) is derived from these records.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 from ..base import dtypes
+from ..base.records import replace, slotted
 
 __all__ = ["AliasInfo", "Argument", "Schema", "parse"]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class AliasInfo:
     """``(a!)``: the alias set an argument or result belongs to, and whether it is written."""
 
@@ -23,7 +23,7 @@ class AliasInfo:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Argument:
     """``type`` is the base type ("Tensor", "int", "Scalar", ...); ``is_list`` (``size`` when ``int[1]``), ``optional``."""
 
@@ -88,7 +88,7 @@ def _show(v, type_):
     return str(v)
 
 
-@dataclass(frozen=True)
+@slotted
 class Schema:
     name: str  # with namespace: aten::add
     overload_name: str

@@ -8,9 +8,9 @@ A view is a chain of few steps, so every subsystem needs one rule a step, not on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from ..base.records import slotted
 from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim, view_strides
 
 __all__ = ["Recorder", "Step", "Strided", "record", "source_index"]
@@ -121,7 +121,7 @@ class Strided(ViewHandler):
         return Strided([*shape, size], [*strides, inner], self.offset)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Step:
     """One step: ``name``, its parameters, and the shapes on both sides."""
 

@@ -7,11 +7,11 @@ can't be said in steps raises :class:`NoRecipe`; the call then stays with the Py
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from .. import _C
+from ..base.records import slotted
 from ..base.shapes import broadcast_shapes, contiguous_strides
 
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
@@ -21,7 +21,7 @@ class NoRecipe(Exception):
     """This call can't be put into native steps."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@slotted(eq=False)
 class Value:
     """``slot``: ("tensor" | "number" | "result" | "temporary" | "constant", which); ``strides`` and ``offset`` in bytes."""
 

@@ -7,11 +7,11 @@ dispatched, so an operation costs microseconds. Values that don't exist raise Da
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
 
 from .. import _C
 from ..base.device import CPU
 from ..base.errors import DataDependentOutputException, MissingFacet
+from ..base.records import replace
 from ..base.shape_env import shape_rules
 from ..base.shapes import same_shape
 from ..core.definition import TensorMeta

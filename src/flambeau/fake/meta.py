@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from .. import _C
 from ..base.device import CPU
+from ..base.records import replace
 from ..base.shape_env import check_creatable
 from ..base.shapes import broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dims
 from ..base.symint import is_symbolic

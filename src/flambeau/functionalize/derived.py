@@ -3,9 +3,9 @@ on copies and returns what the operator returned, then the copies."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from ..base.records import replace
 from ..core.definition import Extern, TensorMeta
 from ..core.operator import OpOverload, namespace
 from ..core.schema import Argument, Schema

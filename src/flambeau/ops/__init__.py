@@ -11,40 +11,20 @@ from ..core.declare import EXPOSED as _EXPOSED
 from ..core.operator import Unbuilt as _Unbuilt
 from ..core.operator import namespace as _namespace
 from . import (  # noqa: F401, I001
-    activation,
     arithmetic,
     attention,
     comparison,
-    complex_numbers,
-    convolution,
     data,
     elementary,
     factories,
     indexing,
-    inplace_views,
-    layers,
     linear,
-    loss,
-    losses,
-    network,
-    order_statistics,
-    pooling,
-    recurrent,
     reductions,
     reinterpret,
-    resampling,
-    sampling,
     scalars,  # noqa: F401  (first: bodies are written in its rows)
     scalars_special,
-    scan_sort,
-    scattering,
-    searching,
-    selection,
     shaping,
     sizes,
-    special,
-    statistics,
-    strided,
     views,
 )
 from . import index as _index
@@ -52,19 +32,16 @@ from . import index as _index
 EAGER = frozenset(name for name, value in globals().items() if type(value) is type(_importlib))
 
 _FAMILY_OF = {name: family for family, names in _index.FAMILIES.items() for name in names.split()}
-_loaded: set[str] = set()
 
 
 def load_family(family: str) -> None:
-    """Declare the operators of a family that is loaded when it is used."""
-    if family not in _loaded:
-        _loaded.add(family)
-        _importlib.import_module(f"flambeau.ops.{family}")
+    """Declare the operators of a family that is loaded when it is used. Another thread that is doing so is waited for."""
+    _importlib.import_module(f"flambeau.ops.{family}")
 
 
 def _load(name: str) -> bool:
     family = _FAMILY_OF.get(name)
-    if family is None or family in _loaded:
+    if family is None:
         return False
     load_family(family)
     return True

@@ -221,40 +221,6 @@ def minimum(s, self, other):
     return s.minimum(self, other)
 
 
-@pointwise("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", operands=("self", "min", "max"))
-def clamp(s, self, min, max):
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    out = self if min is None else s.maximum(self, min)
-    return out if max is None else s.minimum(out, max)
-
-
-def _clamp_vjp(ct, self, min, max):
-    inside = None
-    for bound, compare in ((min, aten.ge.Scalar), (max, aten.le.Scalar)):
-        if bound is not None:
-            m = compare(self, bound)
-            inside = m if inside is None else aten.logical_and.default(inside, m)
-    return aten.where.ScalarOther(inside, ct, 0)
-
-
-clamp.derivative(self=_clamp_vjp)
-
-
-@pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", operands=("self", "min"))
-def clamp_min(s, self, min):
-    return s.maximum(self, min)
-
-
-@pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", operands=("self", "max"))
-def clamp_max(s, self, max):
-    return s.minimum(self, max)
-
-
-clamp_min.derivative(self=lambda ct, self, min: aten.where.ScalarOther(aten.ge.Scalar(self, min), ct, 0))
-clamp_max.derivative(self=lambda ct, self, max: aten.where.ScalarOther(aten.le.Scalar(self, max), ct, 0))
-
-
 @pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=False,

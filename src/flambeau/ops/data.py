@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from ..base.dtypes import from_numpy, promote_types
+from ..base.records import replace
 from ..base.shape_env import data_dependent_number, data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, same_shape
 from ..core.declare import composite, explicit, extern, pointwise
@@ -445,3 +445,17 @@ def _index_put_batch(b, self, indices, values, accumulate):
         )
     values = aten.permute.default(aten.expand.default(values, want), [order.index(d) for d in range(len(order))])
     return aten.index_put.default(self, lists, values, accumulate)
+
+
+@pointwise(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    promote="keep",
+    operands=("self",),
+    out=lambda args: args[0].dtype,
+    tags=("pointwise", "overlapping_writes"),
+)
+def fill_tensor(s, self, value):
+    return value
+
+
+fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: aten.sum.default(ct))

@@ -76,3 +76,12 @@ def isinf(s, self):
 @pointwise("isfinite(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, has_out=False)
 def isfinite(s, self):
     return s.lt(s.abs(self), math.inf)
+
+
+@pointwise(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    refuse=("bool", "uint8", "int8", "int16", "int32", "int64"),
+)
+def round_decimals(s, self, decimals):
+    scale = 10.0 ** abs(decimals)
+    return s.div(s.round(s.mul(self, scale)), scale) if decimals >= 0 else s.mul(s.round(s.div(self, scale)), scale)

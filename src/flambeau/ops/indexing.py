@@ -415,3 +415,23 @@ def take_along_dim(self, indices, dim):
     self = aten.expand.default(self, [*shape[:d], own[d], *shape[d + 1 :]])
     indices = aten.where.self(aten.lt.Scalar(indices, 0), aten.add.Tensor(indices, own[d]), indices)
     return aten.gather.default(self, d, aten.expand.default(indices, [*shape[:d], wanted[d], *shape[d + 1 :]]))
+
+
+def _scatter_reducing(self, dim, index, src, reduce):
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if reduce == "add":
+        return aten.scatter_add.default(self, dim, index, src)
+    return aten.scatter_reduce.two(self, dim, index, src, "prod", include_self=True)
+
+
+composite("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True)(
+    _scatter_reducing
+)
+composite(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", inplace=True
+)(
+    lambda self, dim, index, value, reduce: _scatter_reducing(
+        self, dim, index, aten.full.default(list(index.shape), value, dtype=self.dtype, device=self.device), reduce
+    )
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ..base.dtypes import float64
+from ..base.shapes import spread
 from ..core.declare import composite, pointwise
 from ..core.operator import namespace
-from .pooling import spread
 
 aten = namespace("aten")
 

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import math
 
+from ..base.shapes import spread
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
 
 aten = namespace("aten")
-
-
-def spread(value, n):
-    """``n`` numbers from one, from a list of one, or from ``n``."""
-    value = list(value) if isinstance(value, (list, tuple)) else [value]
-    return value * n if len(value) == 1 else value
 
 
 def _flat(x, n):

@@ -278,3 +278,27 @@ logsumexp.derivative(
         aten.exp.default(aten.sub.Tensor(self, _spread(result, self, dim, keepdim))),
     )
 )
+
+
+reduction("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_or", False, acc="bool")
+reduction("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_and", True, acc="bool")
+
+
+def correction_of(unbiased):
+    return 1 if unbiased else 0
+
+
+def moment(name):
+    """The overloads of ``var`` and ``std`` that take ``unbiased``."""
+    of = getattr(aten, name).correction
+
+    @composite(f"{name}(Tensor self, bool unbiased=True) -> Tensor")
+    def all_dims(self, unbiased):
+        return of(self, None, correction=correction_of(unbiased))
+
+    @composite(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+    def some_dims(self, dim, unbiased, keepdim):
+        return of(self, dim, correction=correction_of(unbiased), keepdim=keepdim)
+
+
+moment("var")

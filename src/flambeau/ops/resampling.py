@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
+from ..base.shapes import spread
 from ..core.declare import composite
 from ..core.operator import namespace
-from .pooling import spread
 
 aten = namespace("aten")
 

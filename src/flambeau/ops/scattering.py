@@ -273,23 +273,3 @@ def index_reduce(self, dim, index, source, reduce, include_self):
 @composite("type_as(Tensor self, Tensor other) -> Tensor", variants="method")
 def type_as(self, other):
     return self.to(other.dtype)
-
-
-def _scatter_reducing(self, dim, index, src, reduce):
-    if reduce not in ("add", "multiply"):
-        raise RuntimeError("reduce argument must be either add or multiply.")
-    if reduce == "add":
-        return aten.scatter_add.default(self, dim, index, src)
-    return aten.scatter_reduce.two(self, dim, index, src, "prod", include_self=True)
-
-
-composite("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True)(
-    _scatter_reducing
-)
-composite(
-    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", inplace=True
-)(
-    lambda self, dim, index, value, reduce: _scatter_reducing(
-        self, dim, index, aten.full.default(list(index.shape), value, dtype=self.dtype, device=self.device), reduce
-    )
-)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from ..base import dtypes
 from ..base.dtypes import sortable
+from ..base.records import replace
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern

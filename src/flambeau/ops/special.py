@@ -128,12 +128,6 @@ def logit_backward(s, grad_output, self, eps):
 logit.derivative(self=lambda ct, self, eps: logit_backward(ct, self, eps))
 
 
-@pointwise("round.decimals(Tensor self, *, int decimals) -> Tensor", refuse=("bool", *_INTEGERS))
-def round_decimals(s, self, decimals):
-    scale = 10.0 ** abs(decimals)
-    return s.div(s.round(s.mul(self, scale)), scale) if decimals >= 0 else s.mul(s.round(s.div(self, scale)), scale)
-
-
 @composite("positive(Tensor(a) self) -> Tensor(a)")
 def positive(self):
     if self.dtype is dtypes.bool_:
@@ -321,76 +315,3 @@ ldexp.derivative(
     self=lambda ct, other: aten.ldexp.Tensor(ct, other),
     other=lambda ct, result: aten.mul.Tensor(ct, aten.mul.Tensor(result, math.log(2.0))),
 )
-
-
-@pointwise("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", numbers=False)
-def clamp_tensor(s, self, min, max):
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    out = self if min is None else s.maximum(self, min)
-    return out if max is None else s.minimum(out, max)
-
-
-def _clamp_to(self, min, max):
-    """(where the input is between the bounds, where the result is ``min``, where it is ``max``): ``max`` wins where they cross."""
-    if max is None:
-        return aten.ge.Tensor(self, min), aten.lt.Tensor(self, min), None
-    if min is None:
-        return aten.le.Tensor(self, max), None, aten.gt.Tensor(self, max)
-    inside = aten.logical_and.default(aten.ge.Tensor(self, min), aten.le.Tensor(self, max))
-    low = aten.logical_and.default(aten.lt.Tensor(self, min), aten.lt.Tensor(min, max))
-    return inside, low, aten.logical_or.default(aten.gt.Tensor(self, max), aten.lt.Tensor(max, min))
-
-
-def _clamp_tensor_vjp(ct, self, min, max, mask):
-    return tuple(
-        aten.where.ScalarOther(where, ct, 0) if wanted and where is not None else None
-        for wanted, where in zip(mask, _clamp_to(self, min, max))
-    )
-
-
-clamp_tensor.derivative(self__min__max=_clamp_tensor_vjp)
-
-
-@pointwise("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", numbers="after")
-def clamp_min_tensor(s, self, min):
-    return s.maximum(self, min)
-
-
-@pointwise("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", numbers="after")
-def clamp_max_tensor(s, self, max):
-    return s.minimum(self, max)
-
-
-clamp_min_tensor.derivative(
-    self=lambda ct, self, min: aten.where.ScalarOther(aten.ge.Tensor(self, min), ct, 0),
-    min=lambda ct, self, min: aten.where.ScalarOther(aten.lt.Tensor(self, min), ct, 0),
-)
-clamp_max_tensor.derivative(
-    self=lambda ct, self, max: aten.where.ScalarOther(aten.le.Tensor(self, max), ct, 0),
-    max=lambda ct, self, max: aten.where.ScalarOther(aten.gt.Tensor(self, max), ct, 0),
-)
-
-
-@composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
-def clip(self, min, max):
-    return aten.clamp.default(self, min, max)
-
-
-@composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
-def clip_tensor(self, min, max):
-    return aten.clamp.Tensor(self, min, max)
-
-
-@pointwise(
-    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
-    promote="keep",
-    operands=("self",),
-    out=lambda args: args[0].dtype,
-    tags=("pointwise", "overlapping_writes"),
-)
-def fill_tensor(s, self, value):
-    return value
-
-
-fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: aten.sum.default(ct))

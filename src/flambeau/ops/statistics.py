@@ -7,9 +7,9 @@ import math
 from ..base import dtypes
 from ..base.shapes import normalize_dims
 from ..base.symint import sym_float, sym_max
-from ..core.declare import composite, explicit, reduction
+from ..core.declare import composite, explicit
 from ..core.operator import namespace
-from .reductions import as_dtype, var_vjp, wider
+from .reductions import as_dtype, correction_of, moment, var_vjp, wider
 
 aten = namespace("aten")
 
@@ -33,24 +33,7 @@ def _std_vjp(ct, self, dim, correction, keepdim, result):
 std.derivative(self=_std_vjp)
 
 
-def _correction(unbiased):
-    return 1 if unbiased else 0
-
-
-def _moment(name):
-    of = getattr(aten, name).correction
-
-    @composite(f"{name}(Tensor self, bool unbiased=True) -> Tensor")
-    def all_dims(self, unbiased):
-        return of(self, None, correction=_correction(unbiased))
-
-    @composite(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
-    def some_dims(self, dim, unbiased, keepdim):
-        return of(self, dim, correction=_correction(unbiased), keepdim=keepdim)
-
-
-_moment("var")
-_moment("std")
+moment("std")
 
 
 def _with_mean(name):
@@ -65,14 +48,14 @@ def _with_mean(name):
 
     @composite(f"{name}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", variants="function")
     def all_dims(self, unbiased):
-        return getattr(aten, f"{name}_mean").correction(self, None, correction=_correction(unbiased))
+        return getattr(aten, f"{name}_mean").correction(self, None, correction=correction_of(unbiased))
 
     @composite(
         f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
         variants="function",
     )
     def some_dims(self, dim, unbiased, keepdim):
-        return getattr(aten, f"{name}_mean").correction(self, dim, correction=_correction(unbiased), keepdim=keepdim)
+        return getattr(aten, f"{name}_mean").correction(self, dim, correction=correction_of(unbiased), keepdim=keepdim)
 
 
 _with_mean("var")
@@ -200,8 +183,6 @@ def dist(self, other, p):
 
 
 _as_count = lambda s, x: s.where(s.ne(x, 0), 1, 0)  # noqa: E731
-reduction("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_or", False, acc="bool")
-reduction("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_and", True, acc="bool")
 
 
 @composite("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")

@@ -9,8 +9,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-import flambeau
 from flambeau import ops
+from flambeau.core.bindings import LATER
 from flambeau.core.declare import EXPOSED
 from flambeau.core.operator import namespace
 
@@ -23,26 +23,50 @@ def lazy() -> list[str]:
     return sorted(p.stem for p in here.glob("[a-z]*.py") if p.stem not in _DATA and p.stem not in ops.EAGER)
 
 
+def declared() -> dict[str, set[str]]:
+    """{name of an operator: the families that declare overloads of it}; what is loaded already comes before as ``""``."""
+    aten, found = namespace("aten"), {}
+    for name in list(aten._packets):
+        found[name] = {""} if name not in LATER else set()
+    register = aten._register
+
+    def noted(op):
+        frame = sys._getframe(1)
+        while frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        found.setdefault(op._opname, set()).add(frame.f_globals["__name__"].rpartition(".")[2])
+        register(op)
+
+    aten._register = noted
+    try:
+        for family in lazy():
+            ops.load_family(family)
+    finally:
+        del aten._register
+    return found
+
+
 def text() -> str:
     """The file's text. Meant for a fresh process: what is loaded before can't be told apart."""
-    aten = namespace("aten")
-    families, exposed = {}, {place: {} for place in EXPOSED}
     for table in EXPOSED.values():
-        for public in [p for p, o in table.items() if o in flambeau.core.bindings.LATER]:
+        for public in [p for p, o in table.items() if o in LATER]:
             del table[public]
-    aten._load = None
-    for family in lazy():
-        before, had = set(aten._packets), {place: dict(t) for place, t in EXPOSED.items()}
-        ops.load_family(family)
-        families[family] = sorted(set(aten._packets) - before)
-        for place, table in EXPOSED.items():
-            exposed[place].update({p: o for p, o in table.items() if had[place].get(p) != o})
+    before = {place: dict(table) for place, table in EXPOSED.items()}
+    owners = declared()
+    split = {name: sorted(places) for name, places in owners.items() if len(places) > 1}
+    if split:
+        raise SystemExit(f"overloads of one operator belong into one family: {split}")
+    families: dict[str, list[str]] = {}
+    for name, places in sorted(owners.items()):
+        for family in places - {""}:
+            families.setdefault(family, []).append(name)
+    exposed = {place: {p: o for p, o in t.items() if before[place].get(p) != o} for place, t in EXPOSED.items()}
     lines = [
         '"""Where families that load when used keep their names. Written by `python -m flambeau.testing.families`."""',
         "",
     ]
     lines.append("FAMILIES = {")
-    for family, names in families.items():
+    for family, names in sorted(families.items()):
         lines += [f'    "{family}": """', *textwrap.wrap(" ".join(names), 138), '""",']
     lines += ["}", "", "EXPOSED = {"]
     for place, table in exposed.items():

@@ -1,0 +1,75 @@
+"""Slotted records, and what `import flambeau` may load."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from flambeau.base.records import replace, slotted
+
+
+@slotted
+class Point:
+    """A point."""
+
+    x: int
+    y: int = 0
+    kind = "point"
+
+    def norm(self):
+        return abs(self.x) + abs(self.y)
+
+
+@slotted(frozen=False)
+class Counter:
+    n: int = 0
+
+
+@slotted(eq=False)
+class Token:
+    name: str
+
+
+def test_values():
+    p = Point(1, y=2)
+    assert (p.x, p.y, p.kind, p.norm(), p.__doc__) == (1, 2, "point", 3, "A point.")
+    assert repr(p) == "Point(x=1, y=2)" and Point(4) == Point(4, 0) != p and p != (1, 2)
+    assert hash(Point(1, 2)) == hash(p) and replace(p, y=5) == Point(1, 5)
+    for other in (pickle.loads(pickle.dumps(p)), copy.copy(p), copy.deepcopy(p)):
+        assert other == p and type(other) is Point
+    match p:
+        case Point(a, b):
+            assert (a, b) == (1, 2)
+
+
+def test_bad_input():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Point()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        replace(Point(1), z=3)
+    with pytest.raises(AttributeError, match="Point is immutable: cannot change its field 'x'"):
+        Point(1).x = 2
+    with pytest.raises(AttributeError):
+        del Point(1).x
+    with pytest.raises(AttributeError):
+        Counter().other = 1
+
+
+def test_options():
+    c = Counter()
+    c.n += 1
+    assert c == Counter(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(c)
+    assert Token("a") != Token("a") and len({Token("a"), Token("a")}) == 2
+
+
+def test_import_loads_little():
+    """`import flambeau` stays at about an eighth of `import torch`: what is not needed by every program loads when it is used."""
+    code = "import numpy, sys; before = set(sys.modules); import flambeau; print(*sorted(set(sys.modules) - before))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    own = [m for m in loaded if m.startswith("flambeau")]
+    assert len(own) <= 90, own
+    assert not {"dataclasses", "json", "tempfile", "importlib.abc", "traceback", "scipy", "optree"} & set(loaded)
