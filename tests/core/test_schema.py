@@ -2,9 +2,13 @@
 
 import pytest
 
-import flambeau as torch  # noqa: F401  (declares the operators)
+from flambeau import ops
 from flambeau.core.operator import namespaces
 from flambeau.core.schema import parse
+from flambeau.ops.index import FAMILIES
+
+for family in FAMILIES:
+    ops.load_family(family)
 
 SCHEMAS = [
     op._schema

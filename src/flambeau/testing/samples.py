@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 
 from .. import _C
-from ..core.bindings import LATER
 from ..core.operator import OpOverload, Unbuilt, namespace, namespaces
+from ..ops import load_family
+from ..ops.index import FAMILIES
 
 __all__ = ["Call", "Row", "call", "every_operator", "fixed", "load", "operator", "row", "to_tensors"]
+
+# The families whose samples are in ``testing/tables/``, of those that load when they are used.
+SAMPLED = tuple(
+    """activation clamping complex_numbers convolution inplace_views layers loss losses network order_statistics pooling recurrent resampling
+    sampling scan_sort scattering searching selection special statistics strided""".split()
+)
 
 
 @dataclass(frozen=True)
@@ -110,14 +117,17 @@ def load() -> dict[str, Row]:
 
 
 def every_operator() -> list[OpOverload]:
-    """Every operator of aten that is declared at import; in-place and out= variants aren't counted, nor are views in place (whose samples are
-    those of the views; tests/dynamo/test_inplace_views.py). The families that are declared
-    when they are used have PyTorch's database as their samples (tools/op_coverage.py, tests/ops/test_database.py)."""
+    """Every operator of aten of the families that load at import and of those in ``SAMPLED``; in-place and out= variants aren't counted, nor are
+    views in place (whose samples are those of the views; tests/dynamo/test_inplace_views.py). The other families have PyTorch's database as their
+    samples (tools/op_coverage.py, tests/ops/test_database.py)."""
+    for family in SAMPLED:
+        load_family(family)
+    others = {name for family, names in FAMILIES.items() if family not in SAMPLED for name in names.split()}
     return [
         op
         for name, packet in list(namespaces["aten"]._packets.items())
         for op in packet._overloads.values()
-        if op.kind not in ("inplace", "out") and name not in LATER and not _view_in_place(op, name)
+        if op.kind not in ("inplace", "out") and name not in others and not _view_in_place(op, name)
     ]
 
 
