@@ -7,11 +7,11 @@ its derivative is the batched derivative.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 
 from .. import _C
+from ..base.records import replace
 from ..base.shapes import contiguous_strides
 from ..core.definition import Index, TensorMeta
 from ..core.operator import OpOverload, namespace
@@ -61,7 +61,7 @@ def batched(op: OpOverload, mask: tuple[bool, ...]) -> OpOverload:
     ns = namespace("batched")
     name = op._opname if op.namespace == "aten" else f"{op.namespace}_{op._opname}"
     overload = f"{op._overloadname}_" + "".join("01"[m] for m in mask)
-    schema = dataclasses.replace(op._schema, name=f"batched::{name}", overload_name=overload)
+    schema = replace(op._schema, name=f"batched::{name}", overload_name=overload)
     made = OpOverload("batched", name, overload, _definition(op, mask), schema=schema)
     made.has_inplace = made.has_out = False
     made.tags = op.tags
@@ -83,7 +83,7 @@ def _batched_formula(op: OpOverload, mask, key: str, formula):
         if not takes_batch(name):
             return value
         if name.endswith("_like"):  # shape, dtype and device of an argument: those of one example
-            return dataclasses.replace(value, shape=tuple(value.shape)[1:])
+            return replace(value, shape=tuple(value.shape)[1:])
         return wrap(value, lvl) if isinstance(value, _C.TensorBase) else value
 
     def fn(*values):
