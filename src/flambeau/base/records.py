@@ -17,13 +17,14 @@ __all__ = ["replace", "slotted"]
 
 def slotted(cls=None, *, frozen: bool = True, eq: bool = True):
     """The class anew with slots for its annotated names, in order parameters of ``__init__``. Immutable when ``frozen`` (AttributeError), compared
-    and hashed by its fields when ``eq`` (not hashable when it isn't frozen). Methods that the class writes itself are kept. It has no bases."""
+    and hashed by its fields when ``eq`` (not hashable when it isn't frozen). Methods that the class writes itself are kept. Bases
+    may have methods, no fields."""
     if cls is None:
         return lambda cls: slotted(cls, frozen=frozen, eq=eq)
     names = tuple(cls.__annotations__)
     body = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
     defaults = {n: body.pop(n) for n in names if n in body}
-    made = type(cls.__name__, (), {"__slots__": names, "__match_args__": names, **body})
+    made = type(cls.__name__, cls.__bases__, {"__slots__": names, "__match_args__": names, **body})
     scope = {f"set_{n}": vars(made)[n].__set__ for n in names} | {f"default_{n}": v for n, v in defaults.items()}
     parameters = ", ".join(f"{n}=default_{n}" if n in defaults else n for n in names)
     text = f"def __init__(self, {parameters}):\n" + "".join(f"    set_{n}(self, {n})\n" for n in names)

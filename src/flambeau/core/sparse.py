@@ -8,10 +8,10 @@ blocked layouts a value is a block. The parts are ordinary dense tensors without
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from .. import _C
+from ..base.records import slotted
 from .operator import OpOverload
 from .tensor import CPU, Layout, Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
@@ -34,7 +34,7 @@ class Sparse:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@slotted(eq=False)
 class Coo(Sparse):
     """``indices``: int64 (sparse dims, nnz). ``values``: (nnz, *dense sizes). ``coalesced``: indices sorted, each once."""
 
@@ -55,7 +55,7 @@ class Coo(Sparse):
         return ("indices", self.indices), ("values", self.values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@slotted(eq=False)
 class Compressed(Sparse):
     """``compressed``: (*batch, rows + 1), ``plain``: (*batch, nnz), both int64 or int32; ``values``: (*batch, nnz, *block, *dense)."""
 

@@ -7,10 +7,10 @@ Derived: a pointwise operator of one tensor that maps zero to zero works on the 
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
 
 from .. import _C
 from ..base.errors import MissingFacet
+from ..base.records import replace
 from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import FACETS, OpOverload, namespace

@@ -5,12 +5,11 @@ Every operator here takes sparse and dense tensors alike; none can be captured, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from .. import _C
 from ..base.errors import Uncaptured
+from ..base.records import replace
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
 from ..core.sparse import BLOCKED, BY_ROW, COMPRESSED, Compressed, Coo, dense_dim, is_sparse, make, numel, parts

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from .. import _C
 from ..base.dtypes import int64, result_type
+from ..base.records import replace
 from ..base.shapes import normalize_dim
 from ..core.declare import composite
 from ..core.operator import namespace

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy.sparse
 
 from .. import _C
+from ..base.records import replace
 from ..core.declare import composite
 from ..core.operator import namespace
 from ..core.sparse import Compressed, Coo, is_sparse, make, parts, sparse_rule

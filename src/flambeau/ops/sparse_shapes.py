@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from .. import _C
+from ..base.records import replace
 from ..base.shapes import normalize_dim
 from ..core.operator import namespace
 from ..core.sparse import COMPRESSED, Compressed, Coo, dense_dim, is_sparse, make, parts, sparse_rule
