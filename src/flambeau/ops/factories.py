@@ -499,7 +499,7 @@ random(
     tags=("out_exact",),
 )
 def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
-    """With replacement: the first category whose cumulative probability reaches a uniform draw. Without: an exponential race, in which
+    """With replacement, more than one sample: the first category whose cumulative probability reaches a uniform draw. Else: an exponential race, in which
     category i wins when E_i / p_i is the smallest of independent exponential draws E_i."""
     p = self.detach().numpy()
     if not self.dtype.is_floating_point:
@@ -514,7 +514,7 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement and num_samples > p.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if replacement:
+    if replacement and num_samples != 1:
         rows = p.reshape(-1, p.shape[-1])
         reach = np.cumsum(rows / rows.sum(-1, keepdims=True), -1, dtype=p.dtype)
         reach[:, -1] = 1
