@@ -61,7 +61,9 @@ class Transform:
 
     @property
     def sign(self):
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}.sign is not implemented: the transform isn't known to be monotone"
+        )
 
     def with_cache(self, cache_size=1):
         if self._cache_size == cache_size:
@@ -96,13 +98,13 @@ class Transform:
         return x
 
     def _call(self, x):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._call is not implemented")
 
     def _inverse(self, y):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._inverse is not implemented")
 
     def log_abs_det_jacobian(self, x, y):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.log_abs_det_jacobian is not implemented")
 
     def __repr__(self):
         return type(self).__name__ + "()"
@@ -310,11 +312,20 @@ class ReshapeTransform(Transform):
         return tuple(shape[:cut]) + new
 
 
+class _Alone(Transform):
+    """A transform without parameters: all of its class are equal."""
+
+    def __eq__(self, other):
+        return isinstance(other, type(self))
+
+    __hash__ = object.__hash__
+
+
 def _monotone(name, codomain, call, inverse, jacobian, doc, domain=constraints.real, sign=1):
     """A transform of single numbers without parameters."""
     return type(
         name,
-        (Transform,),
+        (_Alone,),
         {
             "domain": domain,
             "codomain": codomain,
@@ -323,8 +334,6 @@ def _monotone(name, codomain, call, inverse, jacobian, doc, domain=constraints.r
             "_call": lambda self, x: call(x),
             "_inverse": lambda self, y: inverse(y),
             "log_abs_det_jacobian": lambda self, x, y: jacobian(x, y),
-            "__eq__": lambda self, other: type(other) is type(self),
-            "__hash__": object.__hash__,
             "__doc__": doc,
             "__module__": __name__,
         },
@@ -363,7 +372,7 @@ TanhTransform = _monotone(
 )  # fmt: skip
 
 
-class AbsTransform(Transform):
+class AbsTransform(_Alone):
     """|x|: not one-to-one."""
 
     domain, codomain = constraints.real, constraints.positive
@@ -373,11 +382,6 @@ class AbsTransform(Transform):
 
     def _inverse(self, y):
         return y
-
-    def __eq__(self, other):
-        return isinstance(other, AbsTransform)
-
-    __hash__ = object.__hash__
 
 
 class PowerTransform(Transform):
@@ -476,15 +480,10 @@ class AffineTransform(Transform):
     inverse_shape = forward_shape
 
 
-class SoftmaxTransform(Transform):
+class SoftmaxTransform(_Alone):
     """exp(x) normalised: onto the simplex, not one-to-one."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
-
-    def __eq__(self, other):
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x):
         p = (x - x.max(-1, True)[0]).exp()
@@ -494,16 +493,11 @@ class SoftmaxTransform(Transform):
         return y.log()
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(_Alone):
     """n numbers to n + 1 parts of a stick."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
     bijective = True
-
-    def __eq__(self, other):
-        return isinstance(other, StickBreakingTransform)
-
-    __hash__ = object.__hash__
 
     @staticmethod
     def _left(x):
@@ -531,16 +525,11 @@ class StickBreakingTransform(Transform):
         return tuple(shape[:-1]) + (shape[-1] - 1,)
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(_Alone):
     """A matrix's lower triangle, its diagonal made positive by exp."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
-
-    def __eq__(self, other):
-        return isinstance(other, LowerCholeskyTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x):
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -549,16 +538,11 @@ class LowerCholeskyTransform(Transform):
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(Transform):
+class PositiveDefiniteTransform(_Alone):
     """L L^T of a LowerCholeskyTransform."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
-
-    def __eq__(self, other):
-        return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x):
         lower = LowerCholeskyTransform()(x)
@@ -568,16 +552,11 @@ class PositiveDefiniteTransform(Transform):
         return LowerCholeskyTransform().inv(_cholesky(y))
 
 
-class CorrCholeskyTransform(Transform):
+class CorrCholeskyTransform(_Alone):
     """n(n - 1)/2 numbers to the Cholesky factor of an n by n correlation matrix."""
 
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
     bijective = True
-
-    def __eq__(self, other):
-        return isinstance(other, CorrCholeskyTransform)
-
-    __hash__ = object.__hash__
 
     @staticmethod
     def _size(count: int) -> int:
