@@ -126,7 +126,7 @@ static void start_workers(int n) {
 
 void flb_parallel(FlbRangeFn fn, void *context, int64_t total, int64_t grain) {
     if (grain < 1) grain = 1;
-    int threads = total >= 2 * grain ? flb_get_num_threads() : 1;
+    int threads = total - grain >= grain ? flb_get_num_threads() : 1; /* total >= 2 grain, which may overflow */
     if (threads == 1 || pthread_mutex_trylock(&region)) {
         if (total > 0) fn(context, 0, total);
         return;

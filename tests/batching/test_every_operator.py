@@ -29,7 +29,7 @@ ROWS = [
 
 
 # All their samples give the examples of a batch results of different shapes.
-RAGGED = {"masked_select", "unique_consecutive"}
+RAGGED = {"masked_select", "unique_consecutive", "unique_dim"}
 # What vmap says when a shape or a decision depends on the data.
 DEPENDS = ("another shape for each example", "calling .item() on a Tensor")
 

@@ -1,5 +1,7 @@
 """Tensor methods that are no operators, views in place, views of other dtypes: values, and the same text of results and errors as PyTorch's."""
 
+import copy
+import pickle
 import tempfile
 
 import numpy as np
@@ -113,3 +115,26 @@ def test_errors(name):
 def test_beside_pytorch(name):
     torch = pytest.importorskip("torch")
     assert repr(CASES[name](flambeau)) == repr(CASES[name](torch))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        flambeau.sin,
+        flambeau.nn.functional.gelu,
+        flambeau.nn.functional.relu,
+        flambeau.Tensor.add,
+        flambeau.special.erfinv,
+        flambeau.linalg.inv,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_functions_are_pickled_by_name(function):
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.deepcopy(function) is function
+
+
+def test_a_module_that_holds_a_function_is_copied():
+    layer = flambeau.nn.TransformerEncoderLayer(8, 2, 16, activation="gelu")
+    x = flambeau.randn(3, 2, 8)
+    assert flambeau.equal(copy.deepcopy(layer).eval()(x), layer.eval()(x))

@@ -53,5 +53,5 @@ def _refuse(self, name, value=None):
 
 
 def replace(old, **changes):
-    """The record with some fields changed. TypeError for a name that is no field."""
-    return type(old)(**{n: getattr(old, n) for n in old.__slots__} | changes)
+    """The record (or frozen dataclass) with some fields changed. TypeError for a name that is no field."""
+    return type(old)(**{n: getattr(old, n) for n in old.__match_args__} | changes)

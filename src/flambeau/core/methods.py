@@ -7,6 +7,7 @@ import numpy as np
 from .. import _C
 from ..base import shapes
 from ..base.device import as_device
+from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
 from . import storage as _storage  # noqa: F401  (methods of storages)
 from .conversion import tensor, to
 from .operator import namespace
