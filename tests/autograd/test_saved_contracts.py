@@ -6,6 +6,7 @@ import pytest
 
 import flambeau
 from flambeau.testing.checks import flat
+from flambeau.testing.peers import arguments_for
 from flambeau.testing.samples import load, operator, to_tensors
 
 try:
@@ -31,15 +32,8 @@ def rows():
 
 
 def as_torch(x):
-    if isinstance(x, flambeau.dtype):
-        return getattr(torch, x.name)
-    if isinstance(x, str) and x.endswith("_format"):
-        return getattr(torch, x)
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(as_torch, x))
-    if isinstance(x, dict):
-        return {k: as_torch(v) for k, v in x.items()}
-    return torch.as_tensor(x.copy()) if isinstance(x, np.ndarray) else x
+    """Arguments for PyTorch: arrays become tensors, flambeau's dtypes become PyTorch's."""
+    return arguments_for(torch, lambda a: torch.as_tensor(a.copy()), x)
 
 
 def tensors(module, args):

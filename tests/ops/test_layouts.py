@@ -1,6 +1,5 @@
 """One truth about layout: shape rule, kernel (first and later calls) and compiled code give the same strides, and they are PyTorch's."""
 
-import numpy as np
 import pytest
 
 import flambeau
@@ -8,7 +7,8 @@ from flambeau import _C
 from flambeau.base.errors import DataDependentOutputException, MissingFacet
 from flambeau.testing.checks import flat
 from flambeau.testing.layouts import rearranged
-from flambeau.testing.samples import load, operator, to_tensors
+from flambeau.testing.peers import arguments_for
+from flambeau.testing.samples import copy_strided, load, operator, to_tensors
 
 ROWS = {}
 for _name, _row in load().items():
@@ -108,24 +108,17 @@ OTHER_FORMAT = {
 KEEPS_GAPS = {"copy", "select_scatter", "slice_scatter"}
 
 
-def as_torch(x):
-    if isinstance(x, flambeau.dtype):
-        return getattr(torch, x.name)
-    if isinstance(x, str) and x.endswith("_format"):
-        return getattr(torch, x)
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(as_torch, x))
-    if isinstance(x, dict):
-        return {k: as_torch(v) for k, v in x.items()}
-    if not isinstance(x, np.ndarray):
-        return x
-    from flambeau.testing.samples import copy_strided
-
+def strided(x):
     return (
         torch.from_numpy(copy_strided(x))
         if x.ndim
         else torch.tensor(x.item(), dtype=torch.from_numpy(x.reshape(1)).dtype)
     )
+
+
+def as_torch(x):
+    """Arguments for PyTorch: arrays become tensors, flambeau's dtypes become PyTorch's."""
+    return arguments_for(torch, strided, x)
 
 
 @pytest.mark.parity

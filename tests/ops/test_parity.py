@@ -13,6 +13,7 @@ import pytest
 import flambeau
 from flambeau import _C
 from flambeau.testing.checks import flat
+from flambeau.testing.peers import arguments_for
 from flambeau.testing.samples import copy_strided, every_operator, load, operator, to_tensors
 
 try:
@@ -52,15 +53,7 @@ def to_torch(a):
 
 def as_torch(x):
     """Arguments for PyTorch: arrays become tensors, flambeau's dtypes become PyTorch's."""
-    if isinstance(x, flambeau.dtype):
-        return getattr(torch, x.name)
-    if isinstance(x, str) and x.endswith("_format"):
-        return getattr(torch, x)
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(as_torch, x))
-    if isinstance(x, dict):
-        return {k: as_torch(v) for k, v in x.items()}
-    return to_torch(x) if isinstance(x, np.ndarray) else x
+    return arguments_for(torch, to_torch, x)
 
 
 def array(t):

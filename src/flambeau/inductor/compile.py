@@ -12,8 +12,8 @@ from ..base.shape_env import shape_rules
 from . import cache, debug, memory, metrics
 from .codegen import write_kernel
 from .donate import donate
-from .ir import ExternCall, loads, stores, verify
-from .lowering import Lowering, eliminate_dead
+from .ir import ExternCall, eliminate_dead, loads, stores, verify
+from .lowering import Lowering
 from .opening import open_graph
 from .plan import Plan
 from .program import assemble

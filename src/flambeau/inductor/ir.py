@@ -14,7 +14,7 @@ from typing import Any
 from ..base.expr import Expr, Var, variables
 from .values import Value, loaded_atoms
 
-__all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "show", "verify"]
+__all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "eliminate_dead", "show", "verify"]
 
 
 @dataclass(slots=True)
@@ -131,6 +131,16 @@ def verify(nodes, buffers: dict[str, Buffer]) -> None:
             bound = set(node.loops) | set(getattr(node, "reduced", ()))
             assert free <= bound, f"{node} uses loop variables {free - bound} that it doesn't loop over"
         written.update(stores(node))
+
+
+def eliminate_dead(nodes, outputs: set[str]) -> list:
+    """Nodes whose results nobody reads, dropped."""
+    wanted, keep = set(outputs), []
+    for node in reversed(nodes):
+        if wanted & set(stores(node)) or (isinstance(node, ExternCall) and node.effect):
+            keep.append(node)
+            wanted |= loads(node)
+    return keep[::-1]
 
 
 def show(nodes, buffers: dict[str, Buffer]) -> str:

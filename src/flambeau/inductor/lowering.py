@@ -31,11 +31,11 @@ from .complex_lowering import ComplexLowering
 from .complex_values import OPERATIONS as PAIRED
 from .eager_call import EagerCall, Number, call_rule, call_schema, replace, same_layout
 from .gemm import lower_contraction
-from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, loads, stores
+from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides
 from .lazy import Lazy
 from .opening import Call
 from .settings import config
-from .sizes import size, sizes, symbolic
+from .sizes import IndexOps, size, sizes, symbolic
 from .values import Value, Values, is_complex, loaded_atoms, part_of, short, to_numpy, walk
 
 __all__ = ["Lazy", "Lowering", "Unsupported"]
@@ -43,30 +43,6 @@ __all__ = ["Lazy", "Lowering", "Unsupported"]
 
 class Unsupported(Exception):
     """A node that has no native lowering here; it is run by its eager kernel. Carries the reason."""
-
-
-class IndexOps:
-    """Arithmetic on indices for core.viewmap.source_index."""
-
-    @staticmethod
-    def add(a, b):
-        return size(a) + size(b)
-
-    @staticmethod
-    def mul(a, b):
-        return size(a) * size(b)
-
-    @staticmethod
-    def sub(a, b):
-        return size(a) - size(b)
-
-    @staticmethod
-    def floordiv(a, k):
-        return floordiv(size(a), size(k))
-
-    @staticmethod
-    def mod(a, k):
-        return mod(size(a), size(k))
 
 
 def _may_divide_by_zero(node) -> bool:
@@ -799,13 +775,3 @@ def _flatten(tree):
             yield from _flatten(x)
     else:
         yield tree
-
-
-def eliminate_dead(nodes, outputs: set[str]) -> list:
-    """Nodes whose results nobody reads, dropped."""
-    wanted, keep = set(outputs), []
-    for node in reversed(nodes):
-        if wanted & set(stores(node)) or (isinstance(node, ExternCall) and node.effect):
-            keep.append(node)
-            wanted |= loads(node)
-    return keep[::-1]

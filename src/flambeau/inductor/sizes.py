@@ -5,9 +5,9 @@ What operators are asked (view maps, coordinate maps, finalizers) gets symbolic 
 
 from __future__ import annotations
 
-from ..base.expr import Expr
+from ..base.expr import Expr, floordiv, mod
 
-__all__ = ["size", "sizes", "symbolic"]
+__all__ = ["IndexOps", "size", "sizes", "symbolic"]
 
 
 def size(n):
@@ -24,3 +24,27 @@ def sizes(shape) -> tuple:
 def symbolic(e, example):
     """The inverse of :func:`size`; ``example``: some symbolic integer of the same graph."""
     return type(example)(e, example.env) if type(e) is Expr else e
+
+
+class IndexOps:
+    """Arithmetic on indices for core.viewmap.source_index."""
+
+    @staticmethod
+    def add(a, b):
+        return size(a) + size(b)
+
+    @staticmethod
+    def mul(a, b):
+        return size(a) * size(b)
+
+    @staticmethod
+    def sub(a, b):
+        return size(a) - size(b)
+
+    @staticmethod
+    def floordiv(a, k):
+        return floordiv(size(a), size(k))
+
+    @staticmethod
+    def mod(a, k):
+        return mod(size(a), size(k))
