@@ -1,7 +1,7 @@
 """Attention without a matrix of scores in memory: csrc/attention.c, forward and backward, as ATen's operators for CPUs.
 
-Shapes: query (B, H, T, E), key and value (B, H / group, S, E), mask anything that broadcasts over (B, H, T, S), logsumexp (B, H, T). Results lie in
-memory as (B, T, H, E), so that joining the heads afterwards is free.
+Shapes: query (B, H, T, E), key and value (B, H / group, S, E), mask anything that broadcasts over (B, H, T, S), logsumexp (B, H, T). The result lies as the
+query does; the cotangents as (B, T, H, E), so that joining the heads afterwards is free.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..base import blas, dtypes
 from ..base.symint import sym_sqrt
 from ..core.declare import extern
 from ..core.definition import TensorMeta
+from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
 from .reductions import as_dtype, widened
 
@@ -23,13 +24,16 @@ _KINDS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
 
 
 def streams(query, key, value, mask, dropout_p, grouped) -> bool:
-    """Whether attention of these goes by the streaming kernel: four dimensions, one dtype, no dropout, a mask that needs no gradient."""
+    """Whether attention of these goes by the streaming kernel: four dimensions, the last one side by side in
+    memory, one dtype, no dropout, a mask that needs no gradient."""
     if dropout_p or query.ndim != 4 or key.ndim != 4 or value.ndim != 4 or query.dtype not in _KINDS:
         return False
     if not (query.dtype is key.dtype is value.dtype) or query.device.type != "cpu":
         return False
+    if any(strides_of(x)[-1] != 1 for x in (query, key, value)):
+        return False
     (b, heads, _, e), (kb, held, _, _), (vb, held_values, _, ev) = query.shape, key.shape, value.shape
-    if not (b == kb and b == vb and e == ev and held == held_values and (grouped or heads == held)):
+    if not (held and b == kb and b == vb and e == ev and held == held_values and (grouped or heads == held)):
         return False
     if mask is None:
         return True
@@ -75,7 +79,7 @@ def _check(query, key, value, dropout_p):
         raise RuntimeError(
             "scaled_dot_product_attention_flash_attention: Q/K/V should have the same batch, K/V the same heads"
         )
-    if query.shape[1] % key.shape[1]:
+    if not key.shape[1] or query.shape[1] % key.shape[1]:
         raise RuntimeError("scaled_dot_product_attention_flash_attention: the heads of K/V should divide those of Q")
 
 
@@ -114,7 +118,7 @@ def flash(query, key, value, dropout_p, is_causal, attn_mask, scale):
     _check(query, key, value, dropout_p)
     if not query.size or not key.size:
         b, h, t, _ = query.shape
-        return _blank(query), np.full((b, t, h), -np.inf, query.dtype).transpose(0, 2, 1)
+        return np.zeros_like(query), np.full((b, t, h), -np.inf, query.dtype).transpose(0, 2, 1)
     made = blas.attention(
         *map(_rows, (query, key, value)), _full(attn_mask, query, key), is_causal, float(_scale(query, scale))
     )
@@ -122,13 +126,14 @@ def flash(query, key, value, dropout_p, is_causal, attn_mask, scale):
         raise NotImplementedError(
             "_scaled_dot_product_flash_attention_for_cpu: there is no BLAS library in this process"
         )
-    return made
+    return in_order(made[0], dense_like(query.shape, strides_of(query))), made[1]
 
 
 def _forward_meta(query, key, value, dropout_p):
     _check(query, key, value, dropout_p)
     b, h, t, _ = query.shape
-    return _by_place(query), TensorMeta((b, h, t), (t * h, 1, h), query.dtype, query.device)
+    out = TensorMeta(tuple(query.shape), dense_like(query.shape, strides_of(query)), query.dtype, query.device)
+    return out, TensorMeta((b, h, t), (t * h, 1, h), query.dtype, query.device)
 
 
 @extern(
