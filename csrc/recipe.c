@@ -324,6 +324,7 @@ static int run_recipe(FlbRecipe *r, PyObject *op, Description *d, PyObject *cons
             goto done;
         }
     }
+    if (PyErr_Occurred()) goto done; /* NumPy's loops tell of memory they couldn't have by an exception alone (matmul) */
     if (r->target >= 0) {
         FlbTensor *t = d->tensors[r->target];
         FlbStorage *storage = flb_storage(t);
