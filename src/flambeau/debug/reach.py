@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from flambeau import _C, _frame
+from flambeau.base.code_names import names_of
 from flambeau.base.device import Device
 from flambeau.base.dtypes import DType
 from flambeau.core.generator import Generator, default_generator
@@ -86,14 +87,6 @@ def user_class(cls: type) -> bool:
     return cls.__flags__ & (1 << 9) != 0 and not of_library(cls.__module__, file_of(module) if module else None)
 
 
-def names_read(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            found |= names_read(c)
-    return found
-
-
 def slots(obj) -> dict[str, Any]:
     found = {}
     for cls in filter(user_class, type(obj).__mro__):
@@ -154,7 +147,7 @@ class World:
             out = [*(x.__closure__ or ()), *(x.__defaults__ or ()), x.__kwdefaults__, x.__dict__]
             module = x.__globals__.get("__name__")
             if not of_library(module, x.__code__.co_filename):
-                names = names_read(x.__code__)
+                names = names_of(x.__code__)
                 self.names |= names
                 space = x.__globals__
                 if id(space) not in self.index:

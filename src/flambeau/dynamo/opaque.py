@@ -11,6 +11,7 @@ import types
 import warnings
 
 from flambeau import _C
+from flambeau.base.code_names import names_of
 
 from . import trace_rules
 from .exc import unsupported
@@ -127,14 +128,6 @@ def guard_function(tx, fn: types.FunctionType, source: Source, depth: int = 0, c
                 _value(tx, fn, fn.__globals__[name], KeySource(table, name), name, depth)
         elif hasattr(builtins, name):
             guard(table, "NO_KEY", name)
-
-
-def names_of(code: types.CodeType) -> set[str]:
-    out = set(code.co_names)
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            out |= names_of(c)
-    return out
 
 
 def _value(tx, fn, value, source: Source, name: str, depth: int) -> None:

@@ -57,6 +57,12 @@ def _adam(decoupled):
     return step
 
 
+def _decayed(g, p, maximize, weight_decay):
+    """The gradient to go down, with the parameter's share for weight decay."""
+    g = aten.neg.default(g) if maximize else g
+    return aten.add.Tensor(g, p, alpha=weight_decay) if weight_decay else g
+
+
 def _sgd(
     self,
     grads,
@@ -75,9 +81,7 @@ def _sgd(
     if grads is None:
         return
     for k, (p, g) in enumerate(zip(self, grads)):
-        g = aten.neg.default(g) if maximize else g
-        if weight_decay:
-            g = aten.add.Tensor(g, p, alpha=weight_decay)
+        g = _decayed(g, p, maximize, weight_decay)
         if momentum:
             kept = momentum_buffer_list[k]
             if is_first_step:
@@ -94,9 +98,7 @@ def _adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, e
     if grads is None:
         return
     for k, (p, g) in enumerate(zip(self, grads)):
-        g = aten.neg.default(g) if maximize else g
-        if weight_decay:
-            g = aten.add.Tensor(g, p, alpha=weight_decay)
+        g = _decayed(g, p, maximize, weight_decay)
         rate = lr / (1 + (state_steps[k].item() - 1) * lr_decay)
         total = aten.addcmul_.default(state_sums[k], g, g)
         aten.addcdiv_.default(p, g, aten.add.Tensor(aten.sqrt.default(total), eps), value=-rate)
