@@ -67,7 +67,9 @@ ALIASES: dict[str, str] = {
     "utils.hooks": "compat.hooks",
     "utils.weak": "compat.weak",
     "utils.model_zoo": "compat.hub",
+    "nn.modules.module": "modules.module",
     "nn.modules.utils": "nn.modules._tuples",
+    "nn.parameter": "modules.parameter",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..nn.modules._hooks import RemovableHandle
+from ..modules.hooks import RemovableHandle
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 

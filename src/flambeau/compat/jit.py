@@ -12,7 +12,7 @@ import warnings
 
 from ..core.tensor import Tensor
 from ..futures import Future
-from ..nn.modules.module import Module
+from ..modules.module import Module
 
 __all__ = [
     "Attribute",

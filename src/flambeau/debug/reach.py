@@ -58,7 +58,7 @@ ITERATORS += tuple(type(iter(x)) for x in ([], (), {}, {}.values(), {}.items(), 
 
 
 # Packages of the library whose objects have state of the user's.
-LIVELY = tuple(f"flambeau.{p}" for p in ("nn", "optim", "utils", "distributions", "amp", "numpy"))
+LIVELY = tuple(f"flambeau.{p}" for p in ("modules", "nn", "optim", "utils", "distributions", "amp", "numpy"))
 
 
 class CannotTell(Exception):

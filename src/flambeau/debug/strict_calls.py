@@ -186,7 +186,7 @@ class Outcome:
 
 def has_hooks(world: World) -> bool:
     """Whether a backward run is seen by code of the user's."""
-    modules = sys.modules.get("flambeau.nn.modules._hooks")
+    modules = sys.modules.get("flambeau.modules.hooks")
     if modules is not None and modules.global_backward:
         return True
     for x in world.objects:

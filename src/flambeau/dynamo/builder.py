@@ -20,6 +20,7 @@ from flambeau.base import shape_env
 from flambeau.base.device import META
 from flambeau.base.symint import NUMBERS
 from flambeau.core.tensor import strided
+from flambeau.fx import GraphModule
 
 from . import control_flow as control_flow  # its handlers
 from . import numpy_bridge, subclasses, tensors, trace_rules, world
@@ -210,6 +211,8 @@ def _wrap(tx, value, source: Source) -> Variable:
         )
     if trace_rules.is_nn_module_class(cls):
         _guard(tx, source, "TYPE_MATCH", cls)
+        if isinstance(value, GraphModule):
+            value.real_recompile()  # its class has a function for ``forward`` only then
         return ModuleVariable(value, cls, source)
     base = builtin_base(cls)
     if base is not None:

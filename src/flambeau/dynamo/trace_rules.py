@@ -36,7 +36,7 @@ SITE = tuple({sysconfig.get_paths()["purelib"] + os.sep, sysconfig.get_paths()["
 # Library code that is Python for users to read and for capture to trace: modules, optimisers, example programs.
 EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 INLINE_IN_PACKAGE = (
-    *(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim")),
+    *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim")),
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
     os.path.join(PACKAGE, "compiler", "regions.py"),
@@ -336,7 +336,9 @@ def is_library_module_call(call) -> bool:
 # -- frames reached by the evaluator --
 
 
-CALLS_USERS = tuple(os.path.join(PACKAGE, d) + os.sep for d in ("nn", "optim", "func", "utils", "compiler", "examples"))
+CALLS_USERS = tuple(
+    os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim", "func", "utils", "compiler", "examples")
+)
 
 
 def runs_whole(code: types.CodeType) -> bool:

@@ -113,6 +113,7 @@ class Graph:
         if owning_module is not None:
             self.owning_module = owning_module
         self.meta: dict[str, Any] = {}
+        self._tracer_cls: type | None = tracer_cls
 
     @property
     def owning_module(self):
@@ -367,6 +368,7 @@ class Graph:
             val_map[node] = new
         g.specs = self.specs
         g.meta = copy.copy(self.meta)
+        g._tracer_cls = self._tracer_cls
         return g
 
     def __reduce__(self):

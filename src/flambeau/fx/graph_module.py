@@ -1,11 +1,11 @@
 """A graph with the attributes it refers to, callable: the graph is printed as Python and that text is compiled.
 
-Every GraphModule has a class of its own, whose ``forward`` is the generated function; its source is in linecache, so
-tracebacks and pdb show it. Parameters, buffers and submodules are ordinary attributes here: ``nn`` is a higher level,
-and a GraphModule needs none of it."""
+A GraphModule is a Module whose class is its own: ``forward`` is the generated function. Its source is in linecache, so tracebacks and pdb show
+it. Parameters, buffers (any other tensor) and submodules are the Module's; dotted names are made of empty Modules."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import linecache
@@ -13,6 +13,9 @@ import weakref
 from typing import Any
 
 from ..base import pytree
+from ..core.tensor import Tensor
+from ..modules.module import Module
+from ..modules.parameter import Parameter
 from .graph import Graph
 
 __all__ = ["GraphModule"]
@@ -31,7 +34,7 @@ def compile_source(src: str, globals: dict[str, Any], name: str, executable: str
     return scope[name], filename
 
 
-class GraphModule:
+class GraphModule(Module):
     """``GraphModule(root, graph)``: ``root`` is a module or a dict from qualified names to values; only what the graph
     uses is copied.
     """
@@ -47,21 +50,24 @@ class GraphModule:
         return object.__new__(own)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule"):
-        self.__dict__.update(training=True, meta={}, _class_name=class_name)
-        type(self).__name__ = class_name
-        if hasattr(root, "training") and isinstance(root.training, bool):
+        super().__init__()
+        self.meta: dict[str, Any] = {}
+        self._class_name = type(self).__name__ = class_name
+        if isinstance(getattr(root, "training", None), bool):
             self.training = root.training
         for node in graph.nodes:
             if node.op in ("get_attr", "call_module"):
-                if isinstance(root, dict):
-                    if node.target not in root:
-                        raise RuntimeError(
-                            f"Node {node} referenced target {node.target} but that target was not provided in `root`!"
-                        )
+                if not isinstance(root, dict):
+                    _copy_attr(root, self, node.target)
+                elif node.target in root:
                     _assign(self, node.target, root[node.target])
                 else:
-                    _copy_attr(root, self, node.target)
+                    raise RuntimeError(
+                        f"Node {node} referenced target {node.target} but that target was not provided in `root`!"
+                    )
         self.graph = graph
+        tracer = graph._tracer_cls
+        self._tracer_cls = tracer if tracer is not None and "<locals>" not in tracer.__qualname__ else None
 
     # -- graph and code -------------------------------------------------------------------------------------------
 
@@ -73,7 +79,7 @@ class GraphModule:
     def graph(self, g: Graph) -> None:
         if not isinstance(g, Graph):
             raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
-        self._graph = g
+        self.__dict__["_graph"] = g
         g.owning_module = self
         self.recompile()
 
@@ -92,14 +98,15 @@ class GraphModule:
         specs = self._graph.specs
         type(self).forward = forward if specs is None else _with_structure(forward, *specs)
 
-    @property
-    def code(self) -> str:
+    def real_recompile(self) -> None:
+        """Compile now what :meth:`recompile` put off."""
         if isinstance(type(self).__dict__["forward"], _Lazy):
             self._compile()
-        return self._code
 
-    def __call__(self, *args, **kwargs):
-        return self.forward(*args, **kwargs)
+    @property
+    def code(self) -> str:
+        self.real_recompile()
+        return self._code
 
     def print_readable(
         self,
@@ -111,143 +118,94 @@ class GraphModule:
         """The code with shapes and the user's source lines as comments; printed unless ``print_output`` is False."""
         src = self._graph.python_code("self", verbose=True).src
         body = "\n".join("    " + line if line else "" for line in src.splitlines() if not line.startswith("import "))
-        text = f"class {self._class_name}(torch.nn.Module):\n{body.strip(chr(10))}\n"
+        text = f"class {type(self).__name__}(torch.nn.Module):\n{body.strip(chr(10))}\n"
         if print_output:
             print(text)
         return text
 
     def __repr__(self) -> str:
-        return f"{self._class_name}()\n\n\n\n{self.code}"
+        hint = "# To see more debug info, please use `graph_module.print_readable()`"
+        return "\n".join([super().__repr__(), self.code, hint])
 
     def print_tabular(self) -> None:
         self._graph.print_tabular()
 
-    # -- attributes, as far as users of a captured module ask for them ---------------------------------------------
+    # -- submodules -------------------------------------------------------------------------------------------------
 
-    def _leaves(self, prefix: str = "", owner: Any = None):
-        for name, value in vars(owner if owner is not None else self).items():
-            if name in _OWN:
-                continue
-            if isinstance(value, Container):
-                yield from self._leaves(f"{prefix}{name}.", value)
-            else:
-                yield prefix + name, value
-
-    def _submodules(self):
-        for name, value in self._leaves():
-            if callable(value) and hasattr(value, "named_parameters"):
-                yield name, value
-
-    def named_modules(self, memo=None, prefix: str = "", remove_duplicate: bool = True):
-        yield prefix, self
-        for name, value in self._submodules():
-            yield from value.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
-
-    def modules(self):
-        for _, m in self.named_modules():
-            yield m
-
-    def named_children(self):
-        yield from self._submodules()
-
-    def children(self):
-        for _, m in self._submodules():
-            yield m
-
-    def _tensors(self, parameters: bool):
-        seen: set[int] = set()
-        inner = "named_parameters" if parameters else "named_buffers"
-        for name, value in self._leaves():
-            if callable(value) and hasattr(value, inner):
-                found = ((f"{name}.{k}", v) for k, v in getattr(value, inner)())
-            elif hasattr(value, "requires_grad") and hasattr(value, "dtype"):
-                found = [(name, value)] if _is_parameter(value) == parameters else []
-            else:
-                found = []
-            for k, v in found:
-                if id(v) not in seen:
-                    seen.add(id(v))
-                    yield k, v
-
-    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
-        for k, v in self._tensors(True):
-            yield f"{prefix}.{k}" if prefix else k, v
-
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
-        for k, v in self._tensors(False):
-            yield f"{prefix}.{k}" if prefix else k, v
-
-    def parameters(self, recurse: bool = True):
-        for _, p in self.named_parameters():
-            yield p
-
-    def buffers(self, recurse: bool = True):
-        for _, b in self.named_buffers():
-            yield b
-
-    def state_dict(self) -> dict[str, Any]:
-        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
-
-    def get_submodule(self, target: str):
-        return _get(self, target) if target else self
-
-    get_parameter = get_buffer = get_submodule
-
-    def add_submodule(self, target: str, m: Any) -> bool:
-        _assign(self, target, m)
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Put ``m`` at the dotted name ``target``. False when something on the way is no Module."""
+        *prefix, last = target.split(".")
+        owner: Any = self
+        for part in prefix:
+            inner = getattr(owner, part, None)
+            if inner is None:
+                inner = Module()
+                setattr(owner, part, inner)
+            if not isinstance(inner, Module):
+                return False
+            owner = inner
+        owner.add_module(last, m)
         return True
 
-    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        _assign(self, name, tensor)
-
-    def register_parameter(self, name: str, param: Any) -> None:
-        _assign(self, name, param)
-
-    def register_module(self, name: str, module: Any) -> None:
-        _assign(self, name, module)
-
-    add_module = register_module
+    def delete_submodule(self, target: str) -> bool:
+        """Take the submodule at ``target`` away. False when there is none."""
+        *prefix, last = target.split(".")
+        owner: Any = self
+        for part in prefix:
+            owner = getattr(owner, part, None)
+        if not isinstance(getattr(owner, last, None), Module):
+            return False
+        delattr(owner, last)
+        return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Drop attributes that no node refers to."""
-        used = {n.target for n in self._graph.nodes if n.op in ("get_attr", "call_module")}
-        for name, _ in list(self._leaves()):
-            if not any(u == name or u.startswith(name + ".") for u in used):
-                owner, _, last = name.rpartition(".")
-                delattr(_get(self, owner) if owner else self, last)
-
-    def train(self, mode: bool = True):
-        self.training = mode
-        for _, m in self._submodules():
-            m.train(mode)
-        return self
-
-    def eval(self):
-        return self.train(False)
+        """Drop submodules that no node refers to."""
+        used: set[str] = set()
+        for node in self._graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
+                if node.op == "call_module":
+                    with contextlib.suppress(AttributeError):
+                        used.update(
+                            f"{node.target}.{name}" for name, _ in self.get_submodule(node.target).named_modules()
+                        )
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
 
     # -- copies ---------------------------------------------------------------------------------------------------
 
-    def _rebuild_args(self):
-        state = {k: v for k, v in self.__dict__.items() if k not in _OWN}
-        return self._graph, self._class_name, self.training, state
+    def _body(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in _GENERATED}
 
     def __copy__(self):
-        out = _rebuild_module(copy.deepcopy(self._graph), *self._rebuild_args()[1:])
+        cls = _unowned_class(self)
+        out = cls.__new__(cls)
+        GraphModule.__init__(out, self, copy.deepcopy(self._graph), self._class_name)
         out.meta.update(self.meta)
         return out
 
     def __deepcopy__(self, memo):
-        graph, name, training, state = self._rebuild_args()
-        out = _rebuild_module(copy.deepcopy(graph), name, training, copy.deepcopy(state, memo))
-        out.meta.update(self.meta)
-        memo[id(self)] = out
+        """What the graph refers to is copied, and the hooks that saving and loading call; as in PyTorch."""
+        cls = _unowned_class(self)
+        out = memo[id(self)] = cls.__new__(cls)
+        body = copy.deepcopy(self._body(), memo)
+        GraphModule.__init__(out, _CodeOnlyModule(body), copy.deepcopy(self._graph), self._class_name)
+        out.__dict__.update({name: body[name] for name in _COPIED_HOOKS if name in body}, meta=body["meta"])
         return out
 
     def __reduce__(self):
-        return _rebuild_module, self._rebuild_args()
+        return _rebuild_module, (_unowned_class(self), self._graph, self._body())
 
 
-_OWN = frozenset({"training", "meta", "_class_name", "_graph", "_code", "_filename"})
+# What is made again from the graph, and the graph itself.
+_GENERATED = frozenset({"_graph", "_code", "_filename"})
+_COPIED_HOOKS = ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+
+
+def _unowned_class(gm: GraphModule) -> type:
+    """The class that ``gm``'s own was made from."""
+    return next(c for c in type(gm).__mro__ if "_generated" not in c.__dict__)
 
 
 def _with_structure(flat, in_spec, out_spec):
@@ -273,35 +231,29 @@ class _Lazy:
         return module.forward
 
 
-class Container:
-    """Holds attributes with dotted names: ``a.b`` is attribute ``b`` of a Container ``a``."""
+class _CodeOnlyModule(Module):
+    """A Module whose state is the given dictionary: what libraries copy attributes from."""
 
-    def __repr__(self) -> str:
-        return f"Container({', '.join(vars(self))})"
+    def __init__(self, body: dict[str, Any]):
+        super().__init__()
+        self.__dict__ = body
 
 
-def _rebuild_module(graph: Graph, name: str, training: bool, state: dict[str, Any]) -> GraphModule:
-    out = GraphModule({}, Graph(), name)
-    out.__dict__.update(state)
-    out.training = training
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
+
+def _rebuild_module(cls: type, graph: Graph, body: dict[str, Any]) -> GraphModule:
+    out = cls.__new__(cls)
+    out.__dict__.update(body)
+    type(out).__name__ = body["_class_name"]
     out.graph = graph
     return out
 
 
-def _is_parameter(t: Any) -> bool:
-    return bool(getattr(t, "_is_param", False)) or any(c.__name__ == "Parameter" for c in type(t).__mro__)
-
-
-def _get(root: Any, path: str) -> Any:
-    for part in path.split("."):
-        root = getattr(root, part)
-    return root
-
-
-def _copy_attr(source: Any, to: Any, path: str) -> None:
-    parts = path.split(".")
+def _copy_attr(source: Any, to: Module, path: str) -> None:
+    """Put what ``source`` has at ``path`` at the same path of ``to``."""
     obj = source
-    for p in parts:
+    for p in path.split("."):
         if not hasattr(obj, p):
             raise RuntimeError(f"{type(source).__name__} has no attribute {path!r}, which the graph refers to")
         obj = getattr(obj, p)
@@ -313,8 +265,12 @@ def _assign(to: Any, path: str, value: Any) -> None:
     for p in prefix:
         inner = getattr(to, p, None)
         if inner is None:
-            inner = Container()
+            inner = Module()
             setattr(to, p, inner)
         to = inner
-    if not (prefix and getattr(to, last, None) is value):
+    if getattr(to, last, None) is value:
+        return  # put here by a node before this one, or part of a submodule that is
+    if isinstance(value, Tensor) and not isinstance(value, Parameter) and isinstance(to, Module):
+        to.register_buffer(last, value)
+    else:
         setattr(to, last, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import enum
 import operator
 import sys
@@ -72,7 +73,12 @@ class TracerBase:
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy):
-        # Unpacking into a known number of names asks the interpreter's bytecode; it is not looked at here.
+        """``a, b = proxy``: the number of names is in the bytecode that asks. Any other loop can't be recorded."""
+        frame = sys._getframe(2)  # Proxy.__iter__ is between
+        if frame is not None:
+            asks = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+            if asks is not None and asks.opname == "UNPACK_SEQUENCE":
+                return (obj[i] for i in range(asks.argval))
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
             "**kwargs function argument; index it instead."

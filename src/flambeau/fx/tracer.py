@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
+import operator
+import types
 from typing import Any
 
+from ..core.tensor import Tensor
+from ..modules.module import Module
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Argument
+from .node import Argument, has_side_effect
 from .proxy import Proxy, TracerBase
 
 __all__ = ["Tracer", "symbolic_trace", "wrap"]
@@ -31,17 +36,34 @@ def wrap(fn_or_name):
 
 
 class Tracer(TracerBase):
-    """Override :meth:`is_leaf_module` to choose which submodules stay calls."""
+    """Override :meth:`is_leaf_module` to choose which submodules stay calls, :meth:`call_module` to see each call.
 
-    def __init__(self, autowrap_modules=(), autowrap_functions=(), param_shapes_constant: bool = False):
+    ``autowrap_modules``: functions of these modules stay calls when they are given a Proxy. ``autowrap_functions``: these functions, by the name
+    their own module knows them by.
+    """
+
+    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant: bool = False):
+        self.autowrap_modules = tuple(autowrap_modules)
         self.autowrap_functions = tuple(autowrap_functions)
+        self.param_shapes_constant = param_shapes_constant
+        self.module_stack: dict[
+            str, tuple[str, type]
+        ] = {}  # path -> (path, class) of the modules around the call being traced
         self._paths: dict[int, str] = {}
         self._values: dict[int, str] = {}
         self._constants: dict[str, Any] = {}
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         """Modules of ``nn`` stay calls, except Sequential."""
-        return type(m).__module__.startswith("flambeau.nn") and type(m).__name__ != "Sequential"
+        return type(m).__module__.startswith("flambeau.nn") and not any(
+            c.__name__ == "Sequential" and c.__module__.startswith("flambeau.nn") for c in type(m).__mro__
+        )
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        node = super().create_node(kind, target, args, kwargs, name, type_expr)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
 
     def path_of_module(self, mod: Any) -> str:
         try:
@@ -70,68 +92,129 @@ class Tracer(TracerBase):
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
         """Trace ``root`` (a function or a module) and return its graph; attributes it uses belong to ``self.root``."""
-        self.graph = Graph()
-        is_module = hasattr(root, "named_modules")
-        self.root = root
+        self.graph = Graph(tracer_cls=type(self))
+        is_module = isinstance(root, Module)
+        self.root = root if is_module else Module()
         fn = root.forward if is_module else root
         if is_module:
-            self._paths = {id(m): name for name, m in root.named_modules()}
-            self._values = {id(p): name for name, p in (*root.named_parameters(), *root.named_buffers())}
-        args, kwargs = self._placeholders(fn, concrete_args or {})
-        with _patched(self, root if is_module else None):
-            out = fn(*args, **kwargs)
+            self._paths = {id(m): name for name, m in reversed([*root.named_modules(remove_duplicate=False)])}
+            self._values = _tensors(root)
+        args = self._placeholders(fn, concrete_args or {})
+        with _patched(self, fn):
+            out = _positional(fn)(*args)
         self.create_node("output", "output", (self.create_arg(out),), {})
+        for path, value in self._constants.items():
+            if not hasattr(self.root, path):
+                self.root.register_buffer(path, value)
         return self.graph
 
-    def _placeholders(self, fn, concrete: dict[str, Any]):
+    def _placeholders(self, fn, concrete: dict[str, Any]) -> list:
+        """A Proxy (or the concrete value) for each parameter, in the order of the code's local variables."""
         args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for p in inspect.signature(fn).parameters.values():
-            if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
-                raise TypeError(
-                    f"symbolic_trace: {p} of {getattr(fn, '__qualname__', fn)} has no fixed number of values"
+        for p in _in_order_of_locals(fn):
+            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            default = () if p.default is p.empty else (p.default,)
+            if p.name not in concrete:
+                args.append(self.create_proxy("placeholder", stars + p.name, default, {}, name=p.name))
+                continue
+            value = concrete[p.name]
+            given = self.create_proxy("placeholder", f"{p.name}_1", default, {}, name=f"{p.name}_1")
+            if value is None or isinstance(value, bool | int | float | str):
+                message = f"{p.name} has been specialized to have value {value} but got another value"
+                holds = self.create_proxy(
+                    "call_function", operator.is_ if value is None else operator.eq, (given, value), {}
                 )
-            if p.name in concrete:
-                value = concrete[p.name]
-            else:
-                default = () if p.default is p.empty else (p.default,)
-                value = self.create_proxy("placeholder", p.name, default, {}, name=p.name)
-            if p.kind is p.KEYWORD_ONLY:
-                kwargs[p.name] = value
-            else:
-                args.append(value)
-        return args, kwargs
+                self.create_proxy("call_function", _assert, (holds, message), {})
+            args.append(value)
+        return args
+
+
+def _assert(condition, message: str) -> None:
+    """What a traced program does about an argument that was given while tracing."""
+    if not condition:
+        raise AssertionError(message)
+
+
+has_side_effect(_assert)
+
+
+def _tensors(root: Module) -> dict[int, str]:
+    """{id: dotted name} of parameters, buffers and tensors that are plain attributes."""
+    found: dict[int, str] = {}
+    for prefix, module in root.named_modules():
+        for table in (module._parameters, module._buffers, vars(module)):
+            for name, value in table.items():
+                if isinstance(value, Tensor):
+                    found.setdefault(id(value), f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def _in_order_of_locals(fn) -> list[inspect.Parameter]:
+    kinds = inspect.Parameter
+    order = (
+        kinds.POSITIONAL_ONLY,
+        kinds.POSITIONAL_OR_KEYWORD,
+        kinds.KEYWORD_ONLY,
+        kinds.VAR_POSITIONAL,
+        kinds.VAR_KEYWORD,
+    )
+    return sorted(inspect.signature(fn).parameters.values(), key=lambda p: order.index(p.kind))
+
+
+def _positional(fn):
+    """``fn`` taking every parameter by position, ``*args`` and ``**kwargs`` each as one value (a Proxy stands for all of them)."""
+    plain = inspect.unwrap(fn)
+    bound, plain = getattr(plain, "__self__", None), getattr(plain, "__func__", plain)
+    code = getattr(plain, "__code__", None)
+    variable = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if code is None or not (code.co_kwonlyargcount or code.co_flags & variable):
+        return fn
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    code = code.replace(
+        co_argcount=count, co_kwonlyargcount=0, co_posonlyargcount=0, co_flags=code.co_flags & ~variable
+    )
+    made = types.FunctionType(code, plain.__globals__, plain.__name__, None, plain.__closure__)
+    return made if bound is None else functools.partial(made, bound)
 
 
 class _patched:
     """While tracing, module calls go through the tracer and wrapped functions become nodes."""
 
-    def __init__(self, tracer: Tracer, root: Any):
-        self.tracer, self.root = tracer, root
+    def __init__(self, tracer: Tracer, fn: Any):
+        self.tracer, self.fn = tracer, fn
         self.undo: list = []
 
     def __enter__(self):
-        tracer = self.tracer
-        if self.root is not None:
-            base = next(c for c in type(self.root).__mro__[::-1] if "named_modules" in c.__dict__)
-            original = base.__call__
+        tracer, original = self.tracer, Module.__call__
 
-            def call(mod, *args, **kwargs):
-                return tracer.call_module(mod, functools.partial(original, mod), args, kwargs)
+        def call(mod, *args, **kwargs):
+            forward = functools.partial(original, mod)
+            path = tracer._paths.get(id(mod))
+            if path is None:
+                return tracer.call_module(mod, forward, args, kwargs)
+            tracer.module_stack[path] = path, type(mod)
+            try:
+                return tracer.call_module(mod, forward, args, kwargs)
+            finally:
+                tracer.module_stack.pop(path, None)
 
-            own = base.__dict__.get("__call__")
-            base.__call__ = call
-            self.undo.append(lambda: setattr(base, "__call__", own) if own is not None else delattr(base, "__call__"))
-        for scope, name in _wrapped:
+        Module.__call__ = call
+        self.undo.append(lambda: setattr(Module, "__call__", original))
+        own = getattr(inspect.unwrap(self.fn), "__globals__", {})
+        modules = {id(f) for m in tracer.autowrap_modules for n, f in vars(m).items() if callable(f) and n[0] != "_"}
+        modules.update(map(id, tracer.autowrap_functions))
+        found = [(own, name) for name, value in own.items() if id(value) in modules]
+        for module in tracer.autowrap_modules:  # called by attribute: math.sqrt(x)
+            found += [(vars(module), name) for name, value in vars(module).items() if id(value) in modules]
+        for fn in tracer.autowrap_functions:
+            found.append((getattr(fn, "__globals__", {}), fn.__name__))
+        for scope, name in {(id(s), n): (s, n) for s, n in [*_wrapped, *found]}.values():
             fn = scope.get(
                 name, __builtins__.get(name) if isinstance(__builtins__, dict) else getattr(__builtins__, name, None)
             )
             if fn is not None:
                 self._wrap(scope, name, fn)
-        for fn in tracer.autowrap_functions:
-            scope = getattr(fn, "__globals__", None)
-            if scope is not None:
-                self._wrap(scope, fn.__name__, fn)
         return self
 
     def _wrap(self, scope: dict, name: str, fn):
@@ -160,14 +243,5 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     """Trace a function or module by running it on Proxies."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    is_module = hasattr(root, "named_modules")
-    name = type(root).__name__ if is_module else getattr(root, "__name__", "GraphModule")
-    attrs: Any = dict(tracer._constants)
-    if is_module:
-        for n in graph.nodes:
-            if n.op in ("get_attr", "call_module") and n.target not in attrs:
-                obj = root
-                for part in n.target.split("."):
-                    obj = getattr(obj, part)
-                attrs[n.target] = obj
-    return GraphModule(attrs, graph, name)
+    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", "GraphModule")
+    return GraphModule(tracer.root, graph, name)

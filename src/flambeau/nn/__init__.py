@@ -4,9 +4,10 @@
 Invariant: a layer computes nothing itself; its ``forward`` calls one function of ``functional``.
 """
 
-from flambeau.nn import functional, init, modules, parameter, utils
+from flambeau.modules import parameter
+from flambeau.modules.parameter import Buffer, Parameter
+from flambeau.nn import functional, init, modules, utils
 from flambeau.nn.modules import *  # noqa: F403
-from flambeau.nn.parameter import Buffer, Parameter
 
 __all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
 __all__ += modules.__all__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau.nn.modules.module import Module
+from flambeau.modules.module import Module
 
 __all__ = [
     "DataParallel",

@@ -8,8 +8,8 @@ from copy import deepcopy
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.conversion import tensor
+from flambeau.modules.module import Module
 from flambeau.nn.modules.batchnorm import _BatchNorm
-from flambeau.nn.modules.module import Module
 from flambeau.optim.lr_scheduler import LRScheduler
 
 __all__ = [

@@ -13,7 +13,7 @@ from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
 from ..core.tensor import Tensor
-from ..nn.parameter import Parameter
+from ..modules.parameter import Parameter
 from . import rebuild
 from .rebuild import STORAGES
 

@@ -11,7 +11,7 @@ from ..base import dtypes
 from ..base.device import META as _META
 from ..base.dtypes import DType
 from ..core.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from ..nn.parameter import Parameter
+from ..modules.parameter import Parameter
 
 __all__ = ["STORAGES", "Stored", "storage_name"]
 

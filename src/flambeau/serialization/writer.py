@@ -13,7 +13,7 @@ from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
 from ..core.tensor import Layout, Tensor, strided
-from ..nn.parameter import Parameter
+from ..modules.parameter import Parameter
 from . import rebuild
 from .archive import ArchiveWriter
 from .names import SAFE, StorageType, global_name

@@ -7,7 +7,6 @@ again and fills all of them. With ``use_reentrant=True`` the function is one nod
 from __future__ import annotations
 
 import contextlib
-import enum
 import warnings
 import weakref
 
@@ -17,6 +16,12 @@ from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..core.generator import default_generator
 from ..core.tensor import Tensor
+from .selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "CheckpointError",
@@ -51,14 +56,6 @@ class _StopRecomputation(Exception):
     """All values that are needed have been computed."""
 
 
-class CheckpointPolicy(enum.Enum):
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-
-
-SAC_IGNORED_OPS: set = set()
 _debug: list = [None]
 _early_stop = [True]
 
@@ -309,16 +306,6 @@ def set_checkpoint_debug_enabled(enabled: bool | None):
         yield
     finally:
         _debug[0] = before
-
-
-class SelectiveCheckpointContext:
-    def __init__(self, *, is_recompute: bool):
-        self.is_recompute = is_recompute
-
-
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation: bool = False):
-    """Saving the results of chosen operators is a matter of memory, not of values: here everything is computed again."""
-    return noop_context_fn()
 
 
 class DefaultDeviceType:

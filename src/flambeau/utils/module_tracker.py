@@ -6,7 +6,7 @@ import weakref
 
 from .. import _C
 from ..base.pytree import tree_flatten
-from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from ..modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 __all__ = ["ModuleTracker"]
 

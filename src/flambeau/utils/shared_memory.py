@@ -20,7 +20,7 @@ from .. import _C
 from ..base.dtypes import DType
 from ..core import storage as _storage  # noqa: F401  (methods of storages)
 from ..core.tensor import Tensor
-from ..nn.parameter import Parameter
+from ..modules.parameter import Parameter
 
 __all__ = ["handing_over", "is_shared", "remove", "share_memory_"]
 

@@ -1,5 +1,7 @@
 """The module classes, a file to a family."""
 
+from flambeau.modules import module as module
+from flambeau.modules.module import Module
 from flambeau.nn.modules import (
     adaptive,
     batchnorm,
@@ -45,7 +47,6 @@ from flambeau.nn.modules.loss import (
     NLLLoss,
     SmoothL1Loss,
 )
-from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
 
 __all__ = [

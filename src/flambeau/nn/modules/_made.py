@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from flambeau.nn.modules.module import Module
+from flambeau.modules.module import Module
 
 __all__ = ["layer"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from flambeau.modules.module import Module
 from flambeau.nn import functional as F
-from flambeau.nn.modules.module import Module
 
 __all__ = [
     "ELU",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import namedtuple
 
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules.container import ModuleList, Sequential
 from flambeau.nn.modules.linear import Linear
-from flambeau.nn.modules.module import Module
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from flambeau.core.tensor import Tensor
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from flambeau.modules.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from flambeau.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from flambeau.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from flambeau.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from flambeau.nn.modules.linear import Linear
-from flambeau.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 __all__ = ["LazyModuleMixin", "LazyLinear"]
 

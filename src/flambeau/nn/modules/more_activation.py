@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn.modules._made import layer
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 
 __all__ = [
     "CELU",

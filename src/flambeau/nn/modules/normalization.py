@@ -5,10 +5,10 @@ from __future__ import annotations
 import numbers
 
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 
 __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 

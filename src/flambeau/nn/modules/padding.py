@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules._tuples import _ntuple
-from flambeau.nn.modules.module import Module
 
 __all__ = []
 

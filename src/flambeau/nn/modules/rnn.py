@@ -7,9 +7,9 @@ import numbers
 import warnings
 
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn import init
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 from flambeau.nn.utils.packed import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules._made import layer
-from flambeau.nn.modules.module import Module
 
 __all__ = [
     "ChannelShuffle",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

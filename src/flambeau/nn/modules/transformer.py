@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.container import ModuleList
 from flambeau.nn.modules.dropout import Dropout
 from flambeau.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear
-from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import LayerNorm
-from flambeau.nn.parameter import Parameter
 
 __all__ = [
     "MultiheadAttention",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from flambeau.core.bindings import function
-from flambeau.nn.parameter import Parameter
+from flambeau.modules.parameter import Parameter
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
+from flambeau.modules.module import Module
 from flambeau.nn import functional as F
-from flambeau.nn.modules.module import Module
 from flambeau.nn.utils.parametrize import register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

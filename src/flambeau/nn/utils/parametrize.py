@@ -6,9 +6,9 @@ import contextlib
 import copy
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn.modules.container import ModuleDict, ModuleList
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
 __all__ += ["transfer_parametrizations_and_params", "type_before_parametrizations"]

@@ -147,3 +147,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         out = Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
         out.persistent, out._is_buffer = persistent, True
         return out
+
+
+for _cls in (Parameter, Buffer, UninitializedTensorMixin, UninitializedParameter, UninitializedBuffer):
+    _cls.__module__ = "flambeau.nn.parameter"  # where programs import them from, and pickles look for them

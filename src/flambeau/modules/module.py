@@ -13,15 +13,15 @@ from typing import Any
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.nn.modules import _hooks
-from flambeau.nn.modules._hooks import (
+from flambeau.modules import hooks as _hooks
+from flambeau.modules.hooks import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
 )
-from flambeau.nn.modules._state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (libraries read it here)
-from flambeau.nn.modules._state import StateDict, _IncompatibleKeys  # noqa: F401
-from flambeau.nn.parameter import Buffer, Parameter
+from flambeau.modules.parameter import Buffer, Parameter
+from flambeau.modules.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (libraries read it here)
+from flambeau.modules.state import StateDict, _IncompatibleKeys  # noqa: F401
 
 __all__ = [
     "Module",
@@ -43,6 +43,7 @@ def _indent(text: str, spaces: int = 2) -> str:
 class Module(StateDict):
     """Base class of all neural network modules. Subclasses call ``super().__init__()`` and define ``forward``."""
 
+    __module__ = "flambeau.nn.modules.module"  # where programs import it from, and pickles look for it
     training: bool
     call_super_init = False
     dump_patches = False
