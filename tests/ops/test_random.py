@@ -27,6 +27,35 @@ CASES = {
         lambda: torch.normal(torch.zeros(20), torch.ones(20) * 2),
         [-0.15329, 0.71976, -1.56403, 0.14306, 2.09205, 1.04437],
     ),
+    "uniform_ transposed": (
+        lambda: torch.zeros(4, 3).t().uniform_(),
+        [0.00426, 0.02695, 0.77187, 0.88786, 0.10557, 0.47161],
+    ),
+    "normal_ transposed": (
+        lambda: torch.zeros(4, 8).t().normal_(),
+        [0.80328, -1.43518, 0.92641, -0.39215, 0.17483, 0.97743],
+    ),
+    "random_ transposed": (
+        lambda: torch.zeros(4, 3).t().random_(),
+        [71389, 452012, 12949630, 14895652, 1771142, 7912302],
+    ),
+    "normal_ with gaps": (
+        lambda: torch.zeros(4, 12)[:, ::2].normal_(),
+        [0.80328, 0.17483, 0.08898, -0.61372, 0.04618, -1.36826],
+    ),
+    "rand complex": (
+        lambda: torch.view_as_real(torch.rand(6, dtype=torch.cfloat)),
+        [0.00426, 0.10557, 0.28584, 0.02695],
+    ),
+    "randn complex": (
+        lambda: torch.view_as_real(torch.randn(20, dtype=torch.cdouble)),
+        [-0.15397, 0.10372, 0.47311, -0.36354],
+    ),
+    "normal_ complex": (
+        lambda: torch.view_as_real(torch.empty(3, dtype=torch.cfloat).normal_(1, 2)),
+        [2.136, 1.24725, 1.12583],
+    ),
+    "dropout3d without a batch": (lambda: torch.nn.functional.dropout3d(torch.ones(3, 1, 1, 1)), [2, 2, 0]),
     "dropout": (lambda: torch.native_dropout(torch.ones(20), 0.4, True)[0], [1.66667, 1.66667, 0, 1.66667, 0, 0]),
 }
 
@@ -35,7 +64,7 @@ CASES = {
 def test_stream(name):
     draw, want = CASES[name]
     torch.manual_seed(3)
-    got = draw().double().numpy()
+    got = draw().double().numpy().reshape(-1)
     np.testing.assert_allclose(got[: len(want)], want, atol=1.1e-5 * max(1, abs(max(want, key=abs))))
 
 

@@ -19,9 +19,7 @@ def where(condition, input=None, other=None, *, out=None):
         return (
             tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
         )
-    if out is not None:
-        raise NotImplementedError("where: out= is not built; copy the result with out.copy_()")
-    return _where(condition, input, other)
+    return _where(condition, input, other, **({} if out is None else {"out": out}))
 
 
 def einsum(equation, *operands):

@@ -22,7 +22,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm of all elements, or along ``dim``. ``"fro"``: the Euclidean norm. RuntimeError for an unknown name of a norm."""
     aten = namespace("aten")
     if p == "nuc":
-        return aten.linalg_matrix_norm(input, "nuc", [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+        rest = {} if out is None else {"out": out}
+        return aten.linalg_matrix_norm(input, "nuc", [-2, -1] if dim is None else dim, keepdim, dtype=dtype, **rest)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     dim = [dim] if isinstance(dim, int) else dim

@@ -344,6 +344,9 @@ class Binder:
     def _with_out(self, args, kwargs):
         out = kwargs.pop("out")
         sig = self._choose(args, kwargs)
+        if "out_copied" in sig.op.tags:
+            packed, kwargs = sig.arrange(args, kwargs)
+            return _copied(self.name, sig.call(*packed, **kwargs), out)
         if not getattr(sig.op, "has_out", False):
             raise TypeError(f"{self.name}() got an unexpected keyword argument 'out'")
         packet = self.packet
@@ -354,6 +357,7 @@ class Binder:
         if len(values) != len(outs):
             raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(outs)} Tensors")
         args, kwargs = sig.arrange(args, kwargs)
+        wanted = sig.is_factory and kwargs.pop("requires_grad", False)
         full = sig.op.full(*args, **kwargs)
         pos = [v for a, v in zip(sig.args, full) if not a.kwarg_only]
         kw = {
@@ -369,7 +373,8 @@ class Binder:
             else v
             for a, v in zip(sig.positional, pos)
         ]
-        return op(*pos, **kw, **dict(zip(outs, values)))
+        result = op(*pos, **kw, **dict(zip(outs, values)))
+        return result.requires_grad_() if wanted else result
 
     def _error(self, args, kwargs, signatures) -> str:
         if len(signatures) == 1:
@@ -394,6 +399,16 @@ class Binder:
             f"{self.name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
             + "\n".join(f" * {sig}" for sig in signatures)
         )
+
+
+def _copied(name: str, results, out):
+    """``results`` copied into the tensors of ``out``: the out= form of operators that return lists, or write to an argument as well."""
+    aten = namespace("aten")
+    if not isinstance(out, (list, tuple)) or len(out) != len(results):
+        raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(results)} Tensors")
+    for target, result in zip(out, results):
+        aten.copy_.default(target.resize_(result._shape), result)
+    return out
 
 
 def _takes_numbers(op: OpOverload) -> bool:

@@ -66,7 +66,9 @@ class Generator:
         return (w[0::2] << np.uint64(32)) | w[1::2]
 
     def uniform(self, shape, dtype: np.dtype, low=0.0, high=1.0) -> np.ndarray:
-        """Uniform in [low, high)."""
+        """Uniform in [low, high), complex numbers in both parts."""
+        if dtype.kind == "c":
+            return self.uniform((*shape, 2), _part(dtype), low, high).view(dtype).reshape(shape)
         n = math.prod(shape)
         if dtype == np.float64:
             u = (self.words64(n) & np.uint64(2**53 - 1)).astype(np.float64) * (1.0 / 2**53)
@@ -78,7 +80,9 @@ class Generator:
         return out.reshape(shape)
 
     def normal(self, shape, dtype: np.dtype, mean=0.0, std=1.0) -> np.ndarray:
-        """Normal(mean, std)."""
+        """Normal(mean, std). Of a complex number each part has half of the variance, and both have the mean."""
+        if dtype.kind == "c":
+            return self.normal((*shape, 2), _part(dtype), mean, std / math.sqrt(2)).view(dtype).reshape(shape)
         n = math.prod(shape)
         kind = np.float64 if dtype == np.float64 else np.float32
         if n >= 16:
@@ -136,6 +140,11 @@ class Generator:
                 (self.words(n) % np.uint32(span)).astype(np.int64) if span < 2**32 else self.words(n).astype(np.int64)
             )
         return (values + low).reshape(shape)
+
+
+def _part(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of a complex number."""
+    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
 def _box_muller(blocks, kind):

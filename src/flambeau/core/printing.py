@@ -16,6 +16,12 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
             _options[k] = v
 
 
+def _unsaid():
+    """The dtypes that values are taken to have."""
+    real = dtypes.get_default_dtype()
+    return real, real.to_complex(), dtypes.int64, dtypes.bool_
+
+
 def _formatter(a: np.ndarray):
     """One format for all elements: integers as such, floats with a fixed number of digits, scientific where magnitudes differ much."""
     if a.dtype.kind == "b":
@@ -25,7 +31,13 @@ def _formatter(a: np.ndarray):
         width = max((len(str(x)) for x in a.flat), default=0)
         return lambda x: str(x).rjust(width)
     if a.dtype.kind == "c":
-        return lambda x: f"{x.real:.4f}{x.imag:+.4f}j"
+        real, imag = _formatter(a.real), _formatter(a.imag)
+
+        def both(x):
+            tail = imag(x.imag).lstrip() + "j"
+            return real(x.real) + (tail if tail[0] == "-" else "+" + tail)
+
+        return both
     p = _options["precision"]
     a = a.astype(np.float64)
     finite = a[np.isfinite(a) & (a != 0)]
@@ -37,7 +49,7 @@ def _formatter(a: np.ndarray):
         text = lambda x: f"{float(x):.{p}e}" if np.isfinite(x) else str(float(x))  # noqa: E731
     else:
         text = lambda x: f"{float(x):.{p}f}" if np.isfinite(x) else str(float(x))  # noqa: E731
-    width = max((len(text(x)) for x in a.flat), default=0)
+    width = max((len(text(x)) for x in finite), default=0)  # as in PyTorch: zeros, nan and infinities don't count
     return lambda x: text(x).rjust(width)
 
 
@@ -83,7 +95,7 @@ def _sparse_str(t, record) -> str:
         lines.append(f"{head}{_array_text(a, 7 + len(head), a.size > _options['threshold'])}{size})")
     text = "tensor(" + (",\n" + " " * 7).join(lines)
     tail = [f"size={tuple(t._shape)}", f"nnz={record.nnz}"]
-    if t._dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_):
+    if t._dtype not in _unsaid():
         tail.append(f"dtype={t._dtype}")
     tail.append(f"layout={record.layout}")
     return _with_tail(t, text, tail, 7, newline=t.is_sparse)
@@ -119,8 +131,6 @@ def tensor_str(t) -> str:
     tail = []
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
-    if t._dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_) or (
-        a.size == 0 and t._dtype is not dtypes.get_default_dtype()
-    ):
+    if t._dtype not in _unsaid() or (a.size == 0 and t._dtype is not dtypes.get_default_dtype()):
         tail.append(f"dtype={t._dtype}")
     return name + _with_tail(t, f"{cls}({text}", tail, indent)

@@ -63,7 +63,7 @@ def random(op: OpOverload):
     gen_at = names.index("generator") if "generator" in names else None
     from_array = _C.from_array
 
-    like = keeps_format(op)
+    like = keeps_format(op) or "memory_order" in op.tags
 
     def run(*args):
         gen = args[gen_at] if gen_at is not None and args[gen_at] is not None else generator.default_generator
@@ -71,7 +71,7 @@ def random(op: OpOverload):
         out = d.draw(gen, shape, d.dtype(*args), *args)
         if like and not is_contiguous(shape, args[0]._strides):
             # Values are drawn in the order of memory.
-            place = _empty(shape, out.dtype, args)
+            place = _empty(shape, out.dtype, args if keeps_format(op) else (args[0], None))
             order = sorted(range(len(shape)), key=lambda k: -place.strides[k])
             place.transpose(order)[...] = out.reshape([shape[k] for k in order])
             out = place

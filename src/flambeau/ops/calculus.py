@@ -338,9 +338,9 @@ def tensordot(self, other, dims_self, dims_other):
     for i, j in zip(left, right):
         n, m = self.shape[i], other.shape[j]
         if m == 1 and n != 1:
-            self = aten.sum.dim_IntList(self, [i], True)
+            self = aten.sum.dim_IntList(self, [i], True, dtype=self.dtype)
         elif n == 1 and m != 1:
-            other = aten.sum.dim_IntList(other, [j], True)
+            other = aten.sum.dim_IntList(other, [j], True, dtype=other.dtype)
         elif n != m:
             raise _tensordot_error(self, other, i, j)
     keep_a = [d for d in range(self.ndim) if d not in left]

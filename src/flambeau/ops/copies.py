@@ -32,6 +32,7 @@ def _copies(op, name):
         f"{base}_copy{dot}{overload}({rest}",
         variants="function method" if name == "narrow" else "function",
         has_out=not several,
+        tags=("out_copied",) if several else (),
     )(fn)
 
 

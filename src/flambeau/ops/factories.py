@@ -223,7 +223,10 @@ _size_of = lambda size, *o: size  # noqa: E731
 def _draw(name, extra, method, pick=lambda *a: ()):
     """``rand(size)``-like operators, their ``_like`` forms included."""
     random(
-        f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_size_of, dtype=lambda size, dtype, *o: _default(dtype)
+        f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor",
+        shape=_size_of,
+        dtype=lambda size, dtype, *o: _default(dtype),
+        out=True,
     )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
     random(
         f"{name}_like(Tensor self, {_LIKE}) -> Tensor",
@@ -234,6 +237,7 @@ def _draw(name, extra, method, pick=lambda *a: ()):
         f"{name}.generator(SymInt[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor",
         shape=_size_of,
         dtype=lambda size, g, dtype, *o: _default(dtype),
+        out=True,
     )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
 
 
@@ -252,9 +256,13 @@ def _integer_draw(name, sizes, bounds, **kw):
             raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
         return gen.integers(shape, low, high).astype(dtype.np)
 
-    return random(name, dtype=lambda *args: sizes(*args)[1] or dtypes.int64, shape=lambda *args: sizes(*args)[0], **kw)(
-        draw
-    )
+    return random(
+        name,
+        dtype=lambda *args: sizes(*args)[1] or dtypes.int64,
+        shape=lambda *args: sizes(*args)[0],
+        out=not name.startswith("randint_like"),
+        **kw,
+    )(draw)
 
 
 _integer_draw(
@@ -293,6 +301,7 @@ _integer_draw(
     f"randperm(SymInt n, {_INT_OPTIONS}) -> Tensor",
     shape=lambda n, *o: (n,),
     dtype=lambda n, dtype, *o: dtype or dtypes.int64,
+    out=True,
 )
 def randperm(gen, shape, dtype, n, *_):
     """Fisher and Yates from the front: element i changes place with one of those from i on."""
@@ -311,8 +320,12 @@ random(
 
 
 def _filled(functional, inplace, draw, *, variants="method"):
-    """A draw of the shape of ``self``, and the operator that writes it into ``self`` (``normal_functional``, ``normal_``)."""
-    op = random(functional, shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="")(draw)
+    """A draw of the shape of ``self``, and the operator that writes it into ``self`` (``normal_functional``, ``normal_``). Where nothing but numbers
+    decides about it, the values come in the order of memory."""
+    order = () if "Tensor p" in functional else ("memory_order",)
+    op = random(
+        functional, shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="", tags=order
+    )(draw)
     # The old values don't matter: no gradient flows to them.
     op.derivative(self=lambda ct: aten.zeros_like.default(ct))
     written(
@@ -357,13 +370,20 @@ def _any_integer(gen, shape, dtype, self, generator):
     return gen.integers(shape, 0, span).astype(dtype.np)
 
 
+def _normal_into(gen, shape, dtype, self, mean, std, generator):
+    """NOTE: blocks of 16 only for contiguous memory, as in PyTorch; else one by one."""
+    if self.is_contiguous() or dtype.is_complex:
+        return gen.normal(shape, dtype.np, mean, std)
+    return (gen.normal_sequence(shape) * std + mean).astype(dtype.np)
+
+
 normal_functional = _filled(
     f"normal_functional(Tensor self, float mean=0, float std=1, {_G}",
     f"normal_(Tensor self, float mean=0, float std=1, {_G}",
     _checking(
         lambda mean, std: std >= 0,
         "normal expects std >= 0.0, but found std {1}",
-        lambda gen, shape, dtype, self, mean, std, g: gen.normal(shape, dtype.np, mean, std),
+        _normal_into,
     ),
 )
 _filled(
@@ -469,24 +489,28 @@ random(
     shape=lambda m, s, *o: broadcast_shapes(m.shape, s.shape),
     dtype=lambda m, s, *o: m.dtype,
     variants="function",
+    out=True,
 )(_normal_of)
 random(
     "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
     shape=lambda m, s, *o: m.shape,
     dtype=lambda m, *o: m.dtype,
     variants="function",
+    out=True,
 )(_normal_of)
 random(
     "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
     shape=lambda m, s, *o: s.shape,
     dtype=lambda m, s, *o: s.dtype,
     variants="function",
+    out=True,
 )(_normal_of)
 random(
     f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor",
     shape=lambda m, s, size, *o: size,
     dtype=lambda m, s, size, g, dtype, *o: _default(dtype),
     variants="function",
+    out=True,
 )(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std))
 
 

@@ -253,6 +253,8 @@ def pixel_unshuffle(self, downscale_factor):
             raise RuntimeError(
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size is {size} and factor {r}"
             )
+    if 0 in self.shape:
+        return aten.clone.default(self)  # as it is: PyTorch's rule
     b = self.ndim - 3
     x = aten.reshape.default(self, [*self.shape[:-3], c, h // r, r, w // r, r])
     x = aten.clone.default(

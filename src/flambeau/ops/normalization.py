@@ -48,22 +48,26 @@ composite(
     f"native_batch_norm({_ARGS}Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     variants="function",
     has_out=False,
+    tags=("out_copied",),
 )(_trained)
 composite(
     f"_native_batch_norm_legit({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     variants="function",
     has_out=False,
+    tags=("out_copied",),
 )(_trained)
 composite(
     f"_native_batch_norm_legit.no_stats({_ARGS}bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     variants="function",
     has_out=False,
+    tags=("out_copied",),
 )(lambda input, weight, bias, training, momentum, eps: _trained(input, weight, bias, None, None, True, momentum, eps))
 composite(
     f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     variants="",
     has_out=False,
+    tags=("out_copied",),
 )(lambda input, weight, bias, mean, var, momentum, eps: _trained(input, weight, bias, mean, var, False, momentum, eps))
 
 
@@ -71,6 +75,7 @@ composite(
     f"_batch_norm_with_update({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
     variants="function",
     has_out=False,
+    tags=("out_copied",),
 )
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
     out, mean, rstd = _trained(input, weight, bias, running_mean, running_var, True, momentum, eps)

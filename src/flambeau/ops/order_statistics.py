@@ -168,7 +168,20 @@ def logcumsumexp(a, dim):
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{a.dtype.name}'")
     if not a.ndim:
         return np.array(a)
+    if a.dtype.kind == "c":
+        return np.ascontiguousarray(np.moveaxis(_complex_logcumsumexp(np.moveaxis(a, dim, 0)), 0, dim))
     return np.logaddexp.accumulate(a.astype(np.float64), axis=dim).astype(a.dtype, order="C")
+
+
+def _complex_logcumsumexp(rows):
+    """Along the first axis: the one of both whose real part is larger, plus log(1 + exp(the other - it))."""
+    out = np.array(rows, np.complex128)
+    for i in range(1, len(out)):
+        x, y = out[i - 1], out[i]
+        low, high = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
+        both = np.where(np.isfinite(low.real) | (low.real != high.real), high + np.log1p(np.exp(low - high)), high)
+        out[i] = np.where(np.isnan(x) | np.isnan(y), np.nan, both)
+    return out.astype(rows.dtype)
 
 
 def _logcumsumexp_vjp(ct, self, result, dim):
@@ -193,6 +206,8 @@ def _logcumsumexp_vjp(ct, self, result, dim):
         back = aten.flip.default(aten.logcumsumexp.default(aten.flip.default(log, [dim]), dim), [dim])
         return aten.exp.default(aten.add.Tensor(back, self))
 
+    if self.dtype.is_complex:
+        return part(ct)
     zero = aten.zeros_like.default(ct)
     return aten.sub.Tensor(part(aten.maximum.default(ct, zero)), part(aten.maximum.default(aten.neg.default(ct), zero)))
 

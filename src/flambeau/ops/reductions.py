@@ -266,7 +266,7 @@ def logsumexp(self, dim, keepdim):
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())
     if _count(self, dim) == 0:
         return aten.log.default(aten.sum.dim_IntList(aten.exp.default(self), dim, keepdim))
-    top = aten.amax.default(self, dim, True)
+    top = aten.amax.default(aten.real.default(self), dim, True)
     top = aten.where.ScalarOther(aten.isfinite.default(top), top, 0)
     total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), dim, keepdim))
     return aten.add.Tensor(total, top if keepdim else aten.squeeze.dims(top, list(normalize_dims(dim, self.ndim))))

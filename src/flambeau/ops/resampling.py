@@ -161,6 +161,20 @@ def _declare(opname, n, step, *, align):
             else out
         )
 
+    @composite(
+        f"{opname}.vec(Tensor input, SymInt[]? output_size{corners}, float[]? scale_factors) -> Tensor", variants=""
+    )
+    def upsample_vec(input, output_size, *rest):
+        factors = rest[-1]
+        if (output_size is None) == (factors is None):
+            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+        if factors is None:
+            return upsample(input, list(output_size), *rest[:-1])
+        if len(factors) != n:
+            raise RuntimeError(f"{opname}: {n} scale factors are needed, but got {len(factors)}")
+        sizes = [math.floor(m * f) for m, f in zip(input.shape[2:], factors)]
+        return upsample(input, sizes, *rest[:-1], *factors)
+
 
 for _n, _linear_name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
     _declare(f"upsample_nearest{_n}d", _n, lambda x, d, s, _, scale: _nearest(x, d, s, False, scale), align=False)

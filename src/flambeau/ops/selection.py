@@ -23,7 +23,7 @@ def _nonzero_meta(self):
     return TensorMeta(shape, contiguous_strides(shape), dtypes.int64, self.device)
 
 
-@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta)
+@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True, tags=("out_exact",))
 def nonzero(self):
     return np.argwhere(self)
 

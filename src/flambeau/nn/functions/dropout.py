@@ -51,7 +51,10 @@ def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
 
 @wrap_function
 def dropout3d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
-    """Dropout of whole channels of (N, C, D, H, W)."""
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if input.dim() not in (4, 5):
         warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated.", stacklevel=3)
-    return _drop(_feature, input, p, training, inplace)
+    if input.dim() == 5:
+        return _drop(_feature, input, p, training, inplace)
+    out = _drop(_feature, input.unsqueeze(0), p, training, False).squeeze(0)
+    return input.copy_(out) if inplace else out

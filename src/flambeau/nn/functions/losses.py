@@ -255,7 +255,7 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     outer = linear_weight.shape[:-1]
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = functional.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
+    logits = functional.linear(input, linear_weight.reshape(math.prod(outer), linear_weight.shape[-1]), bias)
     logits = logits.reshape(*input.shape[:-1], *outer)
     return functional.cross_entropy(
         logits,

@@ -116,6 +116,18 @@ row("adaptive_avg_pool2d _adaptive_avg_pool2d", [call(f(1, 2, 4, 4), [2, 2]), ca
 row("adaptive_avg_pool1d", [call(f(2, 3, 6), [2]), call(f(2, 3, 7), [3])], None)
 row("upsample_nearest2d", [call(f(1, 2, 2, 3), [4, 6])], lambda x, s: x.repeat(2, 2).repeat(2, 3))
 row("upsample_nearest1d", [call(f(1, 2, 3), [6])], lambda x, s: x.repeat(2, 2))
+for _name, _n, _aligned in (
+    *((f"upsample_nearest{n}d", n, False) for n in (1, 2, 3)), *((f"_upsample_nearest_exact{n}d", n, False) for n in (1, 2, 3)),
+    ("upsample_linear1d", 1, True), ("upsample_bilinear2d", 2, True), ("upsample_trilinear3d", 3, True), ("upsample_bicubic2d", 2, True),
+    ("_upsample_bilinear2d_aa", 2, True), ("_upsample_bicubic2d_aa", 2, True),
+):  # fmt: skip
+    _corners = [False] if _aligned else []
+    row(
+        f"{_name}.vec",
+        [call(f(1, 1, *[3] * _n), [5] * _n, *_corners, None), call(f(1, 1, *[3] * _n), None, *_corners, [1.7] * _n)],
+        None,
+        rtol=1e-5,
+    )
 row("upsample_bilinear2d", [call(f(1, 2, 2, 3), [4, 6], False), call(f(1, 2, 2, 3), [3, 5], True)], None)
 row("im2col", [call(f(1, 2, 4, 4), [2, 2], [1, 1], [0, 0], [1, 1])], None)
 row("channel_shuffle", [call(f(1, 4, 2), 2)], None)
