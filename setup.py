@@ -35,7 +35,19 @@ FRAME = (
     *("frame_eval", "frame_cache", "frame_call", "guards", "guards_values", "guards_sizes", "guards_build"),
     *(f"interpreter_{v}" for v in (311, 312, 313)),
 )
-RUNTIME = ("thread_pool", "gemm", "product", "conv", "winograd", "attention", "graph", "object", "emit", "launch")
+RUNTIME = (
+    "thread_pool",
+    "gemm",
+    "product",
+    "conv",
+    "winograd",
+    "attention",
+    "graph",
+    "object",
+    "emit",
+    "loop_call",
+    "launch",
+)
 
 setup(
     ext_modules=[

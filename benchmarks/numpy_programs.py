@@ -2,9 +2,12 @@
 [--torch-python PATH] [--rows TEXT] [--rounds N] [--limit SECONDS] [--out FILE]``.
 
 The programs are those of benchmarks/numpy_suite, as plain NumPy. flambeau and torch compile them, Numba gets the same source under ``njit``
-(``parallel=True`` where that compiles), JAX the ones that write nothing in place, with ``jax.numpy`` as ``np``. Every peer is a process of its
+(``parallel=True`` where that compiles), JAX the ones that write nothing in place with ``jax.numpy`` as ``np`` and the others as
+benchmarks/jax_ports.py has them (compared with NumPy at the small size first). Every peer is a process of its
 own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
 call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
+``--quick`` takes one short round, waits ten seconds at most and asks torch only for programs without Python loops over arrays (the others it
+unrolls): about ten minutes in all.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from harness import environment, unit  # noqa: E402
 from numpy_suite import PROGRAMS  # noqa: E402
 
 SPAN = 0.2  # seconds of one measurement, about
+LEFT_OUT = "left out"  # why a peer wasn't asked for a program
 
 
 # ---- a peer ----------------------------------------------------------------------------------------------------------------
@@ -61,24 +65,52 @@ def compiled(peer: str, program):
             k: numba.njit(v) for k, v in f.__globals__.items() if isinstance(v, types.FunctionType) and k[0] == "_"
         }
         return numba.njit(types.FunctionType(f.__code__, {**f.__globals__, **helpers}, f.__name__), parallel=True)
-    if not program.functional:
-        raise LookupError("writes in place")
     import jax
     import jax.numpy
 
     jax.config.update("jax_enable_x64", True)
-    scope = {**f.__globals__, "np": jax.numpy}
-    scope |= {
-        k: types.FunctionType(v.__code__, scope, k) for k, v in scope.items() if isinstance(v, types.FunctionType)
-    }
+    if program.functional:
+        scope = {**f.__globals__, "np": jax.numpy}
+        scope |= {
+            k: types.FunctionType(v.__code__, scope, k) for k, v in scope.items() if isinstance(v, types.FunctionType)
+        }
+        f = types.FunctionType(f.__code__, scope, f.__name__)
+    else:
+        from jax_ports import PORTS
+
+        if program.name not in PORTS:
+            raise LookupError("no port")
+        f = PORTS[program.name]
     static = tuple(
         i for i, a in enumerate(program.arguments(np.random.default_rng(0), program.small)) if isinstance(a, int)
     )
-    run = jax.jit(types.FunctionType(f.__code__, scope, f.__name__), static_argnums=static)
+    run = jax.jit(f, static_argnums=static)
     return lambda *args: jax.block_until_ready(run(*args))
 
 
-def worker(peer: str) -> None:
+def leaves(x) -> list:
+    return [leaf for item in x for leaf in leaves(item)] if isinstance(x, (tuple, list)) else [] if x is None else [x]
+
+
+def disagreement(program, port) -> str:
+    """How a function that returns what a program returns and then the arrays that it changes differs from the program; empty when it doesn't."""
+    arguments = program.arguments(np.random.default_rng(0), program.small)
+    args = fresh(arguments)
+    wanted = leaves(program.function(*args))
+    wanted += [
+        a for a, b in zip(args, arguments) if isinstance(a, np.ndarray) and not np.array_equal(a, b, equal_nan=True)
+    ]
+    given = leaves(port(*fresh(arguments)))
+    if len(given) != len(wanted):
+        return f"{len(given)} results instead of {len(wanted)}"
+    for k, (a, b) in enumerate(zip(given, wanted)):
+        # A few elements may differ: where rounding decides on which side of a limit a number is.
+        if np.shape(a) != np.shape(b) or np.mean(~np.isclose(a, b, rtol=1e-5, atol=1e-8)) > 0.05:
+            return f"result {k} differs"
+    return ""
+
+
+def worker(peer: str, span: float) -> None:
     out, sys.stdout = sys.stdout, sys.stderr
     ready: dict[str, tuple] = {}
     for line in sys.stdin:
@@ -89,6 +121,8 @@ def worker(peer: str) -> None:
                 program = PROGRAMS[name]
                 arguments = program.arguments(np.random.default_rng(0), program.large)
                 f = compiled(peer, program)
+                if peer == "jax" and not program.functional and (why := disagreement(program, f)):
+                    raise AssertionError(f"the port: {why}")
                 args = fresh(arguments)
                 start = perf_counter()
                 f(*args)
@@ -96,7 +130,7 @@ def worker(peer: str) -> None:
                 ready[name] = f, arguments
             f, arguments = ready[name]
             seconds, count = 0.0, 0
-            while seconds < SPAN and count < 1000:
+            while seconds < span and count < 1000:
                 args = fresh(arguments)
                 start = perf_counter()
                 f(*args)
@@ -114,15 +148,15 @@ def worker(peer: str) -> None:
 class Peer:
     """A peer's process. One that exceeds the limit is ended and started anew for the next program."""
 
-    def __init__(self, name: str, python: str, cache: str, limit: float):
-        self.name, self.python, self.cache, self.limit = name, python, cache, limit
+    def __init__(self, name: str, python: str, cache: str, limit: float, span: float):
+        self.name, self.python, self.cache, self.limit, self.span = name, python, cache, limit, span
         self.failed: dict[str, str] = {}
         self.first: dict[str, float] = {}
         self.process = None
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [self.python, __file__, "--worker", self.name],
+            [self.python, __file__, "--worker", self.name, "--span", str(self.span)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment(self.cache),
         )  # fmt: skip
         self.lines: queue.Queue = queue.Queue()
@@ -199,12 +233,7 @@ def table(values: dict[str, dict[str, list[float]]], peers: list[Peer]) -> str:
     lines.append(
         f"First calls: {quick} of {len(values)} within 0.5 s, the longest {max(firsts, default=math.nan):.2f} s."
     )
-    lines += [
-        f"- {n} ({p.name}): {why}"
-        for p in peers
-        for n, why in p.failed.items()
-        if why != "LookupError: writes in place"
-    ]
+    lines += [f"- {n} ({p.name}): {why}" for p in peers for n, why in p.failed.items() if why != LEFT_OUT]
     return "\n".join(lines)
 
 
@@ -214,20 +243,31 @@ def main() -> None:
     for peer in ("numba", "jax", "torch"):
         parser.add_argument(f"--{peer}-python", metavar="PATH", help=f"interpreter that has {peer}")
     parser.add_argument("--rows", default="", metavar="TEXT", help="only programs whose name contains this")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=40, help="seconds for one measurement, the first call included")
+    parser.add_argument("--quick", action="store_true", help="few measurements, see above")
+    parser.add_argument("--rounds", type=int, help="5, with --quick 1")
+    parser.add_argument(
+        "--limit", type=float, help="seconds for one measurement, the first call included: 40, with --quick 10"
+    )
+    parser.add_argument("--span", type=float, default=SPAN, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help="also write the table here")
     options = parser.parse_args()
     if options.worker:
-        return worker(options.worker)
+        return worker(options.worker, options.span)
+    span = SPAN / 4 if options.quick else SPAN
+    rounds = options.rounds or (1 if options.quick else 5)
+    limit = options.limit or (10 if options.quick else 40)
     pythons = {"flambeau": sys.executable, "numpy": sys.executable}
     pythons |= {p: v for p in ("numba", "jax", "torch") if (v := getattr(options, f"{p}_python"))}
     with tempfile.TemporaryDirectory() as cache:
-        peers = [Peer(name, python, cache, options.limit) for name, python in pythons.items()]
+        peers = [Peer(name, python, cache, limit, span) for name, python in pythons.items()]
         values: dict[str, dict[str, list[float]]] = {}
         for name in (n for n in PROGRAMS if options.rows in n):
             row = values[name] = {p.name: [] for p in peers}
-            for _ in range(options.rounds):
+            if options.quick and not PROGRAMS[name].functional:
+                for peer in peers:
+                    if peer.name == "torch":
+                        peer.failed[name] = LEFT_OUT
+            for _ in range(rounds):
                 for peer in peers:
                     seconds = peer.seconds(name)
                     if seconds is not None:

@@ -118,7 +118,7 @@ typedef struct {
 extern int flb_timing;          /* the clock by which launches add up the time of each step, 0: they don't */
 
 extern FlbApi *flb_api;
-extern PyTypeObject FlbGraph_Type;
+extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);

@@ -236,11 +236,35 @@ int flb_guards_quiet(const Tree *t)
         for (int j = 0; j < n->n_checks; j++)
             switch (n->checks[j].kind) {
             case C_TYPE: case C_ID: case C_TENSOR: case C_KEYS: case C_GLOBAL_STATE: case C_NOT_ALIASED: case C_SAME_AS: case C_NO_OVERLAP:
-            case C_DICT_FACTS: case C_TYPE_FACTS: case C_CODE: case C_EMPTY: break;
+            case C_DICT_FACTS: case C_TYPE_FACTS: case C_CODE: case C_EMPTY: case C_CONTEXT: case C_NDARRAY: break;
             default: return 0;
             }
     }
     return 1;
+}
+
+/* A context variable, the payload says in Python whether it is right; a value that was right stays so. */
+static int check_context(Check *c, PyObject *v, const int own)
+{
+    PyObject *now = NULL;
+    if (!PyContextVar_CheckExact(v)) return 0;
+    if (PyContextVar_Get(v, NULL, &now) < 0) return failed();
+    int same = now && now == (PyObject *)c->data;
+    if (same || !own) {
+        Py_XDECREF(now);             /* the variable holds it: nothing dies here */
+        return same ? 1 : AGAIN;
+    }
+    PyObject *r = PyObject_CallOneArg(c->payload, v);
+    int ok = r ? PyObject_IsTrue(r) : -1;
+    Py_XDECREF(r);
+    if (ok < 0) { Py_XDECREF(now); return failed(); }
+    if (ok) {
+        PyObject *before = c->data;
+        c->data = now;
+        Py_XDECREF(before);
+    } else
+        Py_XDECREF(now);
+    return ok;
 }
 
 /* 1 holds, 0 does not, -1 an exception that must not be lost; AGAIN: only without owning */
@@ -255,7 +279,11 @@ INLINED int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots, const in
         if (!own && Py_TYPE(v) == f->type && (((FlbTensor *)v)->device != f->device || !((FlbTensor *)v)->array)) return AGAIN;
         return flb_tensor_fits(v, f);
     }
-    case C_NDARRAY: return flb_ndarray_fits(v, c->data);
+    case C_NDARRAY: {
+        const ArrayFacts *f = c->data;   /* dtypes that aren't the same object may be compared by Python */
+        if (!own && Py_TYPE(v) == f->type && (PyObject *)PyArray_DESCR((PyArrayObject *)v) != f->dtype) return AGAIN;
+        return flb_ndarray_fits(v, f);
+    }
     case C_LENGTH: {
         Py_ssize_t n = PyTuple_Check(v) ? PyTuple_GET_SIZE(v) : PyList_Check(v) ? PyList_GET_SIZE(v)
                        : PyDict_Check(v) ? PyDict_GET_SIZE(v) : PyObject_Size(v);
@@ -286,6 +314,7 @@ INLINED int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots, const in
     case C_DICT_FACTS: return check_dict_facts(t, c, v, own);
     case C_TYPE_FACTS: return check_type_facts(t, c, v, own);
     case C_EMPTY: return check_empty(c, v, own);
+    case C_CONTEXT: return check_context(c, v, own);
     case C_SIZES: return flb_sizes_hold(c->data, slots, &t->failed_fact);
     case C_CODE: {
         PyFunctionObject *f = (PyFunctionObject *)v;

@@ -19,7 +19,8 @@
 enum { A_ARG, A_FUNC, A_GLOBALS, A_CONST, A_CELL, A_ATTR, A_GETATTR, A_ITEM, A_KEY, A_INSTANCE_DICT, A_TYPE_LOOKUP, A_TYPE, A_GLOBAL, A_CALL,
        A_CLOSURE_CELL, A_COUNT };
 enum { C_TYPE, C_ID, C_EQUALS, C_TENSOR, C_NDARRAY, C_LENGTH, C_KEYS, C_HAS_KEY, C_NO_KEY, C_GLOBAL_STATE, C_NOT_ALIASED, C_SAME_AS, C_CALL,
-       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_DICT_FACTS, C_TYPE_FACTS, C_CODE, C_EMPTY, C_SIZES, C_COUNT };
+       C_NO_INSTANCE_KEY, C_NO_OVERLAP, C_DICT_FACTS, C_TYPE_FACTS, C_CODE, C_EMPTY, C_SIZES,
+       C_CONTEXT, C_COUNT };
 
 typedef struct {
     PyTypeObject *type;
@@ -54,7 +55,7 @@ typedef struct {
 typedef struct {
     int kind;
     PyObject *payload;
-    void *data;                      /* ArrayFacts, Facts, int array of node numbers, or NULL */
+    void *data;                      /* ArrayFacts, Facts, int array of node numbers, an object (CONTEXT_VAR: last value that held), or NULL */
     Py_ssize_t n;
     uint64_t version;                /* facts: of the dict or type when they were last found to hold */
 } Check;

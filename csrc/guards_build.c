@@ -6,7 +6,7 @@ static const char *const access_names[A_COUNT] = {"arg", "func", "globals", "con
     "instance_dict", "type_lookup", "type", "global", "call", "closure_cell"};
 static const char *const check_names[C_COUNT] = {"TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "TENSOR_MATCH", "NDARRAY_MATCH", "LENGTH",
     "DICT_KEYS", "HAS_KEY", "NO_KEY", "GLOBAL_STATE", "NO_TENSOR_ALIASING", "DUPLICATE_INPUT", "CALL", "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP",
-    "DICT_FACTS", "TYPE_FACTS", "CODE_MATCH", "EMPTY_DICTS", "SIZES"};
+    "DICT_FACTS", "TYPE_FACTS", "CODE_MATCH", "EMPTY_DICTS", "SIZES", "CONTEXT_VAR"};
 
 
 static void tree_dealloc(Tree *t)
@@ -19,6 +19,7 @@ static void tree_dealloc(Tree *t)
             Check *c = &n->checks[j];
             Py_XDECREF(c->payload);
             if (c->kind == C_SIZES) flb_sizes_free(c->data);
+            else if (c->kind == C_CONTEXT) Py_XDECREF((PyObject *)c->data);
             else PyMem_Free(c->data);
         }
         PyMem_Free(n->checks);
@@ -32,7 +33,10 @@ static int tree_traverse(Tree *t, visitproc visit, void *arg)
 {
     for (Py_ssize_t i = 0; i < t->n; i++) {
         Py_VISIT(t->nodes[i].key);
-        for (int j = 0; j < t->nodes[i].n_checks; j++) Py_VISIT(t->nodes[i].checks[j].payload);
+        for (int j = 0; j < t->nodes[i].n_checks; j++) {
+            Py_VISIT(t->nodes[i].checks[j].payload);
+            if (t->nodes[i].checks[j].kind == C_CONTEXT) Py_VISIT((PyObject *)t->nodes[i].checks[j].data);
+        }
     }
     Py_VISIT(t->mirror);
     return 0;

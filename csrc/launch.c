@@ -515,15 +515,10 @@ PyMODINIT_FUNC PyInit__runtime(void) {
     Py_DECREF(core);
     flb_api = PyCapsule_Import(FLB_API_CAPSULE, 0);
     if (!flb_api) return NULL;
-    if (PyType_Ready(&FlbGraph_Type) < 0) return NULL;
+    if (PyType_Ready(&FlbGraph_Type) < 0 || PyType_Ready(&FlbLoop_Type) < 0) return NULL;
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
-    /* Addresses of the allocator's functions and of flb_parallel, for kernels that call them. */
-    PyObject *addresses = Py_BuildValue("(KKK)", (unsigned long long)(uintptr_t)flb_api->malloc, (unsigned long long)(uintptr_t)flb_api->free,
-                                        (unsigned long long)(uintptr_t)flb_parallel);
-    int bad = !addresses || PyModule_AddObjectRef(m, "addresses", addresses) < 0;
-    Py_XDECREF(addresses);
-    if (bad || PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0) {
+    if (PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 || PyModule_AddObjectRef(m, "Loop", (PyObject *)&FlbLoop_Type) < 0) {
         Py_DECREF(m);
         return NULL;
     }

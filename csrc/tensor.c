@@ -595,6 +595,15 @@ static PyObject *py_from_array(PyObject *m, PyObject *const *args, Py_ssize_t n)
     if (n < 1 || n > 2 || (n == 2 && !is_tensor_class(args[1]))) return PyErr_SetString(PyExc_TypeError, "from_array(array, cls=Tensor)"), NULL;
     return flb_from_array_as(n == 2 ? (PyTypeObject *)args[1] : flb_tensor_class, args[0]);
 }
+/* ndarray_of(tensor, general): the array of a plain tensor without history, else general(tensor). */
+static PyObject *py_ndarray_of(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "ndarray_of(tensor, general)"), NULL;
+    if (Py_TYPE(args[0]) == flb_tensor_class) {
+        FlbTensor *t = (FlbTensor *)args[0];
+        if (t->array && !t->keys && !(t->flags & FLB_REQUIRES_GRAD) && !flb_tls()->function_modes) return Py_NewRef(t->array);
+    }
+    return PyObject_CallOneArg(args[1], args[0]);
+}
 /* view_of(source, array): a tensor over `array` sharing the storage (identity, version counter) of `source`. */
 static PyObject *py_view_of(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type)) return PyErr_SetString(PyExc_TypeError, "view_of(tensor, array)"), NULL;
@@ -778,6 +787,8 @@ PyMethodDef flb_tensor_functions[] = {
     {"swap", (PyCFunction)(void (*)(void))py_swap, METH_FASTCALL,
      "swap(a, b): all that they are but class and attributes: data, storage, gradient, history."},
     {"from_array", (PyCFunction)(void (*)(void))py_from_array, METH_FASTCALL, "from_array(array, cls=Tensor): tensor over an ndarray, sharing memory."},
+    {"ndarray_of", (PyCFunction)(void (*)(void))py_ndarray_of, METH_FASTCALL,
+     "ndarray_of(tensor, general): the array of a plain tensor without history, else general(tensor)."},
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
     {"strided", (PyCFunction)(void (*)(void))py_strided, METH_FASTCALL, "strided(tensor, shape, strides, offset): view, all in elements."},
     {"become", (PyCFunction)(void (*)(void))py_become, METH_FASTCALL, "become(tensor, view): the tensor has the view's place in its memory."},

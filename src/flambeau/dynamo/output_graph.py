@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau import _frame, fx
+from flambeau import _C, _frame, fx
 from flambeau.base.relations import as_symbol
 from flambeau.base.relations import symbols as relation_symbols
 from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv, hint_int
@@ -60,9 +60,13 @@ class GraphInput:
     number: bool = False  # an int or float
 
 
-def numpy_is_quiet(geterr) -> bool:
+NUMPY_ERRORS = ConstSource(np._core.umath._extobj_contextvar, "np.geterr()")
+"""Where NumPy keeps what it does on floating-point errors."""
+
+
+def numpy_is_quiet(variable) -> bool:
     """Whether floating-point errors end no NumPy operation now."""
-    return all(how in ("warn", "ignore") for how in geterr().values())
+    return all(how in ("warn", "ignore") for how in np.geterr().values())
 
 
 class OutputGraph:
@@ -605,9 +609,9 @@ class OutputGraph:
 
     def guard_numpy_errors(self) -> None:
         """Captured operations neither raise nor call anything on overflow and its kin, and warn no more than under "ignore"."""
-        if not numpy_is_quiet(np.geterr):
+        if not numpy_is_quiet(None):
             unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
-        self.guard(ConstSource(np.geterr, "np.geterr"), "CALL", numpy_is_quiet)
+        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", numpy_is_quiet)
 
     def set_grad_mode(self, tx, mode: bool) -> None:
         if tensors.grad_enabled() != mode:
@@ -682,7 +686,7 @@ class OutputGraph:
         with cg.sharing([i.source for i in self.inputs], self.guards.node):
             for i in self.inputs:
                 if i.ndarray:
-                    convert = numpy_bridge.with_history if i.example.requires_grad else numpy_bridge.from_ndarray
+                    convert = numpy_bridge.with_history if i.example.requires_grad else _C.from_array
                     cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
                 else:
                     cg.load_source(i.source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -57,6 +58,7 @@ class EagerCall:
 
         self.template = replace(full, leave, object)
         self.count = next(tensors)
+        self.prepare()
 
     @classmethod
     def of(cls, call, template, floats, orders, count) -> EagerCall:
@@ -70,9 +72,23 @@ class EagerCall:
             count,
             [],
         )
+        out.prepare()
         return out
 
+    def prepare(self) -> None:
+        """An operator may have a call of its own for graphs: ``override("prepared", fn)``. ``fn(template)``, in which a Slot with k from 0 on is
+        a tensor and one below 0 a number, gives what is called with tensors and numbers and returns a list of dense tensors, none of which is one of
+        the operands; or None."""
+        op = self.call.args[0] if getattr(self.call, "func", None) is call_schema else None
+        prepared = op.overrides.get("prepared") if op is not None and not self.floats else None
+        self.prepared = prepared and functools.partial(prepared, self.template)
+        self.run = None
+
     def __call__(self, *given):
+        if self.prepared is not None:
+            self.run, self.prepared = self.prepared(), None
+        if self.run is not None:
+            return self.run(*given)
         n = self.count + len(self.floats)
         tensors, numbers = given[: self.count], given[n:]
         floats = {s: float(t._array[()]) for s, t in zip(self.floats, given[self.count : n])}

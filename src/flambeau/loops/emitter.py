@@ -21,7 +21,7 @@ __all__ = ["Emitter", "float_literal"]
 I64 = np.dtype(np.int64)
 F64 = np.dtype(np.float64)
 BOOL = np.dtype(bool)
-RUNTIME = ("malloc", "free", "parallel")
+RUNTIME = ("malloc", "free", "parallel", "interrupted")
 PIECE = 32768  # elements that are worth a thread
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
 

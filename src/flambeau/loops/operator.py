@@ -8,7 +8,6 @@ arrays that the loop made, and the numbers that are used later.
 from __future__ import annotations
 
 import builtins
-import ctypes
 import functools
 import importlib
 import json
@@ -21,13 +20,10 @@ from ..base.dtypes import from_numpy
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
-from ..core.layouts import overlaps_itself
 from ..inductor.donate import writing_form
 from .interpreter import Compiled
 
 __all__ = ["loop", "program"]
-
-_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5)
 
 
 def program(compiled: Compiled, first: bool = True) -> str:
@@ -53,11 +49,30 @@ def _parsed(text: str) -> dict:
 
 
 @functools.lru_cache(1024)
-def _kernel(text: str):
+def _call(text: str, over: tuple[int, ...]) -> _runtime.Loop:
+    """The native call of a program, with the new contents of the written arrays number ``over`` left in these arrays themselves."""
+    p = _parsed(text)
     cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
-    name = cache.kernel_name(text)
-    address = cache.addresses({name: text.replace("@KERNEL", f"@{name}")}, optimise=True)[name]
-    return _SIGNATURE(address)
+    name = cache.kernel_name(p["text"])
+    address = cache.addresses({name: p["text"].replace("@KERNEL", f"@{name}")}, optimise=True)[name]
+
+    def fail(code: int, *numbers: int):
+        kind, text = p["errors"][code - 1]
+        error = getattr(builtins, kind)(text.format(*numbers))
+        if p["first"]:
+            # Nothing has happened yet: who runs captured code runs the function plainly instead, which tells the error as Python does.
+            error.run_plainly = True
+        raise error
+
+    return _runtime.Loop(
+        address,
+        p["written"],
+        [k in over for k in range(len(p["written"]))],
+        p["fresh"],
+        tuple(map(np.dtype, p["results"])),
+        bool(p["errors"]),
+        fail,
+    )
 
 
 def _meta(arrays, ints, floats, program, over=()):
@@ -91,50 +106,33 @@ def loop_(arrays, ints, floats, program, over):
 
 
 def _run(arrays, ints, floats, program, over):
+    made = _call(program, tuple(over))(tuple(arrays), tuple(ints), tuple(floats))
+    made = iter([t._array for t in made])
     p = _parsed(program)
-    given, arrays = list(arrays), list(arrays)
-    before = {}  # what the arrays that are written themselves held, should the loop end with an error
-    copied = []
-    for k, n in enumerate(p["written"]):
-        apart = k in over and given[n].flags.writeable and not _overlaps(given, n)
-        if not apart:
-            arrays[n] = np.array(given[n], order="C")
-            if k in over:
-                copied.append(n)
-        elif p["errors"]:
-            before[n] = np.array(given[n], order="K")
-    fresh = [np.empty(arrays[n].shape, arrays[n].dtype) for n in p["fresh"]]
-    data = np.array([*_runtime.addresses, *(a.ctypes.data for a in arrays + fresh)], np.uintp)
-    meta = np.array([x for a in arrays for x in (*a.shape, *a.strides)] or [0], np.int64)
-    numbers = np.array([*ints, 0], np.int64)
-    reals = np.array([*floats, 0.0])
-    results = p["results"]
-    out = np.zeros(len(results) + 3, np.int64)
-    code = _kernel(p["text"])(
-        data.ctypes.data, meta.ctypes.data, numbers.ctypes.data, reals.ctypes.data, out.ctypes.data
-    )
-    if code:
-        for n, values in before.items():
-            arrays[n][...] = values
-        kind, text = p["errors"][code - 1]
-        error = getattr(builtins, kind)(text.format(*out[len(results) :].tolist()))
-        if p["first"]:
-            # Nothing has happened yet: who runs captured code runs the function plainly instead, which tells the error as Python does.
-            error.run_plainly = True
-        raise error
-    for n in copied:
-        given[n][...] = arrays[n]
-    return (
-        [None if k in over else arrays[n] for k, n in enumerate(p["written"])]
-        + fresh
-        + [out[k : k + 1].view(np.dtype(d))[:1].reshape(()).copy() for k, d in enumerate(results)]
-    )
+    return [None if k in over else next(made) for k in range(len(p["written"]))] + list(made)
 
 
-def _overlaps(arrays, n) -> bool:
-    """Whether array ``n`` shares memory with another one, or two of its elements do."""
-    a = arrays[n]
-    return overlaps_itself(a.shape, a.strides) or any(np.may_share_memory(a, b) for k, b in enumerate(arrays) if k != n)
+def _prepared(template: list):
+    """How a graph calls the loop, see ``EagerCall``: past the operator. None where a number has to be computed first."""
+    arrays, ints, floats, program, *over = template
+    if not all(type(x) in (int, float, bool) or hasattr(x, "k") for x in (*ints, *floats)):
+        return None
+    call = _call(program, tuple(over[0]) if over else ())
+    if not any(hasattr(x, "k") for x in (*ints, *floats)):
+        order, ints, floats = [a.k for a in arrays], tuple(ints), tuple(map(float, floats))
+        if order == list(range(len(order))):
+            return lambda *given: call(given, ints, floats)
+        return lambda *given: call(tuple([given[k] for k in order]), ints, floats)
+
+    def run(*given):
+        numbers = [tuple([given[x.k] if hasattr(x, "k") else x for x in row]) for row in (arrays, ints, floats)]
+        return call(*numbers)
+
+    return run
+
+
+for _op in (loop, loop_):
+    _op.override("prepared", _prepared)
 
 
 def _operands(arrays, ints, floats, program):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.operator import namespace
 from .promotion import as_tensor, cast, dtype_of, numpy_dtype, result_dtype
-from .table import implements, into
+from .table import implements, into, later
 
 aten = namespace("aten")
 _FLOAT = "fd"
@@ -255,8 +255,7 @@ def _running(packet, name):
 
 
 for _name in ("cumsum", "cumprod"):
-    if _name in dir(aten):
-        implements(getattr(np, _name), method=_name)(_running(getattr(aten, _name), _name))
+    implements(getattr(np, _name), method=_name)(_running(later(_name), _name))
 
 
 def _without_nan(name, reduce, neutral):

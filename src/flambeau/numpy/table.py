@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _C
+from ..core.operator import namespace
 from .promotion import can_cast, dtype_of
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "implements", "into"]
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "implements", "into", "later"]
 
 FUNCTIONS: list[tuple[Callable, Callable]] = []
 METHODS: dict[str, Callable] = {}
@@ -58,3 +59,18 @@ def into(out, result):
     if not can_cast(dtype_of(result), dtype_of(out), "same_kind"):
         raise TypeError(f"Cannot cast output from {dtype_of(result)} to {dtype_of(out)} with casting rule 'same_kind'")
     return out.copy_(result)
+
+
+class later:
+    """``aten.name``, looked up when it is first used: it may be of a family that loads then."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __call__(self, *args):
+        return getattr(namespace("aten"), self._name)(*args)
+
+    def __getattr__(self, overload: str):
+        found = getattr(getattr(namespace("aten"), self._name), overload)
+        setattr(self, overload, found)
+        return found

@@ -10,7 +10,7 @@ import numpy as np
 from ..base import dtypes
 from ..core.operator import namespace
 from .promotion import as_tensor, cast, dtype_of, is_tensor, number, numpy_dtype, result_dtype
-from .table import OPERATORS, implements, into
+from .table import OPERATORS, implements, into, later
 
 __all__ = ["loop_dtypes", "ufunc"]
 
@@ -69,15 +69,6 @@ def ufunc(uf, compute, *, kinds=_REAL + _COMPLEX, numbers=False):
     return implements(uf)(impl)
 
 
-def _has(name: str) -> bool:
-    return name in dir(aten)
-
-
-def _op(name):
-    packet = getattr(aten, name)
-    return lambda *xs: packet(*xs)
-
-
 _FLOAT = "fd"
 _INTS = "bhilqBHILQ"
 
@@ -107,12 +98,11 @@ for _name, _aten in {
     "sqrt": "sqrt",
     "reciprocal": "reciprocal",
 }.items():
-    if _has(_aten):
-        ufunc(getattr(np, _name), _op(_aten), kinds=_FLOAT + _COMPLEX if _name in ("exp", "reciprocal") else _FLOAT)
+    ufunc(getattr(np, _name), later(_aten), kinds=_FLOAT + _COMPLEX if _name in ("exp", "reciprocal") else _FLOAT)
 
 
 def _rounding(name):
-    packet = getattr(aten, name)
+    packet = later(name)
     return lambda x: packet(x) if x.dtype.is_floating_point else x.clone()
 
 
@@ -121,7 +111,7 @@ for _name, _aten in {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint":
 
 
 def _test(name, otherwise):
-    packet = getattr(aten, name)
+    packet = later(name)
     return lambda x: packet(x) if x.dtype.is_floating_point else aten.full_like(x, otherwise, dtype=dtypes.bool_)
 
 
@@ -134,10 +124,10 @@ def _sign(x):
     return aten.where(aten.isnan(x), x, s) if x.dtype.is_floating_point else s
 
 
-negative = ufunc(np.negative, _op("neg"))
+negative = ufunc(np.negative, later("neg"))
 positive = ufunc(np.positive, lambda x: x.clone())
-absolute = ufunc(np.absolute, _op("abs"), kinds=_REAL + _COMPLEX)
-ufunc(np.fabs, _op("abs"), kinds=_FLOAT)
+absolute = ufunc(np.absolute, later("abs"), kinds=_REAL + _COMPLEX)
+ufunc(np.fabs, later("abs"), kinds=_FLOAT)
 ufunc(np.sign, _sign, kinds=_REAL[1:])
 ufunc(np.square, lambda x: aten.mul(x, x))
 ufunc(np.deg2rad, lambda x: aten.mul(x, math.pi / 180), kinds=_FLOAT)
@@ -160,7 +150,7 @@ def _divisor_is_safe(x) -> bool:
 
 def _whole(name):
     """floor_divide, remainder, fmod: floats, and integers by a known positive number."""
-    packet = getattr(aten, name)
+    packet = later(name)
 
     def compute(a, b):
         if not a.dtype.is_floating_point and not _divisor_is_safe(b):
@@ -171,7 +161,7 @@ def _whole(name):
 
 
 def _binary(uf, name, *, numbers=True, **kw):
-    return ufunc(uf, _op(name), numbers=numbers, **kw)
+    return ufunc(uf, later(name), numbers=numbers, **kw)
 
 
 add = _binary(np.add, "add")
@@ -212,7 +202,7 @@ maximum, minimum = (
 
 
 def _ignoring_nan(name):
-    packet = getattr(aten, name)
+    packet = later(name)
 
     def compute(a, b):
         if not a.dtype.is_floating_point:
@@ -224,12 +214,11 @@ def _ignoring_nan(name):
 
 ufunc(np.fmax, _ignoring_nan("maximum"), kinds=_REAL)
 ufunc(np.fmin, _ignoring_nan("minimum"), kinds=_REAL)
-if _has("atan2"):
-    _binary(np.arctan2, "atan2", numbers=False, kinds=_FLOAT)
+_binary(np.arctan2, "atan2", numbers=False, kinds=_FLOAT)
 
 
 def _compare(uf, name):
-    packet = getattr(aten, name)
+    packet = later(name)
 
     def compute(a, b):
         if is_tensor(b) and a.dtype is not b.dtype:  # signed with unsigned 64-bit: NumPy compares exactly
@@ -245,7 +234,7 @@ greater, greater_equal = _compare(np.greater, "gt"), _compare(np.greater_equal, 
 
 
 def _logical(uf, name):
-    packet = getattr(aten, name)
+    packet = later(name)
 
     def compute(*xs):
         return packet(*(cast(x, np.bool_) for x in xs))

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from flambeau import _C
+
 from .. import numpy_bridge, tensors, world
 from ..exc import unsupported
 from ..opaque import call_value
@@ -288,8 +290,15 @@ class NumpyNdarrayVariable(TensorVariable):
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
-        convert = numpy_bridge.to_scalar if self.scalar else numpy_bridge.to_ndarray
-        cg.call_function(convert, lambda: cg.graph_output(self.node), 1)
+        if self.scalar:
+            cg.call_function(numpy_bridge.to_scalar, lambda: cg.graph_output(self.node), 1)
+            return
+
+        def arguments():
+            cg.graph_output(self.node)
+            cg.load_const(numpy_bridge.to_ndarray)
+
+        cg.call_function(_C.ndarray_of, arguments, 2)
 
     def getattr(self, tx, name):
         if name == "shape":
