@@ -218,21 +218,29 @@ def once_differentiable(fn):
             outputs = fn(ctx, *args)
         if not _C.tls("grad_enabled") or not any(isinstance(a, _C.TensorBase) and a._requires_grad for a in args):
             return outputs
-        several = isinstance(outputs, tuple)
-        refusing = _Refusing(
-            "DelayedError",
-            [a for a in args if isinstance(a, _C.TensorBase)],
-            [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in (outputs if several else (outputs,))],
-        )
-        made = []
-        for k, o in enumerate(outputs if several else (outputs,)):
-            if isinstance(o, _C.TensorBase):
-                o = _C.alias(o, type(o))
-                set_history(o, refusing, k)
-            made.append(o)
-        return tuple(made) if several else made[0]
+        if isinstance(outputs, tuple):
+            return refusing(args, outputs)
+        return refusing(args, (outputs,))[0]
 
     return wrapper
+
+
+def refusing(args: tuple, outputs: tuple) -> tuple:
+    """The tensors among ``outputs`` as results of ``args`` whose derivative is a RuntimeError."""
+    node = _Refusing(
+        "DelayedError",
+        [a for a in args if isinstance(a, _C.TensorBase)],
+        [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outputs],
+    )
+    made = []
+    for k, o in enumerate(outputs):
+        if isinstance(o, _C.TensorBase):
+            alias = _C.alias(o, type(o))
+            vars(alias).update(vars(o))  # what a wrapper holds
+            set_history(alias, node, k)
+            o = alias
+        made.append(o)
+    return tuple(made)
 
 
 class _Refusing(Node):

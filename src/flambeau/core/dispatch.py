@@ -103,9 +103,20 @@ def _subclasses(op, types, args, kwargs, tried):
     for cls in types:
         result = cls.__torch_dispatch__(op, types, args, kwargs)
         if result is not NotImplemented:
+            if op._schema.is_mutable:
+                _count_writes(op, args, kwargs)
             return _checked(op, result, cls, args, kwargs)
         tried.append(cls)
     raise _declined(op, tried)
+
+
+def _count_writes(op, args, kwargs):
+    """A handler wrote what a wrapper holds: its own version counts that, for those who saved the wrapper."""
+    for argument, value in zip(op._schema.arguments, op.full(*args, **kwargs)):
+        if argument.is_write:
+            for t in value if isinstance(value, list) else [value]:
+                if isinstance(t, _C.TensorBase) and t._array is None and t._keys & K.PYTHON:
+                    t._bump_version()
 
 
 def _declined(op, tried) -> TypeError:

@@ -44,6 +44,7 @@ from .variables.namespaces import PythonModuleVariable
 from .variables.symbolic import SymbolicVariable, wrap_number
 from .variables.tensor import GIVES_NUMBERS, GIVES_SIZES, NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod
+from .wrapper_gradients import Region, Runner, region_of
 
 __all__ = ["GraphInput", "OutputGraph"]
 
@@ -90,6 +91,8 @@ class OutputGraph:
         self.regions: list[Any] = []  # entered while tracing: error_on_graph_break, patched settings
         self.function_disabled = 0  # depth of regions in which classes don't override functions
         self.has_subclasses = False  # among the inputs of the graph
+        self.stand_ins = subclasses.StandIns()
+        self.region: Region | None = None  # the derivative, when wrappers have a history
         self.unroll = True  # take the elements of iterators that existed before, as far as they are known
         self.first_call = None  # placeholders go in front of it
         self.inputs: list[GraphInput] = []
@@ -672,7 +675,8 @@ class OutputGraph:
         fn = self.compile(tx, outputs)
         cg.start()
         cg.counting = False
-        cg.call_function(fn, lambda: self._push_inputs(cg), len(self.inputs))
+        pushed = len(self.region.pushed()) if self.region is not None else 0
+        cg.call_function(fn, lambda: self._push_inputs(cg), len(self.inputs) + pushed)
         cg.emit("STORE_FAST", f"{TEMP}graph_out")
         return cg.code + body
 
@@ -690,14 +694,20 @@ class OutputGraph:
                     cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
                 else:
                     cg.load_source(i.source)
+            for v in self.region.pushed() if self.region is not None else ():
+                cg.load_source(v.source)
 
     def compile(self, tx, outputs: list):
         """Hand the graph to the backend."""
+        region = self.region = region_of(tx, outputs)
+        if region is not None:
+            region.prepare(self.root)
+            outputs = region.results()
         out = self.root.output(tuple(outputs))
         out.meta["val"] = tuple(n.meta["val"] for n in outputs)
         keep = []
         for i in self.inputs:
-            if i.node.users:
+            if i.node.users or (region is not None and region.needed(i.node)):
                 keep.append(i)
             else:
                 self.root.erase_node(i.node)
@@ -708,11 +718,16 @@ class OutputGraph:
         weakref.finalize(gm, release, self.graph).atexit = False
         self.graph_module = gm
         examples = [i.example if self.env is None else i.node.meta["val"] for i in keep]
+        if region is not None:
+            examples = [x.detach() if tensors.is_tensor(x) else x for x in examples]
         grad = tensors.grad_enabled()
-        tensors.set_grad_enabled(self.initial_grad)
+        tensors.set_grad_enabled(self.initial_grad and region is None)
         start = time.perf_counter()
         try:
             fn = self.modes.backend_call(self.compiler, gm, examples)
+            if region is not None and callable(fn):
+                backward = self.modes.backend_call(self.compiler, region.graph, region.examples)
+                fn = Runner(region, fn, backward, keep)
         except (Unsupported, BackendCompilerFailed):
             raise
         except Exception as e:

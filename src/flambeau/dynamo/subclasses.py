@@ -13,6 +13,7 @@ operations on plain tensors.
 from __future__ import annotations
 
 import types
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from flambeau.fake import FakeTensor
 
 from . import tensors, world
 from .exc import Unsupported, unsupported
+from .recorder import Recorder
 from .source import ConstSource
 from .variables.base import Lazy, Variable
 from .variables.classes import ClassVariable
@@ -51,12 +53,6 @@ def of_argument(tx, value, source) -> Variable:
     """The variable of a tensor of a user's class that existed before the call."""
     cls = type(value)
     dispatches = tensors.overrides_dispatch(cls)
-    if dispatches and value._requires_grad:
-        unsupported(
-            "tensor-subclass",
-            f"a {cls.__qualname__} that requires grad",
-            "Autograd of a class with __torch_dispatch__ works on the wrappers themselves.",
-        )
     if not dispatches:
         plain = tx.output.add_input(value, source, ndarray=False)
         tx.output.has_subclasses = True
@@ -66,12 +62,24 @@ def of_argument(tx, value, source) -> Variable:
     from .guards import tensor_facts
 
     tx.output.guard(source, "TENSOR_MATCH", tensor_facts(value))
-    return SubclassVariable(None, like(tx, value), source, cls, value)
+    val = like(tx, value)
+    if not value._requires_grad:
+        return SubclassVariable(None, val, source, cls, value)
+    stand_ins = tx.output.stand_ins
+    val = _C.alias(val, stand_ins.of(cls, False)).requires_grad_()
+    made = SubclassVariable(None, val, source, cls, value)
+    stand_ins.inputs.append(made)
+    stand_ins.keep(val, made)
+    return made
 
 
 def like(tx, t) -> FakeTensor:
-    meta = TensorMeta(tuple(t._shape), tuple(t._strides), t._dtype, t._device, t._offset)
-    return FakeTensor(tx.output.fake_mode, meta)
+    return like_facts(tx, (tuple(t._shape), tuple(t._strides), t._offset, t._dtype, t._device))
+
+
+def like_facts(tx, facts: tuple) -> FakeTensor:
+    shape, strides, offset, dtype, device = facts
+    return FakeTensor(tx.output.fake_mode, TensorMeta(shape, strides, dtype, device, offset))
 
 
 def as_class(tx, v: Variable, cls: type) -> Variable:
@@ -291,28 +299,88 @@ class StandInObject:
     """For an object that is no tensor and overrides functions."""
 
 
-class Operation:
-    """One operation on stand-ins."""
+class StandIns:
+    """The classes whose objects stand for a trace's wrappers, and the wrappers that are on the tape of fake tensors."""
 
-    def __init__(self, tx, function: bool):
+    def __init__(self):
+        self.classes: dict[tuple[type, bool], type] = {}
+        self.users: dict[type, type] = {}
+        self.running: list[Operation] = []
+        self.inputs: list[SubclassVariable] = []  # that require grad
+        self.recorded = False  # whether an operation on wrappers, or one that a wrapper took over, was recorded
+        self.known: dict[int, Variable] = {}  # by id of the value, what the tape may hold
+        self.alive: list[Any] = []
+
+    def keep(self, value, v: Variable) -> None:
+        self.known[id(value)] = v
+        self.alive.append(value)
+
+    def of(self, cls: type, function: bool) -> type:
+        """The class of stand-ins for objects of ``cls``; derived from one another as theirs are."""
+        made = self.classes.get((cls, function))
+        if made is not None:
+            return made
+        body: dict[str, Any] = {}
+        if issubclass(cls, _C.TensorBase):
+            bases = tuple(self.of(b, function) for b in cls.__bases__ if tensors.is_subclass(b)) or (tensors.Tensor,)
+            body["__torch_function__"] = _C._disabled_torch_function_impl
+            if tensors.overrides_dispatch(cls):
+                body["__torch_dispatch__"] = classmethod(self.callback(cls, "__torch_dispatch__"))
+        else:
+            bases = tuple(self.of(b, function) for b in cls.__bases__ if b is not object) or (StandInObject,)
+        if function and tensors.overrides_function(cls):
+            body["__torch_function__"] = classmethod(self.callback(cls, "__torch_function__"))
+        made = self.classes[cls, function] = type(cls.__name__, bases, body)
+        self.users[made] = cls
+        return made
+
+    def callback(self, cls: type, name: str) -> Callable:
+        running = self.running  # the class must not keep the trace
+
+        def handler(_, func, kinds, args=(), kwargs=None):
+            return running[-1].handle(cls, name, func, kinds, args, kwargs)
+
+        return handler
+
+
+class Operation:
+    """One operation on stand-ins. ``derivative``: it is that of a whole trace."""
+
+    def __init__(self, tx, function: bool, derivative: bool = False):
         self.tx, self.function = tx, function
+        self.stand_ins = tx.output.stand_ins
         self.known: dict[int, Variable] = {}  # by id of the value
         self.alive: list[Any] = []
-        self.classes: dict[type, type] = {}
-        self.users: dict[type, type] = {}
         self.calls = 0
+        self.records = derivative  # whether the tape may hold what it meets
+        self.recorder = Recorder(tx, ChainMap(self.known, self.stand_ins.known), self.stand_ins.users.__contains__)
+
+    def run(self, name: str, fn: Callable, values: list, named: dict):
+        """``fn`` on fake tensors and stand-ins."""
+
+        def recorded(*args, **kwargs):
+            with self.recorder:
+                return fn(*args, **kwargs)
+
+        self.stand_ins.running.append(self)
+        try:
+            return self.tx.output.checked_fake(name, recorded, values, named)
+        finally:
+            self.stand_ins.running.pop()
 
     # -- values --
     def value(self, v: Variable) -> Any:
         v = v.real(self.tx) if isinstance(v, Lazy) else v.unwrap()
         if isinstance(v, SubclassVariable):
-            if self.stands_in(v):
-                return self.keep(_C.alias(v.val, self.stand_in(v.cls)), v)
+            if self.function and tensors.overrides_function(v.cls):
+                return self.keep(_C.alias(v.val, self.stand_ins.of(v.cls, True)), v)
+            if tensors.overrides_dispatch(v.cls) and type(v.val) not in self.stand_ins.users:
+                return self.keep(_C.alias(v.val, self.stand_ins.of(v.cls, False)), v)
             return self.keep(v.val, v)
         if isinstance(v, TensorVariable):
             return self.keep(v.val, v)
         if isinstance(v, ObjectVariable) and self.function and tensors.overrides_function(v.cls):
-            return self.keep(self.stand_in(v.cls)(), v)
+            return self.keep(self.stand_ins.of(v.cls, True)(), v)
         if isinstance(v, ListVariable):
             return [self.value(e) for e in v.items(self.tx)]
         if isinstance(v, SequenceVariable):
@@ -330,46 +398,28 @@ class Operation:
             return v.value
         return Opaque(v)
 
-    def stands_in(self, v: SubclassVariable) -> bool:
-        return (self.function and tensors.overrides_function(v.cls)) or tensors.overrides_dispatch(v.cls)
-
     def keep(self, value, v: Variable) -> Any:
         self.known[id(value)] = v
         self.alive.append(value)
+        if self.records:
+            self.stand_ins.keep(value, v)
         return value
-
-    def stand_in(self, cls: type) -> type:
-        """The class of stand-ins for objects of ``cls``; derived from one another as theirs are."""
-        made = self.classes.get(cls)
-        if made is not None:
-            return made
-        body: dict[str, Any] = {}
-        if issubclass(cls, _C.TensorBase):
-            bases = tuple(self.stand_in(b) for b in cls.__bases__ if tensors.is_subclass(b)) or (tensors.Tensor,)
-            body["__torch_function__"] = _C._disabled_torch_function_impl
-            if tensors.overrides_dispatch(cls):
-                body["__torch_dispatch__"] = classmethod(self.callback(cls, "__torch_dispatch__"))
-        else:
-            bases = tuple(self.stand_in(b) for b in cls.__bases__ if b is not object) or (StandInObject,)
-        if self.function and tensors.overrides_function(cls):
-            body["__torch_function__"] = classmethod(self.callback(cls, "__torch_function__"))
-        made = self.classes[cls] = type(cls.__name__, bases, body)
-        self.users[made] = cls
-        return made
 
     def variable(self, value: Any) -> Variable:
         """The variable for what the library passes to a handler, or returns."""
-        found = self.known.get(id(value))
+        found = self.known.get(id(value)) or self.stand_ins.known.get(id(value))
         if found is not None:
+            if isinstance(found, SubclassVariable) and found.val is not value and value.requires_grad:
+                found.val = value  # with the history that it has got
             return found
         if isinstance(value, Opaque):
             return value.variable
         if isinstance(value, NUMBERS):
             return SymbolicVariable(value)
         if isinstance(value, type):
-            return self.tx.wrap_known(self.users.get(value, value))
+            return self.tx.wrap_known(self.stand_ins.users.get(value, value))
         if isinstance(value, _C.TensorBase):
-            unsupported("tensor-subclass", "a tensor that the library made for itself meets a tensor subclass")
+            return self.recorder.variable(value)
         if isinstance(value, list):
             return ListVariable([self.variable(x) for x in value])
         if isinstance(value, tuple):
@@ -381,32 +431,29 @@ class Operation:
         return self.tx.wrap_known(value)
 
     # -- handlers --
-    def callback(self, cls: type, name: str) -> Callable:
-        def handler(_, func, kinds, args=(), kwargs=None):
-            self.calls += 1
-            with _C.Guard(function_disabled=1):
-                return run(func, kinds, args, kwargs)
+    def handle(self, cls: type, name: str, func, kinds, args, kwargs):
+        self.calls += 1
+        with _C.Guard(function_disabled=1):
+            return self.run_handler(cls, name, func, kinds, args, kwargs or {})
 
-        def run(func, kinds, args, kwargs):
-            tx = self.tx
-            found = world.class_attr(tx, cls, name)
-            f = tx.wrap_function(getattr(found, "__func__", found))
-            owner = ClassVariable(cls, ConstSource(cls, cls.__qualname__))
-            bound = UserMethodVariable(f, owner) if isinstance(found, classmethod) else f
-            given = [
-                self.variable(func),
-                TupleVariable([self.variable(k) for k in kinds]),
-                TupleVariable([self.variable(a) for a in args]),
-                DictVariable({k: (ConstantVariable(k), self.variable(v)) for k, v in (kwargs or {}).items()}),
-            ]
-            if name == "__torch_function__":
-                out = bound.call(tx, given, {})
-                return NotImplemented if is_not_implemented(out) else Opaque(out)
-            with below_autograd(tx):
-                out = bound.call(tx, given, {})
-            return NotImplemented if is_not_implemented(out) else self.value(out)
-
-        return handler
+    def run_handler(self, cls: type, name: str, func, kinds, args, kwargs):
+        tx = self.tx
+        found = world.class_attr(tx, cls, name)
+        f = tx.wrap_function(getattr(found, "__func__", found))
+        owner = ClassVariable(cls, ConstSource(cls, cls.__qualname__))
+        bound = UserMethodVariable(f, owner) if isinstance(found, classmethod) else f
+        given = [
+            self.variable(func),
+            TupleVariable([self.variable(k) for k in kinds]),
+            TupleVariable([self.variable(a) for a in args]),
+            DictVariable({k: (ConstantVariable(k), self.variable(v)) for k, v in kwargs.items()}),
+        ]
+        if name == "__torch_function__":
+            out = bound.call(tx, given, {})
+            return NotImplemented if is_not_implemented(out) else Opaque(out)
+        with below_autograd(tx):
+            out = bound.call(tx, given, {})
+        return NotImplemented if is_not_implemented(out) else self.value(out)
 
 
 def is_not_implemented(v: Variable) -> bool:
@@ -450,12 +497,15 @@ def call(
     """``fn(*args, **kwargs)`` with subclasses among the arguments. ``otherwise``: what to do when no class is asked."""
     run = Operation(tx, function and not tx.output.function_disabled)
     values, named = [run.value(a) for a in args], {k: run.value(v) for k, v in kwargs.items()}
-    if not run.function and tensors.grad_enabled():
-        if any(isinstance(x, _C.TensorBase) and x.requires_grad for x in pytree.tree_leaves([values, named])):
-            unsupported("tensor-subclass", f"{name} of a tensor subclass records a gradient")
+    leaves = pytree.tree_leaves([values, named])
+    if tensors.grad_enabled():
+        run.records = any(isinstance(x, _C.TensorBase) and x.requires_grad for x in leaves)
+        for x in leaves if run.records else ():
+            if id(x) in run.known:
+                tx.output.stand_ins.keep(x, run.known[id(x)])
     try:
         with _C.Guard(function_disabled=0):
-            out = tx.output.checked_fake(name, fn, values, named)
+            out = run.run(name, fn, values, named)
     except Unsupported as e:
         if run.calls or otherwise is None or e.reason.id != "fake-tensor":
             raise
@@ -466,6 +516,8 @@ def call(
         if not any(isinstance(x, _C.TensorBase) for x in pytree.tree_leaves(out)):
             return tx.wrap_known(out)  # sizes and the like are the tensor's own
         unsupported("tensor-subclass", f"{name} asks no class among its arguments")
+    if run.records:
+        run.stand_ins.recorded = True
     return run.variable(out)
 
 

@@ -21,6 +21,7 @@ class SubclassVariable(TensorVariable):
     def __init__(self, node, val, source=None, cls=None, value=None):
         super().__init__(node, val, source, cls)
         self.value = value
+        self._marker = None
 
     def __repr__(self):
         return f"TensorSubclassVariable({self.cls.__name__})"
@@ -76,6 +77,8 @@ class SubclassVariable(TensorVariable):
         """An attribute of the library's class, past ``__torch_function__``."""
         if self.node is not None and not tensors.overrides_dispatch(self.cls):
             return TensorVariable(self.node, self.val).getattr(tx, name)
+        if name in OF_AUTOGRAD and self.val.requires_grad:
+            unsupported("tensor-subclass", f"{name} of a {self.cls.__name__} that requires grad")
         value = tx.output.eval_fake(lambda v: getattr(v, name), [self.val])
         if not tensors.is_tensor(value):
             return tx.wrap_known(value)
@@ -143,7 +146,9 @@ class SubclassVariable(TensorVariable):
         tx.side_effects.touch(self)
 
     def reconstruct(self, cg):
-        if self.node is None:
+        if self.node is None and self.val.requires_grad:
+            cg.graph_output(self.marker(cg.graph))
+        elif self.node is None:
             v = self.val
             facts = (tuple(v._shape), tuple(v._strides), v._offset, v._dtype, v._device)
             cg.call_function(new_wrapper, lambda: [cg.load_const(self.cls), cg.load_const(facts)], 2)
@@ -167,8 +172,20 @@ class SubclassVariable(TensorVariable):
             cg.emit("POP_TOP")
         cg.emit("LOAD_FAST", t)
 
+    def marker(self, graph):
+        """The node that stands among the graph's outputs for this wrapper and its history."""
+        if self._marker is None:
+            self._marker = graph.call_function(new_wrapper, ())
+            self._marker.meta.update(val=self.val, variable=self)
+        return self._marker
+
+
+def is_marker(node) -> bool:
+    return node.target is new_wrapper
+
 
 GRADS = ("grad", "_base")
+OF_AUTOGRAD = ("grad", "grad_fn", "is_leaf", "_version", "output_nr", "_backward_hooks", "retains_grad")
 
 
 def new_wrapper(cls: type, facts: tuple):
