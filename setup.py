@@ -40,6 +40,7 @@ RUNTIME = (
     "gemm",
     "product",
     "conv",
+    "conv_shift",
     "winograd",
     "attention",
     "graph",

@@ -255,6 +255,12 @@ static void run(Job *j) {
         int odd = flb_winograd(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias);
         if (odd < 0) *j->failed = 1;
         if (odd <= 0) return;
+    } else if (!j->f64 && flb_shift_fits(c, j->what)) {
+        int odd = flb_shift(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias);
+        if (odd < 0) *j->failed = 1;
+        if (odd <= 0) return;
+    }
+    if (!j->f64 && (flb_winograd_fits(c, j->what) || flb_shift_fits(c, j->what))) {
         if (j->what == INPUT) memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
     }
     j->block = j->what == FORWARD ? j->per : ceil_div(192, j->taps) < j->per ? ceil_div(192, j->taps) : j->per;
@@ -366,7 +372,7 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     j.per = c.channels / groups, j.made = c.outputs / groups;
     npy_intp shape[5] = {what == WEIGHT ? c.outputs : c.images, what == FORWARD ? c.outputs : what == INPUT ? c.channels : j.per};
     for (int i = 0; i < n; i++) shape[2 + i] = what == FORWARD ? c.out[3 - n + i] : what == INPUT ? c.in[3 - n + i] : c.kernel[3 - n + i];
-    result = what == INPUT && (f64 || !flb_winograd_fits(&c, what)) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
+    result = what == INPUT && (f64 || !(flb_winograd_fits(&c, what) || flb_shift_fits(&c, what))) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
     if (!result) return NULL;
     char *made = PyArray_DATA((PyArrayObject *)result), *pa = PyArray_DATA(a), *pb = PyArray_DATA(b);
     j.bias = d ? PyArray_DATA(d) : NULL;

@@ -1,4 +1,4 @@
-/* What a convolution is, shared by conv.c (any) and winograd.c (3 by 3 with stride one). */
+/* What a convolution is, shared by conv.c (any), conv_shift.c (float32, one or two dimensions) and winograd.c (3 by 3 with stride one). */
 #ifndef FLAMBEAU_CONV_H
 #define FLAMBEAU_CONV_H
 #include "graph.h"
@@ -15,4 +15,7 @@ int flb_winograd_fits(const Conv *c, int what);
 /* x, w, y: input, weight, output, float32 in C order; the one that `what` makes is written. bias (FORWARD) may be NULL.
  * -1: no memory; 1: some result isn't finite, so none of them counts. */
 int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
+/* The same for one or two dimensions as products of shifted rows (conv_shift.c). */
+int flb_shift_fits(const Conv *c, int what);
+int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
 #endif

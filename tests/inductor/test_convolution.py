@@ -1,11 +1,14 @@
 """The runtime's convolutions beside NumPy's windows, over shapes that meet every way of cutting the work."""
 
+import importlib
+
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau.base import blas
-from flambeau.ops import convolution as reference
+
+reference = importlib.import_module("flambeau.ops.convolution")  # flambeau.ops has operators for attributes
 
 CASES = [
     # images, channels, spatial, outputs, kernel, stride, padding, dilation, groups
@@ -44,6 +47,12 @@ CASES = [
     (9, 32, (12, 12), 80, (3, 3), (1, 1), (1, 1), (1, 1), 1),  # several images a strip, a strip with fewer
     (6, 96, (4, 4), 32, (3, 3), (1, 1), (1, 1), (1, 1), 1),  # all tiles in memory
     (1, 32, (40, 130), 32, (3, 3), (1, 1), (0, 1), (1, 1), 1),  # rows longer than a strip
+    (3, 5, (30, 41), 18, (3, 5), (2, 3), (1, 2), (1, 1), 1),  # shifted rows: windows in phases
+    (2, 128, (24, 64), 20, (3, 3), (2, 2), (1, 1), (1, 1), 1),  # bands of rows
+    (5, 6, (14, 14), 16, (5, 5), (1, 1), (0, 0), (1, 1), 1),  # several images a window
+    (2, 300, (900,), 40, (3,), (1,), (1,), (1,), 1),  # strips of columns
+    (2, 24, (20, 26), 100, (4, 4), (4, 4), (0, 0), (1, 1), 2),  # patches, in groups
+    (2, 8, (33, 40), 9, (3, 2), (1, 2), (4, 1), (2, 3), 1),  # more padding than the kernel reaches
     (2, 3, (11, 10), 3, (2, 2), (4, 4), (0, 0), (1, 1), 3),  # a stride beyond the kernel: inputs that nobody reads
 ]
 
@@ -74,10 +83,12 @@ def test_product_and_adjoints(case, dtype):
 
 
 @pytest.mark.parametrize("odd", [np.inf, np.nan, 3e38])
-def test_what_is_not_finite_reaches_only_its_windows(odd):
-    """Sums of transformed tiles would spread it over the tile."""
+@pytest.mark.parametrize("channels", [32, 20])
+def test_what_is_not_finite_reaches_only_its_windows(channels, odd):
+    """Sums of transformed tiles would spread it over the tile, products with the zeros beside an image over rows."""
     rng = np.random.default_rng(0)
-    x, w = rng.normal(size=(2, 32, 12, 12)).astype("f"), rng.normal(size=(32, 32, 3, 3)).astype("f")
+    x = rng.normal(size=(2, channels, 12, 12)).astype("f")
+    w = rng.normal(size=(channels, channels, 3, 3)).astype("f")
     how = ((1, 1), (1, 1), (1, 1))
     x[0, 3, 5, 6] = odd
     with np.errstate(all="ignore"):
