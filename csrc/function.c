@@ -60,6 +60,10 @@ static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, Py
                 PyObject *plain = *result;
                 *result = PyObject_CallObject(op->named, plain);
                 Py_DECREF(plain);
+            } else if (*result && PyList_CheckExact(*result)) { /* users get tuples; operators and modes give and see lists */
+                PyObject *list = *result;
+                *result = PyList_AsTuple(list);
+                Py_DECREF(list);
             }
             status = *result ? 1 : -1;
         } else if (fits == -2) {

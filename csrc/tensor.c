@@ -562,7 +562,7 @@ static PyObject *richcompare(PyObject *a, PyObject *b, int cmp) {
     static const int op[] = {[Py_LT] = OP_LT, [Py_LE] = OP_LE, [Py_EQ] = OP_EQ, [Py_NE] = OP_NE, [Py_GT] = OP_GT, [Py_GE] = OP_GE};
     return binary(op[cmp], a, b);
 }
-static Py_hash_t tensor_hash(PyObject *a) { return _Py_HashPointer(a); }
+static Py_hash_t tensor_hash(PyObject *a) { return (Py_hash_t)a; } /* id(), as PyTorch's */
 static PyNumberMethods number = {
     .nb_add = slot_add, .nb_subtract = slot_sub, .nb_multiply = slot_mul, .nb_true_divide = slot_div,
     .nb_floor_divide = slot_floordiv, .nb_remainder = slot_mod, .nb_power = slot_pow, .nb_matrix_multiply = slot_matmul,

@@ -31,14 +31,26 @@ __all__ = [
 
 
 class DType:
-    """An element type. ``category``: 0 bool, 1 integer, 2 floating, 3 complex; ``short`` is the name used in graph printing (f32)."""
+    """An element type. ``category``: 0 bool, 1 integer, 2 floating, 3 complex; ``short`` is the name used in graph printing (f32),
+    ``scalar_type`` the old one that tensor types and errors have (Float)."""
 
-    __slots__ = ("name", "np", "short", "category", "is_floating_point", "is_complex", "is_signed", "itemsize")
+    __slots__ = (
+        "name",
+        "np",
+        "short",
+        "scalar_type",
+        "category",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "itemsize",
+    )
 
-    def __init__(self, name, np_dtype, short):
+    def __init__(self, name, np_dtype, short, scalar_type):
         self.name = name
         self.np = np.dtype(np_dtype)
         self.short = short
+        self.scalar_type = scalar_type
         self.is_complex = self.np.kind == "c"
         self.is_floating_point = not self.is_complex and self.np.kind not in "biu"
         self.category = {"b": 0, "i": 1, "u": 1, "c": 3}.get(self.np.kind, 2)
@@ -62,23 +74,23 @@ def _by_name(name):
     return globals()[name]
 
 
-bool_ = DType("bool", np.bool_, "b8")
-uint8 = DType("uint8", np.uint8, "u8")
-uint16 = DType("uint16", np.uint16, "u16")
-uint32 = DType("uint32", np.uint32, "u32")
-uint64 = DType("uint64", np.uint64, "u64")
-int8 = DType("int8", np.int8, "i8")
-int16 = DType("int16", np.int16, "i16")
-int32 = DType("int32", np.int32, "i32")
-int64 = DType("int64", np.int64, "i64")
-float16 = DType("float16", np.float16, "f16")
-bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, "bf16")
-float8_e4m3fn = DType("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "f8e4m3fn")
-float8_e5m2 = DType("float8_e5m2", ml_dtypes.float8_e5m2, "f8e5m2")
-float32 = DType("float32", np.float32, "f32")
-float64 = DType("float64", np.float64, "f64")
-complex64 = DType("complex64", np.complex64, "c64")
-complex128 = DType("complex128", np.complex128, "c128")
+bool_ = DType("bool", np.bool_, "b8", "Bool")
+uint8 = DType("uint8", np.uint8, "u8", "Byte")
+uint16 = DType("uint16", np.uint16, "u16", "UInt16")
+uint32 = DType("uint32", np.uint32, "u32", "UInt32")
+uint64 = DType("uint64", np.uint64, "u64", "UInt64")
+int8 = DType("int8", np.int8, "i8", "Char")
+int16 = DType("int16", np.int16, "i16", "Short")
+int32 = DType("int32", np.int32, "i32", "Int")
+int64 = DType("int64", np.int64, "i64", "Long")
+float16 = DType("float16", np.float16, "f16", "Half")
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, "bf16", "BFloat16")
+float8_e4m3fn = DType("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "f8e4m3fn", "Float8_e4m3fn")
+float8_e5m2 = DType("float8_e5m2", ml_dtypes.float8_e5m2, "f8e5m2", "Float8_e5m2")
+float32 = DType("float32", np.float32, "f32", "Float")
+float64 = DType("float64", np.float64, "f64", "Double")
+complex64 = DType("complex64", np.complex64, "c64", "ComplexFloat")
+complex128 = DType("complex128", np.complex128, "c128", "ComplexDouble")
 
 ALL = (
     bool_,
@@ -266,15 +278,14 @@ class finfo:
         f = (ml_dtypes.finfo if dtype.np.kind == "V" or dtype.name.startswith(("bfloat", "float8")) else np.finfo)(
             dtype.np
         )
-        self.dtype, self.bits = dtype.name, f.bits
+        self.dtype, self.bits = dtype.to_real().name, f.bits
         self.eps, self.max, self.min = float(f.eps), float(f.max), float(f.min)
         self.tiny = self.smallest_normal = float(f.tiny)
-        self.resolution = float(f.resolution)
+        self.resolution = 10.0**-f.precision
 
     def __repr__(self):
-        return (
-            f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
-        )
+        facts = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return f"finfo({', '.join(f'{fact}={getattr(self, fact):g}' for fact in facts)}, dtype={self.dtype})"
 
 
 class iinfo:

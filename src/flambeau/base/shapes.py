@@ -12,6 +12,7 @@ class Size(tuple):
     """Shape of a tensor: a tuple of ints with ``numel()``."""
 
     __slots__ = ()
+    __module__ = "flambeau"  # where users find it
 
     def numel(self) -> int:
         return math.prod(self)
@@ -21,6 +22,11 @@ class Size(tuple):
 
     def __add__(self, other):
         return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, n):
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
 
     def __getitem__(self, i):
         out = tuple.__getitem__(self, i)

@@ -16,21 +16,9 @@ from ..base.dtypes import DType
 from ..core import conversion
 from ..core.tensor import Tensor
 
-_NAMES = {
-    "Bool": "bool_",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Double": "float64",
-    "Float": "float32",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Int": "int32",
-    "Long": "int64",
-    "Short": "int16",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
-BY_DTYPE = {getattr(dtypes, name): f"{kind}Tensor" for kind, name in _NAMES.items()}
+_NARROW = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")  # dtypes that came after the last typed tensor
+TYPED = tuple(d for d in dtypes.ALL if d.name not in _NARROW)
+BY_DTYPE = {d: f"{d.scalar_type}Tensor" for d in TYPED}
 
 
 class _TypedMeta(type):
@@ -144,10 +132,10 @@ def _storage_type(kind: str, dtype: DType):
     return type(f"{kind}Storage", (TypedStorage,), {"dtype": dtype, "__module__": "torch"})
 
 
-for _kind, _name in _NAMES.items():
-    globals()[f"{_kind}Storage"] = _storage_type(_kind, getattr(dtypes, _name))
-    if not _kind.startswith("Complex"):
-        globals()[f"{_kind}Tensor"] = _tensor_type(_kind, getattr(dtypes, _name))
+for _dtype in TYPED:
+    globals()[f"{_dtype.scalar_type}Storage"] = _storage_type(_dtype.scalar_type, _dtype)
+    if not _dtype.is_complex:
+        globals()[f"{_dtype.scalar_type}Tensor"] = _tensor_type(_dtype.scalar_type, _dtype)
 
 
 class _Named:

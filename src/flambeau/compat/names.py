@@ -35,6 +35,10 @@ _POOL = (
 )
 
 NAMES: dict[str, str] = {
+    "functional": """
+from : atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist chain_matmul einsum istft lu norm
+from : meshgrid pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index
+""",
     # The rest of the root namespace: names without code in flambeau/__init__.py.
     "": f"""
 why: TorchScript, quantised, sparse and vendor-library names exist so that programs can be imported

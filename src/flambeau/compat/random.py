@@ -19,7 +19,7 @@ __all__ = [
 
 
 def get_rng_state():
-    """An opaque state for :func:`set_rng_state`."""
+    """The state as a uint8 tensor, for :func:`set_rng_state`."""
     return default_generator.get_state()
 
 

@@ -242,6 +242,9 @@ class Signature:
             body.append(f"_r = {call}")
             # NOTE: what a mode or a proxy returns instead of the tuple is left as it is.
             body.append("return _named(*_r) if _r.__class__ is tuple else _r")
+        elif any(r.is_list for r in self.op._schema.returns):
+            body.append(f"_r = {call}")
+            body.append("return tuple(_r) if _r.__class__ is list else _r")
         else:
             body.append(f"return {call}")
         exec(f"def call({', '.join(params)}):\n    " + "\n    ".join(body), env)

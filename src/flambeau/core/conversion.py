@@ -29,7 +29,11 @@ def _from_data(data, dtype):
         raise ValueError(f"expected sequence of equal length at every dimension: {e}") from None
     if a.dtype == object or a.dtype.kind in "USO":
         raise (
-            TypeError(f"new(): invalid data type '{_odd(data)}'")
+            (
+                ValueError(f"too many dimensions '{_odd(data)}'")
+                if isinstance(data, (list, tuple))
+                else TypeError(f"new(): invalid data type '{_odd(data)}'")
+            )
             if a.dtype.kind != "O"
             else RuntimeError(f"Could not infer dtype of {_odd(data)}")
         )
@@ -155,9 +159,17 @@ def _converter(name, dtype):
     return wrap_function(convert)
 
 
-def type_(self, dtype=None):
-    """dtype name without argument, else conversion."""
-    return f"torch.{self._dtype.name.capitalize()}Tensor" if dtype is None else to(self, dtype)
+def type_(self, dtype=None, non_blocking=False):
+    """The old name of the tensor's type (``torch.FloatTensor``) without argument, else conversion to a dtype or a type by that name."""
+    if dtype is None:
+        return f"torch.{self._dtype.scalar_type}Tensor"
+    if isinstance(dtype, str):
+        name = dtype.removeprefix("torch.").removesuffix("Tensor")
+        found = next((d for d in dtypes.ALL if d.scalar_type == name), None)
+        if found is None:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = found
+    return to(self, dtype if isinstance(dtype, DType) else as_dtype(getattr(dtype, "dtype", dtype)))
 
 
 def is_tensor(x) -> bool:

@@ -11,9 +11,17 @@ import math
 
 import numpy as np
 
+from .. import _C
 from ..base.device import as_device
+from ..base.dtypes import uint8
 
 __all__ = ["Generator", "default_generator", "manual_seed", "seed"]
+
+# PyTorch's CPU generator in memory: the first part is that of its oldest releases, with a 64-bit word for each of the engine's 32 bits.
+_STATE = np.dtype(
+    [("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("words", "<u8", 624), ("normal_x", "<f8"), ("normal", "<f8"),
+     ("normal_rho", "<f8"), ("has_normal", "<i8"), ("float_normal", "<f4"), ("has_float_normal", "<i4")]
+)  # fmt: skip
 
 
 class Generator:
@@ -50,11 +58,37 @@ class Generator:
         return s
 
     def get_state(self):
-        return (self._seed, self._bits.state, self._next_normal)
+        """The state as a uint8 tensor, byte by byte as PyTorch's CPU generator keeps it: states move between the two."""
+        engine = self._bits.state["state"]
+        record = np.zeros((), _STATE)
+        record["seed"], record["seeded"], record["words"] = self._seed & (2**64 - 1), 1, engine["key"]
+        record["next"], record["left"] = engine["pos"], 625 - engine["pos"]
+        if self._next_normal is not None:
+            record["normal"], record["has_normal"] = self._next_normal, 1
+        return _C.from_array(np.frombuffer(record.tobytes(), np.uint8).copy())
 
     def set_state(self, state) -> Generator:
-        self._seed, self._bits.state, self._next_normal = state
+        """Go on from a state. TypeError unless it is a uint8 tensor, RuntimeError for one of another size."""
+        if not isinstance(state, _C.TensorBase):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        if state._dtype is not uint8:
+            raise TypeError(f"expected a torch.ByteTensor, but got a torch.{state._dtype.scalar_type}Tensor")
+        if state._array.size != _STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} but found the input RNG state size to be {state._array.size}"
+            )
+        record = np.frombuffer(np.ascontiguousarray(state._array).tobytes(), _STATE)[0]
+        engine = self._bits.state
+        # With one word left the block is used up, whatever the place says: a fresh PyTorch generator has 0 there.
+        engine["state"] = {"key": record["words"].astype(np.uint32), "pos": 625 - int(record["left"])}
+        self._bits.state = engine
+        self._seed = int(record["seed"])
+        self._next_normal = float(record["normal"]) if record["has_normal"] else None
         return self
+
+    def clone_state(self) -> Generator:
+        """Another generator that goes on from the same place."""
+        return Generator(self.device).set_state(self.get_state())
 
     def words(self, n: int) -> np.ndarray:
         """The next ``n`` 32-bit words as uint32."""

@@ -1,88 +1,114 @@
-"""``repr`` of tensors, in PyTorch's layout, by NumPy's array printer."""
+"""``repr`` of tensors, in PyTorch's layout, each number as wide as the widest."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from ..base import dtypes
 
-_options = dict(precision=4, threshold=1000, edgeitems=3, linewidth=80)
+_PROFILES = {
+    "default": dict(precision=4, threshold=1000, edgeitems=3, linewidth=80),
+    "short": dict(precision=2, threshold=1000, edgeitems=2, linewidth=80),
+    "full": dict(precision=4, threshold=math.inf, edgeitems=3, linewidth=80),
+}
+_options: dict = {**_PROFILES["default"], "sci_mode": None}
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
-    """Change how tensors print."""
+    """How tensors print: digits after the point, the number of elements from which the middle is left out, how many are then shown at each
+    edge, characters a line, and whether numbers are in scientific notation (None: where magnitudes differ much). ``profile`` (``default``,
+    ``short`` or ``full``) sets the first four; what is given beside it counts more. KeyError for another profile."""
+    if profile is not None:
+        _options.update(_PROFILES[profile])
     for k, v in dict(precision=precision, threshold=threshold, edgeitems=edgeitems, linewidth=linewidth).items():
         if v is not None:
             _options[k] = v
+    _options["sci_mode"] = sci_mode
 
 
-def _unsaid():
-    """The dtypes that values are taken to have."""
-    real = dtypes.get_default_dtype()
-    return real, real.to_complex(), dtypes.int64, dtypes.bool_
+class _Format:
+    """One format for all elements: integers as such, floats with a fixed number of digits, or scientific where magnitudes differ much.
+
+    The width is that of the widest element that is finite and not zero: nan, inf and zeros may stand out.
+    """
+
+    def __init__(self, a: np.ndarray):
+        self.width = 1
+        if a.dtype.kind in "biu":
+            self.text = str
+            self.width = max((len(str(x)) for x in a.ravel().tolist()), default=1)
+            return
+        p, scientific, whole = _options["precision"], False, True
+        a = a.astype(np.float64)
+        counted = a[np.isfinite(a) & (a != 0)]
+        if counted.size:
+            top, low = np.abs(counted).max(), np.abs(counted).min()
+            whole = bool(np.all(counted == np.ceil(counted)))
+            scientific = top > 1000 * low or top > 1e8 or (not whole and low < 1e-4)
+        if _options["sci_mode"] is not None:
+            scientific = _options["sci_mode"]
+        kind = "e" if scientific else "f"
+        self.text = self._whole if whole and not scientific else lambda x: f"{float(x):.{p}{kind}}"
+        self.width = max((len(self.text(x)) for x in counted.tolist()), default=1)
+
+    @staticmethod
+    def _whole(x) -> str:
+        x = float(x)
+        return f"{x:.0f}." if math.isfinite(x) else f"{x:.0f}"
+
+    def __call__(self, x) -> str:
+        return self.text(x).rjust(self.width)
 
 
-def _formatter(a: np.ndarray):
-    """One format for all elements: integers as such, floats with a fixed number of digits, scientific where magnitudes differ much."""
-    if a.dtype.kind == "b":
-        width = max((len(str(bool(x))) for x in a.flat), default=0)
-        return lambda x: str(bool(x)).rjust(width)
-    if a.dtype.kind in "iu":
-        width = max((len(str(x)) for x in a.flat), default=0)
-        return lambda x: str(x).rjust(width)
-    if a.dtype.kind == "c":
-        real, imag = _formatter(a.real), _formatter(a.imag)
+class _ComplexFormat:
+    """Real and imaginary parts, each in a format of its own."""
 
-        def both(x):
-            tail = imag(x.imag).lstrip() + "j"
-            return real(x.real) + (tail if tail[0] == "-" else "+" + tail)
+    def __init__(self, a: np.ndarray):
+        self.real, self.imag = _Format(a.real), _Format(a.imag)
+        self.width = self.real.width + self.imag.width + 1
 
-        return both
-    p = _options["precision"]
-    a = a.astype(np.float64)
-    finite = a[np.isfinite(a) & (a != 0)]
-    ints = bool(np.all(a[np.isfinite(a)] == np.ceil(a[np.isfinite(a)])))
-    top, low = (np.abs(finite).max(), np.abs(finite).min()) if finite.size else (0.0, 1.0)
-    if ints and top < 1e8:
-        text = lambda x: f"{float(x):.0f}." if np.isfinite(x) else str(float(x))  # noqa: E731
-    elif finite.size and (top / low > 1000 or top > 1e8 or low < 1e-4):
-        text = lambda x: f"{float(x):.{p}e}" if np.isfinite(x) else str(float(x))  # noqa: E731
-    else:
-        text = lambda x: f"{float(x):.{p}f}" if np.isfinite(x) else str(float(x))  # noqa: E731
-    width = max((len(text(x)) for x in finite), default=0)  # as in PyTorch: zeros, nan and infinities don't count
-    return lambda x: text(x).rjust(width)
+    def __call__(self, x) -> str:
+        imag = self.imag(x.imag).lstrip()
+        return f"{self.real(x.real)}{'' if imag.startswith('-') else '+'}{imag}j"
 
 
 def _nested(a: np.ndarray, fmt, indent: int, summarize: bool) -> str:
     edge = _options["edgeitems"]
     if a.ndim == 0:
         return fmt(a[()])
+    short = summarize and len(a) > 2 * edge
+    shown = (*a[:edge], *a[len(a) - edge :]) if short else a
     if a.ndim == 1:
-        per_line = max(1, (_options["linewidth"] - indent) // (max(len(fmt(x)) for x in a.flat) + 2)) if a.size else 1
-        items = (
-            [fmt(x) for x in a[:edge]] + ["..."] + [fmt(x) for x in a[-edge:]]
-            if summarize and len(a) > 2 * edge
-            else [fmt(x) for x in a]
-        )
+        per_line = max(1, (_options["linewidth"] - indent) // (fmt.width + 2))
+        items = [fmt(x) for x in shown]
+        if short:
+            items.insert(edge, " ...")
         lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    rows = [
-        _nested(x, fmt, indent + 1, summarize)
-        for x in (a if not summarize or len(a) <= 2 * edge else (*a[:edge], *a[-edge:]))
-    ]
-    if summarize and len(a) > 2 * edge:
+    rows = [_nested(x, fmt, indent + 1, summarize) for x in shown]
+    if short:
         rows.insert(edge, "...")
     return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
 
 
 def _array_text(a: np.ndarray, indent: int, summarize: bool) -> str:
+    if a.size == 0:
+        return "[]"
     shown = a
     if summarize:
         edge = _options["edgeitems"]
         for d in range(a.ndim):
             if a.shape[d] > 2 * edge:
                 shown = np.take(shown, [*range(edge), *range(a.shape[d] - edge, a.shape[d])], axis=d)
-    return _nested(a, _formatter(shown), indent, summarize) if a.size or a.ndim == 1 else "[]"
+    return _nested(a, (_ComplexFormat if a.dtype.kind == "c" else _Format)(shown), indent, summarize)
+
+
+def _unsaid_dtypes() -> tuple:
+    """What a literal's elements have without a word."""
+    default = dtypes.get_default_dtype()
+    return default, default.to_complex(), dtypes.int64, dtypes.bool_
 
 
 def _sparse_str(t, record) -> str:
@@ -95,7 +121,7 @@ def _sparse_str(t, record) -> str:
         lines.append(f"{head}{_array_text(a, 7 + len(head), a.size > _options['threshold'])}{size})")
     text = "tensor(" + (",\n" + " " * 7).join(lines)
     tail = [f"size={tuple(t._shape)}", f"nnz={record.nnz}"]
-    if t._dtype not in _unsaid():
+    if t._dtype not in _unsaid_dtypes():
         tail.append(f"dtype={t._dtype}")
     tail.append(f"layout={record.layout}")
     return _with_tail(t, text, tail, 7, newline=t.is_sparse)
@@ -120,17 +146,21 @@ def tensor_str(t) -> str:
     name = "Parameter containing:\n" if t._flags & 2 else ""
     if t._array is None and not t._keys and hasattr(t._payload, "named_parts"):
         return name + _sparse_str(t, t._payload)
-    if t._array is None or t._keys:
-        device = f", device='{t._device}'" if t._device.type != "cpu" else ""
-        return f"{type(t).__name__}(..., size={tuple(t._shape)}, dtype={t._dtype}{device})"
-    a = t._array
-    summarize = a.size > _options["threshold"]
     cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
     indent = len(cls) + 1
-    text = _array_text(a, indent, summarize)
     tail = []
+    if t._array is None or t._keys:
+        if t._device.type != "cpu":
+            tail.append(f"device='{t._device}'")
+        tail.append(f"size={tuple(t._shape)}")
+        if t._dtype is not dtypes.get_default_dtype():
+            tail.append(f"dtype={t._dtype}")
+        return name + _with_tail(t, f"{cls}(...", tail, indent)
+    a = t._array
+    summarize = a.size > _options["threshold"]
+    text = _array_text(a, indent, summarize)
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
-    if t._dtype not in _unsaid() or (a.size == 0 and t._dtype is not dtypes.get_default_dtype()):
+    if t._dtype not in _unsaid_dtypes() or (a.size == 0 and t._dtype is not dtypes.get_default_dtype()):
         tail.append(f"dtype={t._dtype}")
     return name + _with_tail(t, f"{cls}({text}", tail, indent)

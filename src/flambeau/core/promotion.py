@@ -117,17 +117,4 @@ def check_can_hold(target: DType, result: DType) -> None:
 
 
 def _scalar_name(d: DType) -> str:
-    return {
-        "int64": "Long",
-        "int32": "Int",
-        "bool": "Bool",
-        "int16": "Short",
-        "int8": "Char",
-        "uint8": "Byte",
-        "float32": "Float",
-        "float64": "Double",
-        "float16": "Half",
-        "bfloat16": "BFloat16",
-        "complex64": "ComplexFloat",
-        "complex128": "ComplexDouble",
-    }.get(d.name, d.name)
+    return d.scalar_type

@@ -84,8 +84,10 @@ def _steps(x, key):
             if not -n <= i < n:
                 raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
             x = aten.select.int(x, dim, i)
+        elif isinstance(k, str):
+            raise TypeError("new(): invalid data type 'str'")
         else:
-            raise TypeError(
+            raise IndexError(
                 f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                 f"(got {type(k).__name__})"
             )
@@ -120,6 +122,13 @@ def getitem(self, key):
     return aten.alias.default(x) if x is self else x
 
 
+def _assigned(value, dtype) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype.np)
+    except (TypeError, ValueError) as e:
+        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{dtype.scalar_type}Tensor") from e
+
+
 def setitem(self, key, value):
     """Write into the part that ``key`` selects."""
     x, tensors = _steps(self, key)
@@ -130,7 +139,7 @@ def setitem(self, key, value):
         value = (
             aten.scalar_tensor.default(value, dtype=self._dtype)
             if is_number(value) or is_symbolic(value)
-            else _C.from_array(np.asarray(value, self._dtype.np))
+            else _C.from_array(_assigned(value, self._dtype))
         )
     if tensors:
         aten.index_put_.default(

@@ -317,7 +317,7 @@ class Tensor(_C.TensorBase):
         return printing.tensor_str(self)
 
     def __format__(self, spec):
-        if self._ndim == 0 and spec:
+        if self._ndim == 0 and type(self) is Tensor and self._device.type != "meta":
             return format(self.item(), spec)
         return object.__format__(self, spec)
 

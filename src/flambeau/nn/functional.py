@@ -11,9 +11,11 @@ import warnings
 
 import flambeau.ops  # noqa: F401  (declares the operators bound below)
 from flambeau._C import has_override as has_torch_function
+from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function as _binding
 from flambeau.core.operator import namespace
 from flambeau.core.overrides import handle_torch_function
+from flambeau.core.tensor import Tensor
 from flambeau.nn.functions.activation import *  # noqa: F403
 from flambeau.nn.functions.attention import *  # noqa: F403
 from flambeau.nn.functions.dropout import *  # noqa: F403
@@ -446,6 +448,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
             "Please ensure they have the same size."
         )
+    values = None if is_compiling() or type(input) is not Tensor else input._array
+    if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):  # nan isn't either
+        raise RuntimeError("all elements of input should be between 0 and 1")
     return _bce(input, target, weight, code)
 
 

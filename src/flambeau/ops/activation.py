@@ -113,8 +113,14 @@ def softplus_backward(s, grad_output, self, beta, threshold):
 softplus.derivative(self=lambda ct, self, beta, threshold: softplus_backward(ct, self, beta, threshold))
 
 
+def _check_floating(name, self):
+    if self.dtype.category < 2:
+        raise NotImplementedError(f"\"{name}_kernel_impl\" not implemented for '{self.dtype.scalar_type}'")
+
+
 @explicit("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
 def _softmax(self, dim, half_to_float):
+    _check_floating("softmax", self)
     if self.ndim == 0:
         return aten.exp.default(aten.sub.Tensor(self, self))
     self = aten.contiguous.default(self)
@@ -134,6 +140,7 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
 
 @explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
 def _log_softmax(self, dim, half_to_float):
+    _check_floating("log_softmax", self)
     if self.ndim == 0:
         return aten.sub.Tensor(self, self)
     self = aten.contiguous.default(self)

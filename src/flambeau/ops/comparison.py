@@ -42,17 +42,20 @@ def logical_not(s, self):
     return s.eq(self, 0)
 
 
+NOT_BITS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+
+
 def _bitwise(name):
     def body(s, self, other):
         return getattr(s, name)(self, other)
 
-    return pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor")(body)
+    return pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", refuse=NOT_BITS)(body)
 
 
 bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ["bitwise_and", "bitwise_or", "bitwise_xor"])
 
 
-@pointwise("bitwise_not(Tensor self) -> Tensor")
+@pointwise("bitwise_not(Tensor self) -> Tensor", refuse=NOT_BITS)
 def bitwise_not(s, self):
     return s.bitwise_not(self)
 
@@ -132,10 +135,17 @@ def equal(self, other):
     return bool(aten.all.default(aten.eq.Tensor(self, other)).item())
 
 
+def _isclose_promotion(args):
+    a, b = args[0].dtype, args[1].dtype
+    if a is not b:
+        raise RuntimeError(f"{a.scalar_type} did not match {b.scalar_type}")
+    return "float" if a is dtypes.bool_ else "default"
+
+
 @pointwise(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
     numbers=False,
-    promote=lambda args: "float" if args[0].dtype is dtypes.bool_ else "default",
+    promote=_isclose_promotion,
     out=dtypes.bool_,
     inplace=False,
     has_out=False,

@@ -49,26 +49,15 @@ def _pair_dtype(name):
         a, b = args[0].dtype, args[1].dtype
         if a.name not in ("float16", "float32", "float64") or b.name not in ("float16", "float32", "float64"):
             raise RuntimeError(
-                f"Expected both inputs to be Half, Float or Double tensors but got {_named(a)} and {_named(b)}"
+                f"Expected both inputs to be Half, Float or Double tensors but got {a.scalar_type} and {b.scalar_type}"
             )
         if a is not b:
             raise RuntimeError(
-                f"Expected object of scalar type {_named(a)} but got scalar type {_named(b)} for second argument"
+                f"Expected object of scalar type {a.scalar_type} but got scalar type {b.scalar_type} for second argument"
             )
         return a.to_complex()
 
     return dtype
-
-
-def _named(d):
-    return {
-        "float32": "Float",
-        "float64": "Double",
-        "float16": "Half",
-        "int64": "Long",
-        "int32": "Int",
-        "bool": "Bool",
-    }.get(d.name, d.name.capitalize())
 
 
 complex_ = pointwise(

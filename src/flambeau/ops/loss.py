@@ -97,6 +97,8 @@ def nll_loss(self, target, weight, reduction, ignore_index):
         raise RuntimeError("input tensor should be 1D or 2D")
     if self.ndim == 1 and tuple(target.shape) == (1,):
         target = aten.squeeze.default(target)
+    if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if self.shape[:-1] != target.shape:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]

@@ -54,7 +54,7 @@ def _as_complex_meta(self):
     offset = self.offset if isinstance(self, TensorMeta) else self.storage_offset()
     if self.dtype.name not in ("float32", "float64", "float16"):
         raise RuntimeError(
-            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {self.dtype.name.capitalize()}"
+            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {self.dtype.scalar_type}"
         )
     if not len(self.shape):
         raise RuntimeError("Input tensor must have one or more dimensions")

@@ -388,7 +388,11 @@ def pixel_shuffle(self, upscale_factor):
 def one_hot(self, num_classes):
     if self.dtype.name != "int64":
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {self.dtype}")
+    if self._array is not None and self.numel() and int(aten.min.default(self).item()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
+        if not self.numel():
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
         num_classes = int(aten.max.default(self).item()) + 1
     elif self._array is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")

@@ -7,10 +7,10 @@ import math
 from ..base import dtypes
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
+from .comparison import NOT_BITS
 
 aten = namespace("aten")
 _INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
-_BITS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
 def _unary(opname: str, row: str | None = None, **kw):
@@ -206,22 +206,22 @@ def nextafter(s, self, other):
     return s.nextafter(self, other)
 
 
-@pointwise("gcd(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_BITS))
+@pointwise("gcd(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *NOT_BITS))
 def gcd(s, self, other):
     return s.gcd(self, other)
 
 
-@pointwise("lcm(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_BITS))
+@pointwise("lcm(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *NOT_BITS))
 def lcm(s, self, other):
     return s.lcm(self, other)
 
 
-@pointwise("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+@pointwise("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool", *NOT_BITS))
 def bitwise_left_shift(s, self, other):
     return s.lshift(self, other)
 
 
-@pointwise("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool", *_BITS))
+@pointwise("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", refuse=("bool", *NOT_BITS))
 def bitwise_right_shift(s, self, other):
     return s.rshift(self, other)
 

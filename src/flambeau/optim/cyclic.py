@@ -33,6 +33,10 @@ class PolynomialLR(LRScheduler):
         factor = (left / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
         return [lr * factor for lr in self._current()]
 
+    def _get_closed_form_lr(self):
+        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * left**self.power for base in self.base_lrs]
+
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine annealing with restarts after T_0, T_0 T_mult, ... epochs. Loshchilov & Hutter, arXiv:1608.03983."""

@@ -26,6 +26,12 @@ __all__ = [
     "StepLR",
 ]
 
+_EPOCH_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` "
+    "to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of the new chainable "
+    "form, where available."
+)
+
 
 class LRScheduler:
     """Base class. ``last_epoch``: index of the last epoch when training is resumed, -1 to begin."""
@@ -47,7 +53,15 @@ class LRScheduler:
         self.last_epoch = last_epoch
         _note_steps(optimizer)
         self._step_count = 0
-        self.step()
+        self._is_initial = self._get_lr_called_within_step = False  # get_lr of users' schedules look at these
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def get_lr(self) -> list[float]:
         raise NotImplementedError(f"{type(self).__name__}.get_lr() is not defined")
@@ -56,8 +70,8 @@ class LRScheduler:
         """The rates set by the last step."""
         return self._last_lr
 
-    def step(self) -> None:
-        """Go to the next epoch and set its rates."""
+    def step(self, epoch: int | None = None) -> None:
+        """Go to the next epoch (or, deprecated, to ``epoch``) and set its rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in "
@@ -67,8 +81,18 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
-        self.last_epoch += 1
-        self._set(self.get_lr())
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
+                self.last_epoch = epoch
+                rates = (getattr(self, "_get_closed_form_lr", None) or self.get_lr)()
+        finally:
+            self._get_lr_called_within_step = False
+        self._set(rates)
 
     def _set(self, rates: list) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates):
@@ -158,6 +182,9 @@ class StepLR(LRScheduler):
             return self._current()
         return [lr * self.gamma for lr in self._current()]
 
+    def _get_closed_form_lr(self):
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
 
 class MultiStepLR(LRScheduler):
     """Times ``gamma`` at each epoch of ``milestones``."""
@@ -171,6 +198,10 @@ class MultiStepLR(LRScheduler):
         if self.last_epoch not in self.milestones:
             return self._current()
         return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._current()]
+
+    def _get_closed_form_lr(self):
+        passed = sum(n for epoch, n in self.milestones.items() if epoch <= self.last_epoch)
+        return [base * self.gamma**passed for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
@@ -189,6 +220,9 @@ class ConstantLR(LRScheduler):
         if self.last_epoch != self.total_iters:
             return self._current()
         return [lr * (1.0 / self.factor) for lr in self._current()]
+
+    def _get_closed_form_lr(self):
+        return [base * (self.factor if self.last_epoch < self.total_iters else 1.0) for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
@@ -220,6 +254,10 @@ class LinearLR(LRScheduler):
         factor = 1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
         return [lr * factor for lr in self._current()]
 
+    def _get_closed_form_lr(self):
+        done = min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (self.start_factor + (self.end_factor - self.start_factor) * done) for base in self.base_lrs]
+
 
 class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
@@ -232,6 +270,9 @@ class ExponentialLR(LRScheduler):
         if self.last_epoch == 0:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -254,6 +295,10 @@ class CosineAnnealingLR(LRScheduler):
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
         before = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
         return [now / before * (lr - self.eta_min) + self.eta_min for lr in lrs]
+
+    def _get_closed_form_lr(self):
+        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
 
 _LRScheduler = LRScheduler  # the name it had

@@ -17,18 +17,9 @@ __all__ = ["STORAGES", "Stored", "storage_name"]
 
 # Element type of each storage class that checkpoints name.
 STORAGES: dict[str, DType] = {
-    "DoubleStorage": dtypes.float64,
-    "FloatStorage": dtypes.float32,
-    "HalfStorage": dtypes.float16,
-    "BFloat16Storage": dtypes.bfloat16,
-    "LongStorage": dtypes.int64,
-    "IntStorage": dtypes.int32,
-    "ShortStorage": dtypes.int16,
-    "CharStorage": dtypes.int8,
-    "ByteStorage": dtypes.uint8,
-    "BoolStorage": dtypes.bool_,
-    "ComplexDoubleStorage": dtypes.complex128,
-    "ComplexFloatStorage": dtypes.complex64,
+    f"{d.scalar_type}Storage": d
+    for d in dtypes.ALL
+    if d.name not in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
 }
 _BY_DTYPE = {dtype: name for name, dtype in STORAGES.items()}
 

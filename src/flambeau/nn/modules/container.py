@@ -191,11 +191,11 @@ class ModuleDict(Module):
             self[key] = module
 
 
-def _line(name, value) -> str:
+def _line(name, value, element) -> str:
     if isinstance(value, Tensor):
         kind = "Parameter" if isinstance(value, Parameter) else type(value).__name__
         size = "x".join(map(str, value.shape))
-        return f"  ({name}): {kind} containing: [{value.dtype} of size {size}]"
+        return f"  ({name}): {kind} containing: [{element(value)} of size {size}]"
     return f"  ({name}): Object of type: {type(value).__name__}"
 
 
@@ -243,7 +243,7 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        return "\n".join(_line(i, v) for i, v in enumerate(self))
+        return "\n".join(_line(i, v, lambda t: t.dtype) for i, v in enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -304,7 +304,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(_line(k, v) for k, v in self.items())
+        return "\n".join(_line(k, v, lambda t: t.type()) for k, v in self.items())
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterDict should not be called.")
