@@ -350,6 +350,12 @@ static PyMethodDef node_methods[] = {
     {"_register_hook_dict", (PyCFunction)node_register_dict, METH_O, "Use this dict for the hooks that run after the node."},
     {"_sequence_nr", (PyCFunction)node_sequence, METH_NOARGS, "Nodes are numbered in the order in which they were made."},
     {NULL}};
+static PyObject *node_get_materialize(FlbNode *self, void *closure) { return PyBool_FromLong(self->materialize); }
+static int node_set_materialize(FlbNode *self, PyObject *value, void *closure) {
+    if (!value || !PyBool_Check(value)) return PyErr_SetString(PyExc_TypeError, "materialize is True or False"), -1;
+    self->materialize = value == Py_True;
+    return 0;
+}
 #define HOOKS(FIELD) (void *)offsetof(FlbNodeExtra, FIELD)
 static PyGetSetDef node_getset[] = {
     {"next_functions", (getter)node_next_functions, NULL, "((node or None, number of its result), ...)"},
@@ -360,11 +366,11 @@ static PyGetSetDef node_getset[] = {
     {"node_pre_hooks", (getter)node_dict_of, NULL, "Hooks before the node runs.", HOOKS(pre_hooks)},
     {"node_hooks", (getter)node_dict_of, NULL, "Hooks after the node ran.", HOOKS(post_hooks)},
     {"retained", (getter)node_dict_of, NULL, "Results whose .grad is kept: number -> weakref.", HOOKS(retained)},
+    {"materialize", (getter)node_get_materialize, (setter)node_set_materialize, "Whether cotangents that never came are zeros."},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {NULL}};
 static PyMemberDef node_members[] = {
     {"sequence_nr", T_ULONGLONG, offsetof(FlbNode, sequence_nr), READONLY, "order of creation"},
-    {"materialize", T_BOOL, offsetof(FlbNode, materialize), 0, "whether cotangents that never came are zeros"},
     {NULL}};
 PyTypeObject FlbNode_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Node",

@@ -239,7 +239,7 @@ static int floating(FlbTensor *t) {
     if (t->array) {
         int num = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
         if (num <= NPY_ULONGLONG) return 0;
-        if (num <= NPY_CLONGDOUBLE || num == NPY_HALF) return 1;
+        if (num <= NPY_CLONGDOUBLE || num == NPY_HALF || num == flb_bfloat16_num) return 1;
     }
     PyObject *c = PyObject_GetAttrString(t->dtype, "category");
     long k = c ? PyLong_AsLong(c) : -1;

@@ -124,10 +124,6 @@ static void context_dealloc(Context *self)
     context_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
-static PyMemberDef context_members[] = {
-    {"run_only", T_INT, offsetof(Context, run_only), 0, "use prior entries, compile nothing new"},
-    {NULL},
-};
 static PyGetSetDef context_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
 PyTypeObject FlbContextType = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -136,7 +132,7 @@ PyTypeObject FlbContextType = {
     .tp_doc = "Context(miss=self.miss): one compile() configuration. miss(func, flat_args, cache) -> bool is called when no entry fits",
     .tp_new = PyType_GenericNew, .tp_init = (initproc)context_init, .tp_dealloc = (destructor)context_dealloc,
     .tp_traverse = (traverseproc)context_traverse, .tp_clear = (inquiry)context_clear,
-    .tp_members = context_members, .tp_getset = context_getset, .tp_dictoffset = offsetof(Context, dict),
+    .tp_getset = context_getset, .tp_dictoffset = offsetof(Context, dict),
     .tp_weaklistoffset = offsetof(Context, weakrefs),
 };
 
@@ -215,7 +211,7 @@ void flb_cache_forget(Cache *c)
 {
     Py_INCREF(c);
     cache_clear(c);
-    c->skip = c->attempts = c->warned = 0;
+    c->skip = 0;
     Py_DECREF(c);
 }
 static PyObject *cache_reset(Cache *c, PyObject *unused) { flb_cache_forget(c); Py_RETURN_NONE; }
@@ -224,13 +220,15 @@ static PyMethodDef cache_methods[] = {
     {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
     {NULL},
 };
-static PyMemberDef cache_members[] = {
-    {"skip", T_INT, offsetof(Cache, skip), 0, "run plainly when no entry fits"},
-    {"attempts", T_INT, offsetof(Cache, attempts), 0, "captures that led to nothing"},
-    {"warned", T_INT, offsetof(Cache, warned), 0, "the limit was reported"},
-    {NULL},
-};
+static PyObject *cache_get_skip(Cache *c, void *closure) { return PyBool_FromLong(c->skip); }
+static int cache_set_skip(Cache *c, PyObject *value, void *closure)
+{
+    if (!value || !PyBool_Check(value)) { PyErr_SetString(PyExc_TypeError, "skip is True or False"); return -1; }
+    c->skip = value == Py_True;
+    return 0;
+}
 static PyGetSetDef cache_getset[] = {
+    {"skip", (getter)cache_get_skip, (setter)cache_set_skip, "run plainly when no entry fits"},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {"entries", (getter)cache_list, NULL, "list of (tree, code, hits), the latest first"}, {NULL}};
 PyTypeObject FlbCacheType = {
@@ -238,6 +236,6 @@ PyTypeObject FlbCacheType = {
     .tp_name = "flambeau._frame.Cache", .tp_basicsize = sizeof(Cache), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Captured variants of one code object under one Context",
     .tp_dealloc = (destructor)cache_dealloc, .tp_traverse = (traverseproc)cache_traverse, .tp_clear = (inquiry)cache_clear,
-    .tp_methods = cache_methods, .tp_members = cache_members, .tp_getset = cache_getset,
+    .tp_methods = cache_methods, .tp_getset = cache_getset,
     .tp_dictoffset = offsetof(Cache, dict),
 };

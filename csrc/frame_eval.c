@@ -137,14 +137,14 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     *ran = 1;
     if (((PyCodeObject *)func->func_code)->co_flags & SUSPENDS) {
         error = 0;
-        PyObject *r = cache->skip || run_only || ctx->run_only ? NULL : make_suspended(ctx, func, args, n, cache, &error);
+        PyObject *r = cache->skip || run_only ? NULL : make_suspended(ctx, func, args, n, cache, &error);
         if (!r) *ran = error;
         return r;
     }
     Entry *e = find_entry(cache, func, args, &error);
     if (error) return NULL;
     if (!e) {
-        if (cache->skip || run_only || ctx->run_only) { *ran = 0; return NULL; }
+        if (cache->skip || run_only) { *ran = 0; return NULL; }
         int r = call_miss(ctx, func, args, n, cache);
         if (r < 0) return NULL;
         if (!r || !cache->n) { *ran = 0; return NULL; }
@@ -208,7 +208,7 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag)
     if (e && e->flags & SKIP_RECURSIVE) return eval_uncaptured(ts, frame);
     if (e && e->flags & SKIP) return flb_default_eval(ts, frame, 0);
     Cache *cache = flb_cache_for((PyObject *)code, ctx, 1);
-    if (!cache) return NULL;
+    if (!cache) return flb_frame_end(ts, frame, NULL);
     if (cache->skip && !cache->n) {
         Py_DECREF(cache);
         return flb_default_eval(ts, frame, 0);

@@ -11,7 +11,6 @@
 typedef struct {
     PyObject_HEAD
     PyObject *miss;                  /* callable(func, flat_args, cache) -> bool: an entry was added at the front */
-    int run_only;                    /* prior entries are used, nothing new is compiled */
     struct Cache *caches;            /* all that belong to it, a list of borrowed pointers */
     PyObject *dict, *weakrefs;
 } Context;
@@ -25,7 +24,6 @@ typedef struct Cache {
     Py_ssize_t n;
     Entry **entries;                 /* the latest first */
     int skip;                        /* no entry fits: run the frame plainly without asking again */
-    int attempts, warned;            /* for the Compiler: captures that led to nothing; the limit was reported */
     int of_code;                     /* its code object holds a reference */
     PyObject *code;                  /* borrowed, NULL when it is gone */
     Context *context;                /* borrowed, NULL when it is gone */

@@ -160,6 +160,7 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         g->has_call = 1;
     }
     if (parse_ints(args, &s->args, &s->nargs) < 0 || (parts && parse_parts(parts, s, g) < 0)) return -1;
+    if (s->kind == STEP_KERNEL && s->nargs + 2 > g->widest) g->widest = s->nargs + 2;
     if (s->kind == STEP_GEMM && s->nargs != 3) FAIL("a gemm step takes three slots");
     return check_slots(g, s->args, s->nargs);
 }

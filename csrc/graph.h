@@ -104,6 +104,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     int ninputs, nslots, nsteps, noutputs, nframe, nstages, has_call, light, dynamic;
+    int widest;                 /* the most pointers that a kernel is handed */
     int *input_slot;            /* the slot of each input, -1: not read */
     Frame *frame;
     Stage *stages;

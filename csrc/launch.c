@@ -35,6 +35,7 @@ typedef struct {
     Graph *g;
     Frame *f;
     Place *places;
+    char **pointers;            /* room for a kernel's arguments */
     char *arena;
     int64_t status[STATUS_WORDS];
 } Call;
@@ -277,6 +278,7 @@ done:
     return status;
 }
 
+/* NOTE: runs without the GIL and can't fail: what it needs is allocated before. */
 static void run_native(Call *c, const Step *s) {
     const Frame *f = c->f;
     if (s->kind == STEP_GEMM) {
@@ -284,13 +286,12 @@ static void run_native(Call *c, const Step *s) {
                  c->places[s->args[2]].ptr);
         return;
     }
-    char *stack[64], **pointers = s->nargs <= 62 ? stack : malloc((s->nargs + 2) * sizeof(char *));
+    char **pointers = c->pointers;
     for (int i = 0; i < s->nargs; i++) pointers[i] = c->places[s->args[i]].ptr;
     pointers[s->nargs] = (char *)c->status;
     pointers[s->nargs + 1] = (char *)(f + s->params);
     KernelCall call = {s->fn, pointers};
     flb_parallel(kernel_range, &call, f[s->total], f[s->grain]);
-    if (pointers != stack) free(pointers);
 }
 
 static int run_step(Call *c, const Step *s) {
@@ -359,8 +360,13 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
     }
     Place few_places[48];
     Frame few_numbers[192];
-    Call c = {.g = g, .f = g->frame, .places = few_places};
+    char *few_pointers[64];
+    Call c = {.g = g, .f = g->frame, .places = few_places, .pointers = few_pointers};
     if (g->nslots > 48 && !(c.places = PyMem_Malloc(g->nslots * sizeof(Place)))) return PyErr_NoMemory();
+    if (g->widest > 64 && !(c.pointers = PyMem_Malloc(g->widest * sizeof(char *)))) {
+        if (c.places != few_places) PyMem_Free(c.places);
+        return PyErr_NoMemory();
+    }
     memset(c.places, 0, g->nslots * sizeof(Place));
     PyObject *result = NULL, *keep_list = NULL;
 
@@ -411,6 +417,7 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
 done:
     for (int i = 0; i < g->nslots; i++) Py_XDECREF(c.places[i].owner);
     if (c.places != few_places) PyMem_Free(c.places);
+    if (c.pointers != few_pointers) PyMem_Free(c.pointers);
     if (c.f != g->frame && c.f != few_numbers) PyMem_Free(c.f);
     flb_api->free(c.arena);
     Py_XDECREF(keep_list);

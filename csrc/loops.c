@@ -66,6 +66,67 @@ CASTS(float, f4, TO_INT, TO_LONG)
 CASTS(double, f8, TO_INT, TO_LONG)
 #define ROW(FROM) {cast_##FROM##_b, cast_##FROM##_i1, cast_##FROM##_u1, cast_##FROM##_i2, cast_##FROM##_i4, cast_##FROM##_i8, cast_##FROM##_f4, cast_##FROM##_f8}
 static const PyUFuncGenericFunction casts[8][8] = {ROW(b), ROW(i1), ROW(u1), ROW(i2), ROW(i4), ROW(i8), ROW(f4), ROW(f8)};
+
+/* 16-bit floating point to and from float32, rounding to the nearest, ties to even. NaN stays NaN. */
+static inline float from_half(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = (uint32_t)(h & 0x7fff) << 13, exponent = bits & 0x0f800000;
+    float v;
+    if (exponent == 0x0f800000) bits += (uint32_t)(255 - 31) << 23; /* infinite or NaN */
+    else if (exponent) bits += (uint32_t)(127 - 15) << 23;
+    else { /* zero or subnormal: normalize by a subtraction */
+        bits += (uint32_t)(127 - 14) << 23;
+        memcpy(&v, &bits, 4);
+        v -= 0x1p-14f;
+        memcpy(&bits, &v, 4);
+    }
+    bits |= sign;
+    memcpy(&v, &bits, 4);
+    return v;
+}
+static inline uint16_t to_half(float v) {
+    uint32_t bits, sign;
+    memcpy(&bits, &v, 4);
+    sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    if (bits >= 0x47800000) return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00)); /* NaN; from 65536 on infinite */
+    if (bits < 0x38800000) { /* subnormal: a sum rounds it */
+        float x;
+        memcpy(&x, &bits, 4);
+        x += 0x1p-1f;
+        memcpy(&bits, &x, 4);
+        return (uint16_t)(sign | (bits - 0x3f000000));
+    }
+    bits += 0xfff + (bits >> 13 & 1);
+    return (uint16_t)(sign | (bits - ((uint32_t)(127 - 15) << 23)) >> 13);
+}
+static inline uint16_t to_bfloat16(float v) {
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(v != v ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#define VECTORIZED __attribute__((optimize("O3")))
+#else
+#define VECTORIZED
+#endif
+#define NARROW(NAME, F, T, CONVERT)                                                                                            \
+    VECTORIZED LOOP(NAME) {                                                                                                    \
+        npy_intp n = dims[0], s = steps[0], d = steps[1];                                                                      \
+        char *a = args[0], *b = args[1];                                                                                       \
+        if (s == (npy_intp)sizeof(F) && d == (npy_intp)sizeof(T)) {                                                            \
+            const F *restrict x = (const F *)a;                                                                                \
+            T *restrict y = (T *)b;                                                                                            \
+            for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i]);                                                             \
+            return;                                                                                                            \
+        }                                                                                                                      \
+        for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a);                                           \
+    }
+NARROW(cast_half_f4, uint16_t, float, from_half)
+NARROW(cast_f4_half, float, uint16_t, to_half)
+NARROW(cast_bfloat16_f4, uint16_t, float, flb_bfloat16_value)
+NARROW(cast_f4_bfloat16, float, uint16_t, to_bfloat16)
+
 static int cast_index(int num) {
     switch (num) {
     case NPY_BOOL: return 0;
@@ -80,6 +141,10 @@ static int cast_index(int num) {
     return -1;
 }
 PyUFuncGenericFunction flb_cast_loop(int from, int to) {
+    if (from == NPY_FLOAT && to == NPY_HALF) return cast_f4_half;
+    if (from == NPY_HALF && to == NPY_FLOAT) return cast_half_f4;
+    if (from == NPY_FLOAT && to == flb_bfloat16_num) return cast_f4_bfloat16;
+    if (from == flb_bfloat16_num && to == NPY_FLOAT) return cast_bfloat16_f4;
     int f = cast_index(from), t = cast_index(to);
     return f < 0 || t < 0 ? NULL : casts[f][t];
 }

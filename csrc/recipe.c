@@ -27,7 +27,7 @@ int flb_recipes_traverse(FlbRecipes *r, visitproc visit, void *arg) {
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-enum { D_TENSOR = 1, D_NONE, D_BOOL, D_INT, D_FLOAT, D_OBJECT, D_LIST, D_NUMBER, D_FAKE };
+enum { D_TENSOR = 1, D_NONE, D_BOOL, D_INT, D_FLOAT, D_OBJECT, D_LIST, D_NUMBER, D_FAKE, D_BFLOAT16 = 255 };
 
 static int put_ints(Description *d, PyObject *tuple) {
     Py_ssize_t n = PyTuple_GET_SIZE(tuple);
@@ -62,7 +62,9 @@ static inline int describe_tensor(Description *d, FlbTensor *t) {
     PyArrayObject *a = (PyArrayObject *)t->array;
     if (!a || t->keys || d->n_tensors == R_SLOTS / 2) return 0;
     int num = PyArray_DESCR(a)->type_num, nd = PyArray_NDIM(a);
-    if (num >= NPY_OBJECT || nd > R_DIMS || d->n + 1 + 2 * nd > R_KEY) return 0;
+    if (num == flb_bfloat16_num) num = D_BFLOAT16;
+    else if (num >= NPY_OBJECT && num != NPY_HALF) return 0;
+    if (nd > R_DIMS || d->n + 1 + 2 * nd > R_KEY) return 0;
     int flags = PyArray_FLAGS(a);
     if (!(flags & NPY_ARRAY_ALIGNED)) return 0;
     int64_t *w = d->words + d->n;

@@ -8,7 +8,8 @@ PyObject *flb_size_class = NULL;     /* flambeau.base.shapes.Size */
 PyObject *flb_cpu_device = NULL;     /* flambeau.base.device.Device("cpu") */
 PyTypeObject *flb_tensor_class = NULL;
 PyTypeObject *flb_parameter_class = NULL;
-static PyObject *dtype_by_typenum[32];
+static PyObject *dtype_by_typenum[32], *dtype_bfloat16;
+int flb_bfloat16_num = -1;
 static PyObject *dtype_by_descr = NULL; /* dict: np.dtype -> DType, for the extension dtypes of ml_dtypes */
 
 /* ---- storage -------------------------------------------------------------------------------------------------------- */
@@ -54,14 +55,19 @@ static Py_ssize_t storage_length(FlbStorage *self) {
 }
 static PyMappingMethods storage_mapping = {
     .mp_length = (lenfunc)storage_length, .mp_subscript = storage_item, .mp_ass_subscript = storage_set_item};
+static PyObject *storage_note_recorded(FlbStorage *self, PyObject *unused) {
+    self->recorded++;
+    Py_RETURN_NONE;
+}
 static PyMethodDef storage_methods[] = {
+    {"_note_recorded", (PyCFunction)storage_note_recorded, METH_NOARGS, "Autograd has recorded a write: views ask for their root's history again."},
     {"nbytes", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes."},
     {"size", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes (a storage is untyped)."},
     {"data_ptr", (PyCFunction)storage_data_ptr, METH_NOARGS, "Address of the first byte; 0 without data."},
     {NULL}};
 static PyMemberDef storage_members[] = {{"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
                                         {"version", T_PYSSIZET, offsetof(FlbStorage, version), READONLY, "number of in-place writes so far"},
-                                        {"recorded", T_PYSSIZET, offsetof(FlbStorage, recorded), 0, "number of writes that autograd recorded"},
+                                        {"recorded", T_PYSSIZET, offsetof(FlbStorage, recorded), READONLY, "number of writes that autograd recorded"},
                                         {NULL}};
 static PyGetSetDef storage_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
 PyTypeObject FlbStorage_Type = {
@@ -130,6 +136,7 @@ FlbStorage *flb_storage(FlbTensor *t) {
 static PyObject *dtype_of_array(PyArrayObject *a) {
     PyArray_Descr *d = PyArray_DESCR(a);
     if (d->type_num >= 0 && d->type_num < 32 && dtype_by_typenum[d->type_num] && PyArray_ISNOTSWAPPED(a)) return dtype_by_typenum[d->type_num];
+    if (d->type_num == flb_bfloat16_num) return dtype_bfloat16;
     if (!PyArray_ISNOTSWAPPED(a)) {
         PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
         return NULL;
@@ -676,13 +683,15 @@ static PyObject *py_element(PyObject *m, PyObject *o) {
         Py_RETURN_NONE;
     PyArrayObject *a = (PyArrayObject *)t->array;
     int num = PyArray_TYPE(a);
-    if (PyArray_SIZE(a) != 1 || !(num <= NPY_CDOUBLE || num == NPY_HALF) || !PyArray_ISBEHAVED_RO(a)) Py_RETURN_NONE;
+    if (PyArray_SIZE(a) != 1 || !PyArray_ISBEHAVED_RO(a)) Py_RETURN_NONE;
+    if (num == flb_bfloat16_num) return PyFloat_FromDouble(flb_bfloat16_value(*(uint16_t *)PyArray_BYTES(a)));
+    if (num > NPY_CDOUBLE && num != NPY_HALF) Py_RETURN_NONE;
     return PyArray_GETITEM(a, PyArray_BYTES(a));
 }
 int flb_typenum_of(PyObject *dtype) {
     for (int i = 0; i < 32; i++)
         if (dtype_by_typenum[i] == dtype) return i;
-    return -1;
+    return dtype == dtype_bfloat16 ? flb_bfloat16_num : -1;
 }
 /* become(tensor, view): the tensor has the place in memory that the view of it has. */
 static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
@@ -734,9 +743,9 @@ static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t 
     return (PyObject *)t;
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "requires_grad", "grad", NULL};
-    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *requires_grad = NULL, *grad = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &requires_grad, &grad))
+    static char *names[] = {"size", "cpu", "tensor", "parameter", "dtypes", "bfloat16", "requires_grad", "grad", NULL};
+    PyObject *size = NULL, *cpu = NULL, *tensor = NULL, *parameter = NULL, *dtypes = NULL, *bfloat16 = NULL, *requires_grad = NULL, *grad = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOOOO", names, &size, &cpu, &tensor, &parameter, &dtypes, &bfloat16, &requires_grad, &grad))
         return NULL;
     if ((size && !(PyType_Check(size) && PyType_IsSubtype((PyTypeObject *)size, &PyTuple_Type))) || (tensor && !is_tensor_class(tensor)) ||
         (parameter && !is_tensor_class(parameter)) || (dtypes && !PyDict_Check(dtypes)))
@@ -757,6 +766,10 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
         while (PyDict_Next(dtypes, &pos, &k, &v)) {
             int num = ((PyArray_Descr *)k)->type_num;
             if (num >= 0 && num < 32) Py_XSETREF(dtype_by_typenum[num], Py_NewRef(v));
+            if (v == bfloat16) {
+                Py_XSETREF(dtype_bfloat16, Py_NewRef(v));
+                flb_bfloat16_num = num;
+            }
         }
     }
     Py_RETURN_NONE;

@@ -36,6 +36,13 @@ int flb_view_is_strided(FlbTensor *base);
 int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest, PyObject *which);
 PyObject *flb_strides(FlbTensor *t);
 int flb_typenum_of(PyObject *dtype); /* NumPy's number of a dtype, -1 when it has none of its own */
+extern int flb_bfloat16_num;         /* the number that NumPy gave to bfloat16, which isn't its own; -1 before configure() */
+static inline float flb_bfloat16_value(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &wide, sizeof v);
+    return v;
+}
 FlbTls *flb_tls(void);
 /* The caching allocator (allocator.c); flb_use_allocator makes it NumPy's in the present context, -1 with an exception on failure. */
 void *flb_malloc(size_t size);

@@ -93,6 +93,12 @@ BAD = {
     "tree: arguments": lambda: tree(key=3).check(one_argument, ()),
     "tree: mirror": lambda: setattr(tree(), "mirror", 3),
     "cache.add: a tree": lambda: CACHE.add(type("flambeau._frame.GuardTree", (), {})(), one_argument.__code__),
+    "Storage: recorded": lambda: setattr(x._storage, "recorded", 3),
+    "Storage: version": lambda: setattr(x._storage, "version", "a"),
+    "Node: materialize": lambda: setattr((x * 2).grad_fn, "materialize", 1),
+    "Node: no materialize": lambda: delattr((x * 2).grad_fn, "materialize"),
+    "Cache: skip": lambda: setattr(CACHE, "skip", 1),
+    "Cache: no skip": lambda: delattr(CACHE, "skip"),
     "cache.add: arguments": lambda: CACHE.add(tree(key=3), one_argument.__code__),
 }
 

@@ -200,3 +200,91 @@ def test_casts_of_what_no_integer_holds(source, target):
         for _ in range(3):
             assert cast(x).tolist() == want
         assert torch.compile(cast)(x).tolist() == want
+
+
+# Operators on 16-bit floating point, each with the operators in float32 and one rounding at the end that it stands for.
+NARROW = {
+    "add": lambda x, y: x + y,
+    "add alpha": lambda x, y: torch.add(x, y, alpha=3),
+    "number": lambda x, y: 1.3 * x - 2,
+    "in place": lambda x, y: x.clone().mul_(y),
+    "compare": lambda x, y: (x < y) | (x == 1),
+    "where": lambda x, y: torch.where(x > 0, x, y),
+    "gelu": lambda x, y: F.gelu(x),
+    "relu of a transpose": lambda x, y: x.t().relu(),
+    "sum": lambda x, y: x.sum(),
+    "mean": lambda x, y: y.mean(0),
+    "amax": lambda x, y: x.amax(-1),
+    "amin": lambda x, y: x.amin(),
+    "softmax": lambda x, y: x.softmax(1),
+    "mm": lambda x, y: x @ y.t(),
+    "linear": lambda x, y: F.linear(x, y, y[:, 0]),
+    "cat": lambda x, y: torch.cat([x, y.float()], 1),
+    "index": lambda x, y: x[I],
+    "slice": lambda x, y: x[1:, ::2],
+    "reshape": lambda x, y: x.t().reshape(-1),
+    "copy": lambda x, y: x.clone().copy_(N[0].double()),
+    "to": lambda x, y: (
+        x.double(),
+        x.int(),
+        x > 0,
+        N.to(x.dtype),
+        X.to(x.dtype),
+        x.to(torch.float16).to(torch.bfloat16),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", NARROW)
+def test_16_bit_floats_have_recipes_that_do_what_kernels_do(name, dtype):
+    from flambeau import _C
+
+    x, y = X[0].clone().to(dtype), Y[0].clone().to(dtype)
+    _C.forget_recipes()
+    first = facts(NARROW[name](x, y))
+    first = first if isinstance(first, list) else [first]
+    for _ in range(3):
+        later = facts(NARROW[name](x, y))
+        for a, b in zip(first, later if isinstance(later, list) else [later], strict=True):
+            assert a[:3] == b[:3]
+            assert np.array_equal(np.asarray(a[3], np.float64), np.asarray(b[3], np.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_16_bit_floats_are_rounded_to_the_nearest_even(dtype):
+    """Every value there and back, every midpoint of two neighbours, and what float64 has beyond float32."""
+    bits = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
+    for piece in bits.split(2**15):
+        x = piece.view(dtype)
+        exact = x.numpy().astype(np.float32)
+        wide, back = thrice(lambda: x.float()), thrice(lambda: x.float().to(dtype))  # noqa: B023
+        assert np.array_equal(wide.numpy(), exact, equal_nan=True)
+        assert torch.equal(back[~x.isnan()], x[~x.isnan()]) and bool(back[x.isnan()].isnan().all())
+        finite = exact[np.isfinite(exact)].astype(np.float64)
+        middle = ((finite[1:] + finite[:-1]) / 2).astype(np.float32)
+        for v in (middle, np.nextafter(middle, np.float32(np.inf)), np.nextafter(middle, -np.float32(np.inf))):
+            with np.errstate(over="ignore"):
+                want = v.astype(x.numpy().dtype).astype(np.float32)
+            t = torch.from_numpy(v)
+            assert np.array_equal(thrice(lambda: t.to(dtype)).float().numpy(), want)  # noqa: B023
+    step = torch.finfo(dtype).eps / 2
+    x = torch.tensor([1 + step + 2**-40], dtype=torch.float64)  # by way of float32, where it is a tie
+    assert [x.to(dtype).item() for _ in range(3)] == [1.0] * 3
+
+
+def test_16_bit_floats_stay_out_of_python():
+    """A training step's operators: later calls run no kernel written in Python."""
+    import sys
+
+    x, w = X[0].bfloat16(), Y[0].bfloat16().requires_grad_()
+    step = lambda: torch.autograd.grad(F.linear(x, w).softmax(-1).float().sum(), w)  # noqa: E731
+    for _ in range(4):
+        step()
+    seen = set()
+    sys.setprofile(lambda frame, event, arg: seen.add(frame.f_code.co_filename))
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    assert not [name for name in seen if "/flambeau/eager/" in name]

@@ -200,7 +200,7 @@ def _record(cls, ctx, args, output):
     for k, o in enumerate(outs):
         if carries[k]:
             if id(o) in dirty:
-                o._storage.recorded += 1
+                o._storage._note_recorded()
             set_history(o, ctx, k)
     return outs[0] if spec is None else pytree.tree_unflatten(outs, spec)
 

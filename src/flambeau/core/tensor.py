@@ -471,7 +471,13 @@ def _requires_grad_(self, requires_grad=True):
 _requires_grad_.__name__ = "requires_grad_"
 Tensor.requires_grad_ = wrap_function(_requires_grad_)
 _C.configure(
-    size=shapes.Size, cpu=CPU, tensor=Tensor, dtypes=dtypes.BY_NUMPY, requires_grad=_set_requires_grad, grad=_check_grad
+    size=shapes.Size,
+    cpu=CPU,
+    tensor=Tensor,
+    dtypes=dtypes.BY_NUMPY,
+    bfloat16=dtypes.bfloat16,
+    requires_grad=_set_requires_grad,
+    grad=_check_grad,
 )
 
 __all__ = ["CPU", "DType", "Device", "Layout", "Tensor", "from_array", "meta_tensor", "strided"]

@@ -190,13 +190,13 @@ class Compiler(_frame.Context):
         code = func.__code__
         remember_code(code)
         if code.co_flags & inspect.CO_ITERABLE_COROUTINE:
-            cache.skip = 1
+            cache.skip = True
             return None
         if config.disable or _stance.name != "default":
             return None
         if code not in self.top_codes:
             if trace_rules.skip_frame_reason(func) is not None:
-                cache.skip = 1
+                cache.skip = True
                 return None
             if not trace_rules.frame_has_tensors(func, args):
                 self._again_later(cache)
@@ -221,7 +221,7 @@ class Compiler(_frame.Context):
             if why is not None:
                 if trace_rules.runs_whole(code):
                     _frame.mark_code(code, _frame.SKIP_RECURSIVE)
-                cache.skip = 1
+                cache.skip = True
                 return False
             if not trace_rules.frame_has_tensors(func, args):
                 return self._again_later(cache)
@@ -247,7 +247,7 @@ class Compiler(_frame.Context):
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
             if config.suppress_errors:
                 log.warning("frame %s runs plainly after an error", shown_name(code), exc_info=True)
-                cache.skip = 1
+                cache.skip = True
                 return False
             raise
         except TorchDynamoException:
@@ -265,7 +265,7 @@ class Compiler(_frame.Context):
                 RuntimeWarning,
                 stacklevel=2,
             )
-            cache.skip = 1
+            cache.skip = True
             added = False
         finally:
             logs.compilation.id = None
@@ -275,9 +275,9 @@ class Compiler(_frame.Context):
 
     def _again_later(self, cache) -> bool:
         """Nothing to capture this time; other arguments may differ, but not for ever."""
-        cache.attempts += 1
-        if cache.attempts >= config.cache_size_limit:
-            cache.skip = 1
+        attempts = cache.__dict__["attempts"] = cache.__dict__.get("attempts", 0) + 1
+        if attempts >= config.cache_size_limit:
+            cache.skip = True
         return False
 
     def _limit(self, func, args, cache) -> None:
@@ -285,7 +285,7 @@ class Compiler(_frame.Context):
         if utils.recompile_records:  # a profiler wants to hear of every failing guard, so the frame keeps asking
             self._recompiling(code, func, args, cache)
         else:
-            cache.skip = 1
+            cache.skip = True
         failed = failed_guard(cache, func, args)
         text = (
             f"torch._dynamo hit config.cache_size_limit ({config.cache_size_limit})\n"
@@ -296,8 +296,8 @@ class Compiler(_frame.Context):
         counters["frames"]["recompile_limit"] += 1
         if config.fail_on_recompile_limit_hit or self.fullgraph:
             raise Unsupported(BreakReason("recompile-limit", text))
-        if not cache.warned:
-            cache.warned = 1
+        if not cache.__dict__.get("warned"):
+            cache.__dict__["warned"] = True
             log.warning(text)
 
     def _capture(self, func, args, cache, event: Event, top: bool) -> bool:

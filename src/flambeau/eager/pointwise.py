@@ -32,7 +32,10 @@ class NumpyHandler:
 
 
 def _cast(x, dtype):
-    return np.asarray(x).astype(dtype.np, copy=False)
+    x = np.asarray(x)
+    if dtype in _WIDE and x.dtype != dtype.np:
+        x = x.astype(np.float32, copy=False)  # as PyTorch: rounded twice where it had more than 24 bits
+    return x.astype(dtype.np, copy=False)
 
 
 NUMPY = NumpyHandler()

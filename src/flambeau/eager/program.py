@@ -11,10 +11,20 @@ import math
 import numpy as np
 
 from .. import _C
+from ..base import dtypes
 from ..base.records import slotted
 from ..base.shapes import broadcast_shapes, contiguous_strides
 
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
+
+
+_FLOAT32 = np.dtype(np.float32)
+_NARROW = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
+
+
+def narrow(dtype: np.dtype) -> bool:
+    """A 16-bit floating-point dtype: what has it is computed in float32 and rounded once."""
+    return dtype in _NARROW
 
 
 class NoRecipe(Exception):
@@ -133,17 +143,19 @@ class Program:
         )
         if not any(isinstance(k, np.dtype) for k in kinds) or complex in kinds:
             raise NoRecipe
-        dtypes = ufunc.resolve_dtypes((*kinds, None))
+        resolved = ufunc.resolve_dtypes((*kinds, None))
         values = [
-            self.cast(v, d, shape) if isinstance(v, Value) else self.constant(v, d) for v, d in zip(operands, dtypes)
+            self.cast(v, d, shape) if isinstance(v, Value) else self.constant(v, d) for v, d in zip(operands, resolved)
         ]
-        if out is None or out.dtype != dtypes[-1]:
-            out = self.empty(shape, dtypes[-1], like)
-        self.loops(("ufunc", ufunc, tuple(d.num for d in dtypes)), shape, [*values, out])
+        if out is None or out.dtype != resolved[-1]:
+            out = self.empty(shape, resolved[-1], like)
+        self.loops(("ufunc", ufunc, tuple(d.num for d in resolved)), shape, [*values, out])
         return out
 
     def copy(self, v: Value, out: Value) -> Value:
-        """``v`` broadcast and cast into ``out``."""
+        """``v`` broadcast and cast into ``out``; from and to 16-bit floating point by way of float32, as kernels do."""
+        if v.dtype != out.dtype and _FLOAT32 not in (v.dtype, out.dtype) and (narrow(v.dtype) or narrow(out.dtype)):
+            v = self.cast(v, _FLOAT32)
         loop = ("copy", v.dtype.itemsize) if v.dtype == out.dtype else ("cast", v.dtype.num, out.dtype.num)
         self.loops(loop, out.shape, [v, out])
         return out

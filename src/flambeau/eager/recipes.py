@@ -32,7 +32,7 @@ from ..core.viewmap import Strided
 from .backend import PRODUCTS, compiled
 from .contraction import SMALL
 from .pointwise import _WIDE
-from .program import LARGE, NoRecipe, Program, Value, bytes_of
+from .program import LARGE, NoRecipe, Program, Value, bytes_of, narrow
 from .reduction import LONG
 
 RULES = {}  # kind -> rule(program, op, values, out or None) -> Value (or a list of them)
@@ -276,8 +276,7 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     metas = [_meta(x) for x in values]
     compute = compute_dtype(op, metas)
     out_dtype = result_dtype(op, metas, compute)
-    if compute in _WIDE or out_dtype in _WIDE:
-        raise NoRecipe
+    wide = _WIDE.get(compute, compute.np)
     check_scalars(op, metas, compute)
     factor = next((a.name for a, x in zip(op._schema.arguments, values) if a.name == d.factor and x != 1), None)
     if compute.category < 2 and any(
@@ -292,17 +291,17 @@ def _pointwise(p: Program, op: OpOverload, values, out):
         if a.name == factor and factor is not None:
             if x.__class__ not in (float, int) or (x.__class__ is float and compute.category < 2):
                 raise NoRecipe
-            inputs[a.name], args[i] = p.number(compute.np), Input(a.name)
+            inputs[a.name], args[i] = p.number(wide), Input(a.name)
             continue
         if not a.is_tensor or x is None:
             continue
         if isinstance(x, Value):
             tensors.append(x)
         elif i in operands and not isinstance(x, (list, complex)):
-            x = p.number(compute.np)
+            x = p.number(wide)
         else:
             raise NoRecipe
-        inputs[a.name] = p.cast(x, compute.np) if i in operands else x
+        inputs[a.name] = p.cast(x, wide) if i in operands else x
         args[i] = Input(a.name)
     if not tensors:
         raise NoRecipe
@@ -349,6 +348,10 @@ def _reduction(p: Program, op: OpOverload, values, out):
         raise NoRecipe
     r = arguments(op)([_meta(values[0]), *values[1:]])
     x, acc = values[0], r.acc.np
+    if narrow(acc):  # an extreme, say: in float32 it is the same
+        if d.map is not None or d.finalize is not None or d.combine not in ("maximum", "minimum"):
+            raise NoRecipe
+        acc = np.dtype(np.float32)
     axes = normalize_dims(r.dims, len(x.shape))
     ufunc = TABLE[d.combine].numpy
     if ufunc not in _START or (acc.kind == "b" and ufunc not in (np.logical_and, np.logical_or)):
@@ -401,6 +404,9 @@ _SMALL_PRODUCT = 1 << 18  # multiplications up to which a product isn't worth sp
 def _contraction(p: Program, op: OpOverload, values, out):
     a, b = values
     check(op, [_meta(a), _meta(b)])
+    dtype = a.dtype
+    if narrow(dtype) and b.dtype == dtype:
+        a, b = p.cast(a, np.dtype(np.float32)), p.cast(b, np.dtype(np.float32))
     if a.dtype != b.dtype or a.dtype.char not in "fd":
         raise NoRecipe
     terms, _, result = op.definition.letters.partition("->")
@@ -418,7 +424,8 @@ def _contraction(p: Program, op: OpOverload, values, out):
     m, n, k = (x[0] if x else None for x in (rows, columns, summed))
     if math.prod(size.values()) > _SMALL_PRODUCT:
         raise NoRecipe
-    to = _memory(p, out, [size[c] for c in result], a.dtype)
+    shape = [size[c] for c in result]
+    to = _memory(p, out if dtype == a.dtype else None, shape, a.dtype)
     to_at, item = dict(zip(result, to.strides)), a.dtype.itemsize
     # A missing dimension counts as one of size 1; its stride is what BLAS expects of a dense matrix.
     core = (
@@ -433,7 +440,7 @@ def _contraction(p: Program, op: OpOverload, values, out):
         (size.get(m, 1), size[k], size.get(n, 1)),
         core,
     )
-    return to
+    return to if dtype == a.dtype else p.copy(to, _memory(p, out, shape, dtype))
 
 
 # ---- reads by index ------------------------------------------------------------------------------------------------------
