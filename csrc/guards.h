@@ -36,7 +36,8 @@ typedef struct {
 enum { V_SIZE, V_STRIDE, V_INT, V_FLOAT };
 enum { P_CONST, P_OPERAND, P_ADD, P_MUL, P_FLOORDIV, P_MOD, P_MIN, P_MAX, P_EQ, P_NE, P_GE, P_AND, P_OR, P_NOT, P_FLOAT, P_FCONST, P_FADD, P_FSUB,
        P_FMUL, P_FDIV, P_FLT, P_FLE, P_FEQ, P_FNE, P_FGT, P_FGE, P_CALL, P_CHECK };
-#define MAX_SIZES 64
+#define FEW_SIZES 64                 /* operands that are read without asking for memory */
+#define MAX_DEPTH 64                 /* of the stack that relations are evaluated on */
 typedef struct {
     Py_ssize_t n_operands, n_code;
     long *operands;                  /* triples: slot, what, dimension */

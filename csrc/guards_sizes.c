@@ -54,11 +54,10 @@ static int call_relation(PyObject *fn, const Sizes *p, const Number *values)
 }
 
 /* An overflow, and a division by zero, make the guard fail: the numbers are no sizes then. */
-int flb_sizes_hold(const Sizes *p, PyObject **slots, int *failing)
+static int relations_hold(const Sizes *p, PyObject **slots, Number *values, int *failing)
 {
-    Number values[MAX_SIZES], stack[MAX_SIZES];
+    Number stack[MAX_DEPTH];
     int top = -1, relation = 0;
-    *failing = -1;
     for (Py_ssize_t i = 0; i < p->n_operands; i++)
         if (!size_operand(slots[p->operands[3 * i]], p->operands[3 * i + 1], p->operands[3 * i + 2], &values[i])) return failed();
     for (Py_ssize_t i = 0; i < p->n_code; i++) {
@@ -111,6 +110,16 @@ int flb_sizes_hold(const Sizes *p, PyObject **slots, int *failing)
     return 1;
 }
 
+int flb_sizes_hold(const Sizes *p, PyObject **slots, int *failing)
+{
+    Number few[FEW_SIZES], *values = few;
+    *failing = -1;
+    if (p->n_operands > FEW_SIZES && !(values = PyMem_Malloc(p->n_operands * sizeof(Number)))) return PyErr_NoMemory(), -1;
+    int ok = relations_hold(p, slots, values, failing);
+    if (values != few) PyMem_Free(values);
+    return ok;
+}
+
 /* payload: (operands: slot, what, dimension of each in one tuple; code; constants) */
 Sizes *flb_sizes_build(PyObject *payload, int n_slots)
 {
@@ -140,9 +149,9 @@ Sizes *flb_sizes_build(PyObject *payload, int n_slots)
             if (op < 0 || op > P_CHECK || depth < (op == P_CHECK ? 1 : 2)) goto bad;
             depth--;
         } else if (!depth) goto bad;
-        if (depth > MAX_SIZES) goto bad;
+        if (depth > MAX_DEPTH) goto bad;
     }
-    if (n % 3 || p->n_operands > MAX_SIZES || depth) goto bad;
+    if (n % 3 || depth) goto bad;
     for (Py_ssize_t i = 0; i < n; i += 3)
         if (p->operands[i] < 0 || p->operands[i] >= n_slots || p->operands[i + 1] < V_SIZE || p->operands[i + 1] > V_FLOAT || p->operands[i + 2] < 0)
             goto bad;

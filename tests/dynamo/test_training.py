@@ -56,7 +56,7 @@ def test_a_training_step_is_one_graph(cls, options, backend):
     got = trained(lambda f: compile(f, backend=g if backend is None else backend, fullgraph=True))
     assert close(want, got)
     if backend is None:
-        assert len(g.gms) <= 2  # the first step makes the optimizer's state
+        assert len(g.gms) == 1 + bool(options.get("momentum"))  # its first step makes the buffers
 
 
 def test_a_compiled_step_follows_the_schedule():
@@ -143,3 +143,63 @@ def test_tensors_as_keys():
 
     got, want = compile(f, backend="eager", fullgraph=True)(X, X + 1), f(X, X + 1)
     assert got[:4] == want[:4] and torch.equal(got[4], want[4])
+
+
+def test_operators_on_lists_are_single_nodes():
+    g = Graphs()
+
+    def f(a, b):
+        scaled = torch._foreach_mul(torch._foreach_add([*a], [*b]), 2)
+        torch._foreach_add_(scaled, 1)
+        return torch._foreach_sqrt(scaled)[1:], len(scaled)
+
+    a, b = ([torch.rand(3) + k for k in range(5)] for _ in range(2))
+    want, got = f(a, b), compile(f, backend=g, fullgraph=True)(a, b)
+    assert close(want[0], got[0]) and want[1] == got[1]
+    assert [n.name for n in g.gms[0].graph.nodes if n.op == "call_function"][:4] == [
+        "_foreach_add", "_foreach_mul", "_foreach_add_", "_foreach_sqrt",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls, options", OPTIMIZERS, ids=lambda v: getattr(v, "__name__", ""))
+def test_the_first_step_is_captured_like_all_others(cls, options):
+    def trained(wrap):
+        ps = [torch.nn.Parameter(torch.arange(3.0) + k) for k in range(40)]
+        opt = cls(ps, **options)
+        step = wrap(opt.step)
+        for k in range(3):
+            for p in ps[: 39 if k == 0 else 40]:
+                p.grad = p.detach() * 0.1 + k
+            step()
+        return [p.detach() for p in ps] + [
+            torch.as_tensor(v) for s in opt.state.values() for v in s.values() if v is not None
+        ]
+
+    before = dict(torch._dynamo.utils.counters["recompiles"])
+    assert close(trained(lambda f: f), trained(compile))
+    again = torch._dynamo.utils.counters["recompiles"]["total"] - before.get("total", 0)
+    assert again <= 1 + bool(options.get("momentum"))  # the last parameter has no gradient at first
+
+
+def test_an_optimizer_of_other_sizes_is_captured():
+    def trained(wrap, n):
+        ps = [torch.nn.Parameter(torch.ones(n, n)) for _ in range(70)]
+        opt = torch.optim.Adam(ps, lr=0.1)
+        for p in ps:
+            p.grad = torch.full((n, n), 0.5)
+        step = wrap(opt.step)
+        step()
+        return [p.detach() for p in ps], step  # which keeps what was captured
+
+    alive = []
+    for n in (3, 2):
+        want, got = trained(lambda f: f, n)[0], trained(lambda f: compile(f, backend="eager"), n)
+        alive.append(got[1])
+        assert close(want, got[0])
+
+
+def test_more_sizes_than_fit_at_once_are_guarded():
+    f = compile(lambda xs: sum(x.sum() for x in xs), backend="eager", dynamic=True)
+    for n in (3, 4):
+        xs = [torch.ones(n + k % 5, n) for k in range(70)]
+        assert f(xs) == sum(x.numel() for x in xs)

@@ -54,6 +54,7 @@ from .variables.modules import ModuleVariable
 from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
 from .variables.objects import ObjectVariable
 from .variables.operators import OPERATORS
+from .variables.optimizers import OptimizerVariable
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import SparseTensorVariable, as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
@@ -220,7 +221,8 @@ def _wrap(tx, value, source: Source) -> Variable:
         return of_object(tx, value, base, source)
     if world.instance_dict(value) is not None or hasattr(cls, "__slots__"):
         _guard(tx, source, "TYPE_MATCH", cls)
-        return ObjectVariable(value, cls, source)
+        make = OptimizerVariable if trace_rules.is_optimizer_class(cls) else ObjectVariable
+        return make(value, cls, source)
     _guard(tx, source, "ID_MATCH", value)
     if callable(value):
         return SkippedFunctionVariable(

@@ -6,6 +6,7 @@ on (``automatic_dynamic_shapes``). ``dynamic=True`` makes all sizes symbols at o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C
@@ -104,10 +105,14 @@ def setting(dynamic: bool | None) -> bool | None:
 
 
 def dimensions(
-    value: Any, varying: set[int], dynamic: bool | None, is_static: bool, spec: dict[int, dict] | None = None
+    value: Any,
+    varying: set[int],
+    dynamic: bool | None,
+    is_static: Callable[[], bool],
+    spec: dict[int, dict] | None = None,
 ) -> dict[int, dict]:
-    """Keywords of ``ShapeEnv.create_size`` for the dimensions of a tensor that are symbols. ``is_static``: what varies stays constant, as
-    parameters do. ``spec``: what ``compile(dynamic_shapes=)`` says of the tensor."""
+    """Keywords of ``ShapeEnv.create_size`` for the dimensions of a tensor that are symbols. ``is_static()``: what varies stays constant,
+    as parameters do. ``spec``: what ``compile(dynamic_shapes=)`` says of the tensor."""
     marks = value.__dict__ if isinstance(value, _C.TensorBase) else {}
     if not marks and not varying and not dynamic and not spec:
         return {}
@@ -133,7 +138,7 @@ def dimensions(
             out[d] = {"duck": False, "dynamic": how, "lo": said["lo"], "hi": said["hi"]}
         elif d in weak:
             out[d] = {"dynamic": "maybe", "lo": lo, "hi": hi}
-        elif dynamic is not False and not is_static and (dynamic or d in varying):
+        elif dynamic is not False and (dynamic or d in varying) and not is_static():
             out[d] = {}
     return out
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from flambeau import _C, _frame
 
 from .size_guards import SizeProgram, holds
-from .source import ConstSource, InstanceDictSource, Source
+from .source import ConstSource, InstanceDictSource, Source, key_text
 
 __all__ = ["ABSENT", "Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
 
@@ -43,7 +44,7 @@ class Guard:
             return f"{self.kind}: {self.source}, dtype={p[1]}, shape={list(p[3])}, strides={list(p[4])}"
         if self.kind == "CODE_MATCH":
             p = p[0]
-        text = getattr(p, "__qualname__", None) or repr(p)
+        text = getattr(p, "__qualname__", None) or (key_text(p) if isinstance(p, _C.TensorBase) else repr(p))
         return f"{self.kind}: {self.source} {text[:120]}"
 
 
@@ -299,7 +300,12 @@ def type_item(cls: type, name: str, after: type | None = None) -> Any:
 
 def overlapping(arrays: list[np.ndarray]) -> bool:
     """Whether the memory ranges of two of them meet."""
-    return any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+    end = 0
+    for lo, hi in sorted(byte_bounds(a) for a in arrays if a.size):
+        if lo < end:
+            return True
+        end = hi
+    return False
 
 
 def same_constant(a, b) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import sys
 import time
@@ -100,6 +101,8 @@ class OutputGraph:
         self.guards = GuardBuilder()
         self.side_effects = SideEffects()
         self.by_id: dict[int, Variable] = {}
+        self._by_name: dict[str, Any] = {}  # the objects of the first ``_named`` of them, by the names of their sources
+        self._named = 0
         self.keep: list[Any] = []
         self.mutable_sources: list[Source] = []
         self.cells: dict[int, CellVariable] = {}
@@ -172,6 +175,7 @@ class OutputGraph:
     def release(self) -> None:
         """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""
         self.by_id.clear()
+        self._by_name.clear()
         if self._fake_mode is not None:
             vars(self._fake_mode).pop("becoming", None)
 
@@ -290,7 +294,7 @@ class OutputGraph:
             tensor = value
         varying = self.seen.tensor(self.path(source), tuple(value.shape))
         spec = self.compiler.shapes.get(source.name)
-        symbols = dimensions(value, varying, self.dynamic, self._is_static(value, source), spec)
+        symbols = dimensions(value, varying, self.dynamic, lambda: self._is_static(value, source), spec)
         for d, said in (spec or {}).items():
             if d != "number":
                 lo, hi, n = said["lo"], said["hi"], value.shape[d]
@@ -321,11 +325,12 @@ class OutputGraph:
         """Whether the sizes of a tensor stay constants though they vary."""
         if config.force_parameter_static_shapes and trace_rules.is_parameter_class(type(value)):
             return True
-        if not config.force_nn_module_property_static_shapes:
-            return False
         owner: Any = source
         while owner is not None:
-            if trace_rules.is_nn_module_class(type(self._object_at(owner))):
+            cls = type(self._object_at(owner))
+            if config.force_parameter_static_shapes and trace_rules.is_optimizer_class(cls):
+                return True  # gradients and states have the sizes of parameters
+            if config.force_nn_module_property_static_shapes and trace_rules.is_nn_module_class(cls):
                 return True
             owner = getattr(owner, "base", None)
         return False
@@ -336,9 +341,11 @@ class OutputGraph:
         return None if base is None else self._object_at(getattr(base, "base", None) or base)
 
     def _object_at(self, source: Source) -> Any:
-        name = source.name
-        found = (v for v in self.by_id.values() if v.source is not None and v.source.name == name)
-        return next((getattr(v, "value", None) for v in found), None)
+        for v in itertools.islice(self.by_id.values(), self._named, None):
+            if v.source is not None:
+                self._by_name.setdefault(v.source.name, getattr(v, "value", None))
+        self._named = len(self.by_id)
+        return self._by_name.get(source.name)
 
     def input_values(self):
         return (i.node.meta["val"] for i in self.inputs)

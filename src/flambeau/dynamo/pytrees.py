@@ -27,7 +27,7 @@ DICTS = (dict, collections.OrderedDict)
 def structure_of(tx, v: Variable) -> Any:
     """Containers as they are, everything else a leaf."""
     v = v.real(tx) if isinstance(v, Lazy) else v.unwrap()
-    if type(v) is ListVariable and v.cls is list:
+    if isinstance(v, ListVariable) and v.cls is list:
         return [structure_of(tx, e) for e in v.items(tx)]
     if isinstance(v, TupleVariable):
         made = [structure_of(tx, e) for e in v.items(tx)]

@@ -34,7 +34,7 @@ from .variables.constant import ConstantVariable
 from .variables.contexts import ContextManagerVariable
 from .variables.dicts import DictVariable
 from .variables.functions import UserMethodVariable
-from .variables.lists import ListVariable, SequenceVariable, SliceVariable, TupleVariable
+from .variables.lists import ListVariable, ResultList, SequenceVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
 from .variables.subclass import SubclassVariable
 from .variables.symbolic import SymbolicVariable
@@ -88,9 +88,9 @@ def as_class(tx, v: Variable, cls: type) -> Variable:
         if issubclass(v.python_type(), cls):
             return v
         return SubclassVariable(v.as_proxy(), v.val, None, cls)
-    if type(v) in (ListVariable, TupleVariable):
+    if type(v) in (ListVariable, ResultList, TupleVariable):
         made = [as_class(tx, e, cls) for e in v.items(tx)]
-        return ListVariable(made) if type(v) is ListVariable else TupleVariable(made, cls=v.cls)
+        return TupleVariable(made, cls=v.cls) if type(v) is TupleVariable else ListVariable(made)
     return v
 
 
@@ -278,7 +278,7 @@ def parts(args, kwargs):
         v = v.unwrap()
         yield v
         if isinstance(v, SequenceVariable):
-            yield from (e.unwrap() for e in v.elements)
+            yield from (e.unwrap() for e in v.seen())
 
 
 def interposes(output, args, kwargs) -> str | None:

@@ -320,6 +320,11 @@ def is_nn_module_class(cls: type) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
+def is_optimizer_class(cls: type) -> bool:
+    return any(c.__name__ == "Optimizer" and c.__module__.startswith("flambeau.optim") for c in cls.__mro__)
+
+
+@functools.lru_cache(maxsize=256)
 def is_parameter_class(cls: type) -> bool:
     return any(c.__name__ == "Parameter" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
 

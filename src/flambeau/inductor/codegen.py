@@ -47,6 +47,7 @@ class Kernel:
     cost: float = 0.0
     nodes: list = field(default_factory=list)
     params: list = field(default_factory=list)
+    renamed: dict = field(default_factory=dict)  # of a twin: buffers in the values of its nodes -> its own
 
 
 _INT_MIN = {"i8": -(1 << 7), "i16": -(1 << 15), "i32": -(1 << 31), "i64": -(1 << 63)}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import time
+from collections import Counter
 
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
@@ -21,6 +23,7 @@ from .recall import recall, remember
 from .schedule import build, fuse, merge
 from .settings import config
 from .sums import join_sums
+from .twins import Twins
 from .values import walk
 
 __all__ = ["CompiledInfo", "compile_graph"]
@@ -163,7 +166,7 @@ def compile_program(program, times=None, onto=None):
     steps = []
     for step in _kernels(groups, lowering, outputs):
         passed("build kernels")
-        if not isinstance(step, ExternCall):
+        if not isinstance(step, ExternCall) and not step.name:
             write_kernel(step, lowering.buffers, lowering.values)
             step.name = cache.kernel_name(step.text)
             step.text = step.text.replace("@KERNEL", f"@{step.name}")
@@ -185,25 +188,55 @@ def compile_program(program, times=None, onto=None):
 
 
 def _kernels(groups, lowering, outputs):
-    """Kernels and extern calls in order. A buffer stays in memory when it is an output or another group reads it."""
+    """Kernels and extern calls in order; a kernel with a name is a twin of an earlier one.
+
+    A buffer stays in memory when it is an output or another group reads it."""
     readers: dict[str, set[int]] = {}
     for i, g in enumerate(groups):
         for name in g.reads:
             readers.setdefault(name, set()).add(i)
+    twins = Twins(lowering.buffers)
     for i, g in enumerate(groups):
         if g.kind == "extern":
             yield g.nodes[0]
             continue
         keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or _written_elsewhere(n, i, groups)}
         if keep or g.kind == "scatter":
-            yield build(g, lowering.buffers, lowering.values, keep)
+            make = functools.partial(build, g, lowering.buffers, lowering.values, keep)
+            yield twins.kernel(g, keep, make)
 
 
 def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
     """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
     the very element being written, and loops of the kernel run in one pass."""
+    if not onto:
+        return {}
     out = {}
     taken = set()
+    using: dict[str, list[int]] = {}  # buffer -> steps that have it among their arguments, or store it
+    reading: dict[str, int] = {}  # buffer -> the last step that may read it
+    for i, s in enumerate(steps):
+        extern = isinstance(s, ExternCall)
+        for name in dict.fromkeys(stores(s) if extern else s.args):
+            using.setdefault(name, []).append(i)
+        for name in loads(s) if extern else s.args:
+            reading[name] = i
+    wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == "region")
+    last_replay = max((i for i, s in enumerate(steps) if isinstance(s, ExternCall) and s.replays), default=-1)
+    touched: dict[int, tuple[dict, dict]] = {}
+
+    def accesses(i: int) -> tuple[dict, dict]:
+        """(buffer -> the nodes of the kernel that store it, buffer -> indices at which it is loaded)"""
+        if i not in touched:
+            nodes, indices, renamed = {}, {}, steps[i].renamed
+            for n in steps[i].nodes:
+                nodes.setdefault(n.buffer, []).append(n)
+            for v in walk(*(n.value for n in steps[i].nodes)):
+                if v.op == "load":
+                    indices.setdefault(renamed.get(v.args[0], v.args[0]), []).append(v.args[1])
+            touched[i] = nodes, indices
+        return touched[i]
+
     for position, k in onto.items():
         what = lowering.outputs[position]
         a, b = (
@@ -217,24 +250,23 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
             or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype)
         ):
             continue
-        if b.name in taken or sum(o[0] == "region" and o[1].buffer in (a.name, b.name) for o in lowering.outputs) != 1:
+        if b.name in taken or wanted[a.name] + wanted[b.name] != 1:
             continue
-        using = [i for i, s in enumerate(steps) if a.name in (s.args if not isinstance(s, ExternCall) else stores(s))]
-        reading = [i for i, s in enumerate(steps) if b.name in (s.args if not isinstance(s, ExternCall) else loads(s))]
-        writer = steps[using[0]] if using else None
+        at = using.get(a.name, ())
+        writer = steps[at[0]] if at else None
         if (
             writer is None
-            or len(using) != 1
+            or len(at) != 1
             or isinstance(writer, ExternCall)
             or writer.serial
             or len(writer.items) != 1
-            or max(reading, default=-1) > using[0]
-            or any(isinstance(s, ExternCall) and s.replays for s in steps[using[0] :])
+            or reading.get(b.name, -1) > at[0]
+            or last_replay >= at[0]
         ):
             continue
-        (store,) = [n for n in writer.nodes if n.buffer == a.name]
-        reads = [v.args[1] for n in writer.nodes for v in walk(n.value) if v.op == "load" and v.args[0] == b.name]
-        if any(ix != store.index for ix in reads) or any(n.reduction for n in writer.nodes):
+        nodes, indices = accesses(at[0])
+        (store,) = nodes[a.name]
+        if any(ix != store.index for ix in indices.get(b.name, ())) or any(n.reduction for n in writer.nodes):
             continue
         taken.add(b.name)
         out[position] = (a.name, b.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
+from flambeau.base.dtypes import float64
 from flambeau.core.bindings import function
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
@@ -12,7 +13,6 @@ from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
 
 __all__ = ["Adam"]
 
-maximum = function("maximum")
 zeros_like = function("zeros_like")
 zeros = function("zeros")
 
@@ -78,42 +78,15 @@ class Adam(Optimizer):
 
 
 def _update(group: dict, rows: list[tuple]) -> None:
-    beta1, beta2 = group["betas"]
-    eps, weight_decay = group["eps"], group["weight_decay"]
     # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
     tensor_step = group["capturable"] or is_compiling()
     lr = group["lr"] if tensor_step else number(group["lr"])
-    if not tensor_step and _update_compiled(group, rows, lr):
-        return
-    if not rows:
-        return
-    if not tensor_step:
-        return _update_lists(group, rows, lr)
-    for p, grad, state in rows:
-        step, exp_avg, exp_avg_sq = state["step"], state["exp_avg"], state["exp_avg_sq"]
-        if group["maximize"]:
-            grad = -grad
-        if weight_decay != 0:
-            if group["decoupled_weight_decay"]:
-                p.mul_(1 - lr * weight_decay)
-            else:
-                grad = grad.add(p, alpha=weight_decay)
-        step.add_(1)
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if group["amsgrad"]:
-            greatest = state["max_exp_avg_sq"]
-            exp_avg_sq = greatest.copy_(maximum(greatest, exp_avg_sq))
-        # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
-        t = step.double()
-        bias1 = 1 - beta1**t
-        bias2 = 1 - beta2**t
-        denom = (exp_avg_sq.sqrt() / bias2.sqrt()).add_(eps)
-        p.addcdiv_(exp_avg * (-(lr / bias1)), denom)
+    if rows and (tensor_step or not _update_compiled(group, rows, lr)):
+        _update_lists(group, rows, lr, tensor_step)
 
 
-def _update_lists(group: dict, rows: list[tuple], lr: float) -> None:
-    """The same arithmetic, an operator at a time on all parameters."""
+def _update_lists(group: dict, rows: list[tuple], lr: float, tensor_step: bool) -> None:
+    """An operator at a time on all parameters."""
     beta1, beta2 = group["betas"]
     eps, weight_decay = group["eps"], group["weight_decay"]
     params, grads = [p for p, _, _ in rows], [grad for _, grad, _ in rows]
@@ -133,8 +106,17 @@ def _update_lists(group: dict, rows: list[tuple], lr: float) -> None:
         greatest = [state["max_exp_avg_sq"] for _, _, state in rows]
         each.maximum_(greatest, squares)
         squares = greatest
-    counts = [step.item() for step in steps]
     denominators = each.sqrt(squares)
+    if tensor_step:
+        # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
+        counts = each.add(steps, zeros((), dtype=float64))
+        bias1, bias2 = (each.add(each.neg(each.pow(beta, counts)), 1) for beta in (beta1, beta2))
+        each.div_(denominators, each.sqrt(bias2))
+        each.add_(denominators, eps)
+        sizes = each.mul(each.reciprocal(bias1), -lr)
+        each.addcdiv_(params, each.mul(means, sizes), denominators)
+        return
+    counts = [step.item() for step in steps]
     each.div_(denominators, [(1 - beta2**t) ** 0.5 for t in counts])
     each.add_(denominators, eps)
     each.addcdiv_(params, means, denominators, [-(lr / (1 - beta1**t)) for t in counts])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from flambeau.core.bindings import function
 
-neg, add, sqrt = function("_foreach_neg"), function("_foreach_add"), function("_foreach_sqrt")
+add, mul, neg, pow, reciprocal, sqrt = (
+    function(f"_foreach_{name}") for name in ("add", "mul", "neg", "pow", "reciprocal", "sqrt")
+)
 add_, mul_, div_, lerp_ = (function(f"_foreach_{name}_") for name in ("add", "mul", "div", "lerp"))
 maximum_, addcmul_, addcdiv_ = (function(f"_foreach_{name}_") for name in ("maximum", "addcmul", "addcdiv"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import types
+from collections.abc import Callable
 
 from ..exc import unsupported
 from ..source import ItemSource
@@ -14,6 +15,7 @@ from .iterators import IteratorVariable
 __all__ = [
     "ListVariable",
     "RangeVariable",
+    "ResultList",
     "SequenceVariable",
     "SetVariable",
     "SliceVariable",
@@ -37,6 +39,10 @@ class SequenceVariable(Variable):
 
     def python_type(self):
         return self.cls
+
+    def seen(self) -> list[Variable]:
+        """The elements, without those that an operation has just made."""
+        return self.elements
 
     def can_constant(self):
         return all(_known(e) for e in self.elements)
@@ -83,7 +89,8 @@ class SequenceVariable(Variable):
             cls = self.plain_class()
             if is_size(self.cls):
                 return TupleVariable(self.elements[key.as_constant()], cls=type(self.cls(())[:]))
-            return type(self)(self.elements[key.as_constant()], cls=cls)
+            kind = ListVariable if isinstance(self, ResultList) else type(self)
+            return kind(self.elements[key.as_constant()], cls=cls)
         from .tensor import TensorVariable
 
         if isinstance(key, TensorVariable):
@@ -351,6 +358,39 @@ class ListVariable(SequenceVariable):
         if name == "__iadd__":
             return self.call_method(tx, "extend", args, {}) and self
         return super().call_method(tx, name, args, kwargs)
+
+
+class ResultList(ListVariable):
+    """The list that an operation in the graph returned: its node, until an element is asked for. So a chain of operators on lists
+    (``_foreach_*``) has no nodes for elements."""
+
+    def __init__(self, node, value: list, make: Callable[[], list[Variable]]):
+        self.node, self.count, self.make = node, len(value), make
+        self._elements: list[Variable] | None = None
+        Variable.__init__(self)
+        self.open_value, self.appended, self.dirty = None, 0, False
+
+    @property
+    def elements(self) -> list[Variable]:
+        if self._elements is None:
+            self._elements = self.make()
+        return self._elements
+
+    @elements.setter
+    def elements(self, elements) -> None:
+        self._elements = elements
+
+    def seen(self):
+        return self._elements or []
+
+    def as_proxy(self):
+        return self.node if self._elements is None else super().as_proxy()
+
+    def can_constant(self):
+        return self._elements is not None and super().can_constant()
+
+    def length(self, tx):
+        return self.count if self._elements is None else super().length(tx)
 
 
 class DequeVariable(ListVariable):
