@@ -1,5 +1,6 @@
 """Shared by all tests: memory that runs out."""
 
+import ctypes
 import gc
 import sys
 import types
@@ -28,14 +29,16 @@ _spare: dict = {}
 
 def spare_code_objects():
     """CPython 3.12 and 3.13 release a code object once too often where making a function of it fails (MAKE_FUNCTION leaves it on the stack of
-    values, which is then unwound): each gets references to spare, for good."""
+    values, which is then unwound): each gets references to spare, for good. Nobody gives them back when the interpreter ends, either: a function
+    that lives so long would be left with code that is gone (the process aborted at its exit)."""
     if sys.version_info < (3, 12):
         return
     todo = [f.__code__ for f in gc.get_objects() if isinstance(f, types.FunctionType)]
     while todo:
         code = todo.pop()
         if id(code) not in _spare:
-            _spare[id(code)] = [code] * 500
+            _spare[id(code)] = spare = [code] * 500
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(spare))
             todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
 
 
