@@ -31,6 +31,10 @@ static int pack_with(FlbSaved *s, PyObject *hooks) {
 }
 int flb_save(FlbSaved *s, PyObject *tensor, int nr) {
     FlbTensor *t = (FlbTensor *)tensor;
+    if (flb_inference_used && flb_is_inference(t) && !flb_tls()->inference)
+        return PyErr_SetString(PyExc_RuntimeError, "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                                                   "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use "
+                                                   "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."), -1;
     /* A result refers to the node: it is kept without its history, or the node would own itself. */
     PyObject *v = nr < 0 ? Py_NewRef(tensor) : t->keys & FLB_PYTHON ? PyObject_CallOneArg(detach_python, tensor) : flb_alias(t, Py_TYPE(t));
     if (!v) return -1;

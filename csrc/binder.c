@@ -66,15 +66,15 @@ static int same_parameters(FlbOperator *op, PyObject *list) {
     }
     return 1;
 }
-/* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, recipes, view, one_tensor, loud, by_type, factors, named, each, writes): see FlbOperator. A
+/* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, recipes, view, one_tensor, loud, by_type, factors, named, each, written): see FlbOperator. A
  * parameter is (name, type code, list, optional, keyword only, elements optional, sized, null_false, default...). */
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"parameters", "varargs", "numbers", "factory", "body", "recipes", "view", "one_tensor", "loud", "pure", "by_type", "named", "inner", "programs", "factors", "each", "writes", NULL};
+    static char *names[] = {"parameters", "varargs", "numbers", "factory", "body", "recipes", "view", "one_tensor", "loud", "pure", "by_type", "named", "inner", "programs", "factors", "each", "written", NULL};
     PyObject *list, *named = Py_None, *body = Py_None, *inner = Py_None, *each = Py_None;
-    int varargs = -1, numbers = 0, factory = 0, recipes = 0, view = 0, one = 0, loud = 0, pure = 0, programs = 0, writes = 0;
-    unsigned long long by_type = 0, factors = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKOOpKOp", names, &PyTuple_Type, &list, &varargs, &numbers, &factory, &body, &recipes,
-                                     &view, &one, &loud, &pure, &by_type, &named, &inner, &programs, &factors, &each, &writes))
+    int varargs = -1, numbers = 0, factory = 0, recipes = 0, view = 0, one = 0, loud = 0, pure = 0, programs = 0;
+    unsigned long long by_type = 0, factors = 0, written = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKOOpKOK", names, &PyTuple_Type, &list, &varargs, &numbers, &factory, &body, &recipes,
+                                     &view, &one, &loud, &pure, &by_type, &named, &inner, &programs, &factors, &each, &written))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
     if (n > MAX_ARGUMENTS) return PyErr_Format(PyExc_ValueError, "an operator has at most %d arguments", MAX_ARGUMENTS), NULL;
@@ -88,7 +88,7 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     op->is_view = (uint8_t)view, op->one_tensor = (uint8_t)one, op->loud = (uint8_t)loud, op->pure = (uint8_t)pure;
     op->by_type = by_type, op->factors = factors, op->programs = (uint8_t)programs;
     if (each != Py_None && flb_check_each(op, each) < 0) return NULL;
-    op->each_writes = (uint8_t)writes;
+    op->written = written, op->each_writes = written != 0;
     Py_XSETREF(op->each, each == Py_None ? NULL : Py_NewRef(each));
     Py_XSETREF(op->inner, inner == Py_None ? NULL : Py_NewRef(inner));
     Py_XSETREF(op->named, named == Py_None ? NULL : Py_NewRef(named));

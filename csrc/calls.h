@@ -29,6 +29,7 @@ typedef struct FlbOperator {
     int varargs;      /* position of the list of ints that may come as separate arguments, or -1 */
     PyObject *inner;  /* of an explicit composite: inner(*all arguments), what its kernel is; or NULL */
     PyObject *each;   /* of an operator on lists: the operator on their rows (foreach.c), or NULL */
+    uint64_t written;    /* bit i: it writes into parameter i */
     uint8_t each_writes; /* it writes into the first list and returns nothing */
     uint8_t ready;    /* prepare() ran */
     uint8_t numbers;  /* Python numbers may stand for tensors when there is one tensor: 1 not for the first argument, 2 for any */

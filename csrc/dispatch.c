@@ -154,7 +154,7 @@ static int run_opened(FlbOperator *op, PyObject *body, int inside, PyObject *con
 }
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     PyObject *result;
-    int status = op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+    int status = op->recipes_on ? run_recipe(op, values, &result) : 0;
     if (!status && op->inner && op->programs) status = run_opened(op, op->inner, 1, values, &result);
     if (status) return status > 0 ? result : NULL;
     if (op->impl && op->impl != Py_None) return run_kernel(op, values);
@@ -165,14 +165,23 @@ PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     Py_DECREF(kwargs);
     return r;
 }
+/* Inference tensors are written in inference mode only: a program that saved one would not notice. */
+static int refuse_inference(FlbOperator *op, PyObject *const *values) {
+    for (int i = 0; i < op->n_parameters; i++)
+        if (op->written >> i & 1 && PyObject_TypeCheck(values[i], &FlbTensor_Type) && flb_is_inference((FlbTensor *)values[i]))
+            return PyErr_SetString(PyExc_RuntimeError, "Inplace update to inference tensor outside InferenceMode is not allowed."
+                                                       "You can make a clone to get a normal tensor before doing inplace update."), -1;
+    return 0;
+}
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (flb_stack_check(" in a call of an operator") < 0) return NULL;
+    if (flb_inference_used && op->written && !flb_tls()->inference && refuse_inference(op, values) < 0) return NULL;
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
     if (op->body) {
         PyObject *result;
         int status = op->each ? flb_foreach_call(op, values, &result) : 0;
         if (status) return status > 0 ? result : NULL;
-        status = keys == FLB_BACKEND && op->recipes_on && !flb_tls()->inference ? run_recipe(op, values, &result) : 0;
+        status = keys == FLB_BACKEND && op->recipes_on ? run_recipe(op, values, &result) : 0;
         if (!status && op->programs && !(keys & ~(FLB_BACKEND | FLB_AUTOGRAD))) status = run_opened(op, op->body, 0, values, &result);
         if (status) return status > 0 ? result : NULL;
         PyObject *body = Py_NewRef(op->body);

@@ -24,7 +24,7 @@ enum {
 enum {
     FLB_REQUIRES_GRAD = 1u,  /* a leaf that asks for a gradient, or a result with grad_fn */
     FLB_PARAMETER = 2u,
-    FLB_INFERENCE = 4u,
+    FLB_INFERENCE = 4u,      /* made in inference mode; counts until it has a storage, see flb_is_inference */
     FLB_FUNCTION = 8u,       /* the class overrides __torch_function__ (not the disabled implementation) */
 };
 
@@ -36,6 +36,7 @@ typedef struct {
     Py_ssize_t version;
     Py_ssize_t recorded;     /* writes to this memory that autograd recorded: views made before have to take over its history */
     PyObject *dict, *weakrefs;
+    uint8_t inference;       /* made in inference mode: for its tensors no history is ever recorded */
 } FlbStorage;
 
 typedef struct {

@@ -93,6 +93,7 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     s->nbytes = nbytes;
     s->version = 0;
     s->recorded = 0;
+    s->inference = 0;
     s->dict = s->weakrefs = NULL;
     PyObject_GC_Track(s);
     return s;
@@ -127,6 +128,7 @@ FlbStorage *flb_storage(FlbTensor *t) {
             }
             t->storage = storage_new(NULL, n * item);
         }
+        if (t->storage) t->storage->inference = (t->flags & FLB_INFERENCE) != 0;
     }
     return t->storage;
 }
@@ -149,6 +151,7 @@ static PyObject *dtype_of_array(PyArrayObject *a) {
     return found;
 }
 
+int flb_inference_used = 0;
 FlbTensor *flb_alloc(PyTypeObject *type) {
     FlbTensor *t = (FlbTensor *)type->tp_alloc(type, 0); /* zeroed */
     if (!t) return NULL;
@@ -161,6 +164,7 @@ FlbTensor *flb_alloc(PyTypeObject *type) {
         t->flags |= FLB_FUNCTION;
     }
     if (flb_parameter_class && type != flb_tensor_class && PyType_IsSubtype(type, flb_parameter_class)) t->flags |= FLB_PARAMETER;
+    if (flb_tls()->inference) t->flags |= FLB_INFERENCE, flb_inference_used = 1;
     return t;
 }
 
@@ -403,6 +407,7 @@ static PyObject *get_version(FlbTensor *t, void *c) {
     flb_recorder_spoil();
     return PyLong_FromSsize_t(t->storage ? t->storage->version : 0);
 }
+static PyObject *get_inference(FlbTensor *t, void *c) { return PyBool_FromLong(flb_is_inference(t)); }
 static PyObject *get_has_data(FlbTensor *t, void *c) { return PyBool_FromLong(t->array != NULL); }
 static PyObject *get_is_python(FlbTensor *t, void *c) { return PyBool_FromLong((t->keys & FLB_PYTHON) != 0); }
 
@@ -497,6 +502,7 @@ static PyGetSetDef tensor_getset[] = {
     {"_flags", (getter)get_flags, (setter)set_flags, "Flag bits."},
     {"_requires_grad", (getter)get_requires_grad, NULL, "Whether a gradient is asked for."},
     {"_is_leaf", (getter)get_is_leaf, NULL, "Whether no operation recorded by autograd made it."},
+    {"_inference", (getter)get_inference, NULL, "Whether its memory was made in inference mode."},
     {"_version", (getter)get_version, NULL, "How often its memory was written in place."},
     {"_is_python_dispatch", (getter)get_is_python, NULL, "Whether its class defines __torch_dispatch__."},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},

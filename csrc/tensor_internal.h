@@ -19,6 +19,9 @@ PyObject *flb_from_array(PyObject *array);
 PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array);
 FlbTensor *flb_alloc(PyTypeObject *type);
 FlbStorage *flb_storage(FlbTensor *t);
+/* Whether the memory was made in inference mode (views of a normal tensor are normal there). */
+static inline int flb_is_inference(FlbTensor *t) { return t->storage ? t->storage->inference : (t->flags & FLB_INFERENCE) != 0; }
+extern int flb_inference_used; /* some tensor was: until then nobody has to look */
 PyObject *flb_shape(FlbTensor *t);
 /* Whether a gradient is asked for, -1 with an exception; a view whose root got a history after it was made takes that history over first. */
 int flb_requires_grad_slow(FlbTensor *t);

@@ -85,7 +85,7 @@ class set_grad_enabled(_Switch):
 
 
 class inference_mode(_Switch):
-    """As no_grad (results are ordinary tensors here)."""
+    """As no_grad; what is made inside can't be saved for a backward pass, nor asked for a gradient or written outside."""
 
     def __new__(cls, mode=True):
         self = super().__new__(cls)
@@ -96,7 +96,7 @@ class inference_mode(_Switch):
 
     def __init__(self, mode=True):
         self.mode = mode if isinstance(mode, bool) else True
-        super().__init__(grad_enabled=int(not self.mode))
+        super().__init__(grad_enabled=int(not self.mode), inference=int(self.mode))
 
     def clone(self):
         return inference_mode(self.mode)

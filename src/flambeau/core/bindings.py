@@ -520,7 +520,7 @@ def prepare(op: OpOverload) -> None:
         inner=op.definition.fn if _kernel_is_body(op) else None,
         programs=op.namespace == "aten",
         each=op.definition.each if opened(op) else None,
-        writes=op._schema.is_mutable,
+        written=sum(1 << i for i, a in enumerate(sig.args) if a.alias_info and a.alias_info.is_write),
         recipes=cooked,
         view=op.kind == "view",
         one_tensor=_returns_one_tensor(op),

@@ -160,7 +160,7 @@ def _fits(r, x) -> bool:
 
 def dispatch_keys(t) -> str:
     """The keys a tensor brings to a call, as text."""
-    keys = t._keys | K.BACKEND | (0 if t._flags & K.INFERENCE else K.AUTOGRAD)
+    keys = t._keys | K.BACKEND | K.AUTOGRAD
     return K.describe(keys)
 
 

@@ -201,7 +201,7 @@ class Tensor(_C.TensorBase):
         return False
 
     def is_inference(self):
-        return bool(self._flags & K.INFERENCE)
+        return self._inference
 
     def get_device(self):
         return -1 if self._device.type == "cpu" else self._device.index or 0
@@ -441,6 +441,8 @@ def _set_requires_grad(t, value):
     value = bool(value)
     if value and not (t._dtype.is_floating_point or t._dtype.is_complex):
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if value and t._inference and not _C.tls("inference"):
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if not value and t._grad_fn is not None:
         raise RuntimeError(
             "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
