@@ -111,3 +111,64 @@ def test_the_default_device_is_guarded():
     with torch.device("cpu"):
         assert c().device.type == "cpu"
     assert c().device.type == "cpu" and len(g.gms) == 3
+
+
+class Asked(TorchFunctionMode):
+    """What a mode is asked for, and with which arguments."""
+
+    def __init__(self):
+        self.log = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        same = [n for n in ("mul", "add", "rsub", "eq", "__getitem__") if func is getattr(torch.Tensor, n)]
+        numbers = [a for a in args if isinstance(a, (int, float))]
+        self.log.append((getattr(func, "__name__", "?"), same, numbers, sorted(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+
+def operators(x):
+    y = x.clone()
+    y += 1
+    y[0] = 5
+    return [
+        x * 2,
+        2 * x,
+        2 - x,
+        1 / x,
+        x**2,
+        2**x,
+        -x,
+        abs(x),
+        x == 1,
+        x[0],
+        y,
+        x // 2,
+        x @ x,
+        ~(x > 1),
+        x.mul(2),
+        len(x),
+    ]
+
+
+def attributes(x):
+    return x.shape[0], x.T * 2, x.ndim, x.requires_grad, x.device.type, x.size(0), x.is_leaf, x.dim()
+
+
+@pytest.mark.parametrize("f", [operators, attributes], ids=lambda f: f.__name__)
+def test_what_a_function_mode_gets(f):
+    with Asked() as plain:
+        want = f(X)
+    with Asked() as captured:
+        got = compile(f, backend="eager", fullgraph=True)(X)
+    assert captured.log == plain.log and repr(got) == repr(want)
+
+
+def test_a_function_mode_that_replaces_an_attribute():
+    class Shape(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return (7,) if func == torch.Tensor.shape.__get__ else func(*args, **(kwargs or {}))
+
+    c = compile(lambda x: x * x.shape[0], backend="eager")
+    with Shape():
+        assert torch.equal(c(X), X * 7)
+    assert torch.equal(c(X), X * X.shape[0])

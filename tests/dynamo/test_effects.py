@@ -1,11 +1,14 @@
 """What calls do beside returning a value: writes and random draws are kept, saved tensors are checked, grad mode and leaves are right."""
 
 import itertools
+import sys
+import types
 
 import pytest
 from programs import X, agree, attempt
 
 import flambeau as torch
+from flambeau.compiler import graph_break
 
 PROGRAMS = {}
 
@@ -405,6 +408,71 @@ def module_backward_hooks(C, torch):
     out.append(run())
     h.remove()
     return [out, run(), log]
+
+
+@program
+def out_of_another_shape(C, torch):
+    f = C(lambda x, o: (torch.mul(x, 2, out=o), o.shape)[1])
+    o = torch.empty(0)
+    return [tuple(f(torch.ones(3), o)), o]
+
+
+@program
+def inputs_side_by_side_in_one_memory(C, torch):
+    def f(a, b):
+        a.add_(1)
+        b.mul_(2)
+        return a + b
+
+    out = []
+    for split in (lambda x: (x[:2], x[2:]), lambda x: (x[:3], x[1:]), lambda x: (x, x)):
+        x = torch.arange(4.0)
+        out += [C(f)(*split(x)), x]
+    return out
+
+
+@program
+def imported_module_is_replaced(C, torch):
+    def f(x):
+        from replaced_module import k
+
+        return x * k
+
+    f = C(f)
+    out = []
+    try:
+        for k in (2, 3):
+            m = sys.modules["replaced_module"] = types.ModuleType("replaced_module")
+            m.k = k
+            out.append(f(torch.ones(2)))
+            m.k = 10
+            out.append(f(torch.ones(2)))
+    finally:
+        del sys.modules["replaced_module"]
+    return out
+
+
+@program
+def checkpoint_sequential_of_modules(C, torch):
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+            torch.nn.init.eye_(self.linear.weight)
+            torch.nn.init.ones_(self.linear.bias)
+
+        def forward(self, x):
+            return torch.tanh(self.linear(x))
+
+    m = torch.nn.Sequential(Block(), Block(), Block())
+    f = C(lambda x: torch.utils.checkpoint.checkpoint_sequential(m, 2, x, use_reentrant=False).sum())
+    g = C(lambda x: (graph_break(), torch.utils.checkpoint.checkpoint(m, x, use_reentrant=False).sum())[1])
+    out = []
+    for h in (f, g):
+        x = torch.ones(2, 3).requires_grad_()
+        h(x).backward()
+        out += [x.grad, m[0].linear.weight.grad.clone()]
+    return out
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

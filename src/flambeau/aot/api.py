@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import _C
 from .. import autograd as _autograd
 from ..base import pytree
@@ -158,12 +160,17 @@ def _example_inputs(gm: GraphModule) -> list[Any]:
 
 
 def _shared_memory(inputs: list[Any]) -> set[int]:
-    """Indices of inputs whose storage another (different) input has too."""
+    """Indices of inputs that share memory with another (different) input, as far as is known."""
     owners: dict[int, list[int]] = {}
     for i, t in enumerate(inputs):
         if isinstance(t, _C.TensorBase):
             owners.setdefault(id(t._storage), []).append(i)
-    return {i for group in owners.values() if len(group) > 1 for i in group}
+
+    def meet(i: int, j: int) -> bool:
+        a, b = inputs[i]._array, inputs[j]._array
+        return a is None or b is None or np.may_share_memory(a, b)
+
+    return {i for group in owners.values() for i in group if any(i != j and meet(i, j) for j in group)}
 
 
 def aot_function(

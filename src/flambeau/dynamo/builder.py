@@ -254,6 +254,8 @@ class OpaqueVariable(Variable):
     def getattr(self, tx, name):
         if callable(getattr(self.value, name, None)):
             value = getattr(self.value, name)
+            if type(value) is types.MethodWrapperType and type(self.value) is types.GetSetDescriptorType:
+                return _c_callable(tx, value, None)
             return SkippedFunctionVariable(
                 value, "c-method", f"call to {type(self.value).__name__}.{name}", "It is implemented in C."
             )
@@ -646,6 +648,10 @@ class NumpyDescriptionVariable(Variable):
 
 
 def _c_callable(tx, value, source):
+    if type(value) is types.MethodWrapperType and isinstance(value.__self__, types.GetSetDescriptorType):
+        from .subclasses import AttributeFunction
+
+        return AttributeFunction(value)
     if (
         isinstance(value, np.ufunc)
         or isinstance(getattr(value, "__self__", None), np.ufunc)

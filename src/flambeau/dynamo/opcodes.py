@@ -570,7 +570,12 @@ class Opcodes:
                 "The module is not loaded yet: importing it runs its code.",
                 "Import it outside.",
             )
-        self.push(self.wrap_known(__import__(name, self.globals, None, names or (), level)))
+        found = __import__(name, self.globals, None, names or (), level)
+        at = found.__name__ if level else name if names else name.partition(".")[0]
+        if sys.modules.get(at) is found:  # another module may be put into its place
+            self.push(world.dict_name(self, sys.modules, at, "sys.modules"))
+        else:
+            self.push(self.wrap_known(found))
 
     def IMPORT_FROM(self, inst):
         self.push(self.top().getattr(self, inst.argval))

@@ -44,7 +44,7 @@ from .variables.lists import ListVariable, TupleVariable
 from .variables.namespaces import PythonModuleVariable
 from .variables.symbolic import SymbolicVariable, wrap_number
 from .variables.tensor import GIVES_NUMBERS, GIVES_SIZES, NumpyNdarrayVariable, TensorVariable, wrap_result
-from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod
+from .variables.torch_functions import TorchFunctionVariable
 from .wrapper_gradients import Region, Runner, region_of
 
 __all__ = ["GraphInput", "OutputGraph"]
@@ -561,14 +561,19 @@ class OutputGraph:
 
     def call_function_mode(self, tx, op: str, target, args, kwargs) -> Variable:
         """Trace the innermost mode's handler, with that mode off."""
-        if op == "call_method":
-            func = UnboundTensorMethod(tensors.Tensor, target)
-        elif trace_rules.is_torch_callable(target):
-            func = TorchFunctionVariable(target)
-        elif hasattr(tensors.Tensor, f"__{target.__name__.strip('_')}__"):
-            func = UnboundTensorMethod(tensors.Tensor, f"__{target.__name__.strip('_')}__")
-        else:
-            unsupported("function-mode", f"{target} under a function mode entered while tracing")
+        if op != "call_method" and trace_rules.is_torch_callable(target):
+            return self.ask_function_mode(tx, TorchFunctionVariable(target), args, kwargs)
+        fn = (lambda o, *a, **k: getattr(o, target)(*a, **k)) if op == "call_method" else target
+        asked = subclasses.asked_of_mode(tx, fn, args, kwargs)
+        if asked is not None:
+            return self.ask_function_mode(tx, *asked)
+        modes, self.function_modes = self.function_modes, []  # modes are not asked for everything
+        try:
+            return self.call_in_graph(tx, op, target, args, kwargs, none_ok=True)
+        finally:
+            self.function_modes = modes
+
+    def ask_function_mode(self, tx, func: Variable, args, kwargs) -> Variable:
         modes = self.function_modes
         mode = modes.pop()
         try:

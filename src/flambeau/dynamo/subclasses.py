@@ -21,6 +21,7 @@ from flambeau import _C
 from flambeau.base import pytree
 from flambeau.base.symint import NUMBERS
 from flambeau.core.definition import TensorMeta
+from flambeau.core.modes import TorchFunctionMode
 from flambeau.core.tensor import attribute_of, keeps_type
 from flambeau.fake import FakeTensor
 
@@ -39,7 +40,7 @@ from .variables.objects import ObjectVariable
 from .variables.subclass import SubclassVariable
 from .variables.symbolic import SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, Opaque, TensorVariable
-from .variables.torch_functions import TorchFunctionVariable, special
+from .variables.torch_functions import TorchFunctionVariable, UnboundTensorMethod, special
 
 __all__ = ["SubclassVariable", "call", "interposes", "make", "of_argument"]
 
@@ -249,8 +250,17 @@ class AttributeFunction(Variable):
     def python_type(self):
         return type(self.value)
 
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
     def as_proxy(self):
         return self.value
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
 
     def truth(self, tx):
         return True
@@ -263,6 +273,38 @@ class AttributeFunction(Variable):
             unsupported("tensor-setattr", f"setattr {args[0]!r} {self.name}")
         with function_disabled(tx):
             return args[0].getattr(tx, self.name)
+
+
+class Asked(Exception):
+    """Ends a call that only was to tell what a function mode gets."""
+
+
+class Probe(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise Asked(func, args, kwargs or {})
+
+
+def asked_of_mode(tx, fn: Callable, args, kwargs) -> tuple[Variable, list, dict] | None:
+    """With which function and arguments ``fn(*args, **kwargs)``, an operator of Python's or the read of an attribute, comes to a function mode.
+    None: with none."""
+    run = Operation(tx, False)
+    values, named = [run.value(a) for a in args], {k: run.value(v) for k, v in kwargs.items()}
+    try:
+        with Probe():
+            fn(*values, **named)
+    except Asked as e:
+        func, given, keywords = e.args
+    except Exception:  # the operation itself says what is wrong
+        return None
+    else:
+        return None
+    name = getattr(func, "__name__", "")
+    known = UnboundTensorMethod(tensors.Tensor, name) if getattr(tensors.Tensor, name, None) is func else None
+    return (
+        known or run.variable(func),
+        [run.variable(a) for a in given],
+        {k: run.variable(v) for k, v in keywords.items()},
+    )
 
 
 # -- operations --

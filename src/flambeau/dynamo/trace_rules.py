@@ -39,6 +39,7 @@ INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim")),
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
+    os.path.join(PACKAGE, "utils", "checkpoint_sequence.py"),
     os.path.join(PACKAGE, "compiler", "regions.py"),
     os.path.join(PACKAGE, "export", "exported_program.py"),  # calls of exported programs
     os.path.join(PACKAGE, "export", "constraints.py"),
@@ -346,10 +347,14 @@ CALLS_USERS = tuple(
 )
 
 
+# A function under a checkpoint runs once more in the backward, where nothing is captured; both runs must save the same.
+CHECKPOINT = os.path.join(PACKAGE, "utils", "checkpoint.py")
+
+
 def runs_whole(code: types.CodeType) -> bool:
     """Library frames below the operators: what they call (kernels of custom operators, hooks) is part of the operation, not captured."""
     f = code.co_filename
-    return f.startswith(PACKAGE) and not f.startswith(CALLS_USERS)
+    return f.startswith(PACKAGE) and (f == CHECKPOINT or not f.startswith(CALLS_USERS))
 
 
 def skip_frame_reason(func: types.FunctionType) -> str | None:

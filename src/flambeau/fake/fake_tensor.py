@@ -10,7 +10,7 @@ import weakref
 
 from .. import _C
 from ..base.device import CPU
-from ..base.errors import DataDependentOutputException, MissingFacet
+from ..base.errors import DataDependentOutputException, MissingFacet, Uncaptured
 from ..base.records import replace
 from ..base.shape_env import shape_rules
 from ..base.shapes import same_shape
@@ -163,6 +163,7 @@ class FakeTensorMode(TorchDispatchMode):
             outs = [v for a, v in zip(func._schema.arguments, values) if a.is_out]
             for t in outs:
                 refuse_overlap(func, t._shape, t._strides)
+            self._refuse_resizing(func, values, outs)
             return outs[0] if len(outs) == 1 else tuple(outs)
         try:
             metas = func.facet("meta")(*values)
@@ -175,6 +176,19 @@ class FakeTensorMode(TorchDispatchMode):
             for k, t in enumerate(made if isinstance(made, (list, tuple)) else [made]):
                 _C.note_view(t, base, func, rest, None if t is made else k)
         return made
+
+    def _refuse_resizing(self, func, values, outs) -> None:
+        """An out= of another shape would be resized, which whoever traces must leave to the run."""
+        given = [v for a, v in zip(func._schema.arguments, values) if not a.is_out]
+        try:
+            metas = func.definition.functional.facet("meta")(*given)
+        except MissingFacet:
+            return
+        for t, meta in zip(outs, [metas] if isinstance(metas, TensorMeta) else metas):
+            if not same_shape(meta.shape, t._shape):
+                raise Uncaptured(
+                    f"{func}: out= has shape {list(t._shape)}, the result {list(meta.shape)}: it would be resized"
+                )
 
     def _fakify(self, func, x):
         if isinstance(x, _C.TensorBase) and not isinstance(x, FakeTensor):

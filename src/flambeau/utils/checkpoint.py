@@ -257,38 +257,6 @@ def checkpoint(
     return _without_reentry(function, preserve, context_fn, args, kwargs)
 
 
-def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):
-    """Checkpoint a sequence of modules in ``segments`` parts; the last part keeps its values."""
-    if use_reentrant is None:
-        warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
-            stacklevel=2,
-        )
-        use_reentrant = True
-    preserve = kwargs.pop("preserve_rng_state", True)
-    if kwargs:
-        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-    from ..nn import Sequential
-
-    functions = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
-    size, start = len(functions) // segments, 0
-
-    def run(part):
-        def forward(x):
-            for f in part:
-                x = f(x)
-            return x
-
-        return forward
-
-    for _ in range(segments - 1):
-        input = checkpoint(
-            run(functions[start : start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
-        )
-        start += size
-    return run(functions[start:])(input)
-
-
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool):
     """Whether the second run ends with the last value that is needed."""
@@ -330,3 +298,6 @@ class GraphExecGroup:
 
     def __exit__(self, *exc):
         return False
+
+
+from .checkpoint_sequence import checkpoint_sequential  # noqa: E402  it calls checkpoint

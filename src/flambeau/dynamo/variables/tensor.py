@@ -120,6 +120,14 @@ class TensorVariable(Variable):
         return [self.getitem(tx, ConstantVariable(i)) for i in range(int(self.val.shape[0]))]
 
     def getattr(self, tx, name):
+        if tx.output.function_modes and not tx.output.function_disabled > 1 and type(self) is TensorVariable:
+            cls_attr = getattr(tensors.Tensor, name, None)
+            if cls_attr is not None and not callable(cls_attr) and name != "__class__":
+                from ..subclasses import asked_of_mode
+
+                asked = asked_of_mode(tx, lambda t: getattr(t, name), [self], {})
+                if asked is not None:
+                    return tx.output.ask_function_mode(tx, *asked)
         if name == "is_leaf" and not self.val.requires_grad:
             return ConstantVariable(True)  # whatever made it
         if name in NOT_TRACED_ATTRS:

@@ -206,6 +206,9 @@ class UnboundTensorMethod(Variable):
         self.cls, self.name = cls, name
         self.value = getattr(cls, name)
 
+    def key_object(self):
+        return self.value
+
     def python_type(self):
         return type(self.value)
 
