@@ -36,7 +36,7 @@ DEPENDS = ("another shape for each example", "calling .item() on a Tensor")
 
 def examples(t):
     """A batch of tensors like ``t``: its elements in different orders."""
-    a = t.numpy()
+    a = t.numpy(force=True)
     flat = a.reshape(-1)
     shifted = [np.roll(flat, k).reshape(a.shape) for k in range(SIZE)]
     return torch.from_numpy(np.stack(shifted))
@@ -48,7 +48,7 @@ def same(name, got, want, values):
     for g, w in zip(got, want):
         assert g.shape == w.shape and g.dtype is w.dtype, (name, g.shape, w.shape, g.dtype, w.dtype)
         if values:
-            np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-9, atol=1e-9, err_msg=name)
+            np.testing.assert_allclose(g.numpy(force=True), w.numpy(force=True), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def loop(fn, tensors, dims):

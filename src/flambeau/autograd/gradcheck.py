@@ -40,7 +40,7 @@ def _numerical(func, inputs, target, eps, which):
             sides = []
             for sign in (1, -1):
                 a[index] = old + sign * eps * unit
-                sides.append([np.array(o.detach()._array, copy=True) for o in _picked(func(*inputs), which)])
+                sides.append([np.array(o.numpy(force=True), copy=True) for o in _picked(func(*inputs), which)])
             a[index] = old
             columns.append([((p - m) / (2 * eps)).reshape(-1) for p, m in zip(*sides)])
     return columns
@@ -105,7 +105,7 @@ def _check(func, inputs, wanted, eps, atol, rtol):
                 seed.reshape(-1)[row] = unit
                 grads = grad([out], wanted, [_C.from_array(seed)], retain_graph=True, allow_unused=True)
                 for x, g, columns in zip(wanted, grads, numerical):
-                    got = np.zeros(len(columns)) if g is None else _real_pairs(g.detach()._array)
+                    got = np.zeros(len(columns)) if g is None else _real_pairs(g.numpy(force=True))
                     column = np.array([c[k][row] for c in columns])
                     # <ct, J v> with the real inner product; ct is 1 or i.
                     want = (np.conj(unit) * column).real if column.dtype.kind == "c" or unit == 1j else column

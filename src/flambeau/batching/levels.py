@@ -78,6 +78,12 @@ class BatchedTensor(Tensor):
         body = repr(value).replace("\n", "\n    ")
         return f"BatchedTensor(lvl={lvl.number}, bdim=0, value=\n    {body}\n)"
 
+    def is_conj(self):
+        return self._payload[0].is_conj()
+
+    def is_neg(self):
+        return self._payload[0].is_neg()
+
     @property
     def requires_grad(self):
         return self._payload[0].requires_grad

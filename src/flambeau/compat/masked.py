@@ -151,7 +151,7 @@ def _std_var(input, dim, unbiased, keepdim, dtype, mask, root):
     count = aten.sum(kept.to(dtypes.int64), dims, True)
     centre = aten.div(sum(x, dims, keepdim=True, mask=mask), count)
     gap = aten.sub(x, centre)
-    square = aten.mul(gap, aten.conj(gap)) if x.dtype.is_complex else aten.mul(gap, gap)
+    square = aten.mul(gap, aten.conj_physical(gap)) if x.dtype.is_complex else aten.mul(gap, gap)
     total = sum(aten.real(square) if x.dtype.is_complex else square, dims, keepdim=keepdim, mask=mask)
     if not keepdim:
         count = aten.reshape(count, list(total.shape))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..base import dtypes
+from .lazy import resolved
 
 _PROFILES = {
     "default": dict(precision=4, threshold=1000, edgeitems=3, linewidth=80),
@@ -146,17 +147,17 @@ def tensor_str(t) -> str:
     name = "Parameter containing:\n" if t._flags & 2 else ""
     if t._array is None and not t._keys and hasattr(t._payload, "named_parts"):
         return name + _sparse_str(t, t._payload)
+    a = resolved(t)._array
     cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
     indent = len(cls) + 1
     tail = []
-    if t._array is None or t._keys:
+    if a is None or t._keys:
         if t._device.type != "cpu":
             tail.append(f"device='{t._device}'")
         tail.append(f"size={tuple(t._shape)}")
         if t._dtype is not dtypes.get_default_dtype():
             tail.append(f"dtype={t._dtype}")
         return name + _with_tail(t, f"{cls}(...", tail, indent)
-    a = t._array
     summarize = a.size > _options["threshold"]
     text = _array_text(a, indent, summarize)
     if a.size == 0 and a.ndim != 1:

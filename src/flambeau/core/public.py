@@ -19,6 +19,8 @@ def nonzero(input, *, out=None, as_tuple=False):
     """Positions of elements that aren't zero: (number, dimensions), or a tuple of one vector each dimension."""
     if not as_tuple:
         return aten.nonzero(input) if out is None else aten.nonzero.out(input, out=out)
+    if out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     if input._ndim == 0:
         input = aten.unsqueeze(input, 0)
     return tuple(aten.unbind(aten.nonzero(input), 1))

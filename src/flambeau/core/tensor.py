@@ -175,7 +175,12 @@ class Tensor(_C.TensorBase):
         """Address of the first element; 0 without data."""
         if self.layout is not strided:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
-        return 0 if self._array is None else self._array.__array_interface__["data"][0]
+        memory = self._array if self._array is not None else getattr(self._plain(), "_array", None)
+        return 0 if memory is None else memory.__array_interface__["data"][0]
+
+    def _plain(self):
+        """The plain tensor below a conjugated or negated view (core/lazy.py), else None."""
+        return getattr(self._payload, "plain", None)
 
     def is_contiguous(self, memory_format=None):
         if self.layout is not strided:
@@ -195,10 +200,12 @@ class Tensor(_C.TensorBase):
         return False
 
     def is_conj(self):
-        return False
+        """Whether the elements are the conjugates of what lies in memory."""
+        return self._array is None and getattr(self._payload, "conj", False)
 
     def is_neg(self):
-        return False
+        """Whether the elements are the negatives of what lies in memory."""
+        return self._array is None and getattr(self._payload, "neg", False)
 
     def is_inference(self):
         return self._inference
@@ -248,6 +255,8 @@ class Tensor(_C.TensorBase):
         if self._ndim == 0:
             return self.item()
         if self._array is None or self._keys:
+            if self._plain() is not None:
+                return aten.clone.default(aten.detach.default(self)).tolist()
             return [x.tolist() for x in self.unbind(0)]
         return self._array.tolist()
 
@@ -260,6 +269,8 @@ class Tensor(_C.TensorBase):
                 raise TypeError(
                     f"can't convert {kind_of(self.layout)} layout tensor to numpy. Use Tensor.to_dense() first."
                 )
+            if self._plain() is not None:
+                return self._numpy_of_view(force)
             raise RuntimeError(
                 f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
                 "and tensors on the meta device"
@@ -267,6 +278,14 @@ class Tensor(_C.TensorBase):
         if self._requires_grad and not force and _C.tls("grad_enabled"):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._array
+
+    def _numpy_of_view(self, force):
+        if not force:
+            what, other = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{other}().numpy() instead."
+            )
+        return aten.clone.default(aten.detach.default(self)).numpy()
 
     def __array__(self, dtype=None, copy=None):
         a = self.numpy()
@@ -328,7 +347,7 @@ class Tensor(_C.TensorBase):
             )
         if id(self) in memo:
             return memo[id(self)]
-        if self.layout is not strided:
+        if self.layout is not strided or self._plain() is not None:
             out = aten.clone.default(aten.detach.default(self))
             memo[id(self)] = out
             if self._requires_grad:
@@ -350,6 +369,8 @@ class Tensor(_C.TensorBase):
     def __reduce_ex__(self, protocol):
         if self.layout is not strided:
             return _rebuild_sparse, (self._payload, tuple(self._shape), self._requires_grad)
+        if self._plain() is not None:
+            return _rebuild_lazy, (self._plain(), self.is_conj(), self.is_neg(), self._requires_grad)
         if self._array is None:
             raise RuntimeError(f"can't pickle a {type(self).__name__} without data")
         return (
@@ -374,6 +395,12 @@ def _rebuild(cls, array, requires_grad, attributes):
 def _rebuild_sparse(record, size, requires_grad):
     out = _C.without_data(Tensor, size, (0,) * len(size), record.values._dtype, CPU, 0, None)
     out._payload = record
+    return out.requires_grad_(True) if requires_grad else out
+
+
+def _rebuild_lazy(plain, conj, neg, requires_grad):
+    plain = aten._conj.default(plain) if conj else plain
+    out = aten.detach.default(aten._neg_view.default(plain) if neg else plain)
     return out.requires_grad_(True) if requires_grad else out
 
 

@@ -286,6 +286,12 @@ def _tensor(tx, value, source):
         )
     if value._array is None and value.layout is not strided:
         return SparseTensorVariable(value.layout, source)
+    if value.is_conj() or value.is_neg():
+        unsupported(
+            "conjugated-view",
+            "a tensor whose elements are the conjugates or negatives of its memory",
+            "Graphs are given plain memory: call resolve_conj() or resolve_neg() before.",
+        )
     if value._device == META:
         unsupported(
             "meta-tensor",

@@ -9,7 +9,7 @@ from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
 from ..core.operator import FACETS, OpOverload
 from ..core.tensor import meta_tensor, strided
-from . import sparse
+from . import lazy, sparse
 
 RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 
@@ -130,6 +130,8 @@ def _elsewhere(op: OpOverload, device, values):
 def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run the kernel; on arguments without data only shapes."""
     if keys & K.NO_DATA:
+        if lazy.among(args, kwargs):
+            return lazy.run(op, args, kwargs)
         found = sparse.among(args, kwargs)
         return sparse.run(op, args, kwargs, found) if found else _on_meta(op, args, kwargs)
     if op.kernel is None:

@@ -52,6 +52,12 @@ class FakeTensor(Tensor):
     def __deepcopy__(self, memo):
         return FakeTensor(self.fake_mode, meta_of(self))
 
+    def is_conj(self):
+        return _odd(self, aten._conj.default)
+
+    def is_neg(self):
+        return _odd(self, aten._neg_view.default)
+
     def tolist(self):
         raise DataDependentOutputException("tolist() of a FakeTensor: it has no values")
 
@@ -60,6 +66,15 @@ class FakeTensor(Tensor):
         if not all(issubclass(t, FakeTensor) for t in types):
             return NotImplemented
         return _find_mode(args, kwargs or {}).run(func, args, kwargs or {})
+
+
+def _odd(t, op) -> bool:
+    """Whether an odd number of the views that lead from its root to ``t`` are by ``op``."""
+    step, odd = _C.view_map(t), False
+    while step is not None:
+        step, by = step[0], step[1]
+        odd ^= by is op
+    return odd
 
 
 def _tensors(args, kwargs):

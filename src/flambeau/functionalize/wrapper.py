@@ -39,6 +39,17 @@ class FunctionalTensor(Tensor):
         out._keys = out._keys | K.FUNCTIONALIZE
         return out
 
+    def is_conj(self) -> bool:
+        return self._odd("_conj")
+
+    def is_neg(self) -> bool:
+        return self._odd("_neg_view")
+
+    def _odd(self, name: str) -> bool:
+        """Whether an odd number of such views leads from the memory to here."""
+        op = getattr(namespace("aten"), name).default
+        return sum(link[0] is op for link in self._payload.chain) % 2 == 1
+
     def unwrap(self) -> Any:
         return self._payload.tensor
 

@@ -265,6 +265,8 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
         ):
             continue
         nodes, indices = accesses(at[0])
+        if len(nodes[a.name]) != 1:
+            continue  # complex numbers: half an element may be read after the other half was written
         (store,) = nodes[a.name]
         if any(ix != store.index for ix in indices.get(b.name, ())) or any(n.reduction for n in writer.nodes):
             continue

@@ -6,8 +6,11 @@ real numbers (autograd/rules.py conjugates around them); those here are not holo
 
 from __future__ import annotations
 
+from .. import _C
 from ..base import dtypes
-from ..core.declare import composite, pointwise
+from ..core.declare import composite, extern, pointwise
+from ..core.definition import TensorMeta
+from ..core.lazy import make, plain_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -27,10 +30,43 @@ conj_physical = pointwise("conj_physical(Tensor self) -> Tensor", variants="func
 conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
 
 
+def _lazily(name, tags, flip, compute):
+    """A view of the same memory whose elements are computed when they are read (core/lazy.py)."""
+
+    def meta(self):
+        strides = self.strides if isinstance(self, TensorMeta) else self.stride()
+        offset = self.offset if isinstance(self, TensorMeta) else self.storage_offset()
+        return TensorMeta(tuple(self.shape), tuple(strides), self.dtype, self.device, offset)
+
+    def view(self):
+        plain, conjugated, negated = plain_of(self)
+        out = make(plain, *flip(conjugated, negated))
+        _C.note_view(out, self, op, ())
+        return out
+
+    op = extern(f"{name}(Tensor(a) self) -> Tensor(a)", meta=meta, variants="", tags=tags)(lambda self: self)
+    op.override("eager", view)
+    op.override("lazy", view)
+    op.override("write_back", lambda base, contents: compute()(contents))
+    op.override("batch", lambda call, self: op(self))
+    op.override("lower", lambda lowering, val, self: lowering.operator(compute(), (self,), {}, val))
+    op.derivative(self=lambda ct: compute()(ct))
+    return op
+
+
+_lazily(
+    "_conj",
+    ("own_complex_derivative",),
+    lambda conjugated, negated: (not conjugated, negated),
+    lambda: aten._conj_physical.default,
+)
+_lazily("_neg_view", (), lambda conjugated, negated: (conjugated, not negated), lambda: aten.neg.default)
+
+
 @composite("conj(Tensor(a) self) -> Tensor(a)")
 def conj(self):
-    """The conjugate; a real tensor itself. Complex ones are computed, there are no lazily conjugated views."""
-    return aten._conj_physical.default(self) if self.dtype.is_complex else self
+    """A view of the conjugates; a real tensor itself."""
+    return aten._conj.default(self) if self.dtype.is_complex else self
 
 
 @composite("adjoint(Tensor(a) self) -> Tensor(a)")
@@ -38,8 +74,17 @@ def adjoint(self):
     return aten.conj.default(aten.transpose.int(self, -2, -1))
 
 
-for _name in ("resolve_conj", "resolve_neg"):
-    composite(f"{_name}(Tensor(a) self) -> Tensor(a)")(lambda self: self)
+@composite("resolve_conj(Tensor(a) self) -> Tensor(a)")
+def resolve_conj(self):
+    """A conjugated view's elements in memory of their own; every other tensor itself."""
+    return aten.clone.default(self) if self.is_conj() else self
+
+
+@composite("resolve_neg(Tensor(a) self) -> Tensor(a)")
+def resolve_neg(self):
+    """A negated view's elements in memory of their own; every other tensor itself."""
+    return aten.clone.default(self) if self.is_neg() else self
+
 
 # ---- polar form ----------------------------------------------------------------------------------------------------------
 
@@ -85,9 +130,9 @@ def _polar_vjp(ct, abs, angle, result, mask):
     grads = [None, None]
     if mask[0]:
         unit = aten.polar.default(aten.ones_like.default(abs), angle)
-        grads[0] = aten.real.default(aten.mul.Tensor(ct, aten.conj.default(unit)))
+        grads[0] = aten.real.default(aten.mul.Tensor(ct, aten.conj_physical.default(unit)))
     if mask[1]:
-        turned = aten.mul.Tensor(aten.conj.default(ct), aten.mul.Tensor(result, 1j))
+        turned = aten.mul.Tensor(aten.conj_physical.default(ct), aten.mul.Tensor(result, 1j))
         grads[1] = aten.real.default(turned)
     return tuple(grads)
 
@@ -125,7 +170,7 @@ def _sgn_vjp(ct, self, result):
     if not self.dtype.is_complex:
         return aten.zeros_like.default(ct)
     size = aten.abs.default(self)
-    along = aten.real.default(aten.mul.Tensor(aten.conj.default(ct), result))
+    along = aten.real.default(aten.mul.Tensor(aten.conj_physical.default(ct), result))
     slope = aten.div.Tensor(aten.sub.Tensor(ct, aten.mul.Tensor(result, along)), size)
     return aten.masked_fill.Scalar(slope, aten.eq.Scalar(size, 0), 0)
 

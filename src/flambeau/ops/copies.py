@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from .. import _C
 from ..base.dtypes import bool_
-from ..core.declare import composite, explicit
+from ..core.declare import composite, explicit, extern
+from ..core.definition import TensorMeta
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -115,17 +117,34 @@ diagonal_scatter.derivative(
 )
 
 
-@explicit(
-    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-    variants="function method",
-)
-def as_strided_scatter(self, src, size, stride, storage_offset):
+def _strided_scatter_meta(self, src, size, stride, storage_offset):
     if tuple(size) != tuple(src.shape):
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(size)}"
         )
-    out = aten.clone.default(self)
-    aten.copy_.default(aten.as_strided.default(out, size, stride, storage_offset), src)
+    strides = self.strides if isinstance(self, TensorMeta) else self.stride()
+    offset = self.offset if isinstance(self, TensorMeta) else self.storage_offset()
+    return TensorMeta(tuple(self.shape), tuple(strides), self.dtype, self.device, offset)
+
+
+as_strided_scatter = extern(
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+    meta=_strided_scatter_meta,
+    has_out=True,
+)(lambda self, *rest: self)
+
+
+@as_strided_scatter.override("eager")
+def _strided_scatter(self, src, size, stride, storage_offset):
+    """A copy of the whole memory of ``self``, so that strides and offset mean what they mean there."""
+    _strided_scatter_meta(self, src, size, stride, storage_offset)
+    offset = self.storage_offset()
+    n = self.untyped_storage().nbytes() // self.element_size()
+    memory = aten.clone.default(_C.strided(self, (n,), (1,), -offset))
+    place = aten.as_strided.default(memory, size, stride, offset if storage_offset is None else storage_offset)
+    aten.copy_.default(place, src)
+    out = aten.as_strided.default(memory, list(self.shape), list(self.stride()), offset)
+    _C.forget_view(out)
     return out
 
 

@@ -232,7 +232,7 @@ def _complex_to_complex(self, dims, sizes, norm, forward):
     if x.dtype.is_complex:
         return aten._fft_c2c.default(x, dims, norm, forward)
     out = aten._fft_r2c.default(x, dims, norm, False)
-    return out if forward else aten.conj.default(out)
+    return out if forward else aten.conj_physical.default(out)
 
 
 def _fft(self, n, dim, norm, forward=True):
@@ -255,7 +255,7 @@ def _to_real(self, n, dim, norm, conjugated):
     n = 2 * (self.shape[d] - 1) if n is None else n
     _check_points(n)
     x = _sized(_floating(self, True), [d], [n // 2 + 1])
-    return aten._fft_c2r.default(aten.conj.default(x) if conjugated else x, [d], norm, n)
+    return aten._fft_c2r.default(aten.conj_physical.default(x) if conjugated else x, [d], norm, n)
 
 
 def _ihfft(self, n, dim, norm):
@@ -263,7 +263,7 @@ def _ihfft(self, n, dim, norm):
     d = _one(self, n, dim)
     if n is None:
         _check_points(self.shape[d])
-    return aten.conj.default(aten._fft_r2c.default(_sized(x, [d], [n]), [d], _norm(norm, False), True))
+    return aten.conj_physical.default(aten._fft_r2c.default(_sized(x, [d], [n]), [d], _norm(norm, False), True))
 
 
 _declare("fft", _ONE, _fft)
@@ -287,7 +287,7 @@ def _halved(self, s, dim, norm, name, inverse):
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     out = aten._fft_r2c.default(_sized(x, dims, sizes), dims, _norm(norm, not inverse), True)
-    return aten.conj.default(out) if inverse else out
+    return aten.conj_physical.default(out) if inverse else out
 
 
 def _realn(self, s, dim, norm, name, conjugated):
@@ -302,7 +302,7 @@ def _realn(self, s, dim, norm, name, conjugated):
     for n in (*sizes[:-1], last):
         _check_points(n)
     x = _sized(_floating(self, True), dims, [*sizes[:-1], last // 2 + 1])
-    return aten._fft_c2r.default(aten.conj.default(x) if conjugated else x, dims, norm, last)
+    return aten._fft_c2r.default(aten.conj_physical.default(x) if conjugated else x, dims, norm, last)
 
 
 for _suffix, _tail in (("2", _TWO), ("n", _N)):

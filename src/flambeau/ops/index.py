@@ -14,7 +14,7 @@ native_dropout_backward new_empty_strided relu6 tensordot trapezoid trapz vsplit
 clamp clamp_max clamp_min clip
 """,
     "complex_numbers": """
-_conj_physical adjoint angle complex conj conj_physical isreal polar resolve_conj resolve_neg sgn
+_conj _conj_physical _neg_view adjoint angle complex conj conj_physical isreal polar resolve_conj resolve_neg sgn
 """,
     "convolution": """
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution convolution_backward

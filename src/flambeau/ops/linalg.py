@@ -426,7 +426,7 @@ batched(_linalg_slogdet)
 def _slogdet_vjp(ct0, ct1, A, result0):
     inverse_, _ = aten.linalg_inv_ex.default(A)
     if A.dtype.is_complex:
-        turn = aten.imag.default(aten.mul.Tensor(aten.conj.default(ct0), result0))
+        turn = aten.imag.default(aten.mul.Tensor(aten.conj_physical.default(ct0), result0))
         scale = aten.complex.default(ct1, aten.neg.default(turn))
     else:
         scale = ct1
@@ -625,7 +625,7 @@ def linalg_vecdot(x, y, dim):
             raise RuntimeError(
                 f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_scalar_name(t.dtype)}"
             )
-    return aten.sum.dim_IntList(aten.mul.Tensor(aten.conj.default(x), y), [dim])
+    return aten.sum.dim_IntList(aten.mul.Tensor(aten.conj_physical.default(x), y), [dim])
 
 
 @composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", variants="", has_out=True)

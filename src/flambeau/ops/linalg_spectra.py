@@ -28,7 +28,7 @@ def _row(x):
 
 
 def _conj(x):
-    return aten.conj.default(x) if x.dtype.is_complex else x
+    return aten.conj_physical.default(x) if x.dtype.is_complex else x
 
 
 def _eye(n, like):

@@ -24,7 +24,7 @@ dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=(
 
 @composite("vdot(Tensor self, Tensor other) -> Tensor")
 def vdot(self, other):
-    return aten.dot.default(aten.conj.default(self) if self.dtype.is_complex else self, other)
+    return aten.dot.default(aten.conj_physical.default(self) if self.dtype.is_complex else self, other)
 
 
 def _left_gradient(ct, mat2, by_columns):

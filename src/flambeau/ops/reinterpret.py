@@ -7,6 +7,7 @@ import numpy as np
 from .. import _C
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
+from ..core.lazy import make, plain_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -47,6 +48,29 @@ def _as_real(self):
 view_as_real.derivative(self=lambda ct: aten.view_as_complex.default(aten.contiguous.default(ct)))
 view_as_real.override("lower", lambda lowering, val, self: lowering.as_real(self, val))
 view_as_real.override("batch", lambda call, self: aten.view_as_real.default(self))
+view_as_real.override("write_back", lambda base, contents: aten.view_as_complex.default(_paired(contents)))
+
+
+def _paired(x):
+    """With the parts side by side in memory."""
+    return aten.contiguous.default(x)
+
+
+@view_as_real.override("lazy")
+def _lazy_as_real(self):
+    plain, conjugated, negated = plain_of(self)
+    if conjugated:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as real, use "
+            "self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
+    return _relate(make(aten.view_as_real.default(plain), False, negated), self, aten.view_as_real.default)
+
+
+def _relate(out, source, op, *rest):
+    _C.forget_view(out)
+    _C.note_view(out, source, op, rest)
+    return out
 
 
 def _as_complex_meta(self):
@@ -102,17 +126,28 @@ view_as_complex.derivative(
 )
 view_as_complex.override("lower", lambda lowering, val, self: lowering.as_complex(self, val))
 view_as_complex.override("batch", lambda call, self: aten.view_as_complex.default(self))
+view_as_complex.override("write_back", lambda base, contents: aten.view_as_real.default(contents))
+
+
+@view_as_complex.override("lazy")
+def _lazy_as_complex(self):
+    plain, _, negated = plain_of(self)
+    return _relate(make(aten.view_as_complex.default(plain), False, negated), self, aten.view_as_complex.default)
 
 
 @composite("real(Tensor(a) self) -> Tensor(a)", variants="function")
 def real(self):
-    return aten.select.int(aten.view_as_real.default(self), -1, 0) if self.dtype.is_complex else self
+    if not self.dtype.is_complex:
+        return self
+    return aten.select.int(aten.view_as_real.default(aten._conj.default(self) if self.is_conj() else self), -1, 0)
 
 
 @composite("imag(Tensor(a) self) -> Tensor(a)", variants="function")
 def imag(self):
     if not self.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if self.is_conj():
+        return aten._neg_view.default(aten.select.int(aten.view_as_real.default(aten._conj.default(self)), -1, 1))
     return aten.select.int(aten.view_as_real.default(self), -1, 1)
 
 
@@ -174,6 +209,18 @@ def _view_dtype(self, dtype):
     made = _C.view_of(self, out)
     _C.note_view(made, self, aten.view.dtype, (dtype,))
     return made
+
+
+view_dtype.override("write_back", lambda base, contents, dtype: aten.view.dtype(contents, base.dtype))
+
+
+@view_dtype.override("lazy")
+def _lazy_view_dtype(self, dtype):
+    plain, conjugated, negated = plain_of(self)
+    if dtype is not self.dtype:
+        kind = "conjugate view tensors" if conjugated else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
+    return _relate(make(plain, conjugated, negated), self, aten.view.dtype, dtype)
 
 
 view_dtype.derivative()

@@ -273,7 +273,12 @@ def cov(self, correction, fweights, aweights):
         scale = aten.clamp_min.default(scale, 0)
     centred = aten.sub.Tensor(x, centre)
     weighted = centred if weights is None else aten.mul.Tensor(centred, weights)
-    out = aten.div.Tensor(aten.mm.default(centred, aten.t.default(aten.conj.default(weighted))), scale)
+    out = aten.div.Tensor(
+        aten.mm.default(
+            centred, aten.t.default(aten.conj_physical.default(weighted) if weighted.dtype.is_complex else weighted)
+        ),
+        scale,
+    )
     return aten.squeeze.default(out)
 
 

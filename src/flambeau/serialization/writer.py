@@ -103,6 +103,8 @@ class Pickler(pickle._Pickler):
                 held = tuple(part for _, part in p.named_parts())
                 data = (*held, t.shape, p.coalesced) if t.is_sparse else (*held, t.shape)
                 return rebuild._rebuild_sparse_tensor, (t.layout, data)
+            if t.is_conj() or t.is_neg():
+                return self._tensor(t.detach().clone().requires_grad_(t.requires_grad))
             if t.device.type != "meta":
                 return None
             return rebuild._rebuild_meta_tensor_no_storage, (

@@ -37,7 +37,7 @@ def run(op: OpOverload, sample: Call):
 
 
 def _array(x):
-    return x.detach()._array if isinstance(x, _C.TensorBase) else np.asarray(x)
+    return x.numpy(force=True) if isinstance(x, _C.TensorBase) else np.asarray(x)
 
 
 def assert_close(what, got, want, rtol, atol=None):

@@ -114,6 +114,8 @@ row("positive conj resolve_conj resolve_neg", one(f)[:3], lambda x: x)
 row("sgn", one(apart)[:3], np.sign)
 
 # ---- complex numbers ---------------------------------------------------------------------------------------------------------
+row("_conj", [call(c(2, 3)), call(T(c(3, 2)))], np.conj, grad=())
+row("_neg_view", [call(f(2, 3)), call(c(2, 3))], np.negative, grad=())
 row("view_as_real", [call(c(2, 3)), call(T(c(3, 2)))], lambda x: np.stack([x.real, x.imag], -1), grad=())
 row("view_as_complex", [call(f(2, 3, 2)), call(f(2))], lambda x: x[..., 0] + 1j * x[..., 1], grad=())
 row("real", [call(c(2, 3)), call(f(3))], np.real, grad=())
