@@ -20,6 +20,7 @@ CORE = (
     "loops",
     "recipe",
     "interpose",
+    "autocast",
     "dispatch",
     "function",
     "subscript",

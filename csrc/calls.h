@@ -90,6 +90,12 @@ PyObject *flb_python_key(FlbOperator *op, uint32_t keys, PyObject *args, PyObjec
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 int flb_any_override(PyObject *const *args, Py_ssize_t n); /* -1: exception */
+int flb_arguments_override(PyObject *const *args, Py_ssize_t n); /* modes aside */
+/* autocast.c: a call of a public function while an autocast is the innermost function mode. 1: *result is set; 0: a case for Python; -1: an exception. */
+enum { AUTOCAST_ARGUMENTS = 24 };
+int flb_autocast(PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames, PyObject **result);
+int flb_autocast_alone(void); /* it is the only function mode: what isn't a call of a function is as without it */
+int flb_init_autocast(PyObject *module);
 int flb_init_binder(void);
 int flb_init_function(PyObject *module);
 int flb_init_interpose(PyObject *module);

@@ -82,7 +82,9 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
     int overridden = f->direct ? 0 : flb_any_override(args, total);
     if (overridden < 0) return NULL;
     if (overridden) {
-        PyObject *tuple, *dict;
+        PyObject *tuple, *dict, *made;
+        int status = flb_autocast(self, args, nargsf, kwnames, &made);
+        if (status) return status > 0 ? made : NULL;
         if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
         PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, self, tuple, dict, NULL);
         Py_DECREF(tuple);

@@ -61,7 +61,9 @@ static int has_override(PyObject *o, int depth) {
 int flb_any_override(PyObject *const *args, Py_ssize_t n) {
     FlbTls *s = flb_tls();
     if (s->function_modes && s->function_disabled < 2) return 1;
-    if (s->function_disabled) return 0;
+    return s->function_disabled ? 0 : flb_arguments_override(args, n);
+}
+int flb_arguments_override(PyObject *const *args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++) {
         int r = has_override(args[i], 1);
         if (r) return r;

@@ -449,7 +449,8 @@ static PyObject *property_accessor(Property *p, const char *which) {
 static PyObject *property_get(PyObject *self, void *closure) {
     Property *p = closure;
     FlbTls *s = flb_tls();
-    if ((s->function_modes && s->function_disabled < 2) || ((((FlbTensor *)self)->flags & FLB_FUNCTION) && !s->function_disabled)) {
+    if ((s->function_modes && s->function_disabled < 2 && !flb_autocast_alone()) ||
+        ((((FlbTensor *)self)->flags & FLB_FUNCTION) && !s->function_disabled)) {
         PyObject *func = property_accessor(p, "__get__");
         if (!func) return NULL;
         PyObject *r = flb_override(func, 1, self, NULL);

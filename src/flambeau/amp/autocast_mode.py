@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import warnings
 
+from .. import _C
 from ..base import dtypes
 from ..base.device import Device
 from ..core.modes import TorchFunctionMode
+from ..core.operator import namespace
 from ..core.tensor import Tensor
 from .state import state
 
@@ -56,30 +58,45 @@ def _floating(x):
     return [d for v in x for d in _floating(v)] if isinstance(x, (list, tuple)) else []
 
 
+_POLICIES: dict = {}  # dtype -> {function: policy}
+
+
 class _Mode(TorchFunctionMode):
+    """csrc/autocast.c runs it where the arguments are plain tensors and numbers."""
+
     def __init__(self, dtype):
         super().__init__()
         self.dtype = dtype
+        self.policies = _POLICIES.setdefault(dtype, {})
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+    def policy(self, func):
+        """What calls of ``func`` do: a dtype that its arguments are cast to, None for nothing, True to run with the mode still on (a function over
+        others: they are cast one by one), False for the widest dtype among the arguments."""
         name = getattr(func, "__name__", "")
         if name in LOWER:
-            target = self.dtype
-        elif name in FLOAT32:
-            target = dtypes.float32
-        elif name in WIDEST:
+            return self.dtype
+        if name in FLOAT32:
+            return dtypes.float32
+        if name in WIDEST:
+            return False
+        inner = getattr(func, "impl", None)
+        inside = inner is not None and getattr(inner, "__globals__", {}).get("__name__", "").startswith("flambeau.nn")
+        return True if inside else None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs, target = kwargs or {}, self.policy(func)
+        if target is True:
+            with self:
+                return func.impl(*args, **kwargs)
+        if target is False:
             found = _floating(args)
             target = functools.reduce(dtypes.promote_types, found) if found else None
-        else:
-            inner = getattr(func, "impl", None)
-            if inner is not None and getattr(inner, "__globals__", {}).get("__name__", "").startswith("flambeau.nn"):
-                with self:  # a function over others: they are cast one by one
-                    return inner(*args, **kwargs)
-            return func(*args, **kwargs)
         if target is not None:
             args, kwargs = _cast(args, target), {k: _cast(v, target) for k, v in kwargs.items()}
         return func(*args, **kwargs)
+
+
+_C.set_autocast(_Mode, namespace("aten")._to_copy.default)
 
 
 class _Off(TorchFunctionMode):
