@@ -44,6 +44,8 @@ RUNTIME = (
     "conv_shift",
     "winograd",
     "attention",
+    "scan",
+    "natives",
     "graph",
     "object",
     "emit",

@@ -72,6 +72,40 @@ static void attention_range(void *context, int64_t begin, int64_t end) {
     else (a->f64 ? forward_f64 : forward_f32)(a, begin, end);
 }
 
+static void run(Attention *a) {
+    a->high = a->causal && a->queries <= 512 ? 32 : 64;
+    a->wide = a->keys < 512 ? a->keys : 512;
+    a->cuts = (a->queries + a->high - 1) / a->high;
+    int64_t total = a->backward ? a->batch * (a->heads / a->group) : a->batch * a->heads * a->cuts;
+    double flops = (a->backward ? 10. : 4.) * a->batch * a->heads * a->queries * a->keys * a->width;
+    flb_parallel(attention_range, a, total, 1 + (int64_t)(5e5 * (double)total / flops));
+}
+
+/* Views: q, k, v, perhaps a mask, then out and lse; or the cotangent, out, lse and the cotangents of q, k and v.
+ * Numbers: causal, the bits of the scale, whether there is a mask, whether float64. */
+int flb_attention_step(const View *v, int n, const int64_t *numbers) {
+    int masked = numbers[2] != 0, failed = 0, item = numbers[3] ? 8 : 4;
+    const int64_t *s = v[0].shape;
+    Attention a = {.batch = s[0], .heads = s[1], .group = s[1] / v[1].shape[1], .queries = s[2], .keys = v[1].shape[2], .width = s[3], .causal = numbers[0] != 0,
+                   .f64 = numbers[3] != 0, .backward = n - masked > 5, .gemm = flb_blas_gemm(numbers[3] != 0), .failed = &failed};
+    if (!a.gemm) return -1; /* lowering asks for a library first */
+    memcpy(&a.scale, &numbers[1], sizeof a.scale);
+    Operand *forward[] = {&a.q, &a.k, &a.v, &a.o, &a.lse}, *backward[] = {&a.q, &a.k, &a.v, &a.g, &a.o, &a.lse, &a.gq, &a.gk, &a.gv};
+    Operand **to = a.backward ? backward : forward;
+    for (int i = 0; i < n - masked; i++) {
+        const View *x = &v[i < 3 ? i : i + masked];
+        to[i]->data = x->ptr;
+        for (int d = 0; d < x->ndim; d++) to[i]->stride[d] = x->strides[d];
+        if (x->ndim == 4 && x->shape[2] == 1) to[i]->stride[2] = x->shape[3] * item;
+    }
+    if (masked) {
+        a.mask = v[3].ptr;
+        for (int d = 0; d < 4; d++) a.mask_stride[d] = v[3].strides[d];
+    }
+    run(&a);
+    return failed ? -1 : 0;
+}
+
 /* A (B, H, N, E) operand whose rows a product can read. */
 static int operand(Operand *o, PyObject *x, int type, int nd, const npy_intp *shape, const char *name) {
     PyArrayObject *a = (PyArrayObject *)x;
@@ -131,13 +165,8 @@ PyObject *flb_attention(PyObject *self, PyObject *args) {
     if (g) made[0] = fresh(&a.gq, type, 4, qs), made[1] = fresh(&a.gk, type, 4, ks), made[2] = fresh(&a.gv, type, 4, ks);
     else made[0] = fresh(&a.o, type, 4, qs), made[1] = fresh(&a.lse, type, 3, qs);
     if (!made[0] || !made[1] || (g && !made[2])) goto fail;
-    a.high = a.causal && a.queries <= 512 ? 32 : 64;
-    a.wide = a.keys < 512 ? a.keys : 512;
-    a.cuts = (a.queries + a.high - 1) / a.high;
-    int64_t total = g ? a.batch * ks[1] : a.batch * a.heads * a.cuts;
-    double flops = (g ? 10. : 4.) * a.batch * a.heads * a.queries * a.keys * a.width;
     Py_BEGIN_ALLOW_THREADS
-    flb_parallel(attention_range, &a, total, 1 + (int64_t)(5e5 * (double)total / flops));
+    run(&a);
     Py_END_ALLOW_THREADS
     if (failed) {
         PyErr_NoMemory();

@@ -79,6 +79,41 @@ CLONES static void NAME(dots)(int64_t rows, int64_t width, const T *g, int64_t l
     }
 }
 
+#define FEW 8                   /* rows up to which products of matrices aren't worth their packing */
+#define PART (128 / (int64_t)sizeof(T))
+
+/* s[r][j] = q[r] . k[j] for few rows: each key is read once. */
+CLONES static void NAME(score)(int64_t rows, int64_t n, int64_t width, const T *q, int64_t ldq, const T *k, int64_t ldk, T *s, int64_t ld) {
+    int64_t whole = width / PART * PART;
+    for (int64_t j = 0; j < n; j++, k += ldk)
+        for (int64_t r = 0; r < rows; r++) {
+            T sum[PART] = {0}, x = 0;
+            for (int64_t e = 0; e < whole; e += PART)
+                for (int64_t i = 0; i < PART; i++) sum[i] += q[r * ldq + e + i] * k[e + i];
+            for (int64_t i = 0; i < PART; i++) x += sum[i];
+            for (int64_t e = whole; e < width; e++) x += q[r * ldq + e] * k[e];
+            s[r * ld + j] = x;
+        }
+}
+
+/* o[r] = or += sum over j of s[r][j] * v[j]. */
+CLONES static void NAME(mix)(int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o, int64_t ldo, int more) {
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t e = 0;
+        for (; e + 2 * PART <= width; e += 2 * PART) {
+            T sum[2 * PART] = {0};
+            for (int64_t j = 0; j < n; j++)
+                for (int64_t i = 0; i < 2 * PART; i++) sum[i] += s[r * ld + j] * v[j * ldv + e + i];
+            for (int64_t i = 0; i < 2 * PART; i++) o[r * ldo + e + i] = more ? o[r * ldo + e + i] + sum[i] : sum[i];
+        }
+        if (e == width) continue;
+        for (int64_t i = e; i < width && !more; i++) o[r * ldo + i] = 0;
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = e; i < width; i++) o[r * ldo + i] += s[r * ld + j] * v[j * ldv + i];
+    }
+}
+#undef PART
+
 #define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
 #define ROW(what) (a->what.stride[2] / (int64_t)sizeof(T))
 
@@ -100,9 +135,11 @@ static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
         for (int64_t r = 0; r < rows; r++) most[r] = -INFINITY, sum[r] = 0;
         for (int64_t j = 0; j < last; j += a->wide) {
             int64_t n = j + a->wide < last ? a->wide : last - j;
-            multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
+            if (rows <= FEW) NAME(score)(rows, n, a->width, q, ldq, k + j * ldk, ldk, s, a->wide);
+            else multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
             NAME(weigh)(a, t0, rows, j, n, a->wide, mask, s, most, sum, o, ldo);
-            multiply(a, 'N', 'N', rows, a->width, n, s, a->wide, v + j * ldv, ldv, j > 0, o, ldo);
+            if (rows <= FEW) NAME(mix)(rows, n, a->width, s, a->wide, v + j * ldv, ldv, o, ldo, j > 0);
+            else multiply(a, 'N', 'N', rows, a->width, n, s, a->wide, v + j * ldv, ldv, j > 0, o, ldo);
         }
         NAME(finish)(a, rows, most, sum, o, ldo, AT(lse, b, h) + t0 * step, step);
     }
@@ -146,3 +183,4 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
 }
 #undef AT
 #undef ROW
+#undef FEW

@@ -308,6 +308,40 @@ static void run(Job *j) {
     }
 }
 
+/* Positions along a dimension; 0 where they don't fit into 64 bits or there are none. */
+static int64_t places(const Conv *c, int k) {
+    int64_t room = 0, reach = 0;
+    if (c->stride[k] <= 0 || c->dilation[k] <= 0 || c->padding[k] < 0 || c->kernel[k] <= 0 || c->in[k] <= 0) return 0;
+    if (__builtin_mul_overflow(c->dilation[k], c->kernel[k] - 1, &reach) || __builtin_mul_overflow(c->padding[k], 2, &room)) return 0;
+    if (__builtin_add_overflow(room, c->in[k], &room) || reach == INT64_MAX || __builtin_sub_overflow(room, reach + 1, &room)) return 0;
+    return room >= 0 ? room / c->stride[k] + 1 : 0;
+}
+
+/* Whether zeros have to stand where the input's cotangent is made. */
+static int wants_zeros(const Conv *c, int what, int f64) {
+    return what == INPUT && (f64 || !(flb_winograd_fits(c, what) || flb_shift_fits(c, what)));
+}
+
+/* Views: (input, weight[, bias], output), (output's cotangent, weight, input's), (output's cotangent, input, weight's), all in C order.
+ * Numbers: what, whether float64, whether there is a bias, groups, three each of stride, padding and dilation. */
+int flb_convolve_step(const View *v, int n, const int64_t *numbers) {
+    int what = (int)numbers[0], f64 = numbers[1] != 0, biased = numbers[2] != 0, failed = 0;
+    const View *x = what == FORWARD ? &v[0] : what == INPUT ? &v[2] : &v[1], *w = what == WEIGHT ? &v[2] : &v[1], *y = what == FORWARD ? &v[2 + biased] : &v[0];
+    Conv c = {.groups = numbers[3], .images = x->shape[0], .channels = x->shape[1], .outputs = y->shape[1]};
+    for (int k = 0; k < 3; k++) {
+        int d = k + x->ndim - 3;
+        c.in[k] = d < 2 ? 1 : x->shape[d], c.kernel[k] = d < 2 ? 1 : w->shape[d], c.out[k] = d < 2 ? 1 : y->shape[d];
+        c.stride[k] = numbers[4 + k], c.padding[k] = numbers[7 + k], c.dilation[k] = numbers[10 + k];
+    }
+    Job j = {.c = &c, .what = what, .f64 = f64, .gemm = flb_blas_gemm(f64), .x = x->ptr, .w = w->ptr, .y = y->ptr, .bias = biased ? v[2].ptr : NULL, .failed = &failed};
+    j.positions = c.out[0] * c.out[1] * c.out[2], j.taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
+    j.per = c.channels / c.groups, j.made = c.outputs / c.groups;
+    if (!j.gemm) return -1; /* lowering asks for a library first */
+    if (wants_zeros(&c, what, f64)) memset(j.x, 0, c.images * c.channels * c.in[0] * c.in[1] * c.in[2] * (f64 ? 8 : 4));
+    run(&j);
+    return failed ? -1 : 0;
+}
+
 /* A tuple of n integers into the last n of three places. */
 static int three(PyObject *o, int n, int64_t fill, int64_t *out) {
     for (int i = 0; i < 3; i++) out[i] = fill;
@@ -357,13 +391,9 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     int ok = c.channels % groups == 0 && c.outputs % groups == 0;
     ok = ok && (what == FORWARD ? t[1] * groups == c.channels && (!d || PyArray_DIM(d, 0) == c.outputs) : what == INPUT ? t[0] == c.outputs : t[0] == s[0]);
     for (int k = 0; k < 3 && ok; k++) {
-        ok = c.stride[k] > 0 && c.dilation[k] > 0 && c.padding[k] >= 0 && c.kernel[k] > 0 && c.in[k] > 0;
-        int64_t room = 0, reach = 0;
-        ok = ok && !__builtin_mul_overflow(c.dilation[k], c.kernel[k] - 1, &reach) && !__builtin_mul_overflow(c.padding[k], 2, &room) &&
-             !__builtin_add_overflow(room, c.in[k], &room) && reach < INT64_MAX && !__builtin_sub_overflow(room, reach + 1, &room);
-        int64_t out = ok && room >= 0 ? room / c.stride[k] + 1 : 0;
+        int64_t out = places(&c, k);
         if (what == FORWARD) c.out[k] = out;
-        ok = ok && out > 0 && c.out[k] <= out && c.out[k] > 0;  /* fewer positions than there are windows: the last ones count as zero */
+        ok = out > 0 && c.out[k] <= out && c.out[k] > 0;  /* fewer positions than there are windows: the last ones count as zero */
     }
     ok = ok && c.images > 0 && c.channels > 0 && c.outputs > 0;
     if (!ok) return PyErr_SetString(PyExc_ValueError, "convolve: shapes don't fit"), NULL;
@@ -372,7 +402,7 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     j.per = c.channels / groups, j.made = c.outputs / groups;
     npy_intp shape[5] = {what == WEIGHT ? c.outputs : c.images, what == FORWARD ? c.outputs : what == INPUT ? c.channels : j.per};
     for (int i = 0; i < n; i++) shape[2 + i] = what == FORWARD ? c.out[3 - n + i] : what == INPUT ? c.in[3 - n + i] : c.kernel[3 - n + i];
-    result = what == INPUT && (f64 || !(flb_winograd_fits(&c, what) || flb_shift_fits(&c, what))) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
+    result = wants_zeros(&c, what, f64) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
     if (!result) return NULL;
     char *made = PyArray_DATA((PyArrayObject *)result), *pa = PyArray_DATA(a), *pb = PyArray_DATA(b);
     j.bias = d ? PyArray_DATA(d) : NULL;

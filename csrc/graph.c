@@ -144,6 +144,15 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         if (s->nbatch < 0 || s->nbatch > NPY_MAXDIMS || check_place(g, s->sizes, 9 + 4 * s->nbatch) < 0) return -1;
         s->gemm = (GemmFn)(uintptr_t)address;
         s->ta = (char)ta, s->tb = (char)tb;
+    } else if (kind[0] == 'n') {
+        const char *name;
+        s->kind = STEP_NATIVE;
+        if (!PyArg_ParseTuple(o, "ssOO!O", &kind, &name, &args, &PyList_Type, &parts, &numbers)) return -1;
+        if (parse_ints(numbers, &s->numbers, &s->nnumbers) < 0) return -1;
+        for (int i = 0; i < s->nnumbers; i++)
+            if (check_place(g, s->numbers[i], 1) < 0) return -1;
+        s->native = flb_native(name, (int)PyList_GET_SIZE(parts), s->nnumbers);
+        if (!s->native || s->nnumbers > MOST_NUMBERS) FAIL("there is no template %s of %d views", name, (int)PyList_GET_SIZE(parts));
     } else {
         s->kind = STEP_CALL;
         if (!PyArg_ParseTuple(o, "sOOO!OiO", &kind, &s->callable, &args, &PyList_Type, &parts, &more, &s->stage, &numbers)) return -1;

@@ -13,7 +13,7 @@
 #include "runtime.h"
 
 enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE };
-enum { STEP_KERNEL, STEP_GEMM, STEP_CALL };
+enum { STEP_KERNEL, STEP_GEMM, STEP_NATIVE, STEP_CALL };
 enum { OUT_SLOT, OUT_INPUT, OUT_CONSTANT, OUT_NUMBER, OUT_VALUE };
 /* From OP_AND on: integers without algebra, then floating-point numbers, whose 64 bits stand in a place as they are. */
 enum {
@@ -24,6 +24,8 @@ enum {
 };
 enum { BIND_SIZE, BIND_STRIDE, BIND_VALUE };
 #define STATUS_WORDS 4
+#define MOST_NUMBERS 32          /* that a template takes */
+#define MOST_VIEWS 16
 
 /* All integers of a graph live in its frame, an array of int64; the tables hold places in it. A graph of constant sizes has one frame, a
  * graph of symbolic sizes makes a copy at each call, reads its symbols from the inputs and computes the rest by its code. */
@@ -66,6 +68,14 @@ typedef void (*KernelFn)(char **args, int64_t begin, int64_t end);
 typedef void (*GemmFn)(const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const void *, const void *,
                        const int64_t *, const void *, const int64_t *, const void *, void *, const int64_t *);
 
+/* Strided memory, as a template of natives.c is handed it; strides in bytes. */
+typedef struct {
+    char *ptr;
+    int ndim;
+    const int64_t *shape, *strides;
+} View;
+typedef int (*NativeFn)(const View *views, int n, const int64_t *numbers); /* -1: no memory */
+
 /* A batch of products C = A B in the row-major sense: strides and offsets in bytes, one (count, A stride, B stride, C stride) a batch dimension. */
 typedef struct {
     int64_t m, n, k, lda, ldb, ldc, offset[3];
@@ -87,6 +97,8 @@ typedef struct {
     GemmFn gemm;
     int f64, nbatch, sizes;
     char ta, tb;
+    /* native: `native` on a view of a part of each of args, results among them, and the integers F[numbers[i]] */
+    NativeFn native;
     /* call: `callable` gets a tensor over a part of each of args; results go to the slots `results`; then `stage` begins, if not 0 */
     PyObject *callable;
     Part *parts;
@@ -125,6 +137,11 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
+NativeFn flb_native(const char *name, int views, int numbers); /* NULL: there is none that takes so many */
+PyObject *flb_run_native(PyObject *self, PyObject *args);
+int flb_convolve_step(const View *v, int n, const int64_t *numbers);
+int flb_attention_step(const View *v, int n, const int64_t *numbers);
+int flb_scan_step(const View *v, int n, const int64_t *numbers);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);
 PyObject *flb_emit_configure(PyObject *self, PyObject *args);
 PyObject *flb_emit_start(PyObject *self, PyObject *text);

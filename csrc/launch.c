@@ -286,6 +286,17 @@ static void run_native(Call *c, const Step *s) {
                  c->places[s->args[2]].ptr);
         return;
     }
+    if (s->kind == STEP_NATIVE) {
+        View views[MOST_VIEWS];
+        int64_t numbers[MOST_NUMBERS];
+        for (int i = 0; i < s->nargs; i++) {
+            const Layout *l = &s->parts[i].layout;
+            views[i] = (View){c->places[s->args[i]].ptr + f[s->parts[i].at], l->ndim, f + l->at, f + l->at + l->ndim};
+        }
+        for (int i = 0; i < s->nnumbers; i++) numbers[i] = f[s->numbers[i]];
+        if (s->native(views, s->nargs, numbers) < 0) c->status[0] = -1;
+        return;
+    }
     char **pointers = c->pointers;
     for (int i = 0; i < s->nargs; i++) pointers[i] = c->places[s->args[i]].ptr;
     pointers[s->nargs] = (char *)c->status;
@@ -499,6 +510,7 @@ static PyMethodDef functions[] = {
      "attention(q, k, v, mask, causal, scale[, g, out, lse]) -> (out, lse), or the cotangents of q, k and v; None without a BLAS library"},
     {"convolve", flb_convolve, METH_VARARGS,
      "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
+    {"native", flb_run_native, METH_VARARGS, "native(name, arrays, numbers): run a template of natives.c over ndarrays; the last of them are written"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain, params) -> (code, value, size): run one kernel over ndarrays"},
     {"emit_configure", flb_emit_configure, METH_VARARGS, "emit_configure(functions, machines, triple, layout): addresses in LLVM's library, see emit.c"},
     {"emit_start", flb_emit_start, METH_O, "emit_start(text) -> job: generate code on another thread"},

@@ -14,7 +14,7 @@ import numpy
 
 from .. import _runtime
 
-__all__ = ["convolve", "gemm_address", "matmul", "native_matmul", "share_threads"]
+__all__ = ["attention", "convolve", "gemm_address", "matmul", "native_matmul", "scan", "share_threads"]
 
 
 def matmul(a, b):
@@ -45,6 +45,18 @@ def attention(q, k, v, mask, causal: bool, scale: float, *backward):
     ``backward``, the cotangent of the output, the output and the logarithms: the cotangents of q, k and v. ValueError for shapes that don't fit."""
     share_threads()
     return _runtime.attention(q, k, v, mask, causal, scale, *backward)
+
+
+def scan(a, dim: int, product: bool):
+    """Running sums or products of an ndarray (float32, float64 or int64, not empty) along a dimension, a fresh one in C order; float32 is carried
+    on in float64."""
+    a = numpy.ascontiguousarray(a)
+    out = numpy.empty(a.shape, a.dtype)
+    _runtime.native("scan", (a, out), (dim, product, _SCANNED[a.dtype.char]))
+    return out
+
+
+_SCANNED = {"f": 0, "d": 1, "l": 2, "q": 2}
 
 
 @functools.cache

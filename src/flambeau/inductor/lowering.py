@@ -25,6 +25,7 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
+from . import native
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -95,7 +96,7 @@ class Lowering(ComplexLowering):
         """Buffers whose making tells a size that the node uses."""
         if isinstance(node, ExternCall):
             data = node.data
-            parts = [*data.numbers] if node.what == "call" else [data.m, data.n, data.k, data.lda, data.ldb, data.ldc]
+            parts = [*data.numbers] if node.what != "gemm" else [data.m, data.n, data.k, data.lda, data.ldb, data.ldc]
             parts += [e for r in node.inputs for e in (*r.shape, *r.strides, r.offset)]
         else:
             values = walk(node.value, *loaded_atoms(node.index))
@@ -297,6 +298,9 @@ class Lowering(ComplexLowering):
                             raise NotImplementedError(f"inductor: {s!r} is not a number of the inputs")
                         found[s] = Region(self.values.scalars[s], (), ())
         return list(found), list(found.values())
+
+    # --- templates ----------------------------------------------------------------------------------------------------
+    scan, convolution, attention = native.scan, native.convolution, native.attention
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):

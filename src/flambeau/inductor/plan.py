@@ -129,6 +129,8 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
         return [kind] if kind == "value" else [*s[:-1], layout(s[-1])]
 
     def step(s):
+        if s[0] == "native":
+            return [*s[:3], [[at, layout(x)] for at, x in s[3]], s[4]]
         if s[0] != "call":
             return list(s)
         _, call, args, parts, outs, stage, numbers = s
@@ -209,6 +211,8 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
         return (kind,) if kind == "value" else (*s[:-1], layout(s[-1]))
 
     def step(s):
+        if s[0] == "native":
+            return *s[:3], [(at, layout(x)) for at, x in s[3]], s[4]
         if s[0] != "call":
             return tuple(s)
         _, call, args, parts, outs, stage, numbers = s

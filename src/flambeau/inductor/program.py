@@ -7,7 +7,7 @@ from ..base.expr import Expr
 from ..base.relations import symbols
 from .builder import itemsize
 from .frame import SIZE, STRIDE, VALUE, Frame, lone
-from .ir import Buffer, ExternCall
+from .ir import Buffer, ExternCall, Region
 from .plan import Plan
 
 __all__ = ["assemble", "numpy_dtype"]
@@ -22,7 +22,7 @@ def numpy_dtype(buffer: Buffer):
 def _plain(buffer: Buffer) -> bool:
     step = 1
     for n, s in zip(reversed(buffer.shape), reversed(buffer.strides)):
-        if n != 1 and s != step:
+        if s != step:
             return False
         step = step * n
     return True
@@ -100,6 +100,18 @@ class _Assembly:
                 sizes += [n, sa * item, sb * item, sc * item]
             slots = [self.slot(a.buffer), self.slot(b.buffer), self.slot(c)]
             return ("gemm", g.t, slots, g.ta, g.tb, frame.block(sizes), len(g.batch))
+        if step.what == "native":
+            self.cost += self.lowering.values.hint(step.data.flops) / 3e4
+            regions = [*step.inputs, *(Region(n, self.buffers[n].shape, self.buffers[n].strides) for n in step.outputs)]
+            views = [
+                (
+                    frame.number(r.offset * numpy_dtype(self.buffers[r.buffer]).itemsize),
+                    self.layout(self.buffers[r.buffer], r.shape, r.strides),
+                )
+                for r in regions
+            ]
+            numbers = [frame.number(e) for e in step.data.numbers]
+            return ("native", step.data.name, [self.slot(r.buffer) for r in regions], views, numbers)
         self.cost += 10
         parts = []
         for r in step.inputs:

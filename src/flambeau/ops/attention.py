@@ -163,6 +163,17 @@ def _vjp(ct0, query, key, value, dropout_p, is_causal, attn_mask, scale, result,
     )
 
 
+@flash.override("lower")
+def _lower(lowering, val, query, key, value, dropout_p, is_causal, attn_mask, scale):
+    return lowering.attention(val, (query, key, value), attn_mask, is_causal, _scale(query, scale))
+
+
+@flash_backward.override("lower")
+def _lower_backward(lowering, val, grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+    backward = (grad_out, out, logsumexp)
+    return lowering.attention(val, (query, key, value), attn_mask, is_causal, _scale(query, scale), backward)
+
+
 flash.derivative((0,), query__key__value=_vjp)
 
 

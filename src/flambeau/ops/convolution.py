@@ -19,6 +19,8 @@ from ..core.operator import namespace
 
 aten = namespace("aten")
 
+FORWARD, INPUT, WEIGHT = range(3)  # of csrc/conv.c
+
 
 def _windows(x, kernel, stride, padding, dilation):
     """(N, C, *out, *K): for each output position the inputs under the kernel, a view of the padded input."""
@@ -273,6 +275,45 @@ convolution.derivative(
         )
     )
 )
+
+
+@convolution.override("lower")
+def _lower(lowering, val, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    how = (stride, padding, dilation, groups)
+    if not transposed:
+        return lowering.convolution(FORWARD, input, weight, bias, val.shape, val, how)
+    return lowering.convolution(INPUT, input, weight, bias, val.shape, val, how)
+
+
+@convolution_backward.override("lower")
+def _lower_backward(
+    lowering,
+    val,
+    grad_output,
+    input,
+    weight,
+    bias_sizes,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    mask,
+):
+    if transposed and any(output_padding):
+        raise NotImplementedError("the backward of a transposed convolution with output padding")
+    how, results = (stride, padding, dilation, groups), [None] * 3
+    if mask[0]:
+        what = FORWARD if transposed else INPUT
+        results[0] = lowering.convolution(what, grad_output, weight, None, val[0].shape, val[0], how)
+    if mask[1]:
+        pair = (input, grad_output) if transposed else (grad_output, input)
+        results[1] = lowering.convolution(WEIGHT, *pair, None, val[1].shape, val[1], how)
+    if mask[2]:
+        over = [0, *range(2, grad_output.ndim)]
+        results[2] = lowering.operator(aten.sum.dim_IntList, (grad_output, over), {}, val[2])
+    return results
 
 
 def _products(positions, weight):

@@ -1,0 +1,47 @@
+/* Kernels written by hand that a compiled graph launches without Python: templates over views (memory, shape, strides in bytes) and integers.
+ *
+ * A template trusts the shapes that lowering gave it; what it can't trust (a size that isn't what the other operands say) lowering doesn't hand it. */
+#include "graph.h"
+#include <string.h>
+
+static const struct {
+    const char *name;
+    NativeFn fn;
+    int views, numbers;         /* the fewest it takes */
+} templates[] = {
+    {"attention", flb_attention_step, 5, 4},
+    {"attention_backward", flb_attention_step, 9, 4},
+    {"convolution", flb_convolve_step, 3, 13},
+    {"scan", flb_scan_step, 2, 3},
+};
+
+NativeFn flb_native(const char *name, int views, int numbers) {
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
+        if (!strcmp(templates[i].name, name)) return views >= templates[i].views && views <= MOST_VIEWS && numbers >= templates[i].numbers ? templates[i].fn : NULL;
+    return NULL;
+}
+
+/* native(name, arrays, numbers): run a template over ndarrays. MemoryError; ValueError for a name or a count that isn't. */
+PyObject *flb_run_native(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *arrays, *numbers;
+    if (!PyArg_ParseTuple(args, "sO!O!", &name, &PyTuple_Type, &arrays, &PyTuple_Type, &numbers)) return NULL;
+    int n = (int)PyTuple_GET_SIZE(arrays), m = (int)PyTuple_GET_SIZE(numbers);
+    NativeFn fn = flb_native(name, n, m);
+    int64_t values[MOST_NUMBERS];
+    if (!fn || m > MOST_NUMBERS) return PyErr_Format(PyExc_ValueError, "native: there is no template %s of %d arrays and %d numbers", name, n, m), NULL;
+    View views[MOST_VIEWS];
+    for (int i = 0; i < n; i++) {
+        PyArrayObject *a = (PyArrayObject *)PyTuple_GET_ITEM(arrays, i);
+        if (!PyArray_Check(a) || !PyArray_ISALIGNED(a) || PyArray_ISBYTESWAPPED(a)) return PyErr_SetString(PyExc_ValueError, "native: ndarrays are expected"), NULL;
+        views[i] = (View){PyArray_DATA(a), PyArray_NDIM(a), (const int64_t *)PyArray_DIMS(a), (const int64_t *)PyArray_STRIDES(a)};
+    }
+    for (int i = 0; i < m; i++) values[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
+    if (PyErr_Occurred()) return NULL;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS
+    failed = fn(views, n, values) < 0;
+    Py_END_ALLOW_THREADS
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}

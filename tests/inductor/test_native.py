@@ -1,0 +1,185 @@
+"""Templates that a compiled graph launches between its kernels: beside the eager operators, in all layouts, dtypes and sizes."""
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import _runtime
+from flambeau.base import blas
+
+F = torch.nn.functional
+
+
+def beside_eager(fn, *tensors, tolerance=2e-5, fallbacks=False):
+    """Values, strides and gradients of fn, compiled and eager; nothing falls back to Python in the graph."""
+    results = []
+    before = torch._inductor.metrics.num_fallbacks
+    for f in (fn, torch.compile(fn)):
+        mine = [t.detach().clone().requires_grad_(t.requires_grad) for t in tensors]
+        out = f(*mine)
+        asks = [t for t in mine if t.requires_grad]
+        grads = torch.autograd.grad(out, asks, torch.cos(out.detach())) if asks else ()
+        results.append((out.detach(), *grads))
+    assert (torch._inductor.metrics.num_fallbacks > before) == fallbacks
+    for want, got in zip(*results):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        assert all(a == b for n, a, b in zip(got.shape, got.stride(), want.stride()) if n > 1)
+        scale = max(1.0, float(want.abs().max())) if want.numel() else 1.0
+        assert torch.allclose(got, want, rtol=0, atol=tolerance * scale)
+
+
+CONVOLUTIONS = [
+    ((2, 6, 9, 11), (8, 6, 3, 3), {"padding": 1}),
+    ((2, 6, 9, 11), (8, 3, 3, 2), {"padding": (1, 0), "stride": (2, 1), "groups": 2, "dilation": (1, 2)}),
+    ((3, 4, 30), (6, 4, 5), {"padding": 2, "stride": 3}),
+    ((2, 3, 5, 6, 7), (4, 3, 2, 3, 3), {"padding": 1}),
+]
+
+
+@pytest.mark.parametrize("x, w, how", CONVOLUTIONS, ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+def test_convolutions(x, w, how, bias):
+    torch.manual_seed(0)
+    conv = (F.conv1d, F.conv2d, F.conv3d)[len(x) - 3]
+    tensors = [torch.randn(*x, requires_grad=True), torch.randn(*w, requires_grad=True)]
+    tensors += [torch.randn(w[0], requires_grad=True)] if bias else []
+    beside_eager(lambda *a: conv(*a, **how) * 2, *tensors)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_transposed_convolutions(bias):
+    torch.manual_seed(0)
+    tensors = [torch.randn(2, 6, 5, 7, requires_grad=True), torch.randn(6, 4, 3, 3, requires_grad=True)]
+    tensors += [torch.randn(4, requires_grad=True)] if bias else []
+    beside_eager(lambda *a: F.conv_transpose2d(*a, stride=2, padding=1), *tensors)
+
+
+def test_convolution_of_layouts_and_dtypes():
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 9, 8, 6), torch.randn(5, 6, 3, 3)
+    beside_eager(lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w), x, w)
+    beside_eager(lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w), x.double(), w.double())
+    beside_eager(lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w), x.bfloat16(), w.bfloat16(), tolerance=1e-2)
+
+
+def test_convolution_of_any_batch():
+    torch.manual_seed(0)
+    w = torch.randn(8, 6, 3, 3)
+    f = torch.compile(lambda x: F.conv2d(x, w, padding=1).relu(), dynamic=True)
+    for n in (2, 3, 5):
+        x = torch.randn(n, 6, 9, 7 + n)
+        assert torch.allclose(f(x), F.conv2d(x, w, padding=1).relu(), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 1, 40), (2, 4, 7, 33), (1, 2, 70, 600)], ids=str)
+@pytest.mark.parametrize("masked", [None, "bool", "float"])
+@pytest.mark.parametrize("width", [8, 64, 72, 100])
+def test_attention(shape, masked, width):
+    torch.manual_seed(0)
+    b, h, t, s = shape
+    q, k, v = (torch.randn(b, h, n, width, requires_grad=True) for n in (t, s, s))
+    mask = torch.randn(t, s) if masked == "float" else torch.rand(1, t, s) > 0.3 if masked else None
+    beside_eager(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask), q, k, v)
+    turned = [x.detach().transpose(1, 2).contiguous() for x in (q, k, v)]
+    beside_eager(
+        lambda *a: F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in a), is_causal=mask is None), *turned
+    )
+
+
+def test_one_more_token_beside_float64():
+    torch.manual_seed(0)
+    for heads, held, s, e in ((8, 8, 700, 64), (8, 2, 129, 24), (4, 4, 3, 130)):
+        q, k, v = torch.randn(2, heads, 2, e), torch.randn(2, held, s, e), torch.randn(2, held, s, e)
+        got = torch.compile(lambda *a: F.scaled_dot_product_attention(*a, enable_gqa=True))(q, k, v)
+        k, v = (x.repeat_interleave(heads // held, 1).double() for x in (k, v))
+        want = ((q.double() @ k.transpose(2, 3)) / e**0.5).softmax(-1) @ v
+        assert float((got - want).abs().max()) < 3e-6
+
+
+@pytest.mark.parametrize("op", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8", "bool", "bfloat16"])
+def test_scans(op, dtype):
+    torch.manual_seed(0)
+    for shape, dim in (((7,), 0), ((5, 9), 1), ((5, 9), 0), ((3, 4, 70), -2), ((2, 130, 3), 1)):
+        x = (torch.rand(*shape) * 3 + 0.1).to(getattr(torch, dtype))
+        beside_eager(lambda x: getattr(torch, op)(x, dim), x, tolerance=1e-6)
+    asks = torch.rand(4, 6, 5, dtype=torch.float64, requires_grad=True)
+    beside_eager(lambda x: getattr(torch, op)(x.transpose(0, 2), 1), asks, tolerance=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_long_scans_do_not_depend_on_threads(rows):
+    x = np.random.default_rng(0).normal(size=(rows, 100_003)).astype("f")
+    old, made = torch.get_num_threads(), []
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            made.append(blas.scan(x, 1, False))
+    finally:
+        torch.set_num_threads(old)
+    assert all((made[0] == m).all() for m in made)
+    np.testing.assert_allclose(made[0], np.cumsum(x, 1, dtype="d"), rtol=1e-6, atol=1e-5)
+    assert np.isnan(blas.scan(np.array([1.0, np.nan, 2.0]), 0, False))[1:].all()
+
+
+def test_a_template_that_does_not_exist():
+    with pytest.raises(ValueError, match="no template"):
+        _runtime.native("nothing", (), ())
+    with pytest.raises(ValueError, match="no template"):
+        _runtime.native("scan", (np.zeros(3),), (0, 0, 1))
+
+
+def read_only_inside() -> None:
+    """Convolutions and scans over arrays between pages that nobody may touch."""
+    rng = np.random.default_rng(0)
+    blas.share_threads()
+    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
+
+    def guarded(shape, at_end):
+        page, size = mmap.PAGESIZE, int(np.prod(shape)) * 4
+        room = -(-size // page) * page
+        area = mmap.mmap(-1, room + 2 * page)
+        maps.append(area)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+        for place in (start, start + page + room):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+        out = np.frombuffer(area, "f", size // 4, page + (room - size if at_end else 0)).reshape(shape)
+        out[...] = rng.normal(size=shape)
+        return out
+
+    shapes = [
+        ((2, 3, 13, 17), (8, 3, 5, 5), (1, 2)),
+        ((1, 6, 30, 31), (9, 6, 3, 3), (2, 1)),
+        ((3, 32, 9, 9), (16, 32, 3, 3), (1, 1)),
+        ((2, 5, 1, 61), (7, 5, 1, 4), (1, 0)),
+        ((2, 9, 8, 8), (9, 1, 3, 3), (2, 1)),
+        ((2, 40, 6, 6), (10, 40, 1, 1), (1, 0)),
+    ]
+    for at_end in (False, True):
+        for x, w, (stride, pad) in shapes:
+            groups = x[1] // w[1]
+            out = [(n + 2 * p - k) // stride + 1 for n, k, p in zip(x[2:], w[2:], (pad if w[2] > 1 else 0, pad))]
+            a, b, y, bias = (guarded(s, at_end) for s in (x, w, (x[0], w[0], *out), (w[0],)))
+            how = (stride, stride, pad if w[2] > 1 else 0, pad, 1, 1)
+            rest = (groups, 1, *how[:2], 0, *how[2:4], 1, *how[4:])
+            _runtime.native("convolution", (a, b, bias, y), (0, 0, 1, *rest))
+            _runtime.native("convolution", (y, b, a), (1, 0, 0, *rest))
+            _runtime.native("convolution", (y, a, b), (2, 0, 0, *rest))
+        for shape, dim in (((5, 37), 1), ((3, 11, 67), 1), ((1, 70000), 1)):
+            _runtime.native("scan", (guarded(shape, at_end), guarded(shape, at_end)), (dim, 0, 0))
+    os._exit(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.parametrize("level", ["", "avx2", "default"])
+def test_reads_nothing_outside_its_arrays(level):
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_native; test_native.read_only_inside()"
+    environment = {**os.environ, **({"FLAMBEAU_CPU": level} if level else {})}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
