@@ -36,9 +36,28 @@ with torch.no_grad():
 """
 
 
-def run(cache, changes=None):
+SIZES = """
+import sys
+import flambeau as torch
+from flambeau.inductor import compile as passes
+lowered = []
+original = passes.compile_program
+passes.compile_program = lambda *a, **k: lowered.append(1) or original(*a, **k)
+f = torch.compile(lambda x, s, n: (x.exp() * s + x.size(0)).softmax(-1).sum(0) @ x[:n].sum(0), dynamic=True)
+total = 0.0
+for k in CHANGES:
+    torch.manual_seed(k)
+    x = torch.randn(k, 5, requires_grad=True)
+    y = f(x, k / 4, k - 1)
+    y.backward()
+    total += y.item() + x.grad.square().sum().item()
+print(len(lowered), total.hex(), "llvmlite" in sys.modules)
+"""
+
+
+def run(cache, changes=None, program=PROGRAM):
     done = subprocess.run(
-        [sys.executable, "-c", f"CHANGES = {changes!r}\n{PROGRAM}"],
+        [sys.executable, "-c", f"CHANGES = {changes!r}\n{program}"],
         env={**os.environ, "FLAMBEAU_CACHE_DIR": str(cache)},
         capture_output=True,
         text=True,
@@ -65,6 +84,17 @@ def test_a_second_process_lowers_nothing(tmp_path):
     mended, same, _, said = run(tmp_path)
     assert (mended, same) == (lowered, value) and said.count("is damaged") == len(files)
     assert run(tmp_path)[0] == 0
+
+
+def test_graphs_of_symbolic_sizes_are_kept(tmp_path):
+    lowered, value, _, _ = run(tmp_path, (4, 7, 9), SIZES)
+    assert lowered >= 2
+    again, same, llvm, _ = run(tmp_path, (4, 7, 9), SIZES)
+    assert (again, same) == (0, value)
+    assert not llvm or sys.platform != "linux" or _runtime.load_objects([], []) is None
+    fresh = run(tmp_path / "other", (6, 3, 11), SIZES)
+    other = run(tmp_path, (6, 3, 11), SIZES)  # other examples
+    assert other[1] == fresh[1]
 
 
 def test_settings_are_part_of_the_name(tmp_path):

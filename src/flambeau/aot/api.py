@@ -108,14 +108,11 @@ def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) 
     key = None
     if compilers.partition in _PARTITIONS and compilers.decompositions is None and not (_GRAPHS.on or _JOINT.on):
         key = cache.key_of(captured, everything, compilers.partition)
-    # NOTE: the guards that tracing makes depend on the examples, so where sizes are symbols the key doesn't tell the graph.
-    entry = key.name if key is not None and key.env is None else None
-    names = [entry and f"{entry} {k}" for k in range(3)]
     found = cache.read(key) if key is not None else None
     if found is not None:
-        traced, makers, ways = found
+        traced, makers, ways, entry = found
         traced.load = makers[0]
-        parts = list(map(Part, makers, names))
+        parts = [Part(make, f"{entry} {k}") for k, make in enumerate(makers)]
         return traced, parts[1:] if traced.joint else parts, ways
     traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
     graphs, ways = [traced.gm], None
@@ -124,9 +121,8 @@ def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) 
         joint_inputs = (traced.fake_inputs, traced.fake_tangents)
         graphs += compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
         ways = Ways.of(traced, *graphs[1:])
-    if key is not None and traced.num_forward:
-        cache.write(key, traced, graphs, ways)
-    parts = [Part(lambda gm=gm: gm, name) for gm, name in zip(graphs, names)]
+    entry = cache.write(key, traced, graphs, ways) if key is not None and traced.num_forward else None
+    parts = [Part(lambda gm=gm: gm, entry and f"{entry} {k}") for k, gm in enumerate(graphs)]
     return traced, parts[1:] if traced.joint else parts, ways
 
 

@@ -136,8 +136,9 @@ def _known(enc: Encoder) -> list:
 # -- entries --------------------------------------------------------------------------------------------------------
 
 
-def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None) -> None:
-    """Keep a traced function and the graphs it was cut into (the graph itself first). ``ways``: of a joint graph's parts."""
+def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None) -> str | None:
+    """Keep a traced function and the graphs it was cut into (the graph itself first). ``ways``: of a joint graph's parts. Returns the entry's name
+    (see :func:`_name`), None when it couldn't be kept."""
     enc, env = key.encoder, key.env
     try:
         if env is not None and len(env.asserts) != key.asserts:
@@ -164,12 +165,20 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
         body = marshal.dumps(entry)
     except (NotEncodable, ValueError) as e:
         log.info("not kept on disk: %s", e)
-        return
+        return None if env is not None else _name(key, b"")
     disk.write_entry(_path(key), body)
+    return _name(key, body)
 
 
-def read(key: Key) -> tuple[Traced, list, Ways | None] | None:
-    """(facts, for each graph a function that makes it, what is known of its parts), or None. ``traced.gm`` is left for the caller to fill."""
+def _name(key: Key, body: bytes) -> str:
+    """A name that tells everything about the graphs of an entry. The guards that tracing makes depend on the examples, so where sizes are symbols
+    the key alone doesn't tell them; what the entry holds does."""
+    return key.name if key.env is None else f"{key.name} {hashlib.sha256(body).hexdigest()[:40]}"
+
+
+def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
+    """(facts, for each graph a function that makes it, what is known of its parts, the entry's name), or None. ``traced.gm`` is left for the
+    caller to fill."""
     body = disk.read_entry(_path(key))
     if body is None:
         return None
@@ -192,7 +201,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None] | None:
         random,
     )
     ways = entry["ways"] and Ways.read(entry["ways"])
-    return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways
+    return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways, _name(key, body)
 
 
 def _assume(rows: list, dec: Decoder, env) -> bool:

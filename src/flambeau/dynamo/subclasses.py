@@ -35,7 +35,7 @@ from .variables.constant import ConstantVariable
 from .variables.contexts import ContextManagerVariable
 from .variables.dicts import DictVariable
 from .variables.functions import UserMethodVariable
-from .variables.lists import ListVariable, ResultList, SequenceVariable, SliceVariable, TupleVariable
+from .variables.lists import ListVariable, Result, SequenceVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
 from .variables.subclass import SubclassVariable
 from .variables.symbolic import SymbolicVariable
@@ -89,9 +89,9 @@ def as_class(tx, v: Variable, cls: type) -> Variable:
         if issubclass(v.python_type(), cls):
             return v
         return SubclassVariable(v.as_proxy(), v.val, None, cls)
-    if type(v) in (ListVariable, ResultList, TupleVariable):
+    if type(v) in (ListVariable, TupleVariable) or isinstance(v, Result):
         made = [as_class(tx, e, cls) for e in v.items(tx)]
-        return TupleVariable(made, cls=v.cls) if type(v) is TupleVariable else ListVariable(made)
+        return ListVariable(made) if isinstance(v, ListVariable) else TupleVariable(made, cls=v.cls)
     return v
 
 

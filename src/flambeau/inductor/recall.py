@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ..base import disk, dtypes
-from ..fake import FakeTensorMode
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from . import cache, metrics
 from .plan import Plan, dtype_name, read_plan, write_plan
@@ -67,8 +66,9 @@ def recall(entry: str, onto: dict[int, int]) -> Any:
     rows = marshal.loads(body)
     addresses = cache.load(rows["objects"])
     constants = [np.frombuffer(data, _numpy(name)).reshape(shape).copy() for name, shape, data in rows["constants"]]
-    plan = read_plan(rows["plan"], Decoder([], FakeTensorMode(allow_non_fake_inputs=True)), constants, addresses)
-    info = Info(plan, rows["names"], rows["texts"], rows["head"], rows["fallbacks"], rows["arena"])
+    dec = Decoder(rows["symbols"])
+    plan = read_plan(rows["plan"], dec, constants, addresses)
+    info = Info(plan, rows["names"], rows["texts"], rows["head"], rows["fallbacks"], dec.expr(rows["arena"]))
     graph = plan.bind(addresses, info)
     metrics.cache_hits += len(rows["objects"])
     metrics.ir_nodes_pre_fusion += rows["nodes"]
@@ -90,8 +90,6 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
         if not all(objects.values()):
             raise NotEncodable("a kernel's object code is not on disk")
         plan = write_plan(info.plan, enc, constants)
-        if enc.symbols:
-            raise NotEncodable("sizes are symbols")
         if any(c.dtype.hasobject for c in constants):
             raise NotEncodable("a constant that holds objects")
         body = marshal.dumps(
@@ -103,9 +101,10 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
                 "texts": zlib.compress(marshal.dumps(list(info.kernels.values())), 1),
                 "head": info.source.partition("\n\n")[0],
                 "fallbacks": info.fallbacks,
-                "arena": info.arena_size,
+                "arena": enc.expr(info.arena_size),
                 "nodes": nodes,
                 "launches": launches,
+                "symbols": enc.symbol_rows(),  # last: all that is met above
             }
         )
     except (NotEncodable, ValueError) as e:

@@ -76,7 +76,7 @@ def _(tx, args, kwargs):
 @handles(reversed)
 def _(tx, args, kwargs):
     elements = args[0].items(tx)[::-1]
-    kind = type(args[0])
+    kind = getattr(args[0], "kind", None) or type(args[0])
     if kind not in (ListVariable, TupleVariable):
         return IteratorVariable(elements)
     it = IteratorVariable(elements, cls=type(reversed(args[0].plain_class()())))

@@ -15,7 +15,7 @@ from .iterators import IteratorVariable
 __all__ = [
     "ListVariable",
     "RangeVariable",
-    "ResultList",
+    "Result",
     "SequenceVariable",
     "SetVariable",
     "SliceVariable",
@@ -27,6 +27,7 @@ class SequenceVariable(Variable):
     """``elements`` may hold :class:`Lazy` values; reading goes through :meth:`items`."""
 
     cls: type = list
+    kind: type | None = None  # of a part of it, when that isn't its own
 
     def __init__(self, elements, source=None, cls=None):
         super().__init__(source)
@@ -89,8 +90,7 @@ class SequenceVariable(Variable):
             cls = self.plain_class()
             if is_size(self.cls):
                 return TupleVariable(self.elements[key.as_constant()], cls=type(self.cls(())[:]))
-            kind = ListVariable if isinstance(self, ResultList) else type(self)
-            return kind(self.elements[key.as_constant()], cls=cls)
+            return (self.kind or type(self))(self.elements[key.as_constant()], cls=cls)
         from .tensor import TensorVariable
 
         if isinstance(key, TensorVariable):
@@ -360,15 +360,15 @@ class ListVariable(SequenceVariable):
         return super().call_method(tx, name, args, kwargs)
 
 
-class ResultList(ListVariable):
-    """The list that an operation in the graph returned: its node, until an element is asked for. So a chain of operators on lists
+class Result(SequenceVariable):
+    """The list or tuple that an operation in the graph returned: its node, until an element is asked for. So a chain of operators on lists
     (``_foreach_*``) has no nodes for elements."""
 
-    def __init__(self, node, value: list, make: Callable[[], list[Variable]]):
-        self.node, self.count, self.make = node, len(value), make
-        self._elements: list[Variable] | None = None
-        Variable.__init__(self)
-        self.open_value, self.appended, self.dirty = None, 0, False
+    @classmethod
+    def of(cls, node, value: list | tuple, make: Callable[[], list[Variable]]) -> Result:
+        self = (ResultList if type(value) is list else ResultTuple)([])
+        self.node, self.count, self.make, self._elements = node, len(value), make, None
+        return self
 
     @property
     def elements(self) -> list[Variable]:
@@ -391,6 +391,14 @@ class ResultList(ListVariable):
 
     def length(self, tx):
         return self.count if self._elements is None else super().length(tx)
+
+
+class ResultList(Result, ListVariable):
+    kind = ListVariable
+
+
+class ResultTuple(Result, TupleVariable):
+    kind = TupleVariable
 
 
 class DequeVariable(ListVariable):

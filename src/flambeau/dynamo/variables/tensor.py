@@ -403,7 +403,7 @@ class SparseTensorVariable(Variable):
 
 def wrap_result(tx, node, value, *inputs) -> Variable:
     """The variable for a node's value. In-place operations return their own input."""
-    from .lists import ListVariable, ResultList, TupleVariable
+    from .lists import ListVariable, Result, TupleVariable
 
     if isinstance(value, Opaque):
         return value.variable
@@ -426,8 +426,8 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
     if isinstance(value, (tuple, list)):
         if is_constant_value(tuple(value)):
             return tx.wrap_known(value)
-        if type(value) is list:
-            return ResultList(node, value, lambda: [element(i, v) for i, v in enumerate(value)])
+        if type(value) in (list, tuple) and all(map(tensors.is_tensor, value)):
+            return Result.of(node, value, lambda: [element(i, v) for i, v in enumerate(value)])
         elements = [element(i, v) for i, v in enumerate(value)]
         return ListVariable(elements) if isinstance(value, list) else TupleVariable(elements, cls=type(value))
     if isinstance(value, types.FunctionType | functools.partial):
