@@ -485,6 +485,12 @@ static const char *NO_GRAD_VIEW =
     "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the no_grad block (if "
     "you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).";
 /* Before the write: the node with what the formula reads of the arguments as they are now. *node NULL: nothing is to be recorded. */
+int flb_check_view_written(FlbTensor *t) {
+    FlbView *v = flb_view(t);
+    if (!v || v->creation != VIEW_NO_GRAD) return 0;
+    int asks = flb_requires_grad(v->root);
+    return asks > 0 ? PyErr_SetString(PyExc_RuntimeError, NO_GRAD_VIEW), -1 : asks;
+}
 int flb_inplace_begin(FlbRule *rule, PyObject *const *full, FlbOpNode **node) {
     *node = NULL;
     FlbTensor *target = (FlbTensor *)full[0];

@@ -165,17 +165,22 @@ PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     Py_DECREF(kwargs);
     return r;
 }
-/* Inference tensors are written in inference mode only: a program that saved one would not notice. */
-static int refuse_inference(FlbOperator *op, PyObject *const *values) {
-    for (int i = 0; i < op->n_parameters; i++)
-        if (op->written >> i & 1 && PyObject_TypeCheck(values[i], &FlbTensor_Type) && flb_is_inference((FlbTensor *)values[i]))
+/* Writes that no history would tell of: into inference tensors outside of their mode, and in grad mode through views made in no_grad. */
+static int check_writes(FlbOperator *op, PyObject *const *values) {
+    FlbTls *s = flb_tls();
+    for (uint64_t left = op->written; left; left &= left - 1) {
+        FlbTensor *t = (FlbTensor *)values[__builtin_ctzll(left)];
+        if (!PyObject_TypeCheck((PyObject *)t, &FlbTensor_Type)) continue;
+        if (flb_inference_used && !s->inference && flb_is_inference(t))
             return PyErr_SetString(PyExc_RuntimeError, "Inplace update to inference tensor outside InferenceMode is not allowed."
                                                        "You can make a clone to get a normal tensor before doing inplace update."), -1;
+        if (s->grad_enabled && t->autograd && flb_check_view_written(t) < 0) return -1;
+    }
     return 0;
 }
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (flb_stack_check(" in a call of an operator") < 0) return NULL;
-    if (flb_inference_used && op->written && !flb_tls()->inference && refuse_inference(op, values) < 0) return NULL;
+    if (op->written && check_writes(op, values) < 0) return NULL;
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
     if (op->body) {
         PyObject *result;

@@ -33,6 +33,8 @@ static inline int flb_requires_grad(FlbTensor *t) {
 PyObject *flb_alias(FlbTensor *t, PyTypeObject *type);
 /* A view whose root was written takes over its history; -1 with an exception. */
 int flb_refresh(FlbTensor *t);
+/* -1 with an exception for a view that was made in no_grad of something with a history: what is written through it would be missing there. */
+int flb_check_view_written(FlbTensor *t);
 /* Whether a view of `base` (which has data) is described by its own geometry: op and rest may be NULL in flb_note_view. */
 int flb_view_is_strided(FlbTensor *base);
 /* `out` is the view op(base, *rest) (item `which` of it, or None). */

@@ -6,6 +6,7 @@ A registry is an OrderedDict from handle id to hook, so that hooks run in the or
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from flambeau.core.tensor import Tensor
 PER_MODULE = (
     "_forward_hooks",
     "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
     "_forward_pre_hooks",
     "_forward_pre_hooks_with_kwargs",
     "_backward_hooks",
@@ -53,9 +55,19 @@ class RemovableHandle:
         self.remove()
 
 
-def add(hooks: OrderedDict, hook: Callable, prepend: bool = False, marks: dict | None = None) -> RemovableHandle:
-    """Register ``hook``; ``marks`` (module -> registry name) also notes its id there."""
-    flagged = [getattr(module, name) for module, name in (marks or {}).items()]
+class WithoutModule:
+    """A hook that isn't given the module."""
+
+    def __init__(self, hook: Callable):
+        self.hook = hook
+
+    def __call__(self, module, *args):
+        return self.hook(*args)
+
+
+def add(hooks: OrderedDict, hook: Callable, prepend: bool = False, module=None, marks=()) -> RemovableHandle:
+    """Register ``hook``; ``marks`` names registries of ``module`` that note its id too."""
+    flagged = [getattr(module, name) for name in marks]
     handle = RemovableHandle(hooks, *flagged)
     hooks[handle.id] = hook
     if prepend:
@@ -88,6 +100,31 @@ def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
 
 def call(module, args: tuple, kwargs: dict):
     """``module(*args, **kwargs)`` with every hook in its place: pre-hooks, forward, hooks; backward hooks wrap inputs and outputs."""
+    if not module._forward_hooks_always_called:
+        return _call(module, args, kwargs, set())
+    done: set[int] = set()
+    try:
+        return _call(module, args, kwargs, done)
+    except Exception:
+        for key in [k for k in module._forward_hooks_always_called if k not in done and k in module._forward_hooks]:
+            try:
+                _run_forward_hook(module, key, module._forward_hooks[key], args, kwargs, None)
+            except Exception as e:  # the call's own exception is the one to tell
+                warnings.warn(
+                    f"module forward hook with ``always_call=True`` raised an exception that was silenced as another error was raised "
+                    f"in forward: {e}",
+                    stacklevel=2,
+                )
+        raise
+
+
+def _run_forward_hook(module, key, hook, args, kwargs, output):
+    if key in module._forward_hooks_with_kwargs:
+        return hook(module, args, kwargs, output)
+    return hook(module, args, output)
+
+
+def _call(module, args: tuple, kwargs: dict, done: set[int]):
     for hook in list(global_forward_pre.values()):
         result = hook(module, args)
         if result is not None:
@@ -118,8 +155,8 @@ def call(module, args: tuple, kwargs: dict):
         if result is not None:
             output = result
     for key, hook in list(module._forward_hooks.items()):
-        with_kwargs = key in module._forward_hooks_with_kwargs
-        result = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+        done.add(key)
+        result = _run_forward_hook(module, key, hook, args, kwargs, output)
         if result is not None:
             output = result
     return output if backward is None else backward.wrap_outputs(output)

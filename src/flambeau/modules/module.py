@@ -392,25 +392,23 @@ class Module(StateDict):
                 p.grad.zero_()
 
     def share_memory(self):
-        raise NotImplementedError("Module.share_memory(): sharing tensors between processes is not supported")
+        """Move parameters and buffers to memory that other processes can map, in place. Returns the module."""
+        return self._apply(lambda t: t.share_memory_())
 
     # Hooks
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False):
         """``hook(module, args)`` (or ``hook(module, args, kwargs)``) runs before forward and may return new arguments."""
-        return _hooks.add(
-            self._forward_pre_hooks, hook, prepend, {self: "_forward_pre_hooks_with_kwargs"} if with_kwargs else {}
-        )
+        marks = ["_forward_pre_hooks_with_kwargs"] * with_kwargs
+        return _hooks.add(self._forward_pre_hooks, hook, prepend, self, marks)
 
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ):
-        """``hook(module, args, output)`` (or ``hook(module, args, kwargs, output)``) runs after forward and may return a new output."""
-        if always_call:
-            raise NotImplementedError("register_forward_hook(always_call=True) is not supported")
-        return _hooks.add(
-            self._forward_hooks, hook, prepend, {self: "_forward_hooks_with_kwargs"} if with_kwargs else {}
-        )
+        """``hook(module, args, output)`` (or ``hook(module, args, kwargs, output)``) runs after forward and may return a new output.
+        With ``always_call`` also when forward or a hook raises; what it returns then doesn't count."""
+        marks = ["_forward_hooks_with_kwargs"] * with_kwargs + ["_forward_hooks_always_called"] * always_call
+        return _hooks.add(self._forward_hooks, hook, prepend, self, marks)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False):
         """``hook(module, grad_input, grad_output)`` runs when the gradients of the inputs are known and may replace them."""
@@ -430,6 +428,10 @@ class Module(StateDict):
 
     def register_load_state_dict_pre_hook(self, hook: Callable):
         return _hooks.add(self._load_state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False):
+        """As :meth:`register_load_state_dict_pre_hook`; without ``with_module`` the hook isn't given the module."""
+        return self.register_load_state_dict_pre_hook(hook if with_module else _hooks.WithoutModule(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable):
         return _hooks.add(self._load_state_dict_post_hooks, hook)

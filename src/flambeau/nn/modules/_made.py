@@ -23,7 +23,8 @@ def layer(
 ):
     """The class ``name``: ``__init__(options)`` keeps each option as an attribute, ``forward(inputs)`` is ``function(inputs, options)``.
 
-    ``options`` is a parameter list as in Python ("kernel_size, stride=None"), ``shown`` the options in the repr (all), ``check`` statements that
+    ``options`` is a parameter list as in Python ("kernel_size, stride=None"), ``shown`` the options in the repr (all; ``*name``: its
+    value only, and ``inplace`` is only told when it is on), ``check`` statements that
     refuse bad options, ``passed`` the options that the function takes (all), with ``name=expression`` for another expression than the attribute.
     """
     names = [part.split(":")[0].split("=")[0].strip() for part in options.split(",")] if options else []
@@ -39,7 +40,9 @@ def layer(
     ]
     lines += [
         "def extra_repr(self):",
-        "    return " + (" + ', ' + ".join(f"f'{n}={{self.{n}!r}}'" for n in shown_names) or "''"),
+        f"    shown = [{', '.join(_shown(n) for n in shown_names if n != 'inplace')}]",
+        *(["    shown += ['inplace=True'] if self.inplace else []"] if "inplace" in shown_names else []),
+        "    return ', '.join(shown)",
     ]
     env = {"function": function}
     exec("\n".join(lines), env)
@@ -50,6 +53,10 @@ def layer(
     cls = type(name, (base,), {**members, "__doc__": doc, "__module__": caller})
     env["cls"] = cls
     return cls
+
+
+def _shown(name: str) -> str:
+    return f"f'{{self.{name[1:]}!r}}'" if name.startswith("*") else f"f'{name}={{self.{name}!r}}'"
 
 
 def _pairs(passed: str):

@@ -60,7 +60,8 @@ LocalResponseNorm = layer(
     "LocalResponseNorm",
     lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
     "size, alpha=1e-4, beta=0.75, k=1.0",
-    "x / (k + alpha mean of squares over neighbouring channels)^beta.",
+    shown="*size alpha beta k",
+    doc="x / (k + alpha mean of squares over neighbouring channels)^beta.",
 )
 CrossMapLRN2d = layer(
     "CrossMapLRN2d",

@@ -30,7 +30,11 @@ CELU = layer("CELU", F.celu, "alpha=1.0, inplace=False", "max(0, x) + min(0, alp
 SELU = layer("SELU", F.selu, "inplace=False", "ELU of self-normalising networks.")
 GLU = layer("GLU", lambda input, dim: F.glu(input, dim), "dim=-1", "One half of the input, gated by the other.")
 Hardshrink = layer(
-    "Hardshrink", lambda input, lambd: F.hardshrink(input, lambd), "lambd=0.5", "x, or 0 in [-lambd, lambd]."
+    "Hardshrink",
+    lambda input, lambd: F.hardshrink(input, lambd),
+    "lambd=0.5",
+    "x, or 0 in [-lambd, lambd].",
+    shown="*lambd",
 )
 Softshrink = layer(
     "Softshrink", lambda input, lambd: F.softshrink(input, lambd), "lambd=0.5", "x moved towards 0 by lambd."

@@ -42,6 +42,7 @@ CosineSimilarity = layer(
     "dim=1, eps=1e-8",
     "Cosine of the angle along ``dim``.",
     inputs="x1, x2",
+    shown="",
 )
 
 
