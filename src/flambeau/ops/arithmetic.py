@@ -287,3 +287,21 @@ def subtract_number(self, other, alpha):
 @composite("square(Tensor self) -> Tensor", inplace=True)
 def square(self):
     return aten.pow.Tensor_Scalar(self, 2)
+
+
+def _with_number(op, alpha=""):
+    """The overload that ATen has for a number; calls with numbers reach ``op`` itself, as in PyTorch."""
+    composite(f"{op._opname}.Scalar(Tensor self, Scalar other{alpha}) -> Tensor", variants="", inplace=True)(
+        (lambda self, other, alpha: op(self, other, alpha=alpha)) if alpha else lambda self, other: op(self, other)
+    )
+
+
+for _op in (aten.add.Tensor, aten.sub.Tensor):
+    _with_number(_op, ", Scalar alpha=1")
+for _op in (aten.mul.Tensor, aten.div.Tensor, floor_divide, remainder, fmod):
+    _with_number(_op)
+
+
+@composite("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", variants="", inplace=True)
+def div_number_mode(self, other, rounding_mode):
+    return aten.div.Tensor_mode(self, other, rounding_mode=rounding_mode)

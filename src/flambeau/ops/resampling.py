@@ -141,6 +141,29 @@ def _check(self, n, output_size, name):
         )
 
 
+def _of_bytes(self, sizes, step, align_corners, scales):
+    """Images of 8-bit integers in fixed point: the columns, then the rows, each rounded to a byte. Weights have as many binary digits as fit
+    with the largest of them into 15."""
+    out = aten._to_copy.default(self, dtype=dtypes.float64)
+    for dim in (3, 2):
+        n = self.shape[dim]
+        unit = aten.reshape.default(aten.eye.default(n, dtype=dtypes.float64, device=self.device), [1, 1, n, n])
+        weight = aten.reshape.default(
+            step(unit, 3, sizes[dim - 2], align_corners, scales[dim - 2]), [n, sizes[dim - 2]]
+        )
+        powers = aten.exp2.default(aten.arange.start(1, 23, dtype=dtypes.float64, device=self.device))
+        top = aten.floor.default(aten.add.Tensor(aten.mul.Tensor(powers, aten.amax.default(weight)), 0.5))
+        one = aten.exp2.default(
+            aten.sum.default(aten._to_copy.default(aten.lt.Scalar(top, 1 << 15), dtype=dtypes.float64))
+        )
+        half = aten.copysign.Tensor(aten.full_like.default(weight, 0.5), weight)
+        weight = aten.trunc.default(aten.add.Tensor(aten.mul.Tensor(weight, one), half))
+        total = aten.matmul.default(aten.transpose.int(out, dim, 3), weight)
+        total = aten.floor.default(aten.add.Tensor(aten.div.Tensor(total, one), 0.5))
+        out = aten.transpose.int(aten.clamp.default(total, 0, 255), dim, 3)
+    return aten.contiguous.default(aten._to_copy.default(out, dtype=dtypes.uint8))
+
+
 def _declare(opname, n, step, *, align):
     """One operator with PyTorch's signature: ``step(self, dim, size, align_corners, scale)`` for each dimension."""
     letters = {1: [""], 2: ["_h", "_w"], 3: ["_d", "_h", "_w"]}[n]
@@ -152,6 +175,12 @@ def _declare(opname, n, step, *, align):
         align_corners, given = (rest[0], rest[1:]) if align else (False, rest)
         sizes = spread(output_size, n)
         _check(self, n, sizes, opname)
+        if align and not self.dtype.is_floating_point and (self.dtype is not dtypes.uint8 or n != 2):
+            raise NotImplementedError(
+                f"\"compute_indices_weights_linear\" not implemented for '{self.dtype.scalar_type}'"
+            )
+        if self.dtype is dtypes.uint8 and align:
+            return _of_bytes(self, sizes, step, align_corners, given or (None, None))
         out = self
         for i in range(n):
             out = step(out, 2 + i, sizes[i], align_corners, given[i] if i < len(given) else None)
