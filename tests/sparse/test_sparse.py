@@ -262,3 +262,14 @@ def test_compiled_code_breaks_around_sparse_tensors():
     net = torch.nn.Sequential(torch.nn.Embedding(5, 4, sparse=True), torch.nn.Linear(4, 2))
     torch.compile(net)(torch.tensor([0, 2])).sum().backward()
     assert net[0].weight.grad.layout is torch.sparse_coo
+
+
+def test_ones_at_the_places_there_are():
+    x = torch.eye(3).to_sparse_csr()
+    assert torch.ones_like(x).values().tolist() == [1, 1, 1] and torch.ones_like(x).layout is torch.sparse_csr
+    with pytest.raises(NotImplementedError, match="fill_"):
+        torch.ones_like(torch.eye(3).to_sparse())
+    x.requires_grad_()
+    y = torch.sparse.sampled_addmm(x, torch.ones(3, 2), torch.ones(2, 3))
+    (g,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    assert g.values().tolist() == [1, 1, 1]

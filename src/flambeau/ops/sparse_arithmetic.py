@@ -108,6 +108,14 @@ def new_zeros(self, size, dtype, layout, *rest):
     return aten.zeros.default(size, dtype=dtype) if layout is strided else nothing_in(size, dtype, layout)
 
 
+@sparse_rule(aten.ones_like.default)
+def ones_like(self, dtype, layout, device, pin_memory, memory_format):
+    """Ones at the places there are: of the compressed layouts only, as in PyTorch."""
+    if not isinstance(parts(self), Compressed):
+        raise NotImplementedError("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend.")
+    return with_values(self, aten.ones_like.default(parts(self).values, dtype=dtype))
+
+
 @sparse_rule(aten.zeros_like.default, aten.empty_like.default)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     if layout not in (None, self.layout):
