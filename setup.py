@@ -25,6 +25,7 @@ CORE = (
     "function",
     "subscript",
     "fake",
+    "layout",
     "program",
     "opened",
     "kernel",

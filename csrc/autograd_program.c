@@ -69,7 +69,7 @@ static int put_shape(Key *k, PyObject *shape, PyObject *dtype) {
 /* Values that flb_same_value compares by what they are; others are not described. */
 static int describable(PyObject *o, int depth) {
     if (o == Py_None || PyLong_Check(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || PyComplex_CheckExact(o) || Py_TYPE(o) == flb_dtype_class ||
-        o == flb_cpu_device)
+        Py_TYPE(o) == flb_format_class || o == flb_cpu_device)
         return 1;
     if (depth && (PyTuple_Check(o) || PyList_Check(o))) {
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)

@@ -140,7 +140,7 @@ static inline int zero_dim(PyObject *o) {
 /* Something that is certainly neither a number nor convertible to one. */
 static inline int plain_other(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
-    return t == &PyUnicode_Type || t == &PyList_Type || t == &PyTuple_Type || t == &PyDict_Type || t == flb_dtype_class ||
+    return t == &PyUnicode_Type || t == &PyList_Type || t == &PyTuple_Type || t == &PyDict_Type || t == flb_dtype_class || t == flb_format_class ||
            t == Py_TYPE(flb_cpu_device) || t == (PyTypeObject *)flb_size_class;
 }
 static inline int is_sequence(PyObject *o) {
@@ -219,6 +219,9 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
         break;
     case P_DTYPE:
         ok = t == flb_dtype_class ? YES : number || is_tensor(o) ? NO : UNSURE;
+        break;
+    case P_FORMAT:
+        ok = t == flb_format_class ? YES : NO;
         break;
     case P_DEVICE:
         if (t == &PyUnicode_Type) {

@@ -12,7 +12,7 @@
 
 enum { MAX_ARGUMENTS = 64 };
 
-enum { P_OTHER, P_TENSOR, P_SCALAR, P_INT, P_FLOAT, P_BOOL, P_STR, P_DTYPE, P_DEVICE };
+enum { P_OTHER, P_TENSOR, P_SCALAR, P_INT, P_FLOAT, P_BOOL, P_STR, P_DTYPE, P_DEVICE, P_FORMAT };
 typedef struct {
     PyObject *name, *fallback; /* fallback: the default, or NULL when there is none */
     uint8_t type, list, optional, keyword_only, elements_optional, sized, null_false;
@@ -50,7 +50,7 @@ extern PyObject *flb_cook_handler;     /* cook(op, values) -> Recipe or None; ea
 extern PyObject *flb_device_handler;   /* as_device(str or int); core/bindings.py */
 extern PyObject *flb_python_handler;   /* python_key(op, keys, args, kwargs): the general way; core/dispatch.py */
 extern PyObject *flb_check_handler;    /* checked(op, result, mode, args, kwargs); core/dispatch.py */
-extern PyTypeObject *flb_dtype_class;
+extern PyTypeObject *flb_dtype_class, *flb_format_class;
 
 /* Where calls with the AUTOGRAD key on top go: 1 done (*result), 0 not mine, -1 exception. Set by autograd's native part. */
 extern int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
@@ -100,7 +100,7 @@ int flb_init_binder(void);
 int flb_init_function(PyObject *module);
 int flb_init_interpose(PyObject *module);
 int flb_init_subscript(PyObject *module);
-int flb_init_fake(PyObject *module);
+int flb_init_fake(PyObject *module), flb_init_layout(PyObject *module);
 /* A call on fake tensors whose shapes are known already, or are after it: 1 done, 0 not mine, -1 exception. */
 int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
 #endif

@@ -8,7 +8,7 @@
 
 PyObject *flb_override_handler = NULL, *flb_dispatch_handler = NULL, *flb_prepare_handler = NULL, *flb_cook_handler = NULL,
          *flb_device_handler = NULL, *flb_python_handler = NULL, *flb_check_handler = NULL;
-PyTypeObject *flb_dtype_class = NULL;
+PyTypeObject *flb_dtype_class = NULL, *flb_format_class = NULL;
 int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) = NULL;
 
 /* ---- NumPy's floating-point warnings -------------------------------------------------------------------------------- */
@@ -336,9 +336,9 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch", "quiet", "prepare", "cook", "device", "python", "checked", "dtype", "allocation", NULL};
-    PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL, *y = NULL, *k = NULL, *t = NULL, *e = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O", names, &o, &d, &variable, &value, &p, &c, &v, &y, &k, &PyType_Type, &t, &e)) return NULL;
+    static char *names[] = {"override", "dispatch", "quiet", "prepare", "cook", "device", "python", "checked", "dtype", "format", "allocation", NULL};
+    PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL, *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!O", names, &o, &d, &variable, &value, &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e)) return NULL;
     if (variable && !PyContextVar_CheckExact(variable)) return PyErr_SetString(PyExc_TypeError, "quiet is (context variable, value)"), NULL;
     if (o) Py_XSETREF(flb_override_handler, Py_NewRef(o));
     if (d) Py_XSETREF(flb_dispatch_handler, Py_NewRef(d));
@@ -348,6 +348,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
     if (y) Py_XSETREF(flb_python_handler, Py_NewRef(y));
     if (k) Py_XSETREF(flb_check_handler, Py_NewRef(k));
     if (t) Py_XSETREF(flb_dtype_class, (PyTypeObject *)Py_NewRef(t));
+    if (f) Py_XSETREF(flb_format_class, (PyTypeObject *)Py_NewRef(f));
     if (e) Py_XSETREF(allocation_error, Py_NewRef(e));
     if (variable) {
         Py_XSETREF(quiet_variable, Py_NewRef(variable));

@@ -50,7 +50,7 @@ static int has_override(PyObject *o, int depth) {
         }
         return 0;
     }
-    if (type == flb_dtype_class || type == Py_TYPE(flb_cpu_device) || PyType_Check(o)) return 0;
+    if (type == flb_dtype_class || type == flb_format_class || type == Py_TYPE(flb_cpu_device) || PyType_Check(o)) return 0;
     PyObject *f;
     int r = class_attribute(type, str_torch_function, &f);
     if (r <= 0) return r;

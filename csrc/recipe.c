@@ -103,7 +103,7 @@ static int describe_one(Description *d, PyObject *o, int by_type, int depth) {
         w[0] = D_FLOAT;
         memcpy(w + 1, &v, 8);
         d->n += 2;
-    } else if (type == flb_dtype_class || o == flb_cpu_device || (type == &PyUnicode_Type && PyUnicode_CHECK_INTERNED(o))) {
+    } else if (type == flb_dtype_class || type == flb_format_class || o == flb_cpu_device || (type == &PyUnicode_Type && PyUnicode_CHECK_INTERNED(o))) {
         if (d->n_objects == R_OBJECTS) return 0;
         d->objects[d->n_objects++] = o;
         w[0] = D_OBJECT;

@@ -281,7 +281,7 @@ PyObject *flb_strides(FlbTensor *t) {
         npy_intp own[NPY_MAXDIMS], *strides = PyArray_STRIDES(a), step = PyArray_ITEMSIZE(a);
         if (PyArray_SIZE(a) == 0) {
             /* NOTE: new empty arrays have strides of zero in NumPy. Here they are row-major, where a dimension of size 0 counts as 1. */
-            int nd = PyArray_NDIM(a), none = 1;
+            int nd = PyArray_NDIM(a), none = PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA);
             for (int d = 0; d < nd; d++) none &= strides[d] == 0;
             for (int d = nd; none && d-- > 0; step *= PyArray_DIM(a, d) > 1 ? PyArray_DIM(a, d) : 1) own[d] = step;
             if (none) strides = own;
@@ -628,40 +628,6 @@ static PyObject *py_view_of(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     t->storage = (FlbStorage *)Py_NewRef(s);
     return (PyObject *)t;
 }
-/* strided(tensor, shape, strides, offset): the view of the tensor's memory with these strides, offset from its first element; all in
- * elements. The caller has checked that it stays inside the memory. */
-static PyObject *py_strided(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n != 4 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]))
-        return PyErr_SetString(PyExc_TypeError, "strided(tensor, shape, strides, offset)"), NULL;
-    FlbTensor *src = (FlbTensor *)args[0];
-    if (!src->array) return PyErr_SetString(PyExc_RuntimeError, "strided() needs a tensor with data"), NULL;
-    PyArrayObject *a = (PyArrayObject *)src->array;
-    npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], item = PyArray_ITEMSIZE(a);
-    Py_ssize_t nd = PyTuple_GET_SIZE(args[1]);
-    if (nd > NPY_MAXDIMS || nd != PyTuple_GET_SIZE(args[2])) return PyErr_SetString(PyExc_ValueError, "bad number of dimensions"), NULL;
-    for (Py_ssize_t i = 0; i < nd; i++) {
-        dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[1], i));
-        strides[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[2], i)) * item;
-    }
-    Py_ssize_t offset = PyLong_AsSsize_t(args[3]);
-    if (PyErr_Occurred()) return NULL;
-    FlbStorage *s = flb_storage(src);
-    if (!s) return NULL;
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    Py_INCREF(descr);
-    PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, (int)nd, dims, strides, PyArray_BYTES(a) + offset * item,
-                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (!view) return NULL;
-    if (PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef(src->array)) < 0) {
-        Py_DECREF(view);
-        return NULL;
-    }
-    FlbTensor *t = (FlbTensor *)flb_from_array(view);
-    Py_DECREF(view);
-    if (!t) return NULL;
-    t->storage = (FlbStorage *)Py_NewRef(s);
-    return (PyObject *)t;
-}
 PyObject *flb_alias(FlbTensor *src, PyTypeObject *type) {
     FlbTensor *t = flb_alloc(type);
     if (!t) return NULL;
@@ -810,7 +776,6 @@ PyMethodDef flb_tensor_functions[] = {
     {"ndarray_of", (PyCFunction)(void (*)(void))py_ndarray_of, METH_FASTCALL,
      "ndarray_of(tensor, general): the array of a plain tensor without history, else general(tensor)."},
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
-    {"strided", (PyCFunction)(void (*)(void))py_strided, METH_FASTCALL, "strided(tensor, shape, strides, offset): view, all in elements."},
     {"become", (PyCFunction)(void (*)(void))py_become, METH_FASTCALL, "become(tensor, view): the tensor has the view's place in its memory."},
     {"element", py_element, METH_O, "element(tensor): the only element of a plain tensor as a Python number, None where the general way must be asked."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},

@@ -38,6 +38,8 @@ from .base.dtypes import (
     uint32,
     uint64,  # noqa: F401
 )
+from .base.memory_format import MemoryFormat as memory_format  # noqa: F401
+from .base.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: F401
 from .base.shape_env import check as _check  # noqa: F401
 from .base.shape_env import check_index as _check_index  # noqa: F401
 from .base.shape_env import check_is_size as _check_is_size  # noqa: F401
@@ -74,7 +76,6 @@ from .version import __version__  # noqa: F401
 bool = _bool = __import__("flambeau.base.dtypes", fromlist=["bool_"]).bool_
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128
-contiguous_format, preserve_format, channels_last = "contiguous_format", "preserve_format", "channels_last"
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # NumPy keeps its error state in one context variable: kernels run with that one set to "ignore everything".

@@ -8,6 +8,7 @@ calls are recorded (:func:`describe`) and once for each set of arguments which f
 from __future__ import annotations
 
 from .. import _C
+from ..base.memory_format import contiguous_format
 from ..base.shapes import dense_order, same_shape
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
@@ -132,7 +133,7 @@ class CopySlices(Node):
 
     def apply(self, ct):
         # In the root's own memory order, or the views on the way to the region might not exist.
-        whole = aten.clone.default(aten.permute.default(ct, list(self._order)), memory_format="contiguous_format")
+        whole = aten.clone.default(aten.permute.default(ct, list(self._order)), memory_format=contiguous_format)
         whole = aten.permute.default(whole, [self._order.index(d) for d in range(len(self._order))])
         region = replay(whole, self._map)
         cts = self.inner.apply(aten.clone.default(region))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .memory_format import channels_last, format_strides, has_format
 from .relations import compare
 from .symint import expression, is_symbolic, wrap
 
@@ -47,7 +48,7 @@ def contiguous_strides(shape) -> tuple[int, ...]:
 
 def is_contiguous(shape, strides) -> bool:
     """Whether the strides are row-major (those of dimensions of size 1 don't count)."""
-    if is_symbolic((*shape, *strides)) and _are_products(shape, strides):
+    if is_symbolic((*shape, *strides)) and are_products(shape, strides):
         return True
     step = 1
     for n, s in zip(reversed(shape), reversed(strides)):
@@ -60,7 +61,7 @@ def is_contiguous(shape, strides) -> bool:
     return True
 
 
-def _are_products(shape, strides) -> bool:
+def are_products(shape, strides) -> bool:
     """Whether the strides are row-major whatever the sizes are. Asks no question."""
     step = 1
     for n, s in zip(reversed(shape), reversed(strides)):
@@ -220,45 +221,89 @@ def dense_order(shape, strides) -> tuple[int, ...]:
     return tuple(order)
 
 
-def elementwise_strides(shape, inputs) -> tuple[int, ...]:
-    """Strides of an elementwise result: the dimension order of the operands, densely packed.
+def is_dense(shape, strides) -> bool:
+    """Whether the elements fill a stretch of memory, each place once, in whatever order of the dimensions."""
+    if is_contiguous(shape, strides):
+        return True
+    step = 1
+    for s, n in sorted((s, n) for n, s in zip(shape, strides) if n != 1):
+        if s != step:
+            return False
+        step = step * n
+    return True
 
-    ``inputs``: (shape, strides) of each tensor operand. As PyTorch's TensorIterator, the first operand that tells two dimensions apart
-    decides their order; without such an operand the result is row-major.
-    """
-    ndim = len(shape)
-    aligned = []
-    for s, st in inputs:
-        pad = ndim - len(s)
-        aligned.append([0] * pad + [0 if n == 1 and shape[pad + i] != 1 else x for i, (n, x) in enumerate(zip(s, st))])
-    if all(len(s) == ndim and tuple(s) == tuple(shape) and is_contiguous(s, st) for s, st in inputs):
-        return contiguous_strides(shape)
 
-    def compare(a, b):  # should a be further in than b? 1 yes, -1 no, 0 unknown; a < b as positions
-        for st in aligned:
+def _permutation(shape, operands) -> list[int]:
+    """Dimensions from the innermost, as the strides of the operands have them: the first operand that tells two dimensions apart decides."""
+
+    def further_out(a, b) -> int:  # 1: a must be further out than b, -1: b than a, 0: nothing tells
+        for st in operands:
             if st[a] == 0 or st[b] == 0:
                 continue
             if st[a] != st[b]:
-                return 1 if st[a] < st[b] else -1
+                return 1 if st[a] > st[b] else -1
             if shape[a] > shape[b]:
                 return 1
         return 0
 
-    # perm[0] is the innermost dimension
-    perm = list(range(ndim - 1, -1, -1))
-    for i in range(1, ndim):
-        dim1 = i
-        for dim0 in range(i - 1, -1, -1):
-            c = compare(perm[dim0], perm[dim1])
-            if c == -1:  # dim0 has the larger stride: it must be further out
-                perm[dim0], perm[dim1] = perm[dim1], perm[dim0]
-                dim1 = dim0
-            elif c == 1:
+    # Insertion sort, because the comparison is partial.
+    perm = list(range(len(shape) - 1, -1, -1))
+    for i in range(1, len(perm)):
+        k = i
+        for j in range(i - 1, -1, -1):
+            c = further_out(perm[j], perm[k])
+            if c > 0:
+                perm[j], perm[k] = perm[k], perm[j]
+                k = j
+            elif c < 0:
                 break
+    return perm
+
+
+def elementwise_strides(shape, inputs) -> tuple[int, ...]:
+    """Strides of an elementwise result, PyTorch's exactly. ``inputs``: (shape, strides) of each operand; a number is one without dimensions.
+
+    Operands of one shape that are all row-major, all channels-last or all laid out alike give that. Otherwise the result is dense in the order
+    of the dimensions that the operands have; where nothing tells it is row-major.
+    """
+    ndim = len(shape)
+    if is_symbolic((*shape, *(n for _, st in inputs for n in st))):
+        # What is row-major whatever the sizes are asks no question, nor do the short ways for other orders.
+        whole = [(s, st) for s, st in inputs if len(s)]
+        if all(len(s) == ndim and all(map(statically_equal, s, shape)) and are_products(s, st) for s, st in whole):
+            return contiguous_strides(shape)
+        if all(len(s) == ndim and tuple(s) == tuple(shape) and is_contiguous(s, st) for s, st in inputs):
+            return contiguous_strides(shape)
+    elif all(len(s) == ndim and tuple(s) == tuple(shape) for s, _ in inputs):
+        if all(is_contiguous(shape, st) for _, st in inputs):
+            return contiguous_strides(shape)
+        if ndim == 4 and all(has_format(shape, st, channels_last) for _, st in inputs):
+            return format_strides(shape, channels_last)
+        first = inputs[0][1]
+        if all(tuple(st) == tuple(first) for _, st in inputs) and is_dense(shape, first):
+            return tuple(first)
+    aligned = []
+    for s, st in inputs:
+        pad = ndim - len(s)
+        aligned.append([0] * pad + [0 if n == 1 and shape[pad + i] != 1 else x for i, (n, x) in enumerate(zip(s, st))])
+    perm = _permutation(shape, aligned)
+    if perm == list(range(ndim - 1, -1, -1)):
+        return contiguous_strides(shape)
     out, step = [0] * ndim, 1
     for d in perm:
         out[d] = step
-        step *= max(shape[d], 1)
+        step = step * shape[d]
+    return tuple(out)
+
+
+def preserved_strides(shape, strides) -> tuple[int, ...]:
+    """Strides of a copy that preserves the format: a dense tensor's own, else its order of dimensions without the gaps."""
+    if is_contiguous(shape, strides) or (not is_symbolic((*shape, *strides)) and is_dense(shape, strides)):
+        return tuple(strides)
+    out, step = [0] * len(shape), 1
+    for d in _permutation(shape, [strides]):
+        out[d] = step
+        step = step * max(shape[d], 1)
     return tuple(out)
 
 

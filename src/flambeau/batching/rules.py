@@ -7,6 +7,7 @@ import logging
 
 from .. import _C
 from ..base.errors import MissingFacet
+from ..base.memory_format import contiguous_format
 from ..base.shapes import normalize_dim, normalize_dims, same_shape
 from ..core import keys as K
 from ..core.operator import OpOverload, namespace, namespaces
@@ -171,7 +172,7 @@ def factory(op: OpOverload):
         plain = [
             aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)
         ]
-        return aten.clone.default(expand_batch(invoke(op, plain), call.size), memory_format="contiguous_format")
+        return aten.clone.default(expand_batch(invoke(op, plain), call.size), memory_format=contiguous_format)
 
     return run
 

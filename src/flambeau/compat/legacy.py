@@ -160,9 +160,7 @@ jagged, _mkldnn = map(_Named, ("jagged", "_mkldnn"))
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
     _Named, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
 )
-channels_last_3d = "channels_last_3d"
 qscheme = _Named
-memory_format = str
 
 
 class Tag(enum.Enum):

@@ -83,9 +83,9 @@ from compat.functions: broadcast_tensors meshgrid
 from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor HalfTensor BFloat16Tensor
 from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage
 from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
-from compat.legacy: layout memory_format qscheme Tag DispatchKey FatalError
+from compat.legacy: layout qscheme Tag DispatchKey FatalError
 from base.dtypes: float8_e4m3fn float8_e5m2
-from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz jagged _mkldnn channels_last_3d
+from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz jagged _mkldnn
 from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
 from compat.legacy: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5
 from compat.legacy: uint6 uint7 float4_e2m1fn_x2 float8_e8m0fnu qint32 qint8 quint2x4 quint4x2 quint8

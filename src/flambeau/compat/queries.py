@@ -95,4 +95,4 @@ def unravel_index(indices, shape):
     for n in reversed([shape] if isinstance(shape, int) else list(shape)):
         out.append(aten.remainder.Tensor(indices, n))
         indices = aten.floor_divide.default(indices, n)
-    return tuple(reversed(out))
+    return tuple(aten.unbind.int(aten.stack.default(out[::-1], -1), -1)) if out else ()

@@ -18,6 +18,7 @@ from ..base import dtypes
 from ..base.device import Device, as_device, current_device
 from ..base.dtypes import DType
 from ..base.errors import AllocationError
+from ..base.memory_format import MemoryFormat
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
 from .operator import OpOverload, _safe, namespace, opened
@@ -141,6 +142,8 @@ class Signature:
             return isinstance(x, DType) or (isinstance(x, type) and x in _PY_DTYPES)
         if t == "Device":
             return isinstance(x, (str, int, Device))
+        if t == "MemoryFormat":
+            return isinstance(x, MemoryFormat)
         return True
 
     def arrange(self, args, kwargs):
@@ -439,9 +442,13 @@ def _describe(x):
 
 
 def _wanted(a):
-    base = {"Scalar": "Number", "ScalarType": "torch.dtype", "SymInt": "int", "Device": "torch.device"}.get(
-        a.type, a.type
-    )
+    base = {
+        "Scalar": "Number",
+        "ScalarType": "torch.dtype",
+        "SymInt": "int",
+        "Device": "torch.device",
+        "MemoryFormat": "torch.memory_format",
+    }.get(a.type, a.type)
     return f"tuple of {base}s" if a.is_list else base
 
 
@@ -484,6 +491,7 @@ _CODES = {
     "str": 6,
     "ScalarType": 7,
     "Device": 8,
+    "MemoryFormat": 9,
 }
 RECIPE_KINDS: set[str] = set()  # kinds for which eager/recipes.py works out native recipes
 
@@ -581,4 +589,4 @@ def functions(place: str) -> dict[str, _C.Function]:
     }
 
 
-_C.set_handlers(prepare=prepare, device=as_device, dtype=DType, allocation=AllocationError)
+_C.set_handlers(prepare=prepare, device=as_device, dtype=DType, format=MemoryFormat, allocation=AllocationError)

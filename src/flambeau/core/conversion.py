@@ -8,6 +8,7 @@ from .. import _C
 from ..base import dtypes
 from ..base.device import CPU, Device, as_device
 from ..base.dtypes import DType, check_number
+from ..base.memory_format import preserve_format, suggested_format
 from .bindings import as_dtype, current_device
 from .operator import namespace
 from .overrides import wrap_function
@@ -127,7 +128,8 @@ def from_numpy(array):
 
 
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
-    """``to(dtype)``, ``to(device)``, ``to(other)``: converted, or self when nothing changes (and ``copy`` is False)."""
+    """``to(dtype)``, ``to(device)``, ``to(other)``, ``to(memory_format=...)``: converted, or self when nothing changes (and ``copy`` is False).
+    RuntimeError for a memory format of another rank."""
     for a in args:
         if isinstance(a, _C.TensorBase):
             dtype, device = a._dtype, a._device
@@ -140,7 +142,8 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         elif a is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
     device = as_device(device) if device is not None else None
-    if not copy and (dtype is None or dtype is self._dtype) and (device is None or device == self._device):
+    keeps = memory_format in (None, preserve_format) or suggested_format(self._shape, self._strides) is memory_format
+    if not copy and keeps and (dtype is None or dtype is self._dtype) and (device is None or device == self._device):
         return self
     kwargs = {} if memory_format is None else {"memory_format": memory_format}
     if dtype is not None:
@@ -193,4 +196,4 @@ for _name, _dtype in (
 ):
     setattr(Tensor, _name, _converter(_name, _dtype))
 Tensor.type = wrap_function(type_)
-Tensor.cpu = wrap_function(lambda self, memory_format=None: to(self, CPU))
+Tensor.cpu = wrap_function(lambda self, memory_format=None: to(self, CPU, memory_format=memory_format))

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 from . import body as bodies
 from .definition import Composite, Contraction, Extern, Factory, Index, Inplace, Pointwise, Random, Reduction, View
+from .images import as_images
+from .layouts import by_columns
 from .operator import OpOverload, namespace
 
 __all__ = [
@@ -227,23 +229,43 @@ def written(schema: str, functional: OpOverload, *, variants="method") -> OpOver
     return declare(schema, Inplace(functional), variants=variants)
 
 
-def composite(schema, *, variants="function method", inplace=False, has_out=None, each=None, **kw):
-    """Declare an implicit composite: it vanishes above autograd. It has an out= form, unless told otherwise, when it returns new tensors."""
+def _imaged(fn, images):
+    if images is None:
+        return fn
+    at, line, count = (*images, None, None)[:3] if isinstance(images, tuple) else (images, False, None)
+    return as_images(fn, at, bool(line), count)
+
+
+def composite(schema, *, variants="function method", inplace=False, has_out=None, each=None, images=None, **kw):
+    """Declare an implicit composite: it vanishes above autograd. It has an out= form, unless told otherwise, when it returns new tensors.
+    ``images``: position of the argument whose memory format (channels last or not) the results take over, or the arguments of
+    :func:`~flambeau.core.images.as_images`."""
     if has_out is None:
         returns = schema.rpartition("->")[2]
         has_out = "Tensor" in returns and "(a" not in returns and "[" not in returns
     return lambda fn: declare(
-        schema, Composite(fn, True, each=each), variants=variants, inplace=inplace, out=has_out, **kw
+        schema, Composite(_imaged(fn, images), True, each=each), variants=variants, inplace=inplace, out=has_out, **kw
     )
 
 
-def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, **kw):
-    """Declare an explicit composite: visible to autograd and modes, opened at lowering."""
+def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, images=None, **kw):
+    """Declare an explicit composite: visible to autograd and modes, opened at lowering. ``images`` as of :func:`composite`."""
     return lambda fn: declare(
-        schema, Composite(fn, False, meta, eager), variants=variants, inplace=inplace, out=has_out, **kw
+        schema,
+        Composite(_imaged(fn, images), False, meta, eager),
+        variants=variants,
+        inplace=inplace,
+        out=has_out,
+        **kw,
     )
 
 
-def extern(schema, *, meta, variants="function method", inplace=False, has_out=False, **kw):
-    """Declare an operator by a NumPy/SciPy kernel on ndarrays and a shape rule."""
-    return lambda eager: declare(schema, Extern(meta, eager), variants=variants, inplace=inplace, out=has_out, **kw)
+def extern(schema, *, meta, variants="function method", inplace=False, has_out=False, columns=(), **kw):
+    """Declare an operator by a NumPy/SciPy kernel on ndarrays and a shape rule. ``columns``: positions of the results that are batches of
+    column-major matrices, as LAPACK leaves them, or a function of the arguments that tells them."""
+
+    def wrap(eager):
+        rule, kernel = (meta, eager) if not columns else by_columns(meta, eager, columns)
+        return declare(schema, Extern(rule, kernel), variants=variants, inplace=inplace, out=has_out, **kw)
+
+    return wrap

@@ -58,7 +58,8 @@ class Pointwise:
     or a function of all arguments giving one of these.
     ``operands``: names of the arguments that take part and are cast to it (all tensor arguments unless given); others keep their dtype.
     ``wraps``: names of ``Scalar`` arguments that convert as a tensor would, integers modulo the range of the dtype; the other ones must fit.
-    ``layout``: names of the tensor arguments whose dimension order the result takes over (all, in their order, unless given; none: row-major).
+    ``layout``: names of the tensor arguments whose dimension order the result takes over (all, in their order, unless given; none: row-major; None
+    among them stands for a number that PyTorch computes with). A single name, not in a tuple: laid out as ``empty_like`` of that argument.
     ``factor``: name of a ``Scalar`` argument that the body only multiplies with (and compares with 1): one recipe serves all its values.
     ``out``: dtype of the result: ``"same"`` as computed, or a dtype. float16 and bfloat16 are computed in float32 and rounded once.
     """
@@ -68,7 +69,7 @@ class Pointwise:
     operands: tuple[str, ...] | None = None
     out: Any = "same"
     wraps: tuple[str, ...] = ()
-    layout: tuple[str, ...] | None = None
+    layout: tuple[str | None, ...] | str | None = None
     factor: str | None = None
     kind = "pointwise"
 

@@ -7,19 +7,40 @@ import functools
 import numpy as np
 
 from .. import _C
-from ..base.shapes import contiguous_strides, elementwise_strides
+from ..base.memory_format import MemoryFormat, contiguous_format, format_strides, preserve_format, suggested_format
+from ..base.records import replace
+from ..base.shapes import (
+    are_products,
+    contiguous_strides,
+    elementwise_strides,
+    is_contiguous,
+    preserved_strides,
+    same_shape,
+)
+from ..base.symint import SymBool, SymFloat, SymInt, is_symbolic
 from .operator import OpOverload
 
 __all__ = [
+    "by_columns",
+    "column_strides",
+    "copy_strides",
     "dense_like",
+    "empty_strided",
+    "common_image_strides",
+    "image_format",
+    "image_strides",
     "in_order",
-    "layout_indices",
+    "made_strides",
+    "operands_of",
     "overlaps_itself",
+    "pointwise_strides",
     "refuse_overlap",
     "result_strides",
     "strides_of",
+    "takes_format",
 ]
 
+_NUMBERS = (int, float, complex, SymInt, SymFloat, SymBool)
 OVERLAPPING = "overlapping_writes"  # tag of an operator that may write to a tensor whose elements share memory (fill_)
 
 
@@ -41,13 +62,50 @@ def refuse_overlap(op: OpOverload, shape, strides) -> None:
 
 
 @functools.cache
-def layout_indices(op: OpOverload) -> tuple[int, ...]:
-    """Positions of the tensor arguments of a pointwise operator that decide the dimension order of its result, the first one first."""
-    names, arguments = op.definition.layout, op._schema.arguments
-    if names is None:
-        return tuple(i for i, a in enumerate(arguments) if a.is_tensor)
+def pointwise_strides(op: OpOverload):
+    """``f(shape, args)``: strides of the result of a pointwise operator of all its arguments (tensors, their metas, numbers)."""
+    layout, arguments = op.definition.layout, op._schema.arguments
     at = {a.name: i for i, a in enumerate(arguments)}
-    return tuple(at[n] for n in names)
+    first = next(i for i, a in enumerate(arguments) if a.is_tensor)
+    format_at = next((i for i, a in enumerate(arguments) if a.type == "MemoryFormat"), None)
+    if format_at is not None:
+        return lambda shape, args: copy_strides(shape, strides_of(args[first]), args[format_at])
+    if isinstance(layout, str):
+        like = at[layout]
+        return lambda shape, args: (
+            dense_like(shape, strides_of(args[like]))
+            if same_shape(args[like].shape, shape)
+            else contiguous_strides(shape)
+        )
+    positions = (
+        tuple(i for i, a in enumerate(arguments) if a.is_tensor)
+        if layout is None
+        else tuple(at[n] for n in layout if n)
+    )
+    number = [((), ())] if layout is not None and None in layout else []
+    return lambda shape, args: result_strides(shape, operands_of(args, positions) + number)
+
+
+def operands_of(args, positions) -> list:
+    """(shape, strides) of the arguments at ``positions`` that decide the order of an elementwise result. A number is a tensor without dimensions."""
+    return [
+        ((), ()) if isinstance(x, _NUMBERS) else (x.shape, strides_of(x))
+        for x in (args[i] for i in positions)
+        if x is not None
+    ]
+
+
+def takes_format(op: OpOverload) -> bool:
+    """Whether the last argument of a factory says the memory format of its result."""
+    return op._schema.arguments[-1].type == "MemoryFormat"
+
+
+def made_strides(shape, args) -> tuple[int, ...]:
+    """Strides of the result of a factory that takes a memory format: ``empty``, or one like its first argument."""
+    like, format = args[0], args[-1]
+    if isinstance(like, (list, tuple)):
+        return format_strides(shape, contiguous_format if format is None else format)
+    return copy_strides(shape, strides_of(like), format)
 
 
 def result_strides(shape, operands) -> tuple[int, ...]:
@@ -56,8 +114,65 @@ def result_strides(shape, operands) -> tuple[int, ...]:
 
 
 def dense_like(shape, strides) -> tuple[int, ...]:
-    """Strides of ``empty_like``: the dimension order of a tensor, without its gaps."""
-    return elementwise_strides(shape, [(shape, strides)])
+    """Strides of ``empty_like``: those of a dense tensor, else the dimension order without the gaps."""
+    return preserved_strides(shape, strides)
+
+
+def copy_strides(shape, strides, format=None) -> tuple[int, ...]:
+    """Strides of a copy in a memory format; without one, or with ``preserve_format``, as ``empty_like``."""
+    return preserved_strides(shape, strides) if format in (None, preserve_format) else format_strides(shape, format)
+
+
+def image_format(shape, strides, line=False) -> MemoryFormat:
+    """The memory format of images (N, C, ...) that strides suggest. ``line``: (N, C, L) are images of one row, and can be channels-last too."""
+    if is_symbolic((*shape, *strides)) and are_products(shape, strides):
+        return contiguous_format
+    if line and len(shape) == 3:
+        shape, strides = (*shape[:2], 1, shape[2]), (*strides[:2], shape[2] * strides[2], strides[2])
+    return suggested_format(shape, strides)
+
+
+def image_strides(shape, format: MemoryFormat) -> tuple[int, ...]:
+    """Strides of images, or of (N, C, L), in a format that :func:`image_format` told."""
+    if format.rank is not None and len(shape) == 3:
+        n, _, h, w = format_strides((*shape[:2], 1, shape[2]), format)
+        return n, 1, w
+    return format_strides(shape, format)
+
+
+def common_image_strides(shape, *images) -> tuple[int, ...]:
+    """Strides of a result that is channels-last when one of ``images`` (tensors, their metas, arrays) is, else row-major."""
+    for t in images:
+        format = image_format(tuple(t.shape), strides_of(t), True)
+        if format is not contiguous_format:
+            return image_strides(shape, format)
+    return contiguous_strides(shape)
+
+
+def column_strides(shape) -> tuple[int, ...]:
+    """Strides of a batch of column-major matrices."""
+    if len(shape) < 2:
+        return contiguous_strides(shape)
+    *batch, n, m = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
+    return (*batch, m, n)
+
+
+def by_columns(meta, kernel, which):
+    """A shape rule and a kernel with the results at the positions ``which`` (or that ``which(*arguments)`` gives) as column-major matrices."""
+
+    def each(made, args, fn):
+        if not isinstance(made, (tuple, list)):
+            return fn(made)
+        at = which(*args) if callable(which) else which
+        return type(made)(fn(x) if k in at else x for k, x in enumerate(made))
+
+    def rule(*args):
+        return each(meta(*args), args, lambda m: replace(m, strides=column_strides(m.shape)))
+
+    def run(*args):
+        return each(kernel(*args), args, lambda a: in_order(a, column_strides(a.shape)))
+
+    return functools.wraps(meta)(rule), functools.wraps(kernel)(run)
 
 
 def strides_of(t) -> tuple[int, ...]:
@@ -68,11 +183,20 @@ def strides_of(t) -> tuple[int, ...]:
 
 
 def in_order(array: np.ndarray, strides) -> np.ndarray:
-    """``array``, copied if it must be to have ``strides`` (in elements; those of a dense tensor)."""
+    """``array``, copied if it must be to have exactly ``strides`` (in elements; those of a dense tensor)."""
     item, shape = array.itemsize, array.shape
-    if all(n <= 1 or s == w * item for n, s, w in zip(shape, array.strides, strides)):
-        return array
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
-    out = np.empty([shape[d] for d in order], array.dtype).transpose(np.argsort(order))
-    out[...] = array
-    return out
+    if not all(n <= 1 or s == w * item for n, s, w in zip(shape, array.strides, strides)) and array.size:
+        order = sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1))
+        out = np.empty([shape[d] for d in order], array.dtype).transpose(np.argsort(order))
+        out[...] = array
+        array = out
+    return _C.laid(array, tuple(strides))
+
+
+def empty_strided(shape, strides, dtype: np.dtype) -> np.ndarray:
+    """Uninitialised memory of a dense tensor with exactly these strides."""
+    shape = tuple(shape)
+    if is_contiguous(shape, strides):
+        return _C.laid(np.empty(shape, dtype), tuple(strides))
+    order = sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1))
+    return _C.laid(np.empty([shape[d] for d in order], dtype).transpose(np.argsort(order)), tuple(strides))

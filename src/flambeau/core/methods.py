@@ -89,7 +89,16 @@ def is_distributed(self) -> bool:
 
 
 def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
-    """The dimensions from the outermost in memory to the innermost."""
+    """The dimensions from the outermost in memory to the innermost. RuntimeError with ``ambiguity_check``, True or a list of memory formats,
+    when strides leave several orders possible, or several of the formats."""
+    if ambiguity_check is not False:
+        formats = [] if ambiguity_check is True else ambiguity_check
+        fits = sum(self.is_contiguous(memory_format=f) for f in formats)
+        own = [s for n, s in zip(self._shape, self._strides) if n != 1]
+        if fits != 1 if formats else len(own) != self._ndim or len(set(own)) != len(own):
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+            )
     return tuple(sorted(range(self._ndim), key=lambda d: (-self._strides[d], d)))
 
 
@@ -178,29 +187,6 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     return _take_over(self, aten.as_strided(flat.detach(), size, stride, storage_offset))
 
 
-def resize_(self, *sizes, memory_format=None):
-    """Change the size in place, row-major: elements keep their place in memory, new ones are uninitialised."""
-    _plain(self, "resize_")
-    size = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"Trying to create tensor with negative dimension in size {list(size)}")
-    need, first = shapes.Size(size).numel(), self._offset
-    memory = self._storage.owner.reshape(-1).view(self.dtype.np)
-    if first + need <= len(memory):
-        flat = _C.from_array(memory)
-        flat._storage = self._storage
-        return _take_over(self, aten.as_strided(flat, size, shapes.contiguous_strides(size), first))
-    grown = np.empty(need, self.dtype.np)
-    kept = memory[first:]
-    grown[: len(kept)] = kept
-    return _take_over(self, _C.from_array(grown.reshape(size)))
-
-
-def resize_as_(self, the_template, *, memory_format=None):
-    """``resize_`` to the size of another tensor."""
-    return resize_(self, the_template.shape)
-
-
 def resize(self, *sizes):
     """``reshape`` under its oldest name: the number of elements may not change."""
     return self.reshape(*sizes)
@@ -273,7 +259,7 @@ for _fn in (
         map2_,
         set_,
     ),
-    *(resize_, resize_as_, resize, resize_as),
+    *(resize, resize_as),
 ):
     setattr(Tensor, _fn.__name__, wrap_function(_fn))
 for _fn in (__setstate__, __reversed__, __array_wrap__, __delitem__):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .. import _C
-from ..base.shapes import contiguous_strides
+from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
 from .operator import namespace
 
 __all__ = ["FUNCTIONS", "METHODS"]
@@ -137,8 +137,8 @@ _AT_LEAST = [_each(f"atleast_{n}d") for n in (1, 2, 3)]
 
 
 def resize_(self, *sizes, memory_format=None):
-    """Give the tensor another shape, row-major, in place. Its memory stays while it is large enough, else the elements move to a new one, whose
-    rest is undefined. RuntimeError for tensors that ask for a gradient or have no data."""
+    """Give the tensor another shape, row-major or in ``memory_format``, in place. Its memory stays while it is large enough, else the
+    elements move to a new one, whose rest is undefined. RuntimeError for tensors that ask for a gradient or have no data."""
     size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
@@ -146,16 +146,20 @@ def resize_(self, *sizes, memory_format=None):
         raise NotImplementedError("resize_ needs a tensor with data")
     if any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
-    if tuple(self._shape) == size:
+    format = contiguous_format if memory_format is None else memory_format
+    if format is preserve_format:
+        raise RuntimeError("Unsupported memory format Preserve")
+    if tuple(self._shape) == size and memory_format is None:
         return self
+    strides = format_strides(size, format)
     n, kind = math.prod(size), self._array.dtype
     room = self._storage.nbytes() // self._dtype.itemsize - self._offset
     if n <= room:
-        made = _C.strided(self, size, contiguous_strides(size), 0)
+        made = _C.strided(self, size, strides, 0)
     else:
         memory = np.empty(n, kind)
         memory[: max(room, 0)] = _C.strided(self, (max(room, 0),), (1,), 0)._array if room > 0 else []
-        made = _C.from_array(memory.reshape(size))
+        made = _C.strided(_C.from_array(memory), size, strides, 0)
     self._array = made._array
     self._storage = made._storage
     self._bump_version()
@@ -163,8 +167,10 @@ def resize_(self, *sizes, memory_format=None):
 
 
 def resize_as_(self, the_template, *, memory_format=None):
-    """:meth:`resize_` to the shape of another tensor."""
-    return resize_(self, *the_template.shape)
+    """:meth:`resize_` to the shape of another tensor; with ``preserve_format`` also to the memory format that its strides suggest."""
+    if memory_format is preserve_format:
+        memory_format = suggested_format(the_template._shape, the_template._strides)
+    return resize_(self, tuple(the_template._shape), memory_format=memory_format)
 
 
 def _chalf(self, memory_format=None):

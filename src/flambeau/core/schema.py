@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from ..base import dtypes
+from ..base.memory_format import BY_NAME as FORMATS
+from ..base.memory_format import MemoryFormat
 from ..base.records import replace, slotted
 
 __all__ = ["AliasInfo", "Argument", "Schema", "parse"]
@@ -81,8 +83,10 @@ _DTYPES = {
 def _show(v, type_):
     if isinstance(v, dtypes.DType):
         return next(k for k, d in _DTYPES.items() if d is v)
+    if isinstance(v, MemoryFormat):
+        return v.name
     if isinstance(v, str):
-        return v if type_ in ("MemoryFormat", "ScalarType") else f'"{v}"'
+        return v if type_ == "ScalarType" else f'"{v}"'
     if isinstance(v, list):
         return "[" + ", ".join(map(str, v)) + "]"
     return str(v)
@@ -153,6 +157,8 @@ def _value(text: str, type_: str, is_list: bool):
         return None
     if type_ == "ScalarType":
         return _DTYPES[text]
+    if type_ == "MemoryFormat":
+        return FORMATS[text]
     if text in ("True", "False"):
         return text == "True"
     if text[0] in "'\"":
@@ -164,7 +170,7 @@ def _value(text: str, type_: str, is_list: bool):
     try:
         return float(text)
     except ValueError:
-        return text  # contiguous_format, Mean, ...
+        return text  # Mean, ...
 
 
 def _argument(text: str, kwarg_only: bool) -> Argument:

@@ -14,6 +14,7 @@ from .. import _C
 from ..base import dtypes, shapes
 from ..base.device import CPU, META, Device, as_device
 from ..base.dtypes import DType
+from ..base.memory_format import MemoryFormat, contiguous_format, has_format
 from . import keys as K
 from .operator import namespace
 from .overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function, wrap_function
@@ -182,10 +183,16 @@ class Tensor(_C.TensorBase):
         """The plain tensor below a conjugated or negated view (core/lazy.py), else None."""
         return getattr(self._payload, "plain", None)
 
-    def is_contiguous(self, memory_format=None):
+    def is_contiguous(self, memory_format=contiguous_format):
+        """Whether the elements lie row-major, or in another memory format, without gaps. False for a format of another rank."""
+        if not isinstance(memory_format, MemoryFormat):
+            kind = type(memory_format).__name__
+            raise TypeError(f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {kind}")
         if self.layout is not strided:
             return False
-        return shapes.is_contiguous(self._shape, self._strides)
+        if memory_format.rank is None:
+            return shapes.is_contiguous(self._shape, self._strides)
+        return has_format(self._shape, self._strides, memory_format)
 
     def is_floating_point(self):
         return self._dtype.is_floating_point
@@ -357,7 +364,7 @@ class Tensor(_C.TensorBase):
             raise RuntimeError(
                 f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__"
             )
-        out = _C.from_array(self._array.copy(), type(self))
+        out = _C.from_array(_deep_copied(self, memo), type(self))
         memo[id(self)] = out
         out.__dict__.update(copy.deepcopy(self.__dict__, memo))
         if self._requires_grad:
@@ -382,6 +389,21 @@ class Tensor(_C.TensorBase):
                 dict(self.__dict__),
             ),
         )
+
+
+def _deep_copied(t, memo) -> np.ndarray:
+    """A copy of a tensor's memory, laid out as it is. What shares a storage shares the copy."""
+    storage = t._storage
+    flat = memo.get(id(storage))
+    if flat is None:
+        owner = storage.owner
+        owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+        if not owner.flags.c_contiguous:
+            return t._array.copy(order="K")
+        flat = memo[id(storage)] = _C.from_array(owner.reshape(-1).view(np.uint8).copy())
+    item = t._dtype.itemsize
+    whole = flat._array[: flat._array.size // item * item].view(t._dtype.np)
+    return _C.strided(_C.from_array(whole), tuple(t._shape), t._strides, t._offset)._array
 
 
 def _rebuild(cls, array, requires_grad, attributes):

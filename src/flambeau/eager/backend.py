@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .. import _C
-from ..base.errors import MissingFacet
+from ..base.errors import DataDependentOutputException, MissingFacet
 from ..core import keys as K
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
+from ..core.layouts import in_order
 from ..core.operator import FACETS, OpOverload
 from ..core.tensor import meta_tensor, strided
 from . import lazy, sparse
@@ -203,7 +204,8 @@ def extern(op: OpOverload):
 
 def extern_kernel(op: OpOverload, fn):
     """A kernel on tensors from one on ndarrays."""
-    from_array = _C.from_array
+    rule = op.definition.meta
+    from_array, computed = _C.from_array, _C.computed
 
     def unwrap(x):
         if isinstance(x, _C.TensorBase):
@@ -212,12 +214,33 @@ def extern_kernel(op: OpOverload, fn):
             return [unwrap(y) for y in x]
         return x
 
-    def wrap(x):
+    def wrap(x, meta):
         if isinstance(x, (tuple, list)):
-            return type(x)(wrap(y) for y in x)
-        return from_array(x) if hasattr(x, "dtype") and hasattr(x, "shape") else x
+            return type(x)(wrap(y, None if meta is None else meta[k]) for k, y in enumerate(x))
+        if not _is_array(x):
+            return x
+        return computed(x) if meta is None else from_array(in_order(x, meta.strides))
 
-    return lambda *args: wrap(fn(*map(unwrap, args)))
+    def run(*args):
+        found = fn(*map(unwrap, args))
+        # NOTE: strides of dimensions of size 1, and of empty arrays, are NumPy's by chance: the shape rule has PyTorch's.
+        if not (_by_chance(found) if not isinstance(found, (tuple, list)) else any(map(_by_chance, found))):
+            return wrap(found, None)
+        try:
+            meta = None if rule is None else rule(*args)
+        except (DataDependentOutputException, MissingFacet):
+            meta = None
+        return wrap(found, meta)
+
+    return run
+
+
+def _is_array(x) -> bool:
+    return hasattr(x, "dtype") and hasattr(x, "shape")
+
+
+def _by_chance(x) -> bool:
+    return _is_array(x) and (1 in x.shape or 0 in x.shape)
 
 
 install(K.BACKEND, backend)

@@ -80,7 +80,7 @@ def _read(op):
         source = args[at]._array
         shape, coords, handler = coordinates(op, args, source.shape)
         if 0 in shape:
-            return _C.from_array(np.empty(shape, source.dtype))
+            return _C.computed(np.empty(shape, source.dtype))
         loaded = [d for d, c in enumerate(coords) if not isinstance(c, Loop)]
         if len(loaded) == 1 and isinstance(coords[loaded[0]], np.ndarray):
             d = loaded[0]
@@ -100,10 +100,14 @@ def _read(op):
                     [shape[k] for k in own]
                 )
                 out = np.ascontiguousarray(np.take(source, idx, axis=d))
-                return _C.from_array(in_order(out, dense_like(shape, args[at]._strides)) if keeps_order else out)
+                return (
+                    _C.from_array(in_order(out, dense_like(shape, args[at]._strides)))
+                    if keeps_order
+                    else _C.computed(out)
+                )
         out = np.asarray(source[tuple(map(handler.array, coords))])
         out = np.array(np.broadcast_to(out, shape), order="C")
-        return _C.from_array(in_order(out, dense_like(shape, args[at]._strides)) if keeps_order else out)
+        return _C.from_array(in_order(out, dense_like(shape, args[at]._strides))) if keeps_order else _C.computed(out)
 
     return run
 
@@ -112,6 +116,8 @@ def _write(op):
     d = op.definition
     names = [a.name for a in op._schema.arguments]
     at, base_at = names.index(d.source), names.index(d.base) if d.base is not None else None
+
+    finish = _C.from_array if d.keeps_order and base_at is not None else _C.computed
 
     def run(*args):
         source = args[at]
@@ -124,7 +130,7 @@ def _write(op):
             out = np.zeros(tuple(d.shape_of(*args)), source._array.dtype)
         shape, coords, handler = coordinates(op, args, out.shape)
         if 0 in shape:
-            return _C.from_array(out)
+            return finish(out)
         if isinstance(source, _C.TensorBase):
             src = source._array
         else:
@@ -145,6 +151,6 @@ def _write(op):
             out[where] = src
         else:
             _UFUNC[d.combine].at(out, where, src)
-        return _C.from_array(out)
+        return finish(out)
 
     return run

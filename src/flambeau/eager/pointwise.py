@@ -11,9 +11,9 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.dtypes import as_element
-from ..base.shapes import broadcast_shapes
+from ..base.shapes import broadcast_shapes, contiguous_strides
 from ..core.body import TABLE
-from ..core.layouts import in_order, layout_indices, result_strides
+from ..core.layouts import empty_strided, in_order, pointwise_strides
 from ..core.operator import OpOverload
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from .backend import rule
@@ -48,7 +48,7 @@ def pointwise(op: OpOverload):
     body = d.body
     operands = set(operand_indices(op))
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
-    layout_at = layout_indices(op)
+    layout = pointwise_strides(op)
     scalar_at = [i for i, a in enumerate(op._schema.arguments) if a.type == "Scalar"]
     from_array = _C.from_array
     format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
@@ -85,20 +85,21 @@ def pointwise(op: OpOverload):
             if not a.flags.c_contiguous or (a.shape != shape and len(tensors) > 1):
                 plain = False
                 break
-        if not plain or not result.flags.c_contiguous:
+        strides = None
+        if not plain or format_at is not None or not result.flags.c_contiguous or 1 in shape or 0 in shape:
             shape = broadcast_shapes(*[t._shape for t in tensors])
+            strides = layout(shape, args)
             if result.shape != shape:
                 result = np.broadcast_to(result, shape)
-            if format_at is not None and args[format_at] == "contiguous_format":
-                result = np.array(result, order="C")
-            else:
-                deciding = [args[i] for i in layout_at if isinstance(args[i], _C.TensorBase)]
-                result = in_order(result, result_strides(shape, [(t._shape, t._strides) for t in deciding]))
         if any(
             result is t._array or (result.base is not None and np.may_share_memory(result, t._array)) for t in tensors
-        ):
-            result = result.copy(order="K")  # a body that returns its argument (clone) still makes a new tensor
-        return from_array(result)
+        ):  # a body that returns its argument (clone) still makes a new tensor
+            own = empty_strided(
+                result.shape, contiguous_strides(result.shape) if strides is None else strides, result.dtype
+            )
+            own[...] = result
+            result = own
+        return from_array(result if strides is None else in_order(result, strides))
 
     def checked(*args):
         try:

@@ -22,7 +22,7 @@ from ..core.contractions import check
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
 from ..core.indexing import Loop, describe
-from ..core.layouts import layout_indices, result_strides
+from ..core.layouts import made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
@@ -306,13 +306,7 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     if not tensors:
         raise NoRecipe
     shape = np.broadcast_shapes(*[t.shape for t in tensors])
-    form = next((x for a, x in zip(op._schema.arguments, values) if a.type == "MemoryFormat"), None)
-    strides = None
-    if form in (None, "preserve_format"):
-        deciding = [values[i] for i in layout_indices(op) if isinstance(values[i], Value)]
-        strides = result_strides(shape, [(t.shape, _elements(t)) for t in deciding])
-    elif form != "contiguous_format":
-        raise NoRecipe
+    strides = pointwise_strides(op)(shape, metas)
     check_scalars(op, metas, compute)
     root, _ = trace(d.body, args)
     return _expression(p, root, inputs, shape, out, out_dtype.np, strides)
@@ -506,13 +500,8 @@ def _factory(p: Program, op: OpOverload, values, out):
     shape = tuple(d.shape(*metas))
     if math.prod(shape) == 0 or math.prod(shape) >= LARGE:
         raise NoRecipe
-    first = values[0]
-    if any(a.type == "MemoryFormat" for a in op._schema.arguments) and first.strides != bytes_of(
-        _dense(shape), first.dtype
-    ):
-        raise NoRecipe
     dtype = d.dtype(*metas).np
-    to = _memory(p, out, shape, dtype)
+    to = _memory(p, out, shape, dtype, made_strides(shape, metas) if takes_format(op) else None)
     if d.body is None:
         return to
     from .pointwise import NUMPY
@@ -535,7 +524,7 @@ def _extern(p: Program, op: OpOverload, values, out):
     coords, pieces = op.overrides.get("coords"), op.overrides.get("pieces")
     if pieces is not None:
         meta = op.definition.meta(*[_meta(x) for x in values])
-        to = _memory(p, out, meta.shape, meta.dtype.np)
+        to = _memory(p, out, meta.shape, meta.dtype.np, meta.strides)
         for x, d, start in pieces(*values):
             p.copy(x, Value(to.slot, x.shape, to.strides, to.dtype, to.offset + start * to.strides[d]))
         return to

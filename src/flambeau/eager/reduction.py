@@ -37,7 +37,7 @@ def _sum(x, axis, dtype):
 def reduction(op: OpOverload):
     d = op.definition
     spec = arguments(op)
-    from_array = _C.from_array
+    from_array = _C.computed
     arg = d.combine in ("argmax", "argmin")
     ufunc = None if arg else TABLE[d.combine].numpy
 

@@ -9,13 +9,19 @@ from .. import _C
 from ..base.device import CPU
 from ..base.records import replace
 from ..base.shape_env import check_creatable
-from ..base.shapes import broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dims
+from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dims
 from ..base.symint import is_symbolic
 from ..core import contractions, keys
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
 from ..core.indexing import describe
-from ..core.layouts import dense_like, layout_indices, result_strides, strides_of
+from ..core.layouts import (
+    dense_like,
+    made_strides,
+    pointwise_strides,
+    strides_of,
+    takes_format,
+)
 from ..core.operator import FACETS, OpOverload
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
@@ -63,20 +69,14 @@ def dense(shape, dtype, device) -> TensorMeta:
 def pointwise(op: OpOverload):
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
     operand_indices(op)
-    layout_at = layout_indices(op)
-    format_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "MemoryFormat"), None)
+    layout = pointwise_strides(op)
 
     def run(*args):
         tensors = [args[i] for i in tensor_at if is_tensor(args[i])]
         compute = compute_dtype(op, args)
         check_scalars(op, args, compute)
         shape = broadcast_shapes(*[t.shape for t in tensors])
-        if format_at is not None and args[format_at] == "contiguous_format":
-            strides = contiguous_strides(shape)
-        else:
-            deciding = [args[i] for i in layout_at if is_tensor(args[i])]
-            strides = result_strides(shape, [(t.shape, strides_of(t)) for t in deciding])
-        return TensorMeta(tuple(shape), strides, result_dtype(op, args, compute), common_device(tensors))
+        return TensorMeta(tuple(shape), layout(shape, args), result_dtype(op, args, compute), common_device(tensors))
 
     return run
 
@@ -165,13 +165,11 @@ def creatable(shape, dtype) -> tuple:
 @rule("random")
 def factory(op: OpOverload):
     d = op.definition
-    like = any(a.type == "MemoryFormat" for a in op._schema.arguments)
+    formed = takes_format(op)
 
     def run(*args):
         out = dense(creatable(d.shape(*args), d.dtype(*args)), d.dtype(*args), _device_argument(op, args))
-        if like and args[-1] in (None, "preserve_format"):
-            return replace(out, strides=elementwise_strides(out.shape, [(args[0].shape, strides_of(args[0]))]))
-        return out
+        return replace(out, strides=made_strides(out.shape, args)) if formed else out
 
     return run
 

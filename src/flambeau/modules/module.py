@@ -328,8 +328,9 @@ class Module(StateDict):
         return self
 
     def to(self, *args, **kwargs):
-        """``to(device)``, ``to(dtype)``, ``to(tensor)``: only floating and complex tensors are cast."""
-        dtype, device, non_blocking = _parse_to(args, kwargs)
+        """``to(device)``, ``to(dtype)``, ``to(tensor)``: only floating and complex tensors are cast. ``to(memory_format=...)``: parameters and
+        buffers of 4 dimensions (of 5, for ``channels_last_3d``) are laid out so."""
+        dtype, device, non_blocking, memory_format = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
@@ -337,7 +338,10 @@ class Module(StateDict):
 
         def convert(t):
             cast = dtype if dtype is not None and (t.is_floating_point() or t.is_complex()) else t.dtype
-            return t.to(t.device if device is None else device, cast, non_blocking)
+            to = t.device if device is None else device
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(to, cast, non_blocking, memory_format=memory_format)
+            return t.to(to, cast, non_blocking)
 
         return self._apply(convert)
 
@@ -473,13 +477,13 @@ def _typename(value) -> str:
 
 
 def _parse_to(args, kwargs):
-    """(dtype, device, non_blocking) from the three spellings of ``to``."""
+    """(dtype, device, non_blocking, memory_format) from the spellings of ``to``."""
     from flambeau.base.dtypes import DType
 
     kwargs = dict(kwargs)
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
     non_blocking = kwargs.pop("non_blocking", False)
-    kwargs.pop("memory_format", None)
+    memory_format = kwargs.pop("memory_format", None)
     if "tensor" in kwargs:
         args = (kwargs.pop("tensor"), *args)
     if kwargs:
@@ -495,4 +499,4 @@ def _parse_to(args, kwargs):
             device = arg
         else:
             raise TypeError(f"to() received an invalid argument {arg!r}")
-    return dtype, device, non_blocking
+    return dtype, device, non_blocking, memory_format

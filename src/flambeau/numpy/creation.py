@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 
+from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, torch_dtype
 from .table import implements
@@ -60,7 +61,7 @@ def full(shape, fill_value, dtype=None, order="C"):
     _order(order)
     if is_tensor(fill_value):
         x = fill_value if dtype is None else cast(fill_value, dtype)
-        return x.expand(_shape(shape)).clone(memory_format="contiguous_format")
+        return x.expand(_shape(shape)).clone(memory_format=contiguous_format)
     d = np.asarray(fill_value).dtype if dtype is None else numpy_dtype(dtype)
     return aten.full.default(_shape(shape), d.type(fill_value).item(), dtype=torch_dtype(d))
 
@@ -159,7 +160,7 @@ def copy(a, order="K"):
 
 @implements(method="copy", gives_array=True)
 def _copy_method(a, order="C"):
-    return as_tensor(a).clone(memory_format="contiguous_format") if order == "C" else copy(a, order)
+    return as_tensor(a).clone(memory_format=contiguous_format) if order == "C" else copy(a, order)
 
 
 @implements(np.ascontiguousarray)

@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 
+from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
 from . import reductions
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, result_dtype
@@ -110,7 +111,7 @@ def ravel(a, order="C"):
 def flatten(a, order="C"):
     """ndarray.flatten: a copy."""
     _order(order)
-    return as_tensor(a).clone(memory_format="contiguous_format").reshape(-1)
+    return as_tensor(a).clone(memory_format=contiguous_format).reshape(-1)
 
 
 @implements(np.expand_dims, gives_array=True)
@@ -277,7 +278,7 @@ def tile(A, reps):
     x, reps = x.reshape([1] * (n - x.ndim) + list(x.shape)), [1] * (n - len(reps)) + reps
     shape = list(x.shape)
     wide = x.reshape([v for s in shape for v in (1, s)]).expand([v for r, s in zip(reps, shape) for v in (r, s)])
-    return wide.clone(memory_format="contiguous_format").reshape([r * s for r, s in zip(reps, shape)])
+    return wide.clone(memory_format=contiguous_format).reshape([r * s for r, s in zip(reps, shape)])
 
 
 @implements(np.repeat, method="repeat")
@@ -291,7 +292,7 @@ def repeat(a, repeats, axis=None):
     d = _axis(axis, x.ndim)
     shape = list(x.shape)
     wide = aten.unsqueeze.default(x, d + 1).expand([*shape[: d + 1], int(repeats), *shape[d + 1 :]])
-    return wide.clone(memory_format="contiguous_format").reshape([*shape[:d], shape[d] * int(repeats), *shape[d + 1 :]])
+    return wide.clone(memory_format=contiguous_format).reshape([*shape[:d], shape[d] * int(repeats), *shape[d + 1 :]])
 
 
 @implements(np.roll)
@@ -381,7 +382,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     out = [x.reshape([-1 if q == p else 1 for q in range(n)]) for x, p in zip(xs, place)]
     if not sparse:
         out = [x.expand(shape) for x in out]
-    return tuple(x.clone(memory_format="contiguous_format") if copy else x for x in out)
+    return tuple(x.clone(memory_format=contiguous_format) if copy else x for x in out)
 
 
 # ---- picking

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
+from ..base.memory_format import contiguous_format
 from ..base.symint import sym_sqrt
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
@@ -125,7 +126,7 @@ def _softmax(self, dim, half_to_float):
         return aten.exp.default(aten.sub.Tensor(self, self))
     self = aten.contiguous.default(self)
     if self.numel() == 0:
-        return aten.clone.default(self)
+        return aten.clone.default(self, memory_format=contiguous_format)
     e = aten.exp.default(aten.sub.Tensor(self, aten.amax.default(self, [dim], True)))
     return aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True))
 
@@ -134,6 +135,7 @@ def _softmax(self, dim, half_to_float):
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
     if output.ndim == 0:
         return aten.zeros_like.default(output)
+    grad_output, output = aten.contiguous.default(grad_output), aten.contiguous.default(output)
     weighted = aten.mul.Tensor(grad_output, output)
     return aten.sub.Tensor(weighted, aten.mul.Tensor(output, aten.sum.dim_IntList(weighted, [dim], True)))
 
@@ -145,7 +147,7 @@ def _log_softmax(self, dim, half_to_float):
         return aten.sub.Tensor(self, self)
     self = aten.contiguous.default(self)
     if self.numel() == 0:
-        return aten.clone.default(self)
+        return aten.clone.default(self, memory_format=contiguous_format)
     shifted = aten.sub.Tensor(self, aten.amax.default(self, [dim], True))
     return aten.sub.Tensor(shifted, aten.log.default(aten.sum.dim_IntList(aten.exp.default(shifted), [dim], True)))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ..base import dtypes
 from ..base.errors import DataDependentOutputException
+from ..base.memory_format import contiguous_format
 from ..core.declare import composite, explicit, pointwise
+from ..core.images import as_image
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -121,7 +123,8 @@ def masked_fill_tensor(self, mask, value):
         )
     if value.dtype.is_complex and not self.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
-    return aten.contiguous.default(aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self))
+    out = aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self)
+    return as_image(out, contiguous_format)
 
 
 def _equal_meta(self, other):

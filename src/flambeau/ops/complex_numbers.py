@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..base import dtypes
+from ..base.memory_format import preserve_format
 from ..core.declare import composite, extern, pointwise
 from ..core.definition import TensorMeta
 from ..core.lazy import make, plain_of
@@ -181,5 +182,5 @@ sgn.derivative(self=_sgn_vjp)
 @composite("isreal(Tensor self) -> Tensor")
 def isreal(self):
     if not self.dtype.is_complex:
-        return aten.ones_like.default(self, dtype=dtypes.bool_, memory_format="preserve_format")
+        return aten.ones_like.default(self, dtype=dtypes.bool_, memory_format=preserve_format)
     return aten.eq.Scalar(aten.imag.default(self), 0)

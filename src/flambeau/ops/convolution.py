@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from ..base import blas
-from ..base.shapes import contiguous_strides
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
+from ..core.layouts import common_image_strides, in_order
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -186,9 +186,14 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
     return (input.shape[0], out_channels, *((s - e) // st + 1 for s, e, st in zip(padded, extent, stride)))
 
 
+def _strides(shape, input, weight):
+    """Channels-last when the input or the weight is; of sequences only the weight is asked, as in PyTorch."""
+    return common_image_strides(shape, *((input, weight) if len(shape) > 3 else (weight,)))
+
+
 def _meta(input, weight, bias, *rest):
     shape = _check(input, weight, bias, *rest)
-    return TensorMeta(shape, contiguous_strides(shape), input.dtype, input.device)
+    return TensorMeta(shape, _strides(shape, input, weight), input.dtype, input.device)
 
 
 @extern(
@@ -208,14 +213,15 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         out = _forward(x, w, stride, padding, dilation, groups, bias)
     if bias is not None and transposed:
         out = out + bias.reshape(-1, *[1] * (x.ndim - 2)).astype(out.dtype, copy=False)
-    return np.ascontiguousarray(out).astype(kind, copy=False)
+    out = out.astype(kind, copy=False)
+    return in_order(out, _strides(out.shape, input, weight))
 
 
 def _backward_meta(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
     def like(t):
-        return TensorMeta(tuple(t.shape), contiguous_strides(tuple(t.shape)), t.dtype, t.device)
+        return TensorMeta(tuple(t.shape), _strides(tuple(t.shape), input, weight), t.dtype, t.device)
 
     bias = TensorMeta((grad_output.shape[1],), (1,), grad_output.dtype, grad_output.device)
     return tuple(m if on else None for m, on in zip((like(input), like(weight), bias), output_mask))
@@ -253,9 +259,11 @@ def convolution_backward(
         )
     if output_mask[2]:
         d_bias = g.sum((0, *range(2, g.ndim)))
-    return tuple(
-        None if d is None else np.ascontiguousarray(d).astype(kind, copy=False) for d in (d_input, d_weight, d_bias)
+    d_input, d_weight = (
+        None if d is None else in_order(d.astype(kind, copy=False), _strides(d.shape, input, weight))
+        for d in (d_input, d_weight)
     )
+    return d_input, d_weight, None if d_bias is None else np.ascontiguousarray(d_bias).astype(kind, copy=False)
 
 
 convolution.derivative(

@@ -6,6 +6,7 @@ import re
 
 from .. import _C
 from ..base.dtypes import bool_
+from ..base.memory_format import contiguous_format
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -27,8 +28,8 @@ def _copies(op, name):
         positional, named = op.split(args)
         made = op(*positional, **named)
         if several:
-            return [aten.clone.default(t, memory_format="contiguous_format") for t in made]
-        return aten.clone.default(made, memory_format="contiguous_format")
+            return [aten.clone.default(t, memory_format=contiguous_format) for t in made]
+        return aten.clone.default(made, memory_format=contiguous_format)
 
     explicit(
         f"{base}_copy{dot}{overload}({rest}",

@@ -7,12 +7,13 @@ import math
 import numpy as np
 
 from ..base.dtypes import from_numpy, promote_types
+from ..base.memory_format import contiguous_format, format_strides, preserve_format
 from ..base.records import replace
 from ..base.shape_env import data_dependent_number, data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, same_shape
 from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
-from ..core.layouts import dense_like, in_order, result_strides, strides_of
+from ..core.layouts import dense_like, image_format, in_order, result_strides, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -68,6 +69,7 @@ copy.derivative(
 @pointwise(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
     promote="keep",
+    layout="self",
     operands=("self",),
     tags=("pointwise", "overlapping_writes"),
 )
@@ -96,7 +98,11 @@ zero.derivative(self=lambda ct: aten.zeros_like.default(ct))
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", variants="method"
 )
 def contiguous(self, memory_format):
-    return self if self.is_contiguous() else aten.clone.default(self, memory_format="contiguous_format")
+    if memory_format is preserve_format:
+        if self.is_contiguous():
+            return self
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return self if self.is_contiguous(memory_format) else aten.clone.default(self, memory_format=memory_format)
 
 
 def _cat_meta(tensors, dim):
@@ -122,16 +128,23 @@ def _cat_meta(tensors, dim):
     dtype = first.dtype
     for t in tensors:
         dtype = promote_types(dtype, t.dtype)
-    return TensorMeta(shape, contiguous_strides(shape), dtype, first.device)
+    formats = {image_format(tuple(t.shape), strides_of(t)) for t in real}
+    strides = format_strides(shape, formats.pop() if len(formats) == 1 else contiguous_format)
+    return TensorMeta(shape, strides, dtype, first.device)
 
 
 class _Like:
-    """Shape and dtype of an ndarray as the shape rule wants them."""
+    """Shape, strides and dtype of an ndarray as the shape rule wants them."""
 
-    __slots__ = ("shape", "dtype", "device")
+    __slots__ = ("device", "dtype", "shape", "strides")
 
     def __init__(self, array):
-        self.shape, self.dtype, self.device = array.shape, from_numpy(array.dtype), None
+        self.shape, self.strides, self.dtype, self.device = (
+            array.shape,
+            strides_of(array),
+            from_numpy(array.dtype),
+            None,
+        )
 
 
 @extern(
@@ -141,7 +154,7 @@ def cat(arrays, dim):
     meta = _cat_meta([_Like(a) for a in arrays], dim)
     # NOTE: NumPy has no common dtype of bfloat16 and int64, and would keep the order of transposed parts.
     parts = [a.astype(meta.dtype.np, copy=False) for a in arrays if a.shape != (0,)] or arrays
-    return np.ascontiguousarray(np.concatenate(parts, axis=dim), meta.dtype.np)
+    return in_order(np.concatenate(parts, axis=dim).astype(meta.dtype.np, copy=False), meta.strides)
 
 
 def _cat_pieces(tensors, dim):
@@ -196,6 +209,9 @@ def stack(tensors, dim):
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}"
             )
     d = dim % (len(shape) + 1)
+    if d < len(shape) and all(image_format(tuple(t.shape), strides_of(t)) is not contiguous_format for t in tensors):
+        joined = aten.cat.default(list(tensors), d)  # images stay in their memory format
+        return aten.view.default(joined, [*shape[:d], len(tensors), *shape[d:]])
     return aten.cat.default([aten.unsqueeze.default(t, d) for t in tensors], d)
 
 
@@ -224,7 +240,7 @@ def repeat(self, repeats):
     x = aten.reshape.default(self, [m for n in shape for m in (1, n)])
     x = aten.expand.default(x, [m for r, n in zip(repeats, shape) for m in (r, n)])
     return aten._unsafe_view.default(
-        aten.clone.default(x, memory_format="contiguous_format"), [r * n for r, n in zip(repeats, shape)]
+        aten.clone.default(x, memory_format=contiguous_format), [r * n for r, n in zip(repeats, shape)]
     )
 
 

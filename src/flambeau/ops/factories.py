@@ -22,10 +22,10 @@ def _default(dtype):
     return dtype or dtypes.get_default_dtype()
 
 
-def _sized(name, value):
+def _sized(name, value, options=_OPTIONS):
     """``ones(size)`` and its relatives ``ones_like``, ``new_ones``."""
     factory(
-        f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor",
+        f"{name}(SymInt[] size, {options}) -> Tensor",
         shape=lambda size, *o: size,
         dtype=lambda size, dtype, *o: _default(dtype),
     )(value)
@@ -49,7 +49,7 @@ def _sized(name, value):
 
 _sized("ones", lambda s, i, *_: 1)
 _sized("zeros", lambda s, i, *_: 0)
-_sized("empty", None)
+_sized("empty", None, _LIKE)
 
 
 def _full_dtype(value, dtype):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base.dtypes import float64
+from ..base.memory_format import contiguous_format
 from ..base.shapes import spread
 from ..core.declare import composite, pointwise
 from ..core.operator import namespace
@@ -65,7 +66,7 @@ def threshold(s, self, threshold, value):
     return s.where(s.le(self, threshold), value, self)
 
 
-@pointwise("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", variants="")
+@pointwise("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", variants="", layout="self")
 def _prelu_kernel(s, self, weight):
     return s.where(s.gt(self, 0.0), self, s.mul(weight, self))
 
@@ -199,7 +200,7 @@ def im2col(self, kernel_size, dilation, padding, stride):
         if dilation[i] != 1:
             x = aten.slice.Tensor(x, x.ndim - 1, 0, None, dilation[i])
     n, c = x.shape[:2]
-    x = aten.clone.default(aten.permute.default(x, [0, 1, 4, 5, 2, 3]), memory_format="contiguous_format")
+    x = aten.clone.default(aten.permute.default(x, [0, 1, 4, 5, 2, 3]), memory_format=contiguous_format)
     x = aten.reshape.default(x, [n, c * math.prod(kernel), math.prod(counts)])
     return aten.squeeze.dim(x, 0) if self.ndim == 3 else x
 
@@ -239,11 +240,11 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
     for i in range(2):
         if padding[i] != 0:
             out = aten.slice.Tensor(out, 2 + i, padding[i], padding[i] + size[i])
-    out = aten.clone.default(out, memory_format="contiguous_format")
+    out = aten.clone.default(out, memory_format=contiguous_format)
     return aten.squeeze.dim(out, 0) if self.ndim == 2 else out
 
 
-@composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", variants="function nn")
+@composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", variants="function nn", images=0)
 def pixel_unshuffle(self, downscale_factor):
     r, (c, h, w) = downscale_factor, self.shape[-3:]
     if r <= 0:
@@ -258,12 +259,12 @@ def pixel_unshuffle(self, downscale_factor):
     b = self.ndim - 3
     x = aten.reshape.default(self, [*self.shape[:-3], c, h // r, r, w // r, r])
     x = aten.clone.default(
-        aten.permute.default(x, [*range(b), b, b + 2, b + 4, b + 1, b + 3]), memory_format="contiguous_format"
+        aten.permute.default(x, [*range(b), b, b + 2, b + 4, b + 1, b + 3]), memory_format=contiguous_format
     )
     return aten._unsafe_view.default(x, [*self.shape[:-3], c * r * r, h // r, w // r])
 
 
-@composite("channel_shuffle(Tensor self, SymInt groups) -> Tensor", variants="function nn")
+@composite("channel_shuffle(Tensor self, SymInt groups) -> Tensor", variants="function nn", images=0)
 def channel_shuffle(self, groups):
     if self.ndim < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
@@ -271,7 +272,7 @@ def channel_shuffle(self, groups):
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
     x = aten.reshape.default(self, [n, groups, c // groups, *self.shape[2:]])
-    x = aten.clone.default(aten.transpose.int(x, 1, 2), memory_format="contiguous_format")
+    x = aten.clone.default(aten.transpose.int(x, 1, 2), memory_format=contiguous_format)
     return aten._unsafe_view.default(x, list(self.shape))
 
 

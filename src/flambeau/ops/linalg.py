@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.dtypes import finfo, float32, int32
+from ..base.memory_format import contiguous_format
 from ..base.shapes import normalize_dim
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
@@ -19,6 +20,7 @@ from ..core.promotion import _scalar_name
 from .linalg_checks import adjoint as _adjoint
 from .linalg_checks import (
     batched,
+    by_columns,
     check_info,
     dense,
     each,
@@ -81,6 +83,7 @@ def _solve_meta(A, B, left, check_errors):
 
 @extern(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    columns=lambda A, B, left, *_: (0, 1) if left else (1,),
     meta=_solve_meta,
     variants="",
     has_out=True,
@@ -179,6 +182,7 @@ def _triangular_meta(self, B, upper, left, unitriangular):
 
 @extern(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    columns=(0,),
     meta=_triangular_meta,
     variants="",
     has_out=True,
@@ -255,7 +259,7 @@ def triangular_solve(self, A, upper, transpose, unitriangular):
     wide = aten.expand.default(A, [*batch, *A.shape[-2:]])
     used = transposed(A) if transpose else A
     out = aten.linalg_solve_triangular.default(used, self, upper=upper != transpose, unitriangular=unitriangular)
-    return out, aten.clone.default(wide)
+    return out, by_columns(wide)
 
 
 @explicit(
@@ -312,6 +316,7 @@ def _inv_meta(A, check_errors):
 
 @extern(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    columns=(0,),
     meta=_inv_meta,
     variants="",
     has_out=True,
@@ -356,7 +361,13 @@ def _det_meta(A):
     return dense(A.shape[:-2], A), dense(A.shape, A), dense(A.shape[:-1], A, int32)
 
 
-@extern("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", meta=_det_meta, variants="", has_out=True)
+@extern(
+    "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+    columns=(1,),
+    meta=_det_meta,
+    variants="",
+    has_out=True,
+)
 def _linalg_det(a):
     out = np.asarray(np.linalg.det(a), a.dtype)
     return out, np.zeros(a.shape, a.dtype), np.zeros(a.shape[:-1], np.int32)
@@ -405,6 +416,7 @@ def _slogdet_meta(A):
 
 @extern(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    columns=(2,),
     meta=_slogdet_meta,
     variants="",
     has_out=True,
@@ -501,7 +513,7 @@ def linalg_matrix_power(self, n):
         square("linalg.matrix_power", self)
     if n == 0:
         eye = aten.eye.default(self.shape[-1], dtype=self.dtype, device=self.device)
-        return aten.clone.default(aten.expand.default(eye, list(self.shape)), memory_format="contiguous_format")
+        return aten.clone.default(aten.expand.default(eye, list(self.shape)), memory_format=contiguous_format)
     base = aten.linalg_inv.default(self) if n < 0 else self
     n, out = abs(n), None
     while n:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..base.dtypes import int32
 from ..base.errors import LinAlgError
+from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides
 from ..core import declare
 from ..core.definition import TensorMeta
@@ -107,6 +108,12 @@ def not_definite(code):
 
 def singular(code):
     return f"The diagonal element {code} is zero, the inversion could not be completed because the input matrix is singular."
+
+
+def by_columns(t):
+    """A copy of matrices (..., m, n) that is column-major, as LAPACK's results are."""
+    rows = aten.clone.default(aten.transpose.int(t, -2, -1), memory_format=contiguous_format)
+    return aten.transpose.int(rows, -2, -1)
 
 
 def batched(op, *tails):

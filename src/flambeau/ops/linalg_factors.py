@@ -15,6 +15,7 @@ from ..core.operator import namespace
 from .linalg_checks import (
     adjoint,
     batched,
+    by_columns,
     check_info,
     dense,
     each,
@@ -45,6 +46,7 @@ def _cholesky_meta(self, upper, check_errors):
 
 @extern(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    columns=(0,),
     meta=_cholesky_meta,
     variants="",
     has_out=True,
@@ -145,6 +147,7 @@ def _qr_meta(self, mode):
 
 @extern(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
+    columns=(0, 1),
     meta=_qr_meta,
     variants="",
     has_out=True,
@@ -216,7 +219,7 @@ def _reflectors_meta(self):
     return dense(self.shape, self), dense((*batch, min(m, n)), self)
 
 
-@extern("geqrf(Tensor self) -> (Tensor a, Tensor tau)", meta=_reflectors_meta, has_out=True)
+@extern("geqrf(Tensor self) -> (Tensor a, Tensor tau)", columns=(0,), meta=_reflectors_meta, has_out=True)
 def geqrf(a):
     *batch, m, n = a.shape
     if not a.size:
@@ -259,7 +262,7 @@ def _reflected(v, tau, q):
         column = aten.slice.Tensor(vectors, -1, k, k + 1)
         t = aten.unsqueeze.default(aten.slice.Tensor(tau, -1, k, k + 1), -1)
         q = aten.sub.Tensor(q, mm(aten.mul.Tensor(t, column), mm(adjoint(column), q)))
-    return aten.clone.default(q, memory_format="contiguous_format")
+    return by_columns(q)
 
 
 @composite("orgqr(Tensor self, Tensor input2) -> Tensor", has_out=True)
@@ -289,7 +292,7 @@ def ormqr(self, input2, input3, left, transpose):
         raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
     q = _reflected(self, input2, aten.eye.default(order, dtype=self.dtype, device=self.device))
     q = adjoint(q) if transpose else q
-    return aten.clone.default(mm(q, input3) if left else mm(input3, q), memory_format="contiguous_format")
+    return by_columns(mm(q, input3) if left else mm(input3, q))
 
 
 # ---- LU ------------------------------------------------------------------------------------------------------------------
@@ -315,6 +318,7 @@ def _without_pivots(a):
 
 @extern(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+    columns=(0,),
     meta=_lu_meta,
     variants="",
     has_out=True,
@@ -471,7 +475,7 @@ def linalg_lu_solve(LU, pivots, B, left, adjoint):
     square("torch.linalg.lu_solve", LU, "LU")
     if not left:
         out = aten.linalg_lu_solve.default(LU, pivots, _adjoint(B), left=True, adjoint=not adjoint)
-        return _adjoint(out)
+        return aten.contiguous.default(_adjoint(out))
     p, _, _ = aten.lu_unpack.default(LU, pivots, False, True)
     tri = aten.linalg_solve_triangular.default
     if adjoint:
@@ -504,6 +508,7 @@ def _symmetric(name, a, hermitian):
 
 @extern(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
+    columns=(0,),
     meta=_ldl_meta,
     variants="",
     has_out=True,
@@ -555,6 +560,7 @@ def _ldl_solve_meta(LD, pivots, B, hermitian):
 
 @extern(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    columns=(0,),
     meta=_ldl_solve_meta,
     variants="",
     has_out=True,

@@ -68,6 +68,7 @@ def _eigh_meta(A, UPLO, compute_v):
 
 @extern(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
+    columns=(1,),
     meta=_eigh_meta,
     variants="",
     has_out=True,
@@ -122,6 +123,7 @@ def _eig_meta(self):
 
 @extern(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    columns=(1,),
     meta=_eig_meta,
     variants="",
     has_out=True,
@@ -173,6 +175,7 @@ def _svd_meta(A, full_matrices, compute_uv, driver):
 
 @extern(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    columns=(0, 2),
     meta=_svd_meta,
     variants="",
     has_out=True,
@@ -474,6 +477,7 @@ def _lstsq_meta(self, b, rcond, driver):
 
 @extern(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    columns=(0,),
     meta=_lstsq_meta,
     variants="",
     has_out=True,

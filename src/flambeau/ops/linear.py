@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base.dtypes import bool_
+from ..base.memory_format import contiguous_format
 from ..base.shapes import broadcast_shapes
 from ..core.declare import composite, contraction, explicit
 from ..core.operator import namespace
@@ -209,7 +210,7 @@ def addr(self, vec1, vec2, beta, alpha):
         if len(kept) == 2:
             return aten.logical_or.default(*kept)
         made = kept[0] if kept else aten.zeros_like.default(outer)
-        return aten.clone.default(aten.expand.default(made, list(outer.shape)), memory_format="contiguous_format")
+        return aten.clone.default(aten.expand.default(made, list(outer.shape)), memory_format=contiguous_format)
     product = _scaled(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), alpha)
     return product if beta == 0 else aten.add.Tensor(_scaled(self, beta), product)
 

@@ -64,6 +64,7 @@ def _limits(args):
     variants="nn",
     promote=_limits,
     operands=("self", "min_val", "max_val"),
+    layout="self",
     refuse=("bool",),
 )
 def hardtanh(s, self, min_val, max_val):
@@ -146,7 +147,7 @@ def rms_norm(input, normalized_shape, weight, eps):
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
         )
     kind = input.dtype
-    x = aten.contiguous.default(widened(input))  # squares of half precision overflow
+    x = widened(input)  # squares of half precision overflow
     eps = finfo(x.dtype).eps if eps is None else eps
     mean = aten.mean.dim(aten.mul.Tensor(x, x), list(range(x.ndim - n, x.ndim)), True)
     out = aten.mul.Tensor(x, aten.rsqrt.default(aten.add.Tensor(mean, eps)))
@@ -175,6 +176,7 @@ def _affine(out, weight, bias):
 @composite(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
     variants="function",
+    images=0,
 )
 def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     """Wu & He, arXiv:1803.08494."""
@@ -197,6 +199,7 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
     "float eps, bool cudnn_enabled) -> Tensor",
     variants="function",
+    images=0,
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Ioffe & Szegedy, arXiv:1502.03167. While training, the running statistics are moved by ``momentum`` (the variance unbiased)."""

@@ -46,6 +46,7 @@ def _trained(input, weight, bias, running_mean, running_var, training, momentum,
 _ARGS = "Tensor input, Tensor? weight, Tensor? bias, "
 composite(
     f"native_batch_norm({_ARGS}Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
     variants="function",
     has_out=False,
     tags=("out_copied",),
@@ -53,18 +54,21 @@ composite(
 composite(
     f"_native_batch_norm_legit({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
     variants="function",
     has_out=False,
     tags=("out_copied",),
 )(_trained)
 composite(
     f"_native_batch_norm_legit.no_stats({_ARGS}bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
     variants="function",
     has_out=False,
     tags=("out_copied",),
 )(lambda input, weight, bias, training, momentum, eps: _trained(input, weight, bias, None, None, True, momentum, eps))
 composite(
     f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
     variants="",
     has_out=False,
     tags=("out_copied",),
@@ -73,6 +77,7 @@ composite(
 
 @composite(
     f"_batch_norm_with_update({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
     variants="function",
     has_out=False,
     tags=("out_copied",),

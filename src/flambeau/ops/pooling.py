@@ -10,6 +10,8 @@ import math
 
 from ..base.shapes import spread
 from ..core.declare import composite, explicit
+from ..core.images import as_image
+from ..core.layouts import image_format, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -142,6 +144,7 @@ def _max_pool_with_indices(n):
         "-> (Tensor, Tensor)",
         variants="nn",
         has_out=False,
+        images=0,
     )
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
         windows, kernel, stride, padding, dilation, counts = _max_parts(
@@ -159,6 +162,7 @@ def _max_pool_with_indices(n):
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, int[{n}] dilation, "
         "bool ceil_mode, Tensor indices) -> Tensor",
         has_out=False,
+        images=1,
     )
     def backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
         lead = list(self.shape[: self.ndim - n])
@@ -191,6 +195,7 @@ _with_indices = {n: _max_pool_with_indices(n) for n in (2, 3)}
     "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) "
     "-> (Tensor, Tensor)",
     variants="function nn",
+    images=(0, True),
 )
 def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
     if self.ndim not in (2, 3):
@@ -211,6 +216,7 @@ def _max_pool(n):
         f"max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, int[{n}] dilation=1, bool ceil_mode=False) "
         "-> Tensor",
         variants="function",
+        images=0,
     )
     def max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
         windows = _max_parts(self, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")[0]
@@ -228,6 +234,7 @@ def _avg_pool(n):
         f"avg_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         f"bool count_include_pad=True{extra}) -> Tensor",
         variants="nn" if n > 1 else "nn function",
+        images=(0, n == 1) if n < 3 else None,
     )
     def avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
         kernel = spread(kernel_size, n)
@@ -320,11 +327,15 @@ def _adaptive_avg_pool(n):
     @composite(
         f"adaptive_avg_pool{n}d(Tensor self, SymInt[{n}] output_size) -> Tensor",
         variants="nn function" if n == 1 else "nn",
+        images=(0, n == 1) if n < 3 else None,
     )
     def adaptive_avg_pool(self, output_size):
         sizes = _adaptive_sizes(self, n, output_size, f"adaptive_avg_pool{n}d")
         if n == 2 and all(s == 1 for s in sizes):
             return aten.mean.dim(self, [-1, -2], True)
+        if n == 3 and all(s == 1 for s in sizes):
+            format = image_format(tuple(self.shape), strides_of(self))
+            return as_image(aten.mean.dim(self, [-1, -2, -3], True), format)
         _nonempty(self, self.ndim - n if n < 3 else 1, f"adaptive_avg_pool{n}d")
         if 0 in sizes:
             return aten.new_zeros.default(self, [*self.shape[: self.ndim - n], *sizes])
@@ -341,6 +352,7 @@ def _adaptive_max_pool(n):
     @composite(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
         variants="function" if n == 1 else "",
+        images=(0, n == 1) if n < 3 else None,
     )
     def adaptive_max_pool(self, output_size):
         """The windows as a gather of the longest length in each dimension, positions beyond a window's end left out."""
@@ -389,7 +401,11 @@ for _n in (1, 2, 3):
 def _max_unpool(n, opname):
     extra = f", int[{n}] stride, int[{n}] padding" if n == 3 else ""
 
-    @composite(f"{opname}(Tensor self, Tensor indices, SymInt[{n}] output_size{extra}) -> Tensor", variants="")
+    @composite(
+        f"{opname}(Tensor self, Tensor indices, SymInt[{n}] output_size{extra}) -> Tensor",
+        variants="",
+        images=0 if n == 2 else None,
+    )
     def max_unpool(self, indices, output_size, *_):
         """Zeros, and the values at the flat positions that pooling gave."""
         if indices.dtype.name != "int64":

@@ -170,7 +170,7 @@ def _declare(opname, n, step, *, align):
     scales = ", ".join(f"float? scales{c}=None" for c in letters)
     corners = ", bool align_corners" if align else ""
 
-    @composite(f"{opname}(Tensor self, SymInt[{n}] output_size{corners}, {scales}) -> Tensor", variants="")
+    @composite(f"{opname}(Tensor self, SymInt[{n}] output_size{corners}, {scales}) -> Tensor", variants="", images=0)
     def upsample(self, output_size, *rest):
         align_corners, given = (rest[0], rest[1:]) if align else (False, rest)
         sizes = spread(output_size, n)
@@ -184,11 +184,7 @@ def _declare(opname, n, step, *, align):
         out = self
         for i in range(n):
             out = step(out, 2 + i, sizes[i], align_corners, given[i] if i < len(given) else None)
-        return (
-            aten.clone.default(out, memory_format="contiguous_format")
-            if out is self or not out.is_contiguous()
-            else out
-        )
+        return aten.clone.default(out) if out is self else out
 
     @composite(
         f"{opname}.vec(Tensor input, SymInt[]? output_size{corners}, float[]? scale_factors) -> Tensor", variants=""

@@ -11,6 +11,7 @@ from ..base.shape_env import data_dependent_size
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
+from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -277,7 +278,8 @@ for _op in (_histogramdd_bin_edges, _histogramdd_from_bin_cts, _histogramdd_from
 def _frexp_meta(self):
     if not self.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    return _dense(self.shape, self.dtype, self), _dense(self.shape, int32, self)
+    strides = dense_like(tuple(self.shape), strides_of(self))
+    return tuple(TensorMeta(tuple(self.shape), strides, kind, self.device) for kind in (self.dtype, int32))
 
 
 @extern("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta, has_out=True)
@@ -285,7 +287,8 @@ def frexp(a):
     if a.dtype.kind not in "fV" and a.dtype.name != "bfloat16":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(sortable(a))
-    return np.asarray(mantissa.astype(a.dtype)), np.asarray(exponent, np.int32)
+    strides = dense_like(a.shape, strides_of(a))
+    return in_order(np.asarray(mantissa.astype(a.dtype)), strides), in_order(np.asarray(exponent, np.int32), strides)
 
 
 frexp.derivative(

@@ -6,11 +6,14 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.device import CPU
+from ..base.memory_format import contiguous_format
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import broadcast_shapes, infer_size, normalize_dim, same_shape
 from ..base.symint import is_int
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
+from ..core.images import as_image
+from ..core.layouts import image_format, strides_of
 from ..core.operator import namespace
 from .factories import _OPTIONS
 
@@ -32,7 +35,7 @@ def roll(self, shifts, dims):
         at = -s % n if n else 0
         if at:
             out = aten.cat.default([aten.slice.Tensor(out, d, at, n), aten.slice.Tensor(out, d, 0, at)], d)
-    return aten.clone.default(out, memory_format="contiguous_format") if out is self else out
+    return aten.clone.default(out, memory_format=contiguous_format) if out is self else out
 
 
 roll.derivative(
@@ -50,7 +53,7 @@ def rot90(self, k, dims):
     if normalize_dim(a, self.ndim) == normalize_dim(b, self.ndim):
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
     if k % 4 == 0:
-        return aten.clone.default(self, memory_format="contiguous_format")
+        return aten.clone.default(self, memory_format=contiguous_format)
     if k % 4 == 2:
         return aten.flip.default(self, [a, b])
     if k % 4 == 1:
@@ -85,7 +88,7 @@ def repeat_interleave(self, repeats, dim, output_size):
     d = 0 if dim is None else normalize_dim(dim, x.ndim)
     wide = aten.expand.default(aten.unsqueeze.default(x, d + 1), [*x.shape[: d + 1], repeats, *x.shape[d + 1 :]])
     return aten.reshape.default(
-        aten.clone.default(wide, memory_format="contiguous_format"),
+        aten.clone.default(wide, memory_format=contiguous_format),
         [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]],
     )
 
@@ -300,7 +303,7 @@ def diag(self, diagonal):
     if self.ndim == 1:
         return aten.diag_embed.default(self, diagonal)
     if self.ndim == 2:
-        return aten.clone.default(aten.diagonal.default(self, diagonal))
+        return aten.clone.default(aten.diagonal.default(self, diagonal), memory_format=contiguous_format)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
 
 
@@ -334,13 +337,13 @@ def constant_pad_nd(self, pad, value):
             out, grows = aten.cat.default(parts, d), True
     if not grows:
         return aten.clone.default(out)  # in the input's memory order, and never a view of it
-    return out if out.is_contiguous() else aten.clone.default(out, memory_format="contiguous_format")
+    return as_image(out, image_format(tuple(self.shape), strides_of(self)))
 
 
 def _edge_pad(name, n, index_of):
     """Padding that repeats elements: the index each output position reads, a dimension at a time."""
 
-    @explicit(f"{name}{n}d(Tensor self, SymInt[{2 * n}] padding) -> Tensor")
+    @explicit(f"{name}{n}d(Tensor self, SymInt[{2 * n}] padding) -> Tensor", images=0)
     def pad(self, padding):
         if 0 in self.shape[max(self.ndim - n - 1, 0) :]:
             raise RuntimeError(
@@ -373,13 +376,13 @@ for _n in (1, 2, 3):
     _edge_pad("replication_pad", _n, lambda i, n: aten.clamp.default(i, 0, n - 1))
 
 
-@composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="function nn")
+@composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="function nn", images=0)
 def pixel_shuffle(self, upscale_factor):
     r, (c, h, w) = upscale_factor, self.shape[-3:]
     x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
     b = self.ndim - 3
     x = aten.clone.default(
-        aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2]), memory_format="contiguous_format"
+        aten.permute.default(x, [*range(b), b, b + 3, b + 1, b + 4, b + 2]), memory_format=contiguous_format
     )
     return aten._unsafe_view.default(x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 

@@ -77,12 +77,12 @@ def _sinc_vjp(ct, self):
 sinc.derivative(self=_sinc_vjp)
 
 
-@pointwise("deg2rad(Tensor self) -> Tensor", promote="float")
+@pointwise("deg2rad(Tensor self) -> Tensor", promote="float", layout="self")
 def deg2rad(s, self):
     return s.mul(self, math.pi / 180)
 
 
-@pointwise("rad2deg(Tensor self) -> Tensor", promote="float")
+@pointwise("rad2deg(Tensor self) -> Tensor", promote="float", layout="self")
 def rad2deg(s, self):
     return s.mul(self, 180 / math.pi)
 
@@ -143,6 +143,7 @@ def _nan_to_num_body(s, self, nan, posinf, neginf):
 _replace = pointwise(
     "_nan_to_num(Tensor self, float nan, float posinf, float neginf) -> Tensor",
     operands=("self",),
+    layout="self",
     variants="",
     inplace=False,
     has_out=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..base.memory_format import contiguous_format
 from ..base.shape_env import about_layout, is_one, sizes_of
 from ..base.shapes import infer_size, normalize_dim, normalize_dims, view_strides
 from ..core.declare import composite, view
@@ -287,7 +288,7 @@ def reshape(self, shape):
         return aten.view.default(self, list(shape)) if self.ndim else aten.alias.default(self)
     if _fits(self, shape):
         return aten.view.default(self, list(shape))
-    return aten._unsafe_view.default(aten.clone.default(self, memory_format="contiguous_format"), list(shape))
+    return aten._unsafe_view.default(aten.clone.default(self, memory_format=contiguous_format), list(shape))
 
 
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")

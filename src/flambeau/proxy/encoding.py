@@ -17,6 +17,8 @@ from ..base import expr as E
 from ..base import relations as R
 from ..base.device import Device
 from ..base.expr import INF, Expr, Symbol
+from ..base.memory_format import BY_NAME as FORMATS
+from ..base.memory_format import MemoryFormat
 from ..base.relations import FloatSymbol
 from ..base.shape_env import Origin, ShapeEnv
 from ..base.symint import NUMBERS, wrap
@@ -106,6 +108,8 @@ class Encoder:
             return ["dict", [[k, self.argument(v, number)] for k, v in a.items()]]
         if isinstance(a, dtypes.DType):
             return ["d", a.name]
+        if isinstance(a, MemoryFormat):
+            return ["m", a.name]
         if isinstance(a, Device):
             return ["v", a.type, a.index]
         if isinstance(a, NUMBERS):
@@ -258,6 +262,8 @@ class Decoder:
             return nodes[a[1]]
         if tag == "d":
             return dtype(a[1])
+        if tag == "m":
+            return FORMATS[a[1]]
         if tag == "v":
             return Device(a[1], a[2])
         if tag == "c":

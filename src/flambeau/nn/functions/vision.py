@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
+from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
 
@@ -85,7 +86,7 @@ def _circular(x, pad, n):
         parts += [x] + ([x.narrow(dim, 0, after)] if after else [])
         if len(parts) > 1:
             x, grows = _cat(parts, dim), True
-    return x if grows else x.clone(memory_format="contiguous_format")
+    return x.contiguous() if grows else x.clone(memory_format=contiguous_format)
 
 
 def _list(value, n):

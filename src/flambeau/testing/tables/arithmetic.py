@@ -6,6 +6,7 @@ import numpy as np
 import scipy.special as special
 
 from ...base import dtypes
+from ...base.memory_format import contiguous_format
 from ..samples import T, apart, b, c, call, f, fixed, gaps, i, pos, row, unit
 
 
@@ -88,7 +89,7 @@ row("masked_fill.Scalar", [call(f(2, 3), b(2, 3), 1.5), fixed(f(2, 3), b(3), -np
 row("masked_fill.Tensor", [call(f(2, 3), b(2, 3), f()), call(f(2, 3), b(3), np.asarray(2))], lambda x, m, v: np.where(m, v, x))
 
 # ---- copies and conversions ------------------------------------------------------------------------------------------------
-row("clone", one(f) + [call(T(f(2, 3)), memory_format="contiguous_format"), call(i(3)), call(b(3))], lambda self, memory_format=None: self, dtypes=True)
+row("clone", one(f) + [call(T(f(2, 3)), memory_format=contiguous_format), call(i(3)), call(b(3))], lambda self, memory_format=None: self, dtypes=True)
 row("_to_copy", one(f) + [call(i(3))], lambda self: self)
 row("copy", [call(f(2, 3), f(3)), call(f(2, 3), i(2, 3)), call(i(3), f(3)), call(T(f(3, 2)), f(2, 3))],
     lambda self, src, non_blocking=False: np.broadcast_to(src, self.shape).astype(self.dtype))
