@@ -433,3 +433,48 @@ def test_checkpoints_nest(depth):
 
     for got, want in zip(gradients(depth), gradients(0), strict=True):
         assert torch.allclose(got, want)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize("zero", [0, 0.0, False])
+def test_a_power_of_zero_has_a_gradient_of_zeros(shape, zero):
+    for fn in (lambda x: x**zero, lambda x: torch.pow(x, zero), lambda x: (x * 1).pow_(zero)):
+        for _ in range(3):
+            x = torch.full(shape, 2.0, requires_grad=True)
+            fn(x).sum().backward()
+            assert x.grad.shape == x.shape and not x.grad.any()
+
+
+def test_what_a_function_returns_and_saves():
+    """The usual case of a Function is recorded by a way of its own: what it can't do has to be noticed."""
+
+    class Keep(Function):
+        @staticmethod
+        def forward(ctx, x, what):
+            y = x * 2
+            ctx.save_for_backward(x, y, None)
+            return {"new": y, "input": x, "integers": y.long(), "pair": (y, x), "nothing": None}[what]
+
+        @staticmethod
+        def backward(ctx, g, *more):
+            x, y, none = ctx.saved_tensors
+            assert none is None and torch.equal(y, x * 2) and (not y.requires_grad or y.grad_fn is not None)
+            return g * 3, None
+
+    for _ in range(3):
+        for what in ("new", "input", "pair"):
+            x = torch.ones(2, requires_grad=True)
+            out = Keep.apply(x, what)
+            first = out[0] if what == "pair" else out
+            assert (
+                first is not x
+                and type(first.grad_fn).__name__ == "KeepBackward"
+                and first.grad_fn.name() == "KeepBackward"
+            )
+            first.sum().backward()
+            assert x.grad.tolist() == [3.0, 3.0]
+        x = torch.ones(2, requires_grad=True)
+        assert not Keep.apply(x, "integers").requires_grad and Keep.apply(x, "nothing") is None
+        with torch.no_grad():
+            assert not Keep.apply(x, "new").requires_grad
+        assert x.requires_grad and torch.is_grad_enabled()

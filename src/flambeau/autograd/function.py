@@ -147,16 +147,45 @@ class Function(metaclass=_Meta):
             if result is not NotImplemented:
                 return result
         needs = tuple(isinstance(a, _C.TensorBase) and a._requires_grad for a in args)
-        recording = any(needs) and bool(_C.tls("grad_enabled"))
+        recording = True in needs and bool(_C.tls("grad_enabled"))
         ctx = cls._backward_cls()
         ctx.needs_input_grad = needs
-        with no_grad():
+        with _C.Guard(grad_enabled=0):
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
-        return _record(cls, ctx, args, output) if recording else output
+        return output if not recording or _record_one(ctx, args, output) else _record(cls, ctx, args, output)
+
+
+def _record_one(ctx, args, output) -> bool:
+    """The usual case: one new tensor, nothing marked. False when it is another one."""
+    if (
+        not isinstance(output, _C.TensorBase)
+        or ctx._dirty
+        or ctx._non_differentiable
+        or any(a is output for a in args)
+        or output._dtype.category < 2
+    ):
+        return False
+    at, edges = [], []
+    for i, a in enumerate(args):
+        if isinstance(a, _C.TensorBase):
+            at.append(i)
+            edges.append(a if a._requires_grad else None)
+    ctx._at, ctx._count = at, len(args)
+    Node.__init__(ctx, ctx.__class__.__name__, edges, (_output_meta(output),))
+    ctx.materialize = ctx._materialize
+    ctx._saved = tuple(
+        [
+            Saved(t, 0 if t is output else None, f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t
+            for k, t in enumerate(ctx._to_save)
+        ]
+    )
+    ctx._to_save = ctx._held = ()
+    set_history(output, ctx, 0)
+    return True
 
 
 def _record(cls, ctx, args, output):

@@ -180,6 +180,10 @@ class AtenHandler:
     def zeros(self, x):
         return aten.zeros_like.default(x)
 
+    def whole(self, x, like):
+        """``x`` as a tensor: a condition on numbers (``x ** 0``) may have left one."""
+        return x if isinstance(x, _C.TensorBase) else aten.full_like.default(like, x)
+
     def where(self, c, a, b):
         if not isinstance(c, _C.TensorBase):
             return a if c else b
@@ -253,7 +257,7 @@ def _as_function(parts, saves) -> Callable:
         if p is not None and not isinstance(p, bodies.Expr):
             raise AssertionError("the derivative of a body is a constant; it must depend on the cotangent")
     # NOTE: a step has a derivative, which is zero: floor(x).sum().backward() leaves zeros, not nothing.
-    results = ", ".join("aten.zeros(cts[0])" if p is None else names[id(p)] for p in parts)
+    results = ", ".join("aten.zeros(cts[0])" if p is None else f"aten.whole({names[id(p)]}, cts[0])" for p in parts)
     exec(f"def run(cts, values):\n{''.join(lines)}    return [{results}]\n", env)
     return env["run"]
 
