@@ -13,9 +13,18 @@ static FlbLayer *autocast_on_top(void) {
     FlbLayer *top = flb_stack(FLB_FUNCTION_MODES);
     return top && Py_TYPE(top->value) == mode_class ? top : NULL;
 }
+/* The layers that calls behind an autocast see: those below it that aren't of outer ones, of which it takes the place. 0: Python sorts them out. */
+static int layers_behind(FlbLayer *top, FlbLayer **behind) {
+    FlbLayer *l = top->below;
+    while (l && Py_TYPE(l->value) == mode_class) l = l->below;
+    *behind = l;
+    for (; l; l = l->below)
+        if (Py_TYPE(l->value) == mode_class) return 0;
+    return 1;
+}
 int flb_autocast_alone(void) {
-    FlbLayer *top = autocast_on_top();
-    return top && !top->below;
+    FlbLayer *top = autocast_on_top(), *behind;
+    return top && layers_behind(top, &behind) && !behind;
 }
 
 /* What calls of func do: a dtype (its arguments are cast), None (nothing), True (it runs with the mode on), False (Python does it). A new reference. */
@@ -46,8 +55,9 @@ static PyObject *call_cast(PyObject *func, PyObject *const *args, Py_ssize_t n, 
         PyObject *pair[2] = {args[made], dtype};
         if (!(values[made] = cast[made] ? PyObject_Vectorcall(cast_op, pair, 1, cast_names) : Py_NewRef(args[made]))) goto done;
     }
-    FlbLayer *top = (FlbLayer *)Py_NewRef(flb_stack(FLB_FUNCTION_MODES));
-    flb_set_stack(FLB_FUNCTION_MODES, (FlbLayer *)Py_XNewRef(top->below));
+    FlbLayer *top = (FlbLayer *)Py_NewRef(flb_stack(FLB_FUNCTION_MODES)), *behind;
+    layers_behind(top, &behind);
+    flb_set_stack(FLB_FUNCTION_MODES, (FlbLayer *)Py_XNewRef(behind));
     result = PyObject_Vectorcall(func, values, n, kwnames);
     flb_set_stack(FLB_FUNCTION_MODES, top);
 done:
@@ -55,9 +65,9 @@ done:
     return result;
 }
 int flb_autocast(PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames, PyObject **result) {
-    FlbLayer *top = autocast_on_top();
+    FlbLayer *top = autocast_on_top(), *behind;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    if (!top || total > AUTOCAST_ARGUMENTS) return 0;
+    if (!top || total > AUTOCAST_ARGUMENTS || !layers_behind(top, &behind)) return 0;
     int overridden = flb_arguments_override(args, total), cast[AUTOCAST_ARGUMENTS] = {0}, status = 0;
     if (overridden) return overridden < 0 ? -1 : 0;
     PyObject *mode = Py_NewRef(top->value), *how = policy_of(mode, func);

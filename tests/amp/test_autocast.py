@@ -70,6 +70,28 @@ def test_gradients_come_in_the_dtype_of_the_parameters():
         assert w.grad.dtype is f32 and b.grad.dtype is f32 and w.grad.abs().sum() > 0
 
 
+def test_the_innermost_block_counts():
+    def seen():
+        return torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.mm(X, W.t()).dtype
+
+    plain = seen()
+    for _ in range(3):
+        with torch.autocast("cpu", dtype=bf16):
+            with torch.autocast("cpu", dtype=torch.float16):
+                assert seen() == (True, torch.float16, torch.float16)
+                assert torch.linalg.multi_dot([X, W.t()]).dtype is torch.float16
+                with Seen(), torch.autocast("cpu", dtype=bf16):
+                    assert seen() == (True, bf16, bf16)
+                with Seen() as mode, torch.autocast("cpu", enabled=False):
+                    assert seen()[0::2] == (False, f32)
+                assert ("mm", [f32, f32]) in mode.calls
+            assert seen() == (True, bf16, bf16)
+            again = torch.autocast("cpu", enabled=False)
+            with again, again:
+                assert seen()[0::2] == (False, f32)
+        assert seen() == plain and plain[0::2] == (False, f32)
+
+
 def test_an_error_restores_the_mode():
     for _ in range(3):
         with torch.autocast("cpu"):

@@ -101,6 +101,18 @@ def out():
 
 
 large = torch.ones(300, 300)
+narrow = x.bfloat16()
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a)
+        return a * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
 
 
 def lists():
@@ -154,6 +166,9 @@ JOBS = {
     "recorded composite": lambda: F.linear(x.expand(2, 2, 3), w).flatten().detach(),
     "composite of several": lambda: torch.stack(w.chunk(3)).detach(),
     "lists": lists,
+    "autocast": under(torch.autocast("cpu"), lambda: F.linear(x, y, bias=y[:, 0]) + 1),
+    "16-bit": lambda: (narrow + 1).softmax(-1) @ narrow.t(),
+    "function": lambda: Twice.apply(w).detach(),
     "large": lambda: (large + large).sum(),
     "large product": lambda: large @ large,
     "SGD": step(sgd),

@@ -12,10 +12,9 @@ import warnings
 from .. import _C
 from ..base import dtypes
 from ..base.device import Device
-from ..core.modes import TorchFunctionMode
 from ..core.operator import namespace
 from ..core.tensor import Tensor
-from .state import state
+from .state import Layer, current, state
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -61,17 +60,18 @@ def _floating(x):
 _POLICIES: dict = {}  # dtype -> {function: policy}
 
 
-class _Mode(TorchFunctionMode):
-    """csrc/autocast.c runs it where the arguments are plain tensors and numbers."""
+class _Mode(Layer):
+    """csrc/autocast.c runs it where the arguments are plain tensors and numbers. The innermost one alone casts."""
 
-    def __init__(self, dtype):
-        super().__init__()
-        self.dtype = dtype
-        self.policies = _POLICIES.setdefault(dtype, {})
+    def __init__(self, device, enabled, dtype, cache):
+        super().__init__(device, enabled, dtype, cache)
+        self.policies = _POLICIES.setdefault(dtype if enabled else None, {})
 
     def policy(self, func):
         """What calls of ``func`` do: a dtype that its arguments are cast to, None for nothing, True to run with the mode still on (a function over
         others: they are cast one by one), False for the widest dtype among the arguments."""
+        if not self.enabled:
+            return None
         name = getattr(func, "__name__", "")
         if name in LOWER:
             return self.dtype
@@ -88,28 +88,17 @@ class _Mode(TorchFunctionMode):
         if target is True:
             with self:
                 return func.impl(*args, **kwargs)
-        if target is False:
-            found = _floating(args)
-            target = functools.reduce(dtypes.promote_types, found) if found else None
-        if target is not None:
-            args, kwargs = _cast(args, target), {k: _cast(v, target) for k, v in kwargs.items()}
-        return func(*args, **kwargs)
+        others = [m for m in _C.stack("function_modes") if type(m) is not _Mode]
+        with _C.Guard(replace="function_modes", value=others):
+            if target is False:
+                found = _floating(args)
+                target = functools.reduce(dtypes.promote_types, found) if found else None
+            if target is not None:
+                args, kwargs = _cast(args, target), {k: _cast(v, target) for k, v in kwargs.items()}
+            return func(*args, **kwargs)
 
 
 _C.set_autocast(_Mode, namespace("aten")._to_copy.default)
-
-
-class _Off(TorchFunctionMode):
-    """Inside of an autocast that is on: calls as if it weren't."""
-
-    def __init__(self):
-        super().__init__()
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        from ..core.overrides import DisableTorchFunction
-
-        with DisableTorchFunction():
-            return func(*args, **(kwargs or {}))
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -126,8 +115,8 @@ def autocast_decorator(autocast_instance, func):
     return decorated
 
 
-class autocast:  # noqa: N801
-    """Block or decorator: ``autocast("cpu", dtype=torch.bfloat16)``. Nested blocks may turn it off again.
+class autocast(_C.Guard):  # noqa: N801
+    """Block or decorator: ``autocast("cpu", dtype=torch.bfloat16)``. The innermost block counts; it may turn it off again.
 
     RuntimeError for a device type that doesn't exist; for one that isn't here it warns and does nothing, as PyTorch does.
     """
@@ -138,8 +127,9 @@ class autocast:  # noqa: N801
         self.device = Device(device_type).type
         if self.device not in state.enabled:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
-        self.fast_dtype = state.dtype[self.device] if dtype is None else dtype
-        self.cache_enabled = state.cache if cache_enabled is None else cache_enabled
+        now = current(self.device)
+        self.fast_dtype = now[1] if dtype is None else dtype
+        self.cache_enabled = now[2] if cache_enabled is None else cache_enabled
         if self.device == "cuda" and enabled:
             warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2)
             enabled = False
@@ -151,29 +141,12 @@ class autocast:  # noqa: N801
             )
             enabled = False
         self._enabled = enabled
-        self._entered: list = []
-
-    def __enter__(self):
-        before = (state.enabled[self.device], state.dtype[self.device], state.cache)
-        mode = None
         if self.device == "cpu":
-            mode = _Mode(self.fast_dtype) if self._enabled else _Off() if before[0] else None
-        if mode is not None:
-            mode.__enter__()
-        self._entered.append((before, mode))
-        state.enabled[self.device], state.dtype[self.device], state.cache = (
-            self._enabled,
-            self.fast_dtype,
-            self.cache_enabled,
-        )
-        return self
-
-    def __exit__(self, *exc):
-        before, mode = self._entered.pop()
-        state.enabled[self.device], state.dtype[self.device], state.cache = before
-        if mode is not None:
-            mode.__exit__(*exc)
-        return False
+            super().__init__(
+                push="function_modes", value=_Mode(self.device, enabled, self.fast_dtype, self.cache_enabled)
+            )
+        else:
+            super().__init__()
 
     def __call__(self, func):
         return autocast_decorator(self, func)
@@ -200,8 +173,7 @@ def custom_fwd(fwd=None, *, device_type: str = "cpu", cast_inputs=None):
 
     @functools.wraps(fwd)
     def decorate_fwd(*args, **kwargs):
-        args[0]._dtype = state.dtype.get(device_type)
-        args[0]._fwd_used_autocast = state.enabled.get(device_type, False)
+        args[0]._fwd_used_autocast, args[0]._dtype, _ = current(device_type)
         if cast_inputs is None or not args[0]._fwd_used_autocast:
             return fwd(*args, **kwargs)
         args[0]._fwd_used_autocast = False

@@ -1,12 +1,21 @@
-"""Whether autocast is on, and to which dtype: for each device, in each thread."""
+"""Whether autocast is on, and to which dtype: the innermost block of the thread says it, outside of all what was set."""
 
 from __future__ import annotations
 
 import threading
 
+from .. import _C
 from ..base.dtypes import DType, bfloat16, float16
+from ..core.modes import TorchFunctionMode
 
-__all__ = ["state"]
+__all__ = ["Layer", "current", "state"]
+
+
+class Layer(TorchFunctionMode):
+    """What an autocast block puts on the stack of function modes."""
+
+    def __init__(self, device: str, enabled: bool, dtype: DType, cache: bool):
+        self.device, self.enabled, self.dtype, self.cache = device, enabled, dtype, cache
 
 
 class _State(threading.local):
@@ -20,8 +29,24 @@ class _State(threading.local):
 state = _State()
 
 
+def _innermost(device: str) -> Layer | None:
+    if _C.tls("function_modes"):
+        for mode in reversed(_C.stack("function_modes")):
+            if isinstance(mode, Layer) and mode.device == device:
+                return mode
+    return None
+
+
+def current(device: str) -> tuple[bool, DType | None, bool]:
+    """(enabled, dtype, whether casts may be kept) for ``device``."""
+    layer = _innermost(device)
+    if layer is not None:
+        return layer.enabled, layer.dtype, layer.cache
+    return state.enabled.get(device, False), state.dtype.get(device), state.cache
+
+
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    return state.enabled.get(device_type, False)
+    return current(device_type)[0]
 
 
 def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
@@ -34,7 +59,7 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
 def get_autocast_dtype(device_type: str) -> DType:
     if device_type not in state.dtype:
         raise RuntimeError(f"unknown device type for autocast in get_autocast_dtype: {device_type}")
-    return state.dtype[device_type]
+    return current(device_type)[1]
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
@@ -42,7 +67,7 @@ def set_autocast_dtype(device_type: str, dtype: DType) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    return state.enabled["cpu"]
+    return current("cpu")[0]
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
@@ -50,7 +75,7 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 
 def get_autocast_cpu_dtype() -> DType:
-    return state.dtype["cpu"]
+    return current("cpu")[1]
 
 
 def set_autocast_cpu_dtype(dtype: DType) -> None:
@@ -66,7 +91,7 @@ def set_autocast_gpu_dtype(dtype: DType) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    return state.cache
+    return current("cpu")[2]
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:

@@ -201,9 +201,9 @@ def _without_reentry(function, preserve_rng_state, context_fn, args, kwargs):
     before, again = context_fn()
     state = default_generator.get_state() if preserve_rng_state else None
     from ..amp.autocast_mode import autocast
-    from ..amp.state import state as amp
+    from ..amp.state import current
 
-    casting = (amp.enabled["cpu"], amp.dtype["cpu"])
+    casting = current("cpu")
 
     def recompute():
         with _random_state(state), again:
