@@ -6,7 +6,7 @@ The programs are those of benchmarks/numpy_suite, as plain NumPy. flambeau and t
 benchmarks/jax_ports.py has them (compared with NumPy at the small size first). Every peer is a process of its
 own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
 call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
-``--quick`` takes one short round, waits ten seconds at most and asks torch only for programs without Python loops over arrays (the others it
+``--quick`` takes one short round, waits half a minute at most and asks torch only for programs without Python loops over arrays (the others it
 unrolls): about ten minutes in all.
 """
 
@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few measurements, see above")
     parser.add_argument("--rounds", type=int, help="5, with --quick 1")
     parser.add_argument(
-        "--limit", type=float, help="seconds for one measurement, the first call included: 40, with --quick 10"
+        "--limit", type=float, help="seconds for one measurement, the first call included: 40, with --quick 30"
     )
     parser.add_argument("--span", type=float, default=SPAN, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help="also write the table here")
@@ -255,7 +255,7 @@ def main() -> None:
         return worker(options.worker, options.span)
     span = SPAN / 4 if options.quick else SPAN
     rounds = options.rounds or (1 if options.quick else 5)
-    limit = options.limit or (10 if options.quick else 40)
+    limit = options.limit or (30 if options.quick else 40)
     pythons = {"flambeau": sys.executable, "numpy": sys.executable}
     pythons |= {p: v for p in ("numba", "jax", "torch") if (v := getattr(options, f"{p}_python"))}
     with tempfile.TemporaryDirectory() as cache:

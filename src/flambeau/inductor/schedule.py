@@ -235,7 +235,7 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
         if node.combine == "half" and isinstance(node, Pointwise):
             # One of the two stores that write complex numbers: they are one kernel, which nobody can follow either.
             first = groups[-1].nodes[-1] if groups and groups[-1].kind == "loops" else None
-            if first is None or getattr(first, "combine", None) != "half" or first.loops is not node.loops:
+            if first is None or getattr(first, "combine", None) != "half" or first.buffer != node.buffer:
                 group = Group("loops")
                 group.outer, group.closed = _extents(node.loops), True
                 groups.append(group)

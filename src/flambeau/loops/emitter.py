@@ -2,7 +2,8 @@
 
 ``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the runtime's functions (:data:`RUNTIME`), then of the
 arrays; for each array its sizes and byte strides; the numbers that the loop reads; a slot of 8 bytes for each result and three more for the
-numbers of an error message. It returns 0, or the number of an error. Local variables are stack slots, which LLVM turns into registers.
+numbers of an error message. It returns 0, the number of an error, or -1 when a signal's
+handler has raised. Local variables are stack slots, which LLVM turns into registers.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ F64 = np.dtype(np.float64)
 BOOL = np.dtype(bool)
 RUNTIME = ("malloc", "free", "parallel", "interrupted")
 PIECE = 32768  # elements that are worth a thread
+WORK = 1 << 21  # turns and elements after which a kernel asks whether it has been interrupted
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
 
 
@@ -151,6 +153,7 @@ class Emitter:
         self.types: dict[str, str] = {}  # names of values -> the instructions that make them
         self.pieces: list[str] = []  # functions for parts of parallel loops
         self.rare = False  # whether the code that is being written is for sizes that aren't
+        self.inside = 0  # element loops around the code that is being written
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
         self.owned: list[str] = []  # variables whose buffers are given back at the end
@@ -275,6 +278,22 @@ class Emitter:
     def larger_at_entry(self, a: str, b: str) -> str:
         return self.at_entry(f"select i1 {self.at_entry(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
+    # -- interrupts --
+    def spend(self, n: str) -> None:
+        """Count ``n`` turns or elements, and leave the kernel if the user has interrupted it. Asked for before long work, never inside what LLVM
+        is to vectorise."""
+        total = self.op(f"add i64 {self.get('@work', 'i64')}, {n}")
+        self.set("@work", "i64", total)
+        ask, stop, on = self.new_label(), self.new_label(), self.new_label()
+        self.line(f"br i1 {self.op(f'icmp ugt i64 {total}, {WORK}')}, label %{ask}, label %{on}, !prof !1")
+        self.label(ask)
+        self.set("@work", "i64", "0")
+        self.branch(self.op(f"icmp eq i64 {self.op('call i64 %interrupted()')}, 0"), on, stop)
+        self.label(stop)
+        self.line("store i64 -1, ptr %code")
+        self.jump("cleanup")
+        self.label(on)
+
     # -- calls, errors, loops --
     def call(self, name: str, result: str, *args: tuple[str, str]) -> str:
         """Call an external function or intrinsic; ``args``: (type, value)."""
@@ -315,6 +334,12 @@ class Emitter:
         what another writes, so that the loops may be vectorised without looking at addresses. ``pieces``: several threads may do parts of them."""
         closing, indices, outer = [], [], self.group
         rare, parallel = parallel and self.rare, parallel and not self.rare
+        if not self.inside and sizes:
+            many = "1"
+            for n in sizes:
+                many = self.mul(many, n)
+            self.spend(many)
+        self.inside += 1
         if parallel:
             self.group = self.node("!{}")
         region = Region(self) if parallel and pieces and outer is None and sizes else None
@@ -346,6 +371,7 @@ class Emitter:
                 self.jump(head)
             self.label(end)
         self.group = outer
+        self.inside -= 1
         if region is not None:
             region.close(sizes, closing[0])
 
@@ -414,6 +440,8 @@ class Emitter:
             "  %limbo = alloca ptr",
             "  store ptr null, ptr %limbo",
         ]
+        if ("@work", "i64") in self.slots:
+            entry.append(f"  store i64 0, ptr {self.slots['@work', 'i64']}")
         entry.append(f"  %errors = getelementptr i64, ptr %out, i64 {self.results}")
         lines = [
             "define i64 @KERNEL(ptr noalias %data, ptr noalias %meta, ptr noalias %ints, ptr noalias %floats, ptr noalias %out) {",
@@ -426,6 +454,7 @@ class Emitter:
             *([_HELPERS] if self.helpers else []),
             *sorted(self.declared),
             '!0 = !{!"branch_weights", i32 2000, i32 1}',
+            '!1 = !{!"branch_weights", i32 1, i32 2000}',
             *self.metadata,
             *self.pieces,
         ]

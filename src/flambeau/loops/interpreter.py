@@ -291,8 +291,9 @@ class Interpreter(Calls, Inlining, Iteration):
         if edges is None:
             edges = (None, [(end, self.stack)])
         test, ways = edges
-        labels = [e.new_label() for _ in ways] if test is not None else []
-        if test is not None and self.final:
+        given = isinstance(test, tuple)  # labels that are branched to already: the first is where the code stands
+        labels = list(test) if given else [e.new_label() for _ in ways] if test is not None else []
+        if test is not None and self.final and not given:
             e.branch(test, *labels)
         out = []
         for k, (target, stack) in enumerate(ways):
@@ -301,7 +302,7 @@ class Interpreter(Calls, Inlining, Iteration):
             new = State(kept, tuple(map(type_of, stack)))
             out.append((target, new))
             if self.final:
-                if labels:
+                if labels and not (given and k == 0):
                     e.label(labels[k])
                 want = self.states[target]
                 for name, t in want.locals.items():
@@ -310,7 +311,8 @@ class Interpreter(Calls, Inlining, Iteration):
                     if isinstance(t, ScalarType) and value.dtype != t.dtype:
                         value = arithmetic.met(e, value, t.dtype)
                     self.keep(f"stack{d}", value)
-                e.jump("exit" if target == self.region.exit else f"b{target}")
+                back = target is not None and target <= at and self.insts[target].name == "FOR_ITER"
+                e.jump("exit" if target == self.region.exit else f"b{target}.turn" if back else f"b{target}")
         return out
 
     def raises(self, inst) -> list:
@@ -626,6 +628,8 @@ class Interpreter(Calls, Inlining, Iteration):
         return None, [(inst.target, self.stack)]
 
     def JUMP_BACKWARD(self, inst):
+        if self.insts[inst.target].name != "FOR_ITER":
+            self.e.spend("1")
         if not any(isinstance(v, (View, Expression)) for v in self.stack):
             self.e.flush()
         return None, [(inst.target, self.stack)]
@@ -633,13 +637,15 @@ class Interpreter(Calls, Inlining, Iteration):
     JUMP_BACKWARD_NO_INTERRUPT = JUMP_BACKWARD
 
     def _jump_if(self, inst, want: bool):
+        if inst.target < inst.index:
+            if self.insts[inst.target].name != "FOR_ITER":
+                self.e.spend("1")
+            self.e.flush()
         test = arithmetic.to_bool(self.e, self.number())
         ways = [(inst.target, self.stack), (inst.index + 1, self.stack)]
         return test, ways if want else ways[::-1]
 
     def POP_JUMP_IF_TRUE(self, inst):
-        if inst.target < inst.index:
-            self.e.flush()
         return self._jump_if(inst, True)
 
     def POP_JUMP_IF_FALSE(self, inst):

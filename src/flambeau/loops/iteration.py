@@ -9,6 +9,8 @@ from .values import Declined, Element, Expression, Iterator, Known, Scalar, Stat
 
 __all__ = ["Iteration"]
 
+STRIP = 1 << 20  # turns
+
 
 class Iteration:
     """The part of the interpreter that has to do with iterators. One is a counter and its end in slots of the kernel."""
@@ -21,6 +23,7 @@ class Iteration:
             return [(header, state)]
         if trip[0] == "over":
             it = self.over(self.given_iterable(trip[1]), f"it{header}", "1")
+            self.strip(it, "1")
             self.pending = [it, Element(it)]
             return [(header + 1, State({**state.locals, **self.types}, (it, Element(it))))]
         start, stop, step = trip
@@ -30,6 +33,7 @@ class Iteration:
         )
         self.e.set(f"{it.key}.stop", "i64", last.v)
         self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
+        self.strip(it, self.e.add(first.v, str(step)))
         bounds = self.trip_bounds()
         first = Scalar(I64, True, first.v, bounds)
         self.pending = [it, first]
@@ -119,6 +123,20 @@ class Iteration:
                 return Tuple(tuple(self.element(p, at) for p in parts))
         raise AssertionError(part)
 
+    def more(self, it: Iterator) -> str:
+        """Whether there are turns left."""
+        cur, stop = self.e.get(f"{it.key}.cur", "i64"), self.e.get(f"{it.key}.stop", "i64")
+        return self.e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
+
+    def strip(self, it: Iterator, cur: str) -> None:
+        """Set the limit of the strip that starts at ``cur``."""
+        e, stop = self.e, self.e.get(f"{it.key}.stop", "i64")
+        least = "smin" if it.step > 0 else "smax"
+        limit = e.op(f"call i64 @llvm.{least}.i64(i64 {stop}, i64 {e.add(cur, str(STRIP * it.step))})")
+        e.set(f"{it.key}.limit", "i64", limit)
+        turns = e.op(f"sub i64 {limit}, {cur}" if it.step > 0 else f"sub i64 {cur}, {limit}")
+        e.spend(turns)
+
     # ---- instructions ----------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
         v = self.pop()
@@ -141,10 +159,21 @@ class Iteration:
         if not isinstance(it, Iterator):
             raise Declined(f"a loop over a {type(it).__name__.lower()}")
         e = self.e
-        cur, stop = e.get(f"{it.key}.cur", "i64"), e.get(f"{it.key}.stop", "i64")
-        test = e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
+        # Two loops: one over strips, at whose start it is asked whether the loop has been interrupted, one over the turns of a strip, to which
+        # the body jumps back.
+        body, strip, done = e.new_label(), e.new_label(), e.new_label()
+        less = "slt" if it.step > 0 else "sgt"
+        e.branch(self.more(it), strip, done)
+        e.label(strip)
+        self.strip(it, e.get(f"{it.key}.cur", "i64"))
+        e.jump(f"b{inst.index}.turn")
+        e.label(f"b{inst.index}.turn")
+        cur = e.get(f"{it.key}.cur", "i64")
+        e.branch(e.op(f"icmp {less} i64 {cur}, {e.get(f'{it.key}.limit', 'i64')}"), body, f"b{inst.index}")
+        e.label(body)
         # Beyond the end once too often does no harm: the slot is written before it is tested.
         e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
+        test = (body, done)
         if it.parts is not None:
             return test, [(inst.index + 1, [*self.stack, Element(it)]), (inst.target, self.stack[:-1])]
         if inst.index == self.region.header:

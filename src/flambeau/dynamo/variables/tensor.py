@@ -344,7 +344,10 @@ class NumpyNdarrayVariable(TensorVariable):
         whole = any(
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
-        return as_ndarray(super().getitem(tx, key), scalar=not whole)
+        out = super().getitem(tx, key)
+        if not whole and isinstance(out, TensorVariable) and out.val.ndim == 0:  # NumPy's scalar: a copy, not a view
+            out = tx.output.call_in_graph(tx, "call_method", "clone", [out], {})
+        return as_ndarray(out, scalar=not whole)
 
     def setitem(self, tx, key, value):
         super().setitem(tx, key, value)

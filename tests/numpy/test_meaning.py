@@ -1,0 +1,99 @@
+"""Programs whose plain and compiled results differed once: what NumPy means by them."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.testing.loops import check
+
+A = np.arange(6.0) + 0.25
+Z = np.random.default_rng(0).random(6) + 1j * np.random.default_rng(1).random(6)
+
+
+def swapped(a):
+    a[0], a[1] = a[1], a[0]
+    return a
+
+
+def read_before_written(a):
+    x = a[0]
+    a[0] = 7.0
+    y = a[0]
+    a *= 2
+    return x, y, a
+
+
+def unpacked(a):
+    x, y, *_ = a
+    a[:] = 0
+    return x, y
+
+
+def iterated(a):
+    out = 0.0
+    for k, x in enumerate(a):
+        a[(k + 1) % 6] = x + 1
+        out += x
+    return out, a
+
+
+def shuffled(a):
+    np.random.seed(3)
+    for i in range(len(a)):
+        j = np.random.randint(0, len(a))
+        a[i], a[j] = a[j], a[i]
+    return a
+
+
+def complex_scalars(z):
+    s = 0j
+    for i in range(3):
+        s += z[i] * np.conj(z[i])
+        z[i] = abs(s)
+    return s, z
+
+
+def complex_in_place(z):
+    z[...] = np.abs(z)
+    return z
+
+
+def row_stays_a_view(a):
+    m = a.reshape(2, 3)
+    row, whole = m[0], a[0, ...] if a.ndim > 1 else a[...]
+    m[0, 0] = 9.0
+    return row[0], whole[0]
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize(
+    "fn, a",
+    [
+        *((f, A) for f in (swapped, read_before_written, unpacked, iterated, shuffled, row_stays_a_view)),
+        (complex_scalars, Z),
+        (complex_in_place, Z),
+    ],
+)
+def test_same_as_numpy(fn, a, backend):
+    torch._dynamo.reset()
+    compiled = torch.compile(fn, backend=backend)
+    for _ in range(2):
+        x, y = a.copy(), a.copy()
+        got, want = compiled(x), fn(y)
+        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+            assert type(g) is type(w)
+            np.testing.assert_allclose(g, w, rtol=1e-14)
+        np.testing.assert_array_equal(x, y)
+
+
+def for_else(a):
+    for i in range(300):
+        if a[i % 6] > 100:
+            break
+    else:
+        i = -1
+    return i
+
+
+def test_for_else():
+    check(for_else, A)
