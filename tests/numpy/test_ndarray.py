@@ -76,4 +76,4 @@ def test_gradients_pass_or_are_refused():
     (g,) = torch.autograd.grad(y.tensor, t)
     assert torch.allclose(g, (t.cos() * t + t.sin() + 1).detach())
     with pytest.raises(RuntimeError, match="has no derivative"):
-        np.fft.fft(x)
+        np.interp(x, x, x)

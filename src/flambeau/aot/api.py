@@ -114,7 +114,12 @@ def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) 
         traced.load = makers[0]
         parts = [Part(make, f"{entry} {k}") for k, make in enumerate(makers)]
         return traced, parts[1:] if traced.joint else parts, ways
-    traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
+    try:
+        traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
+    except RuntimeError as error:
+        if "modified by an inplace operation" not in str(error) or not getattr(captured, "meta", {}).get("arrays"):
+            raise
+        traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions, snapshots=True)
     graphs, ways = [traced.gm], None
     if traced.joint:
         _log(_JOINT, "joint graph", Part(lambda: traced.gm))

@@ -7,6 +7,7 @@ operators that return new tensors."""
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 from .. import _C, functionalize
 from .. import autograd as _autograd
+from ..autograd.graph import saved_tensors_hooks
 from ..autograd.node import set_history
 from ..base.records import replace
 from ..base.relations import symbols
@@ -42,9 +44,12 @@ def trace(
     fake_mode: FakeTensorMode | None = None,
     whole: bool = False,
     record_stack: bool = False,
+    snapshots: bool = False,
 ) -> Traced:
     """``fn(*inputs)`` returns a list of leaves. ``joint``: record gradients of the inputs that require them. ``names``: of the placeholders.
-    ``whole``: everything that is returned is an output of the graph, views of inputs too. ``record_stack``: keep the user's lines."""
+    ``whole``: everything that is returned is an output of the graph, views of inputs too. ``record_stack``: keep the user's lines.
+    ``snapshots``: what the derivative needs is kept as it was when it was computed with, whatever is written into it later: so it is with NumPy's
+    arrays, where PyTorch's tensors raise."""
     fake_mode = fake_mode or find_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
     mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack)
     mode.execute = fake_mode.run
@@ -57,11 +62,20 @@ def trace(
     histories = [f.grad_fn if isinstance(f, _C.TensorBase) else None for f in given]
     # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
     with modes.disabled("dispatch"), fake_mode, mode, _C.Guard(grad_enabled=int(_autograd.is_grad_enabled())):
-        outs = fn(*given)
+        with saved_tensors_hooks(_snapshot, _as_it_is) if snapshots else contextlib.nullcontext():
+            outs = fn(*given)
         mode.stack = None
         traced = _collect(mode, given, histories, fakes, outs, joint, whole)
     traced.gm = _finish(mode, traced, whole)
     return traced
+
+
+def _snapshot(t):
+    return t.clone()
+
+
+def _as_it_is(t):
+    return t
 
 
 def _fake_input(mode, t, joint: bool):

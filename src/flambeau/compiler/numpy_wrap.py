@@ -24,6 +24,8 @@ def wrap_numpy(fn: Callable) -> Callable:
         arrays, named = _map(array_of_tensor, _C.TensorBase, args), _map(array_of_tensor, _C.TensorBase, kwargs)
         return _map(tensor_of_array, ARRAYS, fn(*arrays, **named))
 
+    # Code of its own: what compile() keeps for a code object is limited in number.
+    wrapped.__code__ = wrapped.__code__.replace(co_name=getattr(fn, "__name__", "wrapped"))
     return wrapped
 
 

@@ -302,7 +302,7 @@ def _tensor(tx, value, source):
 
 
 def _ndarray(tx, value, source):
-    if not config.trace_numpy or type(value) is not np.ndarray:
+    if not config.trace_numpy or type(value) not in (np.ndarray, numpy_bridge.Carried):
         unsupported(
             "numpy",
             f"a NumPy array of class {type(value).__name__}",

@@ -22,7 +22,7 @@ from flambeau.base import forks as _forks  # noqa: F401  a fork waits for import
 from flambeau.base import logs
 from flambeau.base.shape_env import ConstraintViolationError
 
-from . import tensors, trace_rules, utils
+from . import numpy_bridge, tensors, trace_rules, utils
 from .active_modes import ActiveModes
 from .codegen import assemble, flat_argument_names
 from .config import config
@@ -317,6 +317,7 @@ class Compiler(_frame.Context):
         for _ in range(MAX_RESTARTS):
             output = OutputGraph(self, code, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
+            output.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
             output.unroll = unroll
             output.modes = modes
             output.outer_exception = outer

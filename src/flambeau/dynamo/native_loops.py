@@ -26,7 +26,7 @@ from .instructions import live_locals
 from .trace_rules import inline_reason
 from .utils import counters
 from .variables.constant import ConstantVariable
-from .variables.functions import UserFunctionVariable
+from .variables.functions import NestedFunctionVariable, UserFunctionVariable
 from .variables.iterators import ArrayIteratorVariable, IteratorVariable
 from .variables.lists import ListVariable, RangeVariable, TupleVariable
 from .variables.symbolic import SymbolicRangeVariable, SymbolicVariable
@@ -130,6 +130,8 @@ def _describe(tx, v):
             memory_type(value.dtype)
             return constant(value)
         return Known(value, v)
+    if isinstance(v, NestedFunctionVariable):
+        return Known(v, v)
     value = getattr(v, "value", None)
     if value is None:
         value = getattr(v, "fn", None)
@@ -152,7 +154,8 @@ def _native(tx, header: int, trip) -> bool:
 
     def function(known):
         f = known.origin
-        if not isinstance(f, UserFunctionVariable) or inline_reason(f.fn)[0] != "inline":
+        nested = isinstance(f, NestedFunctionVariable)
+        if not nested and (not isinstance(f, UserFunctionVariable) or inline_reason(f.fn)[0] != "inline"):
             raise Declined(f"a call of {getattr(known.value, '__qualname__', known.value)}")
         frame = tx.frame_of(f, {})
         named = f.code.co_varnames[: f.code.co_argcount]

@@ -7,8 +7,6 @@ promotion; its result is a tensor or a tuple of tensors. In the graph the implem
 
 from __future__ import annotations
 
-import hashlib
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +15,11 @@ import numpy as np
 from flambeau import _C
 
 __all__ = [
+    "Carried",
+    "asks",
+    "asks_not",
     "attributes",
+    "carried",
     "from_ndarray",
     "functions",
     "lookup",
@@ -26,6 +28,8 @@ __all__ = [
     "register",
     "register_attribute",
     "register_method",
+    "tensor_of",
+    "to_carried",
     "to_ndarray",
 ]
 
@@ -90,44 +94,18 @@ def from_ndarray(a: np.ndarray):
 
 
 def to_ndarray(t) -> np.ndarray:
-    """The graph's output, as the array that the user's code holds. One that carries a gradient is remembered with its history, so that captured
-    code that gets the same array, unchanged, goes on with it."""
-    if not t.requires_grad:
-        return t.numpy()
-    array = t.detach().numpy()
-    array = array.view()  # an object of its own
-    key = id(array)
-    _histories[key] = weakref.ref(array, lambda _: _histories.pop(key, None)), t, digest(array)
-    return array
+    """The graph's output, as the array that the user's code holds. One that carries a gradient is of a class of its own (see carried.py)."""
+    return carried(t, False) if t.requires_grad else t.numpy()
 
 
-_histories: dict[int, tuple] = {}  # by id of the array: a reference to it, the tensor, what was in it
-
-
-def digest(array: np.ndarray) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
-
-
-def with_history(array: np.ndarray):
-    """The tensor whose values captured code handed out as this array, while they are unchanged; None for any other array."""
-    found = _histories.get(id(array))
-    if found is None or found[0]() is not array or digest(array) != found[2]:
-        return None
-    return found[1]
-
-
-def has_history(array) -> bool:
-    return bool(_histories) and with_history(array) is not None
-
-
-def lacks_history(array) -> bool:
-    return not has_history(array)
+def to_carried(t) -> np.ndarray:
+    """The same where an input of the graph carries a gradient: code that isn't captured may write it into this array."""
+    return carried(t, False, True)
 
 
 def to_scalar(t) -> np.generic:
-    """A result without dimensions: NumPy's functions return scalars, not 0-d arrays. One that carries a gradient stays an array, as scalars
-    can't be told apart; plainly there is no such value."""
-    return to_ndarray(t) if t.requires_grad else to_ndarray(t)[()]
+    """A result without dimensions: NumPy's functions return scalars, not 0-d arrays. One that carries a gradient stays an array."""
+    return carried(t, True) if t.requires_grad else t.numpy()[()]
 
 
 def array_of_tensor(t) -> np.ndarray:
@@ -137,8 +115,11 @@ def array_of_tensor(t) -> np.ndarray:
 
 def tensor_of_array(a):
     """For wrap_numpy: the way back."""
-    return _C.from_array(np.asarray(a))
+    return tensor_of(a) if isinstance(a, np.ndarray) else _C.from_array(np.asarray(a))
 
 
 def np_dtype(fake) -> np.dtype:
     return np.dtype(fake.dtype.np)
+
+
+from .carried import Carried, asks, asks_not, carried, tensor_of  # noqa: E402

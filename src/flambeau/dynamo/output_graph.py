@@ -30,7 +30,6 @@ from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .examples import example
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
-from .instructions import shown_name
 from .opaque import FunctionTemplate, guard_function, writes_to_closure
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
@@ -49,7 +48,6 @@ from .wrapper_gradients import Region, Runner, region_of
 
 __all__ = ["GraphInput", "OutputGraph"]
 
-RESUMED = "torch_dynamo_resume_in"
 ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
 
 
@@ -60,6 +58,7 @@ class GraphInput:
     example: Any  # the tensor of this call
     ndarray: bool
     number: bool = False  # an int or float
+    carried: bool = False  # an array of carried.Carried
 
 
 NUMPY_ERRORS = ConstSource(np._core.umath._extobj_contextvar, "np.geterr()")
@@ -283,12 +282,9 @@ class OutputGraph:
         if ndarray:
             self.guard_numpy_errors()
             facts = ndarray_facts(value)
-            tensor = numpy_bridge.with_history(value) if tensors.grad_enabled() else None
-            history = tensor is not None
-            if history or shown_name(self.code).startswith(RESUMED):
-                self.guard(source, "CALL", numpy_bridge.has_history if history else numpy_bridge.lacks_history)
-            if not history:
-                tensor = numpy_bridge.from_ndarray(value)
+            tensor = numpy_bridge.tensor_of(value)
+            if type(value) is numpy_bridge.Carried:
+                self.guard(source, "CALL", numpy_bridge.asks if tensor.requires_grad else numpy_bridge.asks_not)
         else:
             facts = tensor_facts(value)
             tensor = value
@@ -313,12 +309,15 @@ class OutputGraph:
         self.guard(source, "NDARRAY_MATCH" if ndarray else "TENSOR_MATCH", facts)
         node = self._placeholder(source)
         node.meta["val"] = node.meta["example_value"] = fake
-        self.inputs.append(GraphInput(node, source, tensor, ndarray))
+        self.inputs.append(GraphInput(node, source, tensor, ndarray, carried=type(value) is numpy_bridge.Carried))
+        self.root.carries = getattr(self.root, "carries", False) or tensor.requires_grad
         self.examples[node] = tensor
         if symbols:
             self._sizes.bind_tensor(fake, node)
         if ndarray:
-            return NumpyNdarrayVariable(node, fake, source)
+            out = NumpyNdarrayVariable(node, fake, source)
+            out.scalar = getattr(value, "number", False) and value.ndim == 0
+            return out
         return TensorVariable(node, fake, source, type(value))
 
     def _is_static(self, value, source: Source) -> bool:
@@ -702,7 +701,7 @@ class OutputGraph:
         with cg.sharing([i.source for i in self.inputs], self.guards.node):
             for i in self.inputs:
                 if i.ndarray:
-                    convert = numpy_bridge.with_history if i.example.requires_grad else _C.from_array
+                    convert = numpy_bridge.tensor_of if i.carried else _C.from_array
                     cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
                 else:
                     cg.load_source(i.source)
@@ -727,6 +726,7 @@ class OutputGraph:
         if any(writes(n) for n in self.root.nodes if n.op.startswith("call")):
             self._refuse_shared_memory([i for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
+        gm.meta["arrays"] = getattr(self.root, "holds_arrays", False)
         weakref.finalize(gm, release, self.graph).atexit = False
         self.graph_module = gm
         examples = [i.example if self.env is None else i.node.meta["val"] for i in keep]

@@ -22,6 +22,7 @@ from ..autograd.node import AccumulateGrad, gradient_edge
 from ..base import pytree
 from ..batching import conceal, current, expose, innermost
 from ..core.operator import namespace
+from .ndarrays import holds_arrays, keeping, on_arrays, tensor_form, to_arrays, to_tensors
 
 __all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearize", "linearized", "vjp"]
 
@@ -168,6 +169,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
     @wraps(func)
     def wrapped(*args, **kwargs):
+        if holds_arrays(args, kwargs):
+            return on_arrays(again, func, args, kwargs)
         at = check_argnums(argnums, len(args))
         d = Differentiated(pick(args, at))
         with enable_grad():
@@ -184,6 +187,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             got = d.pull([value], [aten.ones_like.default(aten.detach.default(value))], retain=False)
         return got, released if has_aux else released[0]
 
+    again = functools.partial(grad_and_value, argnums=argnums, has_aux=has_aux)
+    wrapped.tensor_form = lambda: again(tensor_form(func))
     return wrapped
 
 
@@ -197,6 +202,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
         g, value = both(*args, **kwargs)
         return (g, value[1]) if has_aux else g
 
+    wrapped.tensor_form = lambda: grad(tensor_form(func), argnums, has_aux)
     return wrapped
 
 
@@ -214,6 +220,14 @@ def flat_outputs(out, api: str):
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """``(output, pullback)`` or ``(output, pullback, aux)``: the value of ``func(*primals)``, and a function that
     takes cotangents in the structure of the output and gives the tuple of cotangents of the primals."""
+    if holds_arrays(primals):
+        with keeping():
+            out, pullback, *aux = vjp(tensor_form(func), *to_tensors(primals), has_aux=has_aux)
+        return (
+            to_arrays(out),
+            lambda cts, *more, **named: to_arrays(pullback(to_tensors(cts), *more, **named)),
+            *to_arrays(aux),
+        )
     return _vjp(func, primals, tuple(range(len(primals))), has_aux)
 
 
@@ -258,6 +272,10 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     map, applied to the tangents, is the derivative forwards (J. Townsend, "A new trick for calculating Jacobian
     vector products", 2017).
     """
+    if holds_arrays(primals, tangents):
+        form = tensor_form(func)
+        with keeping():
+            return to_arrays(jvp(form, to_tensors(primals), to_tensors(tangents), strict=strict, has_aux=has_aux))
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     (flat, spec), (directions, given) = pytree.tree_flatten(primals), pytree.tree_flatten(tangents)

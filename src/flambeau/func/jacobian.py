@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from .. import _C
@@ -9,6 +10,7 @@ from ..base import pytree
 from ..core.operator import namespace
 from .derivatives import _vjp, check_argnums, flat_outputs, linearized, pick, put, wraps
 from .mapping import vmap
+from .ndarrays import holds_arrays, on_arrays, tensor_form
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -68,6 +70,8 @@ def jacrev(
 
     @wraps(func)
     def wrapped(*args):
+        if holds_arrays(args):
+            return on_arrays(again, func, args, {})
         _no_complex("jacrev", args, "input")
         at = check_argnums(argnums, len(args))
         out, pullback, *aux = _vjp(func, args, at, has_aux)
@@ -79,6 +83,8 @@ def jacrev(
         jac = pytree.tree_unflatten([pytree.tree_unflatten(list(p), inner) for p in zip(*parts)], spec)
         return (jac, *aux) if has_aux else jac
 
+    again = functools.partial(jacrev, argnums=argnums, has_aux=has_aux, chunk_size=chunk_size)
+    wrapped.tensor_form = lambda: again(tensor_form(func))
     return wrapped
 
 
@@ -90,6 +96,8 @@ def jacfwd(
 
     @wraps(func)
     def wrapped(*args):
+        if holds_arrays(args):
+            return on_arrays(again, func, args, {})
         _no_complex("jacfwd", args, "input")
         at = check_argnums(argnums, len(args))
         chosen = pick(args, at)
@@ -108,6 +116,8 @@ def jacfwd(
         result = pytree.tree_unflatten(made, spec)
         return (result, *aux) if has_aux else result
 
+    again = functools.partial(jacfwd, argnums=argnums, has_aux=has_aux, randomness=randomness)
+    wrapped.tensor_form = lambda: again(tensor_form(func))
     return wrapped
 
 

@@ -11,6 +11,7 @@ from ..base import pytree
 from ..batching import level, wrap
 from ..batching.levels import movedim, value_at
 from ..core.operator import namespace
+from .ndarrays import holds_arrays, on_arrays, tensor_form
 
 __all__ = ["vmap"]
 
@@ -211,12 +212,16 @@ def vmap(
 
     @functools.wraps(func, assigned=[a for a in functools.WRAPPER_ASSIGNMENTS if hasattr(func, a)])
     def wrapped(*args, **kwargs):
+        if holds_arrays(args, kwargs):
+            return on_arrays(again, func, args, kwargs)
         _check_out_dims(func, out_dims)
         size, flat, dims, spec = _check_inputs(func, in_dims, args)
         if chunk_size is not None and chunk_size < size:
             return _chunked(func, size, flat, dims, spec, out_dims, randomness, kwargs, chunk_size)
         return _run(func, size, flat, dims, spec, out_dims, randomness, kwargs)
 
+    again = functools.partial(vmap, in_dims=in_dims, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)
+    wrapped.tensor_form = lambda: again(tensor_form(func))
     return wrapped
 
 

@@ -177,9 +177,7 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
             raise Declined(f"{op} of floats")
         x, y = cast(e, a, F64), cast(e, b, F64)
         if op == "**":
-            if b.const is None:
-                raise Declined("a power with a float whose exponent isn't a constant")
-            return _power(e, x, b, weak)
+            return _python_power(e, x, y, weak) if b.const is None else _power(e, x, b, weak)
         if op in ("/", "//", "%") and not b.const:
             text = {
                 "/": "division by zero" if a.kind == b.kind == "i" else "float division by zero",
@@ -288,6 +286,22 @@ def _power(e, x: Scalar, b: Scalar, weak) -> Scalar:
     return Scalar(
         x.dtype, weak, e.call("pow" if t == "double" else "powf", t, (t, x.v), (t, float_literal(n, x.dtype)))
     )
+
+
+def _python_power(e, x: Scalar, y: Scalar, weak) -> Scalar:
+    """``x ** y`` of Python's floats; where Python raises or gives a complex number the loop ends."""
+    fabs = lambda v: e.call("llvm.fabs.f64", "double", ("double", v))  # noqa: E731
+    inf = float_literal(math.inf)
+    whole = e.op(f"fcmp oeq double {e.call('llvm.rint.f64', 'double', ('double', y.v))}, {y.v}")
+    real = e.op(f"or i1 {whole}, {e.op(f'fcmp uge double {x.v}, 0.0')}")
+    e.check(real, "RuntimeError", "a power of a negative number in a compiled loop would be complex")
+    nonzero = e.op(f"or i1 {e.op(f'fcmp une double {x.v}, 0.0')}, {e.op(f'fcmp uge double {y.v}, 0.0')}")
+    e.check(nonzero, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
+    out = e.call("pow", "double", ("double", x.v), ("double", y.v))
+    finite = e.op(f"fcmp ult double {fabs(out)}, {inf}")
+    given = e.op(f"or i1 {e.op(f'fcmp oeq double {fabs(x.v)}, {inf}')}, {e.op(f'fcmp oeq double {fabs(y.v)}, {inf}')}")
+    e.check(e.op(f"or i1 {finite}, {given}"), "OverflowError", "(34, 'Numerical result out of range')")
+    return Scalar(F64, weak, out)
 
 
 def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: str, y: str) -> str:
@@ -537,6 +551,57 @@ def _python_math(name: str, external: str | None, valid=None, text: str = "math 
     return call
 
 
+def _of_floats(test):
+    """A test of floats that is the same for all integers."""
+
+    def call(e: Emitter, x: Scalar) -> Scalar:
+        if x.kind != "f":
+            return constant(np.bool_(test is _finite))
+        return Scalar(BOOL, False, test(e, register_type(x.dtype), x))
+
+    return call
+
+
+def _nan(e, t, x):
+    return e.op(f"fcmp uno {t} {x.v}, 0.0")
+
+
+def _infinite(e, t, x):
+    return e.op(f"fcmp oeq {t} {absolute(e, x).v}, {float_literal(math.inf)}")
+
+
+def _finite(e, t, x):
+    return e.op(f"fcmp olt {t} {absolute(e, x).v}, {float_literal(math.inf)}")
+
+
+def sign(e: Emitter, x: Scalar) -> Scalar:
+    x, t = Scalar(np.dtype(np.int64) if x.kind == "i" and x.weak else x.dtype, False, x.v), register_type(x.dtype)
+    if x.kind == "b":
+        raise Declined("np.sign of bools")
+    if x.kind == "f":
+        up, down = e.op(f"fcmp ogt {t} {x.v}, 0.0"), e.op(f"fcmp olt {t} {x.v}, 0.0")
+        v = e.op(f"select i1 {up}, {t} 1.0, {t} {x.v}")
+        v = e.op(f"select i1 {down}, {t} -1.0, {t} {v}")
+        zero = e.op(f"fcmp oeq {t} {x.v}, 0.0")
+        return Scalar(x.dtype, False, e.op(f"select i1 {zero}, {t} 0.0, {t} {v}"))
+    nonzero = e.op(f"zext i1 {e.op(f'icmp ne {t} {x.v}, 0')} to {t}" if t != "i1" else f"icmp ne {t} {x.v}, 0")
+    if x.kind == "u":
+        return Scalar(x.dtype, False, nonzero)
+    below = e.op(f"icmp slt {t} {x.v}, 0")
+    return Scalar(x.dtype, False, e.op(f"select i1 {below}, {t} -1, {t} {nonzero}"))
+
+
+def clip(e: Emitter, x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    return extreme(e, False, extreme(e, True, Scalar(x.dtype, False, x.v), low), high)
+
+
+def _logical(op: str):
+    def call(e, x, y):
+        return Scalar(BOOL, False, e.op(f"{op} i1 {to_bool(e, x)}, {to_bool(e, y)}"))
+
+    return call
+
+
 # Python callable -> function of the emitter and numbers.
 MATH = {
     **{uf: _one(uf, name, None) for uf, name in _LIBM.items()},
@@ -545,6 +610,17 @@ MATH = {
     np.hypot: _two(np.hypot, "hypot"),
     np.add: _operator("+"), np.subtract: _operator("-"), np.multiply: _operator("*"), np.divide: _operator("/"),
     np.floor_divide: _operator("//"), np.remainder: _operator("%"),
+    np.bitwise_and: _operator("&"), np.bitwise_or: _operator("|"), np.bitwise_xor: _operator("^"),
+    np.left_shift: _operator("<<"), np.right_shift: _operator(">>"),
+    np.isnan: _of_floats(_nan), np.isinf: _of_floats(_infinite), np.isfinite: _of_floats(_finite), np.sign: sign, np.clip: clip,
+    np.logical_and: _logical("and"), np.logical_or: _logical("or"), np.logical_xor: _logical("xor"),
+    np.logical_not: lambda e, x: Scalar(BOOL, False, e.op(f"xor i1 {to_bool(e, x)}, true")),
+    np.negative: lambda e, x: negate(e, Scalar(x.dtype, False, x.v)),
+    np.cbrt: _one(np.cbrt, "cbrt", None), np.arcsinh: _one(np.arcsinh, "asinh", None), np.arccosh: _one(np.arccosh, "acosh", None),
+    np.arctanh: _one(np.arctanh, "atanh", None), np.copysign: _two(np.copysign, "copysign"),
+    math.isnan: lambda e, x: Scalar(BOOL, True, _of_floats(_nan)(e, cast(e, x, F64)).v),
+    math.isfinite: lambda e, x: Scalar(BOOL, True, _of_floats(_finite)(e, cast(e, x, F64)).v),
+    math.isinf: lambda e, x: Scalar(BOOL, True, _of_floats(_infinite)(e, cast(e, x, F64)).v),
     np.power: lambda e, x, y: binary(e, "**", Scalar(x.dtype, False, x.v), y),
     np.square: lambda e, x: Scalar(x.dtype, False, binary(e, "*", Scalar(x.dtype, False, x.v), Scalar(x.dtype, False, x.v)).v),
     np.absolute: lambda e, x: absolute(e, Scalar(x.dtype, False, x.v)),

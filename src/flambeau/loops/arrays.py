@@ -114,6 +114,28 @@ def _inner(e: Emitter, k: Slice, n: str) -> tuple[str, str] | None:
     return str(first), e.larger_at_entry(e.at_entry(f"add i64 {n}, {last - first}"), "0")
 
 
+def _downwards(e: Emitter, k: Slice, n: str, step: int) -> tuple[str, str]:
+    """Start of a slice that goes down by ``step``, and its length."""
+
+    def end(s, default: str) -> str:
+        if isinstance(s, Known) and s.value is None:
+            return default
+        if not isinstance(s, Scalar) or s.kind not in "iu":
+            raise Declined("a slice whose ends aren't integers")
+        v = cast(e, s, I64).v
+        if not (s.bounds and s.bounds[0] >= 0):
+            v = e.op(f"select i1 {e.op(f'icmp slt i64 {v}, 0')}, i64 {e.add(v, n)}, i64 {v}")
+            v = e.larger(v, "-1")
+        return e.smaller(v, last)
+
+    last = e.sub(n, "1")
+    start, stop = end(k.start, last), end(k.stop, "-1")
+    length = e.larger(e.sub(start, stop), "0")
+    if step != 1:
+        length = e.op(f"sdiv i64 {e.add(length, str(step - 1))}, {step}")
+    return e.larger(start, "0"), length
+
+
 def subscript(e: Emitter, view: View, key) -> View | Scalar:
     """``view[key]`` for integers, slices, ``...`` and None; a Scalar when no dimension is left."""
     keys = list(key.items) if isinstance(key, Tuple) else [key]
@@ -134,8 +156,15 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
             offset = e.add(offset, e.mul(_index(e, k, n, d), s))
         elif isinstance(k, Slice):
             step = 1 if isinstance(k.step, Known) else getattr(k.step, "const", None)
-            if not isinstance(step, int) or step < 1:
-                raise Declined("a slice with this step")
+            if type(step) is not int or step == 0:
+                raise Declined("a slice whose step isn't known")
+            if step < 0:
+                start, length = _downwards(e, k, n, -step)
+                offset = e.add(offset, e.mul(start, s))
+                sizes.append(length)
+                strides.append(e.mul(s, str(step)))
+                d += 1
+                continue
             start, length = _inner(e, k, n) or _between(e, k, n)
             if isinstance(k.start, Scalar) and getattr(k.stop, "sum_of", None) == (k.start.v, step):
                 e.ones.add(length)

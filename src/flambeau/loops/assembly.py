@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from . import arithmetic, arrays, reductions
+from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast
 from .arrays import OnElements
 from .emitter import I64, Emitter, constant
@@ -131,8 +131,46 @@ def ravel(e: Emitter, place: str, x) -> View:
     raise Declined("np.ravel of an array with several dimensions")
 
 
+def outer(e: Emitter, place: str, a, b) -> Expression:
+    x, y = arrays.as_expression(e, a), arrays.as_expression(e, b)
+    if not (isinstance(x, Expression) and isinstance(y, Expression)) or (x.ndim, y.ndim) != (1, 1):
+        raise Declined("np.outer of these arguments")
+    column = replace(x, sizes=(*x.sizes, "1"), element=lambda indices: x.element(indices[:1]))
+    return arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "*", p, q)), column, y)
+
+
+def cumsum(e: Emitter, place: str, x) -> View:
+    x = arrays.as_expression(e, x)
+    if not isinstance(x, Expression) or x.ndim != 1:
+        raise Declined("np.cumsum of several dimensions")
+    dtype = reductions.sum_dtype(x.dtype)
+    out, total = arrays.temporary(e, dtype, x.sizes, place), f"total@{place}"
+    e.set(total, arithmetic.register_type(dtype), constant(dtype.type(0)).v)
+    for indices in e.loop(x.sizes):
+        v = cast(e, x.element(indices), dtype).v
+        v = arithmetic.numpy_operation(e, "+", dtype, e.get(total, arithmetic.register_type(dtype)), v)
+        e.set(total, arithmetic.register_type(dtype), v)
+        e.store(arrays.address(e, out, indices), dtype, v)
+    return out
+
+
+def _variance(root: bool):
+    def run(e: Emitter, place: str, x) -> Scalar:
+        whole = arrays.as_expression(e, x)
+        if not isinstance(whole, Expression):
+            raise Declined("the variance of a number")
+        mean = reductions.reduce(e, "mean", x)
+        apart = arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "-", p, q)), x, mean)
+        square = arrays.elementwise(e, OnElements(e, lambda e, p: arithmetic.binary(e, "*", p, p)), apart)
+        out = reductions.reduce(e, "mean", square)
+        return arithmetic.MATH[np.sqrt](e, out) if root else out
+
+    return run
+
+
 FUNCTIONS = {
-    np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot,
+    np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
+    np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,
     np.arange: arange, np.transpose: transpose, np.ravel: ravel,
 }  # fmt: skip
 """NumPy's function -> function(emitter, place in the code, *arguments)."""

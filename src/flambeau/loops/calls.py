@@ -34,7 +34,9 @@ class Calls:
         names, self.kw_names = self.kw_names, ()
         at = len(args) - len(names)
         args, kwargs = args[:at], dict(zip(names, args[at:]))
-        if isinstance(fn, Known) and isinstance(fn.value, types.FunctionType) and fn.value not in FUNCTIONS:
+        if isinstance(fn, Known) and (
+            fn.value is fn.origin or (isinstance(fn.value, types.FunctionType) and fn.value not in FUNCTIONS)
+        ):  # a function made while tracing is known as capture's variable
             return self.enter(fn, args, kwargs)
         self.stack.append(self.call(fn, args, kwargs))
         return None

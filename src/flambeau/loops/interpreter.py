@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays, reductions
+from . import arithmetic, arrays, gathers, reductions
 from .arrays import OnElements
 from .calls import LARGEST, Calls
 from .emitter import I64, Emitter, constant
@@ -553,9 +553,17 @@ class Interpreter(Calls, Inlining, Iteration):
             owner = self.passing(owner)
         if not isinstance(owner, View):
             raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
+        if gathers.advanced(key):
+            return gathers.read(self.e, owner, self.settled(key), f"gather@{self.at}")
         out = arrays.subscript(self.e, owner, key)
         self.places[id(out)] = out, owner, key
         return out
+
+    def settled(self, key):
+        """A key whose arrays are in memory."""
+        if isinstance(key, Tuple):
+            return Tuple(tuple(map(self.settled, key.items)))
+        return self.passing(key) if isinstance(key, Expression) else key
 
     def STORE_SUBSCR(self, inst):
         key, owner, value = self.pop(), self.pop(), self.pop()
@@ -568,11 +576,12 @@ class Interpreter(Calls, Inlining, Iteration):
     def store_subscript(self, owner, key, value):
         if not isinstance(owner, View):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
-        if isinstance(key, (View, Expression)):
-            if not isinstance(value, Scalar):
-                raise Declined("an array is stored where a mask is true")
+        if gathers.advanced(key):
             self.writes(owner)
-            arrays.assign_where(self.e, owner, key, value)
+            if isinstance(value, Scalar) and isinstance(key, (View, Expression)) and key.dtype == np.bool_:
+                arrays.assign_where(self.e, owner, key, value)
+            else:
+                gathers.write(self.e, owner, self.settled(key), value, self.passing, f"scatter@{self.at}")
             return
         if isinstance(value, Scalar):
             self.writes(owner)

@@ -13,7 +13,7 @@ from .emitter import BOOL, F64, I64, Emitter, constant
 from .rows import better, by_rows, divided, joined, places_by_rows
 from .values import Declined, Expression, Scalar, View
 
-__all__ = ["REDUCTIONS", "dot", "reduce"]
+__all__ = ["REDUCTIONS", "dot", "reduce", "sum_dtype"]
 
 
 class _Accumulator:
@@ -31,7 +31,7 @@ class _Accumulator:
         self.e.set(self.name, self.llvm, v)
 
 
-def _sum_dtype(dtype: np.dtype) -> np.dtype:
+def sum_dtype(dtype: np.dtype) -> np.dtype:
     if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 8):
         return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
     return dtype
@@ -51,14 +51,14 @@ def _combined(op: str):
 
 def _total(op: str):
     def run(e, x: Expression, sizes, element) -> Scalar:
-        dtype = _sum_dtype(x.dtype)
+        dtype = sum_dtype(x.dtype)
         acc = _Accumulator(e, dtype, constant(dtype.type(0 if op == "+" else 1)).v)
         for indices in e.loop(sizes):
             acc.set(_combined(op)(e, dtype, acc.get(), cast(e, element(indices), dtype).v))
         return Scalar(dtype, False, acc.get())
 
-    run.dtype = _sum_dtype
-    run.rows = by_rows(_combined(op), _sum_dtype, 0 if op == "+" else 1)
+    run.dtype = sum_dtype
+    run.rows = by_rows(_combined(op), sum_dtype, 0 if op == "+" else 1)
     return run
 
 

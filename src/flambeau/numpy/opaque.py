@@ -22,6 +22,7 @@ from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..core.declare import extern
 from ..core.definition import TensorMeta
+from ..core.operator import namespace
 from ..dynamo.numpy_bridge import ufunc_methods
 from .promotion import is_tensor
 from .table import FUNCTIONS, METHODS, implements
@@ -155,6 +156,19 @@ def call_numpy(arrays, call):
     return [np.array(leaf, copy=True) if leaf.base is not None else leaf for leaf in _leaves(_run(call, arrays))]
 
 
+_DIFFERENTIABLE = {
+    "numpy.linalg.solve": ("linalg_solve", 2, {}), "numpy.linalg.inv": ("linalg_inv", 1, {}), "numpy.linalg.det": ("linalg_det", 1, {}),
+    "numpy.linalg.slogdet": ("linalg_slogdet", 1, {}), "numpy.linalg.cholesky": ("linalg_cholesky", 1, {}),
+    "numpy.linalg.eigvalsh": ("linalg_eigvalsh", 1, {}), "numpy.linalg.eigh": ("linalg_eigh", 1, {}),
+    "numpy.linalg.svd": ("linalg_svdvals", 1, {"compute_uv": False}), "numpy.linalg.pinv": ("linalg_pinv", 1, {}),
+    "numpy.linalg.qr": ("linalg_qr", 1, {}), "numpy.logaddexp": ("logaddexp", 2, {}), "numpy.logaddexp2": ("logaddexp2", 2, {}),
+    "numpy.hypot": ("hypot", 2, {}), "numpy.kron": ("kron", 2, {}), "numpy.diff": ("diff", 1, {}), "numpy.cross": ("linalg_cross", 2, {}),
+    "numpy.sinc": ("sinc", 1, {}), "numpy.fft.fft": ("fft_fft", 1, {}), "numpy.fft.ifft": ("fft_ifft", 1, {}),
+    "numpy.fft.rfft": ("fft_rfft", 1, {}), "numpy.fft.irfft": ("fft_irfft", 1, {}),
+}  # fmt: skip
+"""What has a derivative all the same: the operator that computes the same, the number of arguments, and the keyword arguments with which it does."""
+
+
 def opaque(module: str, name: str):
     """``module.name`` as a function on tensors: one node of a graph. TypeError for arguments that a graph can't hold."""
     of_values = _SHAPE_GIVING.get(name)
@@ -169,6 +183,10 @@ def opaque(module: str, name: str):
         if any(isinstance(a, np.ndarray) for a in arrays):
             raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
         if _C.tls("grad_enabled") and any(a.requires_grad for a in arrays):
+            found = _DIFFERENTIABLE.get(f"{module}.{name}")
+            if found is not None and len(args) == found[1] and all(map(is_tensor, args)) and kwargs == found[2]:
+                out = getattr(namespace("aten"), found[0])(*args)
+                return type(_sample_for(text, arrays))(*out) if isinstance(out, tuple) else out
             raise NotImplementedError(
                 f"np.{name} has no derivative here: call it on arrays that no gradient is asked for"
             )

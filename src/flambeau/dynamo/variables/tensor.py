@@ -295,11 +295,16 @@ class NumpyNdarrayVariable(TensorVariable):
 
     def __init__(self, node, val, source=None, scalar=True):
         self.scalar = scalar and source is None and val.ndim == 0
+        node.graph.holds_arrays = True
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
         if self.scalar:
             cg.call_function(numpy_bridge.to_scalar, lambda: cg.graph_output(self.node), 1)
+            return
+
+        if getattr(self.node.graph, "carries", False):
+            cg.call_function(numpy_bridge.to_carried, lambda: cg.graph_output(self.node), 1)
             return
 
         def arguments():
@@ -344,13 +349,37 @@ class NumpyNdarrayVariable(TensorVariable):
         whole = any(
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
+        key, first = _element_key(tx, key, parts, self.val.ndim)
         out = super().getitem(tx, key)
+        if first:
+            return as_ndarray(TensorVariable.getitem(out, tx, ConstantVariable(0)))
         if not whole and isinstance(out, TensorVariable) and out.val.ndim == 0:  # NumPy's scalar: a copy, not a view
             out = tx.output.call_in_graph(tx, "call_method", "clone", [out], {})
         return as_ndarray(out, scalar=not whole)
 
     def setitem(self, tx, key, value):
-        super().setitem(tx, key, value)
+        parts = key.elements if hasattr(key, "elements") else [key]
+        super().setitem(tx, _element_key(tx, key, parts, self.val.ndim)[0], value)
+
+
+def _element_key(tx, key, parts, ndim: int):
+    """(key, whether it has a dimension of one element in front): that of an element whose place is data is an index by arrays of one element."""
+    parts = [tx.realize(p) for p in parts]
+    data = [isinstance(p, TensorVariable) and p.val.ndim == 0 and _is_integer(p.val) for p in parts]
+    if not any(data) or len(parts) != ndim or not all(d or _is_int_constant(p) for d, p in zip(data, parts)):
+        return key, False
+    parts = [TensorVariable.getitem(p, tx, ConstantVariable(None)) if d else p for d, p in zip(data, parts)]
+    from .lists import TupleVariable
+
+    return TupleVariable(parts), True
+
+
+def _is_integer(val) -> bool:
+    return not (val.dtype.is_floating_point or val.dtype.is_complex) and numpy_bridge.np_dtype(val).kind in "iu"
+
+
+def _is_int_constant(v) -> bool:
+    return v.is_constant() and type(v.as_constant()) is int
 
 
 def as_ndarray(v: Variable, scalar=True) -> Variable:
