@@ -46,6 +46,7 @@ RUNTIME = (
     "winograd",
     "attention",
     "scan",
+    "pool",
     "natives",
     "graph",
     "object",

@@ -5,7 +5,7 @@ Products and convolutions are measured alone, eager; networks by whole training 
 
 from __future__ import annotations
 
-from networks import NETWORKS, training_step
+from networks import NETWORKS, decode, training_step
 
 # images, channels, side, outputs, kernel, stride, groups
 LAYERS = {
@@ -57,4 +57,7 @@ def register(case) -> None:
         for compiled in (False, True):
             title = f"{name}, training step, {'compiled' if compiled else 'eager'}"
             case(title)(lambda torch, make=make, compiled=compiled: training_step(torch, make, compiled))
+    for compiled in (False, True):
+        title = f"GPT 4x256, one more token beside 128, {'compiled' if compiled else 'eager'}"
+        case(title)(lambda torch, compiled=compiled: decode(torch, compiled))
     case("softmax at ten sizes, one compilation")(_ten_sizes)

@@ -312,6 +312,120 @@ def _mixer(torch, width=192, layers=4, batch=8, patch=4):
     return Mixer(), torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
 
 
+def _whisper(torch, width=192, layers=3, heads=3, batch=4, time=256, mels=80):
+    nn = torch.nn
+    block = _attention(torch, width, heads, causal=False)
+
+    class Encoder(nn.Module):
+        """Radford et al. 2022: two convolutions over the spectrogram, the second halves the time; then a transformer. Its mean is classified."""
+
+        def __init__(self):
+            super().__init__()
+            self.c1, self.c2 = nn.Conv1d(mels, width, 3, padding=1), nn.Conv1d(width, width, 3, stride=2, padding=1)
+            self.places = nn.Parameter(torch.zeros(1, time // 2, width))
+            self.blocks = nn.ModuleList(block() for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+
+        def forward(self, x):
+            gelu = nn.functional.gelu
+            x = gelu(self.c2(gelu(self.c1(x)))).transpose(1, 2) + self.places
+            for b in self.blocks:
+                x = b(x)
+            return self.head(self.norm(x).mean(1))
+
+    return Encoder(), torch.randn(batch, mels, time), torch.randint(0, 10, (batch,))
+
+
+def _diffusion(torch, width=32, batch=4, side=32):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        """Group norm, silu and convolution twice, with the time's embedding between (Ho et al. 2020)."""
+
+        def __init__(self, i, o, time):
+            super().__init__()
+            self.n1, self.c1 = nn.GroupNorm(8, i), nn.Conv2d(i, o, 3, padding=1)
+            self.n2, self.c2 = nn.GroupNorm(8, o), nn.Conv2d(o, o, 3, padding=1)
+            self.time, self.short = nn.Linear(time, o), nn.Conv2d(i, o, 1)
+
+        def forward(self, x, t):
+            silu = nn.functional.silu
+            y = self.c1(silu(self.n1(x))) + self.time(t)[:, :, None, None]
+            return self.c2(silu(self.n2(y))) + self.short(x)
+
+    class UNet(nn.Module):
+        """One image and its step of time; the mean of each channel of the noise is the output."""
+
+        def __init__(self):
+            super().__init__()
+            w = width
+            self.time = nn.Sequential(nn.Linear(w, 4 * w), nn.SiLU(), nn.Linear(4 * w, 4 * w))
+            self.first = nn.Conv2d(3, w, 3, padding=1)
+            self.b1, self.b2, self.b3 = Block(w, w, 4 * w), Block(w, 2 * w, 4 * w), Block(2 * w, 2 * w, 4 * w)
+            self.d1, self.d2 = nn.Conv2d(w, w, 3, 2, 1), nn.Conv2d(2 * w, 2 * w, 3, 2, 1)
+            self.qkv, self.proj = nn.Conv2d(2 * w, 6 * w, 1), nn.Conv2d(2 * w, 2 * w, 1)
+            self.u2, self.u1 = Block(4 * w, w, 4 * w), Block(2 * w, w, 4 * w)
+            self.last = nn.Conv2d(w, 10, 3, padding=1)
+            self.frequencies = torch.exp(torch.arange(w // 2) * (-9.2 / (w // 2)))
+            self.steps = torch.arange(batch) * 10.0
+
+        def forward(self, x):
+            F = nn.functional
+            angles = self.steps[:, None] * self.frequencies[None]
+            t = self.time(torch.cat([angles.sin(), angles.cos()], 1))
+            a = self.b1(self.first(x), t)
+            b = self.b2(self.d1(a), t)
+            c = self.b3(self.d2(b), t)
+            n, w, h, v = c.shape
+            q, k, y = (z.reshape(n, 1, w, h * v).transpose(2, 3) for z in self.qkv(c).chunk(3, 1))
+            c = c + self.proj(F.scaled_dot_product_attention(q, k, y).transpose(2, 3).reshape(n, w, h, v))
+            b = self.u2(torch.cat([F.interpolate(c, scale_factor=2.0), b], 1), t)
+            a = self.u1(torch.cat([F.interpolate(b, scale_factor=2.0), a], 1), t)
+            return self.last(F.silu(a)).mean((2, 3))
+
+    return UNet(), torch.randn(batch, 3, side, side), torch.randint(0, 10, (batch,))
+
+
+def decode(torch, compiled: bool, width=256, layers=4, heads=8, past=128, vocabulary=256):
+    """A call that makes the next token of a GPT beside a cache of ``past`` keys and values a layer."""
+    torch.manual_seed(0)
+    nn, F = torch.nn, torch.nn.functional
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x, keys, values):
+            q, k, v = (
+                t.view(1, 1, heads, width // heads).transpose(1, 2) for t in self.qkv(self.n1(x)).split(width, 2)
+            )
+            k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+            y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(1, 1, width)
+            x = x + self.proj(y)
+            return x + self.down(F.gelu(self.up(self.n2(x))))
+
+    tokens, blocks = nn.Embedding(vocabulary, width), nn.ModuleList(Layer() for _ in range(layers))
+    head = nn.Linear(width, vocabulary)
+    cache = [torch.randn(2, 1, heads, past, width // heads) for _ in range(layers)]
+
+    def step(token, cache):
+        x = tokens(token)
+        for b, c in zip(blocks, cache):
+            x = b(x, c[0], c[1])
+        return head(x)[0, -1].argmax()
+
+    run, token = torch.compile(step) if compiled else step, torch.zeros(1, 1, dtype=torch.int64)
+
+    def call():
+        with torch.no_grad():
+            return run(token, cache)
+
+    return call
+
+
 NETWORKS = {
     "MLP 784-1024-512-10, batch 256": _mlp,
     "GPT 4x256, 8x128 tokens": _gpt,
@@ -326,6 +440,8 @@ NETWORKS = {
     "EfficientNet-B0 (CIFAR), 8x3x32x32": _efficientnet,
     "MLP-Mixer 4x192, 8x64 patches": _mixer,
     "LSTM language model, 16x64 tokens": _lstm,
+    "Whisper encoder 3x192, 4x256 frames": _whisper,
+    "diffusion U-Net, 4x3x32x32": _diffusion,
 }
 
 

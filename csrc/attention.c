@@ -83,7 +83,7 @@ static void run(Attention *a) {
 
 /* Views: q, k, v, perhaps a mask, then out and lse; or the cotangent, out, lse and the cotangents of q, k and v.
  * Numbers: causal, the bits of the scale, whether there is a mask, whether float64. */
-int flb_attention_step(const View *v, int n, const int64_t *numbers) {
+int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
     int masked = numbers[2] != 0, failed = 0, item = numbers[3] ? 8 : 4;
     const int64_t *s = v[0].shape;
     Attention a = {.batch = s[0], .heads = s[1], .group = s[1] / v[1].shape[1], .queries = s[2], .keys = v[1].shape[2], .width = s[3], .causal = numbers[0] != 0,

@@ -324,7 +324,7 @@ static int wants_zeros(const Conv *c, int what, int f64) {
 
 /* Views: (input, weight[, bias], output), (output's cotangent, weight, input's), (output's cotangent, input, weight's), all in C order.
  * Numbers: what, whether float64, whether there is a bias, groups, three each of stride, padding and dilation. */
-int flb_convolve_step(const View *v, int n, const int64_t *numbers) {
+int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
     int what = (int)numbers[0], f64 = numbers[1] != 0, biased = numbers[2] != 0, failed = 0;
     const View *x = what == FORWARD ? &v[0] : what == INPUT ? &v[2] : &v[1], *w = what == WEIGHT ? &v[2] : &v[1], *y = what == FORWARD ? &v[2 + biased] : &v[0];
     Conv c = {.groups = numbers[3], .images = x->shape[0], .channels = x->shape[1], .outputs = y->shape[1]};

@@ -74,7 +74,7 @@ typedef struct {
     int ndim;
     const int64_t *shape, *strides;
 } View;
-typedef int (*NativeFn)(const View *views, int n, const int64_t *numbers); /* -1: no memory */
+typedef int (*NativeFn)(const View *views, int n, const int64_t *numbers, int64_t *status); /* -1: no memory; status: as kernels report a bad index */
 
 /* A batch of products C = A B in the row-major sense: strides and offsets in bytes, one (count, A stride, B stride, C stride) a batch dimension. */
 typedef struct {
@@ -139,9 +139,11 @@ PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
 NativeFn flb_native(const char *name, int views, int numbers); /* NULL: there is none that takes so many */
 PyObject *flb_run_native(PyObject *self, PyObject *args);
-int flb_convolve_step(const View *v, int n, const int64_t *numbers);
-int flb_attention_step(const View *v, int n, const int64_t *numbers);
-int flb_scan_step(const View *v, int n, const int64_t *numbers);
+int flb_max_pool_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_max_pool_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);
 PyObject *flb_emit_configure(PyObject *self, PyObject *args);
 PyObject *flb_emit_start(PyObject *self, PyObject *text);

@@ -13,6 +13,8 @@ static const struct {
     {"attention_backward", flb_attention_step, 9, 4},
     {"convolution", flb_convolve_step, 3, 13},
     {"scan", flb_scan_step, 2, 3},
+    {"max_pool", flb_max_pool_step, 3, 7},
+    {"max_pool_backward", flb_max_pool_backward_step, 3, 2},
 };
 
 NativeFn flb_native(const char *name, int views, int numbers) {
@@ -21,7 +23,7 @@ NativeFn flb_native(const char *name, int views, int numbers) {
     return NULL;
 }
 
-/* native(name, arrays, numbers): run a template over ndarrays. MemoryError; ValueError for a name or a count that isn't. */
+/* native(name, arrays, numbers): run a template over ndarrays. MemoryError; IndexError for an index in them that is out of bounds; ValueError for a name or a count that isn't. */
 PyObject *flb_run_native(PyObject *self, PyObject *args) {
     const char *name;
     PyObject *arrays, *numbers;
@@ -39,9 +41,11 @@ PyObject *flb_run_native(PyObject *self, PyObject *args) {
     for (int i = 0; i < m; i++) values[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
     if (PyErr_Occurred()) return NULL;
     int failed;
+    int64_t status[STATUS_WORDS] = {0};
     Py_BEGIN_ALLOW_THREADS
-    failed = fn(views, n, values) < 0;
+    failed = fn(views, n, values, status) < 0;
     Py_END_ALLOW_THREADS
     if (failed) return PyErr_NoMemory();
+    if (status[0]) return PyErr_Format(PyExc_IndexError, "native: index %lld is out of bounds for size %lld", (long long)status[1], (long long)status[2]), NULL;
     Py_RETURN_NONE;
 }

@@ -108,7 +108,7 @@ static void range(void *context, int64_t begin, int64_t end) {
 }
 
 /* Views: what is read and what is written, of one shape and in C order. Numbers: the dimension, 0 sum or 1 product, 0 float32, 1 float64 or 2 int64. */
-int flb_scan_step(const View *v, int n, const int64_t *numbers) {
+int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
     Scan s = {.from = v[0].ptr, .to = v[1].ptr, .outer = 1, .n = 1, .inner = 1, .product = numbers[1] != 0, .type = (int)numbers[2]};
     for (int d = 0; d < v[0].ndim; d++) {
         if (d < numbers[0]) s.outer *= v[0].shape[d];

@@ -129,6 +129,42 @@ def test_long_scans_do_not_depend_on_threads(rows):
     assert np.isnan(blas.scan(np.array([1.0, np.nan, 2.0]), 0, False))[1:].all()
 
 
+@pytest.mark.parametrize(
+    "how", [(2,), (3, 2, 1), (3, 1), ((2, 3), (3, 1), (1, 1)), (2, 2, 0, 1, True), (3, 5, 1)], ids=str
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_max_pooling(how, dtype):
+    torch.manual_seed(0)
+    for shape in ((2, 3, 11, 14), (5, 9, 300)):
+        x = torch.randint(-9, 9, shape).to(getattr(torch, dtype))  # with equal elements
+        x.flatten()[::17] = float("nan")
+        x.flatten()[3::29] = -float("inf")
+        # a function of its own, since the eager operator is compiled for large tensors
+        for part in range(2):
+            got = torch.compile(lambda x: F.max_pool2d(x, *how, return_indices=True)[part])(x)  # noqa: B023
+            want = F.max_pool2d(x, *how, return_indices=True)[part]
+            assert torch.equal(got.nan_to_num(77.0), want.nan_to_num(77.0))
+        beside_eager(lambda x: F.max_pool2d(x, *how), torch.randn(*shape).to(x.dtype).requires_grad_())
+    channels_last = torch.randn(2, 4, 8, 8).to(memory_format=torch.channels_last)
+    beside_eager(lambda x: F.max_pool2d(x, *how[:1]), channels_last)
+
+
+def test_a_bad_place_of_a_maximum():
+    aten = torch.ops.aten.max_pool2d_with_indices_backward.default
+    f = torch.compile(lambda g, x, i: aten(g, x, [2, 2], [2, 2], [0, 0], [1, 1], False, i))
+    x, g = torch.randn(1, 1, 4, 4), torch.ones(1, 1, 2, 2)
+    for bad in (16, -1):
+        with pytest.raises(IndexError, match="out of bounds for dimension with size 16"):
+            f(g, x, torch.tensor([[[[0, 1], [2, bad]]]]))
+
+
+def test_sums_over_a_few_channels():
+    x = torch.rand(40, 3, 31, 37)
+    for dims in ((0, 2, 3), (0, 3), (2, 3), (0, 1, 3)):
+        got = torch.compile(lambda x: (x * 2).sum(dims))(x)  # noqa: B023
+        assert torch.allclose(got.double(), (x.double() * 2).sum(dims), rtol=2e-6)
+
+
 def test_a_template_that_does_not_exist():
     with pytest.raises(ValueError, match="no template"):
         _runtime.native("nothing", (), ())

@@ -301,6 +301,7 @@ class Lowering(ComplexLowering):
 
     # --- templates ----------------------------------------------------------------------------------------------------
     scan, convolution, attention = native.scan, native.convolution, native.attention
+    max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):
@@ -467,6 +468,13 @@ class Lowering(ComplexLowering):
             if column
             else many >= 4 * config.reduction_piece and (hint(rows) < 16 or many > 64 * config.reduction_piece)
         )
+        inside = (
+            len(shape) - 1 - kept[-1] if kept else 0
+        )  # dimensions of a sum over channels (n, c, h, w) that lie together
+        if not arg and long and 0 < inside < len(dims) and hint(math.prod(shape[len(shape) - inside :])) >= 64:
+            rest = [k for k in range(len(shape)) if k < len(shape) - inside]
+            part = self.reduce(combine, init, shape, rest, dims[-inside:], element)
+            return self.reduce(combine, init, [shape[k] for k in rest], kept, dims[:-inside], part)
         if not arg and long:
             # Columns are summed one element after the other: pieces of about the square root keep the error that of a pairwise sum.
             piece = max(64, 1 << (many.bit_length() // 2)) if column else config.reduction_piece

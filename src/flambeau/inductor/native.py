@@ -1,4 +1,4 @@
-"""Templates of csrc/natives.c in a graph: convolutions, attention and scans as launches between kernels, their results in the arena."""
+"""Templates of csrc/natives.c in a graph: convolutions, attention, pooling and scans as launches between kernels, their results in the arena."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ir import ExternCall, Region, dense_strides
 from .sizes import size, sizes
 from .values import short
 
-__all__ = ["Native", "attention", "convolution", "scan"]
+__all__ = ["Native", "attention", "convolution", "max_pool", "max_pool_backward", "scan"]
 
 
 @dataclass(slots=True)
@@ -148,3 +148,27 @@ def attention(lowering, vals, tensors, mask, causal, scale, backward=()):
     numbers = [causal, _bits(float(scale)), mask is not None, kind is dtypes.float64]
     flops = (10 if backward else 4) * b * h * t * s * e
     return launch(lowering, "attention_backward" if backward else "attention", regions, outs, numbers, flops)
+
+
+# ---- pooling -----------------------------------------------------------------------------------------------------------
+
+
+def max_pool(lowering, vals, x, kernel, stride, padding):
+    """Maxima over windows of the last two dimensions and their places in the plane, see csrc/pool.c."""
+    region = lowering.contiguous(x)
+    if not at_least(2**31 - 1 - region.shape[-2] * region.shape[-1], 0) and type(region.shape[-1]) is int:
+        raise NotImplementedError("planes of more than 2 ** 31 elements")
+    outs = [(sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) for v in vals]
+    numbers = [*kernel, *stride, *padding, x.dtype is dtypes.float64]
+    return launch(lowering, "max_pool", [region], outs, numbers, math.prod(outs[0][0]) * math.prod(map(size, kernel)))
+
+
+def max_pool_backward(lowering, val, name, cotangent, places):
+    """The cotangent of what was pooled; a place outside of its plane is an IndexError that names the operator."""
+    shape, tag = sizes(val.shape), len(lowering.messages)
+    lowering.messages.append(name)
+    regions = [lowering.contiguous(x) for x in (cotangent, places)]
+    out = (shape, dense_strides(shape), val.dtype, val.device)
+    return launch(lowering, "max_pool_backward", regions, [out], [val.dtype is dtypes.float64, tag], math.prod(shape))[
+        0
+    ]

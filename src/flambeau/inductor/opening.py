@@ -118,7 +118,7 @@ class _Recording(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None, positional=False):
         """``positional``: ``args`` are all arguments in schema order."""
         full = args if positional else func.full(*args, **(kwargs or {}))
-        if func.kind == "composite":
+        if func.kind == "composite" and not _whole(func, full):
             with self:
                 return func.definition.fn(*full)
         out = _without_data(func.facet("meta")(*full))
@@ -176,9 +176,12 @@ def open_graph(gm) -> Program:
                     return recording.know(call.val, call) if isinstance(call.val, _C.TensorBase) else call.val
 
                 args, kwargs = _tree((look(node.args), look(dict(node.kwargs))), tensor)
-                with recording:
-                    out = node.target.definition.fn(*node.target.full(*args, **kwargs))
-                env[node] = recording.reference(out)
+                full = node.target.full(*args, **kwargs)
+                if _whole(node.target, full):
+                    env[node] = program.add("call", node.target, look(node.args), look(dict(node.kwargs)), val)
+                else:
+                    with recording:
+                        env[node] = recording.reference(node.target.definition.fn(*full))
             else:
                 env[node] = program.add("call", node.target, look(node.args), look(dict(node.kwargs)), val)
             _learn(val, known)
@@ -189,6 +192,12 @@ def open_graph(gm) -> Program:
 def _numeric(node, val) -> bool:
     """A composite that gives or looks at a number which is known only when the graph runs: a call, not to be opened."""
     return hasattr(val, "__sym__") or "has_side_effects" in node.target.tags
+
+
+def _whole(op, full) -> bool:
+    """Whether a composite has a lowering of its own for these arguments and stays closed."""
+    takes = op.overrides.get("whole")
+    return takes is not None and takes(*full)
 
 
 def _learn(val, known: set) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..base import dtypes
 from ..base.shapes import spread
 from ..core.declare import composite, explicit
 from ..core.images import as_image
@@ -136,6 +137,30 @@ def _lowest(dtype):
     return -(1 << (8 * dtype.itemsize - 1)) if dtype.is_signed else 0
 
 
+_TEMPLATES = (dtypes.float32, dtypes.float64)
+
+
+def _pool_of_two(forward, backward):
+    """Lowered to a template where it has one: float32 and float64, windows without gaps."""
+
+    @forward.override("whole")
+    def _(self, kernel_size, stride, padding, dilation, ceil_mode):
+        return self.dtype in _TEMPLATES and all(d == 1 for d in spread(dilation, 2))
+
+    @forward.override("lower")
+    def _(lowering, val, self, kernel_size, stride, padding, dilation, ceil_mode):
+        kernel = spread(kernel_size, 2)
+        return lowering.max_pool(val, self, kernel, spread(stride, 2) if stride else kernel, spread(padding, 2))
+
+    @backward.override("whole")
+    def _(grad_output, *rest):
+        return grad_output.dtype in _TEMPLATES
+
+    @backward.override("lower")
+    def _(lowering, val, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+        return lowering.max_pool_backward(val, backward.name(), grad_output, indices)
+
+
 def _max_pool_with_indices(n):
     name = f"max_pool{n}d_with_indices"
 
@@ -178,6 +203,9 @@ def _max_pool_with_indices(n):
         ),
     )
 
+    if n == 2:
+        _pool_of_two(forward, backward)
+
     def picked(ct, indices):
         values = aten.gather.default(_flat(ct, n), indices.ndim - n, _flat(indices, n))
         return aten.reshape.default(values, list(indices.shape))
@@ -219,6 +247,8 @@ def _max_pool(n):
         images=0,
     )
     def max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
+        if n == 2 and self.dtype in _TEMPLATES:
+            return _with_indices[2](self, kernel_size, stride, padding, dilation, ceil_mode)[0]
         windows = _max_parts(self, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")[0]
         return aten.max.dim(windows, -1)[0]
 
