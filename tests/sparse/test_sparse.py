@@ -273,3 +273,26 @@ def test_ones_at_the_places_there_are():
     y = torch.sparse.sampled_addmm(x, torch.ones(3, 2), torch.ones(2, 3))
     (g,) = torch.autograd.grad(y, x, torch.ones_like(y))
     assert g.values().tolist() == [1, 1, 1]
+
+
+def test_without_batches_or_rows():
+    def empty(dtype=torch.int64):
+        return torch.sparse_csr_tensor(
+            torch.zeros(0, 3, dtype=dtype), torch.zeros(0, 2, dtype=dtype), torch.zeros(0, 2), size=(0, 2, 2)
+        )
+
+    assert empty().to_dense().shape == (0, 2, 2)
+    assert (empty() * 2).values().shape == (0, 2) and empty().sum().item() == 0
+    with pytest.raises(RuntimeError, match="product of batch dimensions to be non-zero"):
+        torch.zeros(0, 2, 2).to_sparse_csr()
+    assert torch.zeros(0, 3).to_sparse_csr().to_dense().shape == (0, 3)
+    assert torch.zeros(2, 0, 3).to_sparse_csr().to_dense().shape == (2, 0, 3)
+    assert (torch.zeros(3, 0).to_sparse_csr() @ torch.ones(0, 2)).tolist() == [[0, 0]] * 3
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_gradcheck_of_sparse_arguments(layout):
+    check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    x = getattr(torch.eye(3, dtype=torch.float64), layout)().requires_grad_()
+    assert check(lambda s: s.to_dense(), (x,), masked=True)
+    assert check(lambda s: s * 2, (x,), masked=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..autograd.grad_mode import is_inference_mode_enabled
-from ..base.dtypes import DType
+from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
 from ..core.operator import namespace
 from .legacy import TypedStorage, UntypedStorage
@@ -91,7 +91,9 @@ def result_type(tensor1, tensor2) -> DType:
 
 def unravel_index(indices, shape):
     """Coordinates, a tuple of tensors, of the flat ``indices`` of a row-major array of ``shape``."""
-    out = []
+    if indices.dtype.category != 1:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    indices, out = aten._to_copy.default(indices, dtype=int64), []
     for n in reversed([shape] if isinstance(shape, int) else list(shape)):
         out.append(aten.remainder.Tensor(indices, n))
         indices = aten.floor_divide.default(indices, n)

@@ -282,7 +282,7 @@ def dense_array(t) -> np.ndarray:
             out[tuple(q.indices._array)] = q.values._array
         return out
     if p.batch:
-        for to, one in zip(out.reshape(-1, *t._shape[p.batch :]), unbatched(t)):
+        for to, one in zip(out.reshape(numel(t._shape[: p.batch]), *t._shape[p.batch :]), unbatched(t)):
             to[...] = dense_array(one)
         return out
     (rows, columns), values = coordinates(t)
@@ -357,7 +357,9 @@ def from_dense(t, layout, sparse_dim=None, blocksize=None, dense_dim=None):
         )
     inner = tuple(range(2, a.ndim - batch))
     counts, made = None, []
-    for one in a.reshape(-1, *a.shape[batch:]):
+    if not numel(a.shape[:batch]):
+        raise RuntimeError(f"to_{layout._name}: Expected product of batch dimensions to be non-zero.")
+    for one in a.reshape(numel(a.shape[:batch]), *a.shape[batch:]):
         stored = (one != 0).any(inner) if inner else one != 0
         if layout in BY_ROW:
             major, minor = np.nonzero(stored)
@@ -516,7 +518,9 @@ def _sparse_mask(self, mask):
     a = self._array if not is_sparse(self) else dense_array(self)
     size = mask._shape[p.batch :]
     values = []
-    for one, pattern in zip(a.reshape(-1, *size), unbatched(mask)):
+    if not numel(mask._shape[: p.batch]):
+        return make(replace(p, values=from_array(np.zeros(p.values._shape, a.dtype))), mask._shape)
+    for one, pattern in zip(a.reshape(numel(mask._shape[: p.batch]), *size), unbatched(mask)):
         rows, columns = coordinates(pattern)[0]
         if p.block:
             x, y = p.block

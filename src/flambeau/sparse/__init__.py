@@ -6,6 +6,7 @@ stand in ops/sparse*.py. Here is what users call: constructors that check their 
 
 from __future__ import annotations
 
+import functools
 import importlib
 
 import numpy as np
@@ -107,6 +108,18 @@ def spdiags(diagonals, offsets, shape, layout=None):
     return made if layout is None else made.to_sparse(layout=layout)
 
 
+def _with_values(like, values):
+    """A tensor with the pattern of ``like``; its gradient reaches ``values``."""
+    if like.is_sparse:
+        return sparse_coo_tensor(like.indices(), values, tuple(like.shape), is_coalesced=True)
+    compressed, plain = (
+        (like.crow_indices(), like.col_indices())
+        if "r" == str(like.layout)[-1]
+        else (like.ccol_indices(), like.row_indices())
+    )
+    return sparse_compressed_tensor(compressed, plain, values, tuple(like.shape), layout=like.layout)
+
+
 def as_sparse_gradcheck(gradcheck):
     """``gradcheck`` for functions of sparse tensors: inputs and outputs are handed over as their values."""
 
@@ -117,7 +130,7 @@ def as_sparse_gradcheck(gradcheck):
             if _is_sparse(x) and x.requires_grad:
                 coalesced = x.detach().coalesce() if x.is_sparse else x.detach()
                 leaves.append(coalesced.values().clone().requires_grad_())
-                rebuild.append(lambda v, like=coalesced: _aten._from_values.default(v, like))
+                rebuild.append(functools.partial(_with_values, coalesced))
             else:
                 leaves.append(x)
                 rebuild.append(lambda v: v)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
@@ -195,7 +196,7 @@ def _check_compressed(layout, c, p, v, size):
         v.shape[batch] == nnz,
         f"{plain}.shape[-1] must be equal to nnz (={v.shape[batch]}) as defined by values.shape[{batch}], but got {nnz}",
     )
-    ranges = c.detach()._array.reshape(-1, n + 1)
+    ranges = c.detach()._array.reshape(math.prod(c.shape[:-1]), n + 1)
     places = p.detach()._array.reshape(len(ranges), nnz)
     _need((ranges[:, 0] == 0).all(), f"`{compressed}[..., 0] == 0` is not satisfied.")
     _need((ranges[:, -1] == nnz).all(), f"`{compressed}[..., -1] == nnz` is not satisfied.")
@@ -205,7 +206,7 @@ def _check_compressed(layout, c, p, v, size):
         f"`0 <= {compressed}[..., 1:] - {compressed}[..., :-1] <= {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.",
     )
     _need(
-        not nnz or (places.min() >= 0 and places.max() < width),
+        not places.size or (places.min() >= 0 and places.max() < width),
         f"`0 <= {plain} < {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.",
     )
     for r, i in zip(ranges, places):
