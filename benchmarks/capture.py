@@ -269,7 +269,9 @@ def environment(cache: str) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch-python", metavar="PATH", help="interpreter with PyTorch (default: flambeau alone)")
-    parser.add_argument("--rows", default="", metavar="TEXT", help="only rows whose name contains this")
+    parser.add_argument(
+        "--rows", default="", metavar="TEXT", help="only rows whose name contains one of these (with commas between)"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first-rounds", type=int, default=1, help="rounds of first calls (0: leave them out)")
     parser.add_argument("--seconds", type=float, default=110, help="a first call that takes longer is left empty")
@@ -280,6 +282,8 @@ def main() -> None:
     if options.worker:
         return worker(options.worker, options.first)
     peers = {"flambeau": sys.executable, **({"torch": options.torch_python} if options.torch_python else {})}
+    wanted = [text.strip().lower() for text in options.rows.split(",")]
+    rows, first_rows = ([n for n in t if any(text in n.lower() for text in wanted)] for t in (ROWS, FIRST))
     notes: list[str] = []
     units: list[float] = []
     found: dict[tuple[str, str], dict[str, list[dict]]] = {}
@@ -305,7 +309,7 @@ def main() -> None:
                     env=environment(cache),
                 )
             )
-        for name in (n for n in ROWS if options.rows.lower() in n.lower()):
+        for name in rows:
             for _ in range(options.rounds):
                 for peer, process in workers.items():
                     process.stdin.write(name + "\n")
@@ -314,7 +318,7 @@ def main() -> None:
             print(f"  {name}", file=sys.stderr)
         for process in workers.values():
             process.stdin.close()
-    for name in (n for n in FIRST if options.rows.lower() in n.lower()):
+    for name in first_rows:
         for _ in range(options.first_rounds):
             for peer, python in peers.items():
                 with tempfile.TemporaryDirectory() as cache:

@@ -8,6 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import nn
+from flambeau.base.logs import ARTIFACTS
 from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.dynamo import exc
 from flambeau.dynamo.config import config
@@ -326,3 +327,20 @@ def test_sizes_beyond_32_bits():
     n = (1 << 31) + 8
     assert int(compiled(torch.zeros(n, dtype=torch.uint8))) == n
     assert int(compiled(torch.zeros(5, dtype=torch.uint8))) == 5
+
+
+def test_symbols_and_guards_are_logged(monkeypatch):
+    stream = ARTIFACTS["sym_shapes"]
+    assert ARTIFACTS["dynamic"] is stream
+    said = []
+    monkeypatch.setattr(type(stream), "__call__", lambda self, text, *args: said.append(text % args))
+    monkeypatch.setattr(stream, "on", True)
+
+    def f(x):
+        return x + 1 if x.shape[0] > 3 else x
+
+    torch.compile(f, backend="eager", dynamic=True)(torch.ones(5, 7))
+    torch.compile(lambda x: x.nonzero(), backend="eager", fullgraph=True)(torch.ones(3))
+    assert any(t.startswith("create_symbol s0 = 5 for L['x'].size()[0] [2, int_oo]") for t in said)
+    assert any("[guard added]" in t and "x.shape[0] > 3" in t for t in said)
+    assert any(t.startswith("create_unbacked_symint u0 [0, ") for t in said)

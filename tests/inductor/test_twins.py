@@ -3,6 +3,7 @@
 import pytest
 
 import flambeau as torch
+from flambeau.base.logs import ARTIFACTS
 from flambeau.inductor import compile as passes
 from flambeau.inductor import schedule
 
@@ -65,3 +66,15 @@ def test_a_kernel_may_overwrite_what_its_twin_reads():
     update(*args)
     torch.compile(update)(*other)
     assert all(torch.equal(a, b) for a, b in zip(args, other))
+
+
+def test_what_costs_time_is_said(monkeypatch):
+    torch._dynamo.reset()
+    stream, said = ARTIFACTS["perf_hints"], []
+    monkeypatch.setattr(type(stream), "__call__", lambda self, text, *args: said.append(text % args))
+    monkeypatch.setattr(stream, "on", True)
+    torch.compile(lambda x: torch.linalg.svdvals(x @ x))(torch.eye(3))
+    assert any("svd" in t and "its eager one" in t for t in said), said
+    at = torch.tensor([0, 2, 0, 1])
+    torch.compile(lambda x: x.index_add(0, at, torch.ones(4) * x[0]))(torch.ones(3))
+    assert any("runs on one thread" in t for t in said), said

@@ -48,6 +48,8 @@ _EVENTS = {
     "aot_graphs": "artifact aot_graphs",
     "schedule": "artifact inductor_schedule",
     "output_code": "inductor_output_code",
+    "sym_shapes": "artifact symbolic_shapes",
+    "perf_hints": "artifact perf_hints",
 }
 compilation = threading.local()
 """``compilation.id``: (number of the frame, how often it was compiled before) while a frame is being compiled."""
@@ -110,7 +112,7 @@ def set_logs(*, all=None, **names) -> None:
 
 
 def _unknown(name: str) -> str:
-    known = "\n".join(f"  {a.name}: {a.help}" for a in sorted(ARTIFACTS.values(), key=lambda a: a.name))
+    known = "\n".join(f"  {a.name}: {a.help}" for a in sorted(set(ARTIFACTS.values()), key=lambda a: a.name))
     return f"Unrecognized log artifact '{name}'. The artifacts are:\n{known}"
 
 
@@ -146,6 +148,11 @@ for _name, _help in [
     ("aot", "differentiation ahead of time"),
     ("inductor", "lowering and code generation"),
     ("perf_hints", "fallbacks and other things that cost time"),
+    ("sym_shapes", "symbols of sizes and numbers, and what the trace assumed about them (also: dynamic)"),
     ("not_implemented", "handlers that returned NotImplemented"),
 ]:
     artifact(_name, _help)
+
+ARTIFACTS["dynamic"] = ARTIFACTS["sym_shapes"]
+if "dynamic" in _pending:
+    _switch(ARTIFACTS["dynamic"], True)

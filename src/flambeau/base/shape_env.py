@@ -17,6 +17,7 @@ from . import expr as E
 from . import relations as R
 from .errors import DataDependentOutputException
 from .expr import INF, Expr, Symbol
+from .logs import artifact
 from .records import slotted
 from .relations import FloatSymbol, Rel, as_symbol
 from .symint import SymBool, SymFloat, SymInt, expression
@@ -52,6 +53,7 @@ __all__ = [
 ]
 
 
+_LOG = artifact("sym_shapes", "")
 LARGEST = 1 << 55  # no size is greater, so that a few of them add up to what fits into 64 bits
 
 
@@ -142,6 +144,13 @@ class ShapeEnv:
         self._count[prefix] += 1
         return f"{prefix}{n}"
 
+    def _log(self, what: str, s, source=None) -> None:
+        if _LOG.on:
+            lo, hi = (("-int_oo" if x == -INF else "int_oo" if x >= LARGEST else x) for x in s.bounds())
+            example = f" = {self.hints[s]}" if s in self.hints else ""
+            place = f" for {_source_name(source)}" if source is not None else ""
+            _LOG("%s %s%s%s [%s, %s] %s", what, s, example, place, lo, hi, self.where() or "")
+
     def reserve(self, name: str) -> None:
         """No symbol made from now on is called ``name``, nor has a lower number."""
         prefix = name.rstrip("0123456789")
@@ -161,6 +170,7 @@ class ShapeEnv:
             self.origins[s] = Origin()
             if duck:
                 self._duck[hint] = s
+            self._log("create_symbol", s, source)
         self._origin(s, source, dynamic, lo, hi)
         return SymInt(E.of(s), self)
 
@@ -170,6 +180,7 @@ class ShapeEnv:
         self.hints[s] = hint
         self.origins[s] = Origin()
         self._origin(s, source, dynamic, None, None)
+        self._log("create_symbol", s, source)
         return SymInt(E.of(s), self)
 
     def create_float(self, hint: float, source=None):
@@ -197,6 +208,7 @@ class ShapeEnv:
         s = Symbol(self._name("u"), max(lo, 0) if size else lo, hi)
         if size:
             self.size_like.add(s)
+        self._log("create_unbacked_symint", s)
         return SymInt(E.of(s), self)
 
     def create_unbacked_symfloat(self):
@@ -384,7 +396,10 @@ class ShapeEnv:
                 return found  # so it is for all sizes but 0 and 1, of which shape rules don't ask
             fact = r if found else R.negate(r)
             if not self.frozen:
-                self.guards.append(Guard(fact, self.where(), type(fact) is Rel and fact.args[0] == "=="))
+                line = self.where()
+                self.guards.append(Guard(fact, line, type(fact) is Rel and fact.args[0] == "=="))
+                if _LOG.on:
+                    _LOG("eval %r [guard added] %s", fact, line or "")
             self.learn(fact)
         self._seen[r] = found
         return found
@@ -438,6 +453,8 @@ class ShapeEnv:
                 self.asserts.append(
                     Assert(r, message or f"Runtime assertion failed for expression {r!r}", self.where())
                 )
+                if _LOG.on:
+                    _LOG("runtime_assert %r %s", r, self.asserts[-1].line or "")
                 self.learn(r)
                 return True
             found = self.evaluate(r)

@@ -9,6 +9,7 @@ import itertools
 import logging
 import sys
 import threading
+import time
 import traceback
 import types
 import warnings
@@ -302,6 +303,7 @@ class Compiler(_frame.Context):
 
     def _capture(self, func, args, cache, event: Event, top: bool) -> bool:
         code = func.__code__
+        start = time.perf_counter()
         counters["frames"]["total"] += 1
         if cache.entries:
             counters["recompiles"]["total"] += 1
@@ -370,7 +372,7 @@ class Compiler(_frame.Context):
         if output.graph_module is not None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
-        record_compile(shown_name(code), output.compile_seconds)
+        record_compile(shown_name(code), time.perf_counter() - start - output.compile_seconds, output.compile_seconds)
         return True
 
     def _recompiling(self, code, func, args, cache) -> None:

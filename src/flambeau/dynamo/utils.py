@@ -14,13 +14,15 @@ counters: defaultdict[str, Counter] = defaultdict(Counter)
 _times: defaultdict[str, list[float]] = defaultdict(list)
 
 
-def record_compile(name: str, seconds: float) -> None:
-    _times[name].append(seconds)
+def record_compile(name: str, captured: float, compiled: float) -> None:
+    """Seconds that the capture of a frame and the backend took."""
+    _times[f"{name} (capture)"].append(captured)
+    _times[f"{name} (compile)"].append(compiled)
 
 
 def compile_times(repr: str = "str", aggregate: bool = False):
-    """Seconds that compiling took, by frame: a table (``"str"``), or headers and one column of values each (``"csv"``)."""
-    columns = {f"{n} (compile)": t for n, t in _times.items()}
+    """Seconds that capture and the backend took, by frame: a table (``"str"``), or headers and one column of values each (``"csv"``)."""
+    columns = dict(_times)
     values = [f"{sum(t):.4f}" if aggregate else ", ".join(f"{x:.4f}" for x in t) for t in columns.values()]
     if repr == "csv":
         return list(columns), values

@@ -31,6 +31,7 @@ __all__ = ["CompiledInfo", "compile_graph"]
 log = logging.getLogger("flambeau.inductor")
 _OUTPUT = artifact("output_code", "launches and LLVM assembly of every graph compiled")
 _SCHEDULE = artifact("schedule", "which loop nests share a kernel")
+_HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 _INDUCTOR = artifact("inductor", "times of the compiler's passes")
 
 
@@ -68,6 +69,16 @@ def compile_graph(gm, example_inputs=None, **_unused):
         remember(entry, getattr(gm, "onto", None) or {}, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
     _report(info)
+    if _HINTS.on:
+        for s in info.steps:
+            if isinstance(s, ExternCall):
+                if s.what == "call" and s.data.call is not None:
+                    _HINTS("%s has no kernel here: its eager one is called from Python", s.name)
+            elif s.serial:
+                _HINTS("kernel %s runs on one thread: iterations of a scatter may write the same element", s.name)
+        copied = len(onto) - len(made.placed)
+        if copied:
+            _HINTS("%d inputs that are written get their new values by a copy", copied)
     if _SCHEDULE.on:
         _SCHEDULE("%s", debug.show_groups(made.groups))
     _INDUCTOR(
@@ -90,6 +101,7 @@ def _report(info) -> None:
     metrics.num_fallbacks += len(info.fallbacks)
     for reason in info.fallbacks:
         log.warning("an eager kernel runs inside a compiled graph: %s", reason)
+        _HINTS("an eager kernel runs inside a compiled graph: %s", reason)
     if debug.listeners or _OUTPUT.on:
         debug.notify(info.source)
         _OUTPUT("%s", info.source)
