@@ -30,7 +30,7 @@ RULES = [
     ("sign of a nan", "value", "", r"copysign\(|signbit\("),
     ("sums, products and matrix products", "value|grads", _HUGE, r"sum|@|mm\(|dot\(|einsum|linear|conv|cdist|matmul|prod\("),
     ("writes through overlapping memory", "value", "", r"unfold\(.*_\(|index_put_\(.*accumulate|as_strided\(.*_\("),
-    ("memory format of convolution", "stride", "", r"_scatter\(|scaled_dot_product|pool|pad\(|conv|interpolate|ldexp|cdist|copy"),
+    ("memory format of convolution", "stride", "", r"(select|slice|diagonal)_scatter\(|scaled_dot_product|pool|pad\(|conv|interpolate|\bcopy\("),
     ("`bernoulli` of", "requires_grad", "", "bernoulli"),
     ("a view of several", "missing error", "is a view and its base|multiple views", ""),
     ("a saved tensor whose owner was detached", "missing error", "inplace operation|detach_", "detach_|vander"),
@@ -42,6 +42,9 @@ RULES = [
     ("`mode` of data with nan", "value|grads", "", r"mode\("),
     ("`polygamma` of a negative integer", "value|grads", "inf|e\\+", "polygamma|digamma|lgamma"),
     ("ties (`median`, `max`, ...)", "value|grads", "", r"unique\(|floor|trunc|%|round|ceil|shrink|fmod|remainder|threshold|heaviside|//"),
+    ("ties (`median`, `max`, ...)", "shape", "", r"unique\("),
+    ("ties (`median`, `max`, ...)", "value", r"e\+|\d{5}\.", r"reciprocal\(|pow\(-1\)"),
+    ("ties (`median`, `max`, ...)", "value", r"\(1\.5\) expected .*\(0\.0\)", r"> 0"),
     ("`unique` of floats", "requires_grad", "False expected True", r"unique\("),
     ("interpolation to the size", "value|grads", "nan", "interpolate"),
     ("`layer_norm`, `group_norm` of rows", "value|grads", "", "layer_norm|group_norm|batch_norm|instance_norm|rms_norm|normalize"),
@@ -50,6 +53,11 @@ RULES = [
     ("`pow` of a negative base", "grads|value", "nan", r"pow\(|\*\*"),
     ("second derivatives at kinks", "grads", "", "elu|softplus|_loss|cross_entropy|relu|clamp"),
     ("`conv1d` to `conv3d`", "value|shape", "", "conv"),
+    ("`cdist`, `pairwise_distance` of a set", "value", "0\\.0\\) expected", r"cdist\((\w+), \1\)"),
+    ("`kron` whose arguments", "crash", "modified by an inplace operation", r"kron\("),
+    ("`index_fill`, `index_copy` into", "crash", "with size 0", r"index_(fill|copy)_?\("),
+    ("`cumsum_` and `cumprod_` of truth", "crash", "desired output type Bool", r"cum(sum|prod)_\("),
+    ("attention of values with nan", "value", "nan", r"scaled_dot_product_attention\(.*is_causal=True"),
 ]  # fmt: skip
 
 

@@ -478,3 +478,12 @@ def test_what_a_function_returns_and_saves():
         with torch.no_grad():
             assert not Keep.apply(x, "new").requires_grad
         assert x.requires_grad and torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("fn", [torch.xlogy, torch.special.xlog1py])
+def test_a_logarithm_of_a_number_keeps_its_digits(fn):
+    for _ in range(3):
+        x = torch.tensor([1.7, 0.0], dtype=torch.float64, requires_grad=True)
+        (got,) = torch.autograd.grad(fn(x, 2.0).sum(), x)
+        (want,) = torch.autograd.grad(fn(x, torch.tensor(2.0, dtype=torch.float64)).sum(), x)
+        assert got.tolist() == want.tolist()

@@ -288,3 +288,12 @@ def test_16_bit_floats_stay_out_of_python():
     finally:
         sys.setprofile(None)
     assert not [name for name in seen if "/flambeau/eager/" in name]
+
+
+def test_a_tensor_without_dimensions_is_flipped():
+    x = torch.tensor(2.0, requires_grad=True)
+    for dims in ([], [0], [-1]):
+        y = thrice(lambda: x.flip(dims))  # noqa: B023
+        assert y.item() == 2.0 and torch.autograd.grad(y, x)[0].item() == 1.0
+    with pytest.raises(IndexError):
+        x.flip(1)

@@ -41,7 +41,7 @@ def _flip(self, dims):
     a, turned = self._array, _turned(self, dims)
     strides = dense_like(a.shape, strides_of(self))
     out = empty_strided(a.shape, strides, a.dtype)
-    out[...] = np.flip(a, tuple(turned)) if turned else a
+    out[...] = np.flip(a, tuple(turned)) if turned and a.ndim else a
     return _C.from_array(out)
 
 

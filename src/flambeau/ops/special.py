@@ -260,6 +260,10 @@ def _x_log_vjps(log, derived, lowest):
     """Nothing where x is 0 and the logarithm isn't finite or isn't there."""
 
     def of_self(ct, self, other):
+        if not hasattr(
+            other, "shape"
+        ):  # NOTE: an operator takes a number for a tensor of the default dtype, which would round it
+            other = aten.full_like.default(ct, other)
         undefined = aten.logical_and.default(aten.eq.Scalar(self, 0), aten.le.Scalar(other, lowest))
         return aten.masked_fill.Scalar(aten.mul.Tensor(ct, log(other)), undefined, 0)
 
