@@ -1,8 +1,11 @@
 """What calls do beside returning a value: writes and random draws are kept, saved tensors are checked, grad mode and leaves are right."""
 
+import collections
+import functools
 import itertools
 import sys
 import types
+import weakref
 
 import pytest
 from programs import X, agree, attempt
@@ -429,6 +432,117 @@ def inputs_side_by_side_in_one_memory(C, torch):
         x = torch.arange(4.0)
         out += [C(f)(*split(x)), x]
     return out
+
+
+@program
+def class_attributes_are_written(C, torch):
+    class Meta(type):
+        def __setattr__(cls, name, value):
+            super().__setattr__(name, value * 2)
+
+    class A:
+        n, last, held = 0, None, []
+
+    class B(A):
+        pass
+
+    class M(metaclass=Meta):
+        n = 1
+
+    def f(x, cls):
+        cls.n += 1
+        cls.last = x * cls.n
+        cls.held = [*cls.held, cls.n]
+        return cls.last + 1, cls.n, hasattr(cls, "last"), cls().n
+
+    g = C(f)
+    out = [g(torch.ones(2), c) for c in (A, A, B, A, B)]
+    m = C(lambda x: (setattr(M, "n", M.n + 1), x * M.n)[1])
+    return [out, A.n, B.n, A.last, B.last, A.held, B.held, m(torch.ones(2)), M.n]
+
+
+@program
+def class_attribute_that_is_a_property(C, torch):
+    class A:
+        k = property(lambda self: 5)
+
+    def f(x):
+        A.k = 3
+        return x * A().k
+
+    return [C(f)(torch.ones(2)), A.k]
+
+
+@program
+def a_metaclass_looks_attributes_up(C, torch):
+    class Meta(type):
+        def __getattribute__(cls, name):
+            return 5.0 if name == "q" else type.__getattribute__(cls, name)
+
+        def __getattr__(cls, name):
+            return len(name)
+
+    class Other(type):
+        k = 3.0
+
+        def __getattribute__(cls, name):
+            found = super().__getattribute__(name)
+            return found * Other.k if name == "q" else found
+
+    class A(metaclass=Meta):
+        q, r = 1.0, 2.0
+
+    class B(metaclass=Other):
+        q = 1.0
+
+    f = C(lambda x: x * A.q * A.r + A.abc + B.q)
+    out = [f(torch.ones(2))]
+    A.r, Other.k = 7.0, 4.0
+    return [*out, f(torch.ones(2))]
+
+
+@program
+def weak_references(C, torch):
+    class A:
+        k = 2.0
+
+    a = A()
+    r = weakref.ref(a)
+    f = C(lambda x: x * (r().k if r() is not None else 7))
+    out = [f(torch.ones(2))]
+    a.k = 3.0
+    out.append(f(torch.ones(2)))
+    del a
+    return [*out, f(torch.ones(2))]
+
+
+@program
+def functions_with_a_cache(C, torch):
+    calls, made = [], functools.lru_cache(lambda k: [k])
+    pure = functools.lru_cache(lambda k: k * 2)
+    counted = functools.lru_cache(lambda k: calls.append(k) or k)
+
+    def f(x):
+        made(1).append(2)
+        return x * pure(3) + counted(4) + len(made(1))
+
+    f = C(f)
+    return [f(torch.ones(2)), f(torch.ones(2)), calls, made(1)]
+
+
+@program
+def ordered_dicts(C, torch):
+    d = collections.OrderedDict(a=1, b=2, c=3)
+
+    def f(x):
+        d.move_to_end("a")
+        d.move_to_end("c", last=False)
+        k, v = d.popitem(last=False)
+        e = {"p": 1, "q": 2}
+        return x * v, k, list(d), e.popitem(), e, attempt(d.move_to_end, "zz")
+
+    out = C(f)(torch.ones(2))
+    return [out, d]
 
 
 @program

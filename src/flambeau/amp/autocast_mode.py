@@ -152,6 +152,23 @@ class autocast(_C.Guard):  # noqa: N801
         return autocast_decorator(self, func)
 
 
+def _enter_autocast(device_type: str, dtype, enabled: bool, cache_enabled: bool) -> autocast:
+    """A node of captured graphs: the block begins. What comes back is given to ``_exit_autocast``."""
+    entered = autocast(device_type, dtype, enabled, cache_enabled)
+    entered.__enter__()
+    return entered
+
+
+def _exit_autocast(entered: autocast) -> None:
+    entered.__exit__(None, None, None)
+
+
+def _settings() -> tuple:
+    """What the innermost block says: device, dtype, whether it is on, and whether casts may be kept."""
+    enabled, dtype, cache = current("cpu")
+    return "cpu", dtype, enabled, cache
+
+
 class CudaAutocast(autocast):
     """``torch.cuda.amp.autocast``."""
 

@@ -14,6 +14,8 @@ __all__ = ["Layer", "current", "state"]
 class Layer(TorchFunctionMode):
     """What an autocast block puts on the stack of function modes."""
 
+    is_autocast = True  # for capture, which doesn't trace it
+
     def __init__(self, device: str, enabled: bool, dtype: DType, cache: bool):
         self.device, self.enabled, self.dtype, self.cache = device, enabled, dtype, cache
 

@@ -13,11 +13,13 @@ from collections.abc import Callable
 
 from flambeau import _C
 from flambeau.core import modes
+from flambeau.core.modes import TorchDispatchMode
 
-from .exc import SkipFrame
+from . import autocast, trace_rules
+from .exc import SkipFrame, unsupported
 from .source import CallSource, ConstSource
 
-__all__ = ["ActiveModes"]
+__all__ = ["ActiveModes", "OperatorCheck"]
 
 
 def nth_function_mode(n: int, _):
@@ -72,6 +74,11 @@ class ActiveModes:
         self.dispatch, self.function = modes.dispatch_stack(), modes.function_stack()
         self.transforms = bool(_C.tls("transforms"))  # their depth is guarded; the graph runs on their tensors
         self.device = _C.innermost("devices") if _C.tls("devices") else None
+        self.autocast = autocast.active()
+        if self.autocast:
+            if not all(getattr(m, "is_autocast", False) for m in self.function):
+                raise SkipFrame("function modes and autocast are on")
+            self.function = ()
         if any(type(m).__module__.startswith("flambeau.") for m in (*self.dispatch, *self.function)):
             raise SkipFrame("a mode of the library is on")
 
@@ -93,6 +100,10 @@ class ActiveModes:
         guard = tx.output.guard
         if self.dispatch:
             guard(none, "CALL", SameModes(tuple(map(type, self.dispatch))))
+        if self.autocast:
+            settings = autocast.library()._settings()
+            guard(none, "CALL", autocast.SameAutocast(settings))
+            autocast.begin(tx, settings)
         if self.device is not None:
             guard(none, "CALL", SameDevice(self.device))
         for i, mode in enumerate(self.function):
@@ -105,4 +116,18 @@ class ActiveModes:
         hidden = trait(backend, "hides_operators")
         plainly = hidden if self.dispatch else (hidden or trait(backend, "reads_memory")) and self.transforms
         fn = gm.forward if plainly else compiler.call_backend(gm, examples)
-        return without_function_modes(fn) if self.function and callable(fn) else fn
+        return without_function_modes(fn) if (self.function or self.autocast) and callable(fn) else fn
+
+
+class OperatorCheck(TorchDispatchMode):
+    """Looks at the operators that a call comes down to, for those that disallow_in_graph was called for."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if trace_rules.is_disallowed(func):
+            unsupported(
+                "disallowed",
+                f"a call that comes down to the disallowed operator {func}",
+                "disallow_in_graph was called for it.",
+                "allow_in_graph undoes it.",
+            )
+        return func(*args, **(kwargs or {}))

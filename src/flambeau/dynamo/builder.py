@@ -10,6 +10,7 @@ import functools
 import inspect
 import operator
 import types
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,6 +26,7 @@ from flambeau.fx import GraphModule
 from . import control_flow as control_flow  # its handlers
 from . import numpy_bridge, subclasses, tensors, trace_rules, world
 from . import pytrees as pytrees
+from .autocast import AutocastVariable, is_autocast
 from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
@@ -32,6 +34,7 @@ from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
 from .variables.base import Lazy, Variable
 from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
+from .variables.callables import CachedFunctionVariable, WeakReferenceVariable
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.contexts import (
@@ -187,18 +190,26 @@ def _wrap(tx, value, source: Source) -> Variable:
     if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value)):
         _guard(tx, source, "ID_MATCH", value)
         return _numpy_function(value, source)
+    if is_autocast(cls):
+        _guard(tx, source, "ID_MATCH", value)
+        return AutocastVariable(value, source)
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         return _torch_function(value, source)
     if cls.__module__.startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
         _guard(tx, source, "ID_MATCH", value)
         return TorchObjectVariable(value, source)
+    if cls is functools._lru_cache_wrapper and isinstance(value.__wrapped__, types.FunctionType):
+        _guard(tx, source, "ID_MATCH", value)
+        return CachedFunctionVariable(value, source)
+    if cls is weakref.ref:
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return WeakReferenceVariable(value, source)
     if callable(value) and cls in (
         types.BuiltinFunctionType,
         types.MethodDescriptorType,
         types.WrapperDescriptorType,
         types.MethodWrapperType,
-        functools._lru_cache_wrapper,
     ):
         _guard(tx, source, "ID_MATCH", value)
         return _c_callable(tx, value, source)
@@ -451,7 +462,9 @@ def _disabled(value, source):
 
 
 def _method(tx, value, source):
-    if value.__name__ == "__exit__" and type(value.__self__).__module__ == "flambeau.compiler.regions":
+    if value.__name__ == "__exit__" and (
+        type(value.__self__).__module__ == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
+    ):
         _guard(tx, source, "TYPE_MATCH", types.MethodType)
         return SkippedFunctionVariable(
             value, "region", "a region is left that was entered before", "It is left by plain code.", source=source

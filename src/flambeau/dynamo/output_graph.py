@@ -20,10 +20,10 @@ from flambeau.base.relations import as_symbol
 from flambeau.base.relations import symbols as relation_symbols
 from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv, hint_int
 from flambeau.base.symint import NUMBERS, is_int, is_symbolic
-from flambeau.core.modes import TorchDispatchMode
 from flambeau.proxy.sizes import SizeNodes
 
-from . import numpy_bridge, subclasses, tensors, trace_rules, world
+from . import autocast, numpy_bridge, subclasses, tensors, trace_rules, world
+from .active_modes import OperatorCheck
 from .codegen import TEMP, Codegen
 from .config import config
 from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
@@ -681,6 +681,8 @@ class OutputGraph:
             if not outputs:
                 self._drop_calls()
                 return body
+        for block in reversed(autocast.blocks(self)):
+            block.end(self.root)
         if final_grad != self.initial_grad:
             self.root.call_function(tensors.set_grad_enabled, (self.initial_grad,)).meta["val"] = None
         fn = self.compile(tx, outputs)
@@ -747,6 +749,8 @@ class OutputGraph:
         finally:
             self.compile_seconds = time.perf_counter() - start
             tensors.set_grad_enabled(grad)
+        if callable(fn) and any(n.target is getattr(autocast.library(), "_enter_autocast", n) for n in self.root.nodes):
+            fn = autocast.restoring(fn)
         if self.has_subclasses and callable(fn):
             fn = subclasses.without_overrides(fn)
         if not callable(fn):
@@ -777,20 +781,6 @@ def release(graph) -> None:
     # References that a graph has by itself: from each node and from its root; from the arguments of this call, and of getrefcount.
     if sys.getrefcount(graph) <= len(graph.nodes) + 1 + 4:
         graph.release()
-
-
-class OperatorCheck(TorchDispatchMode):
-    """Looks at the operators that a call comes down to, for those that disallow_in_graph was called for."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if trace_rules.is_disallowed(func):
-            unsupported(
-                "disallowed",
-                f"a call that comes down to the disallowed operator {func}",
-                "disallow_in_graph was called for it.",
-                "allow_in_graph undoes it.",
-            )
-        return func(*args, **(kwargs or {}))
 
 
 def has_nodes(args, kwargs) -> bool:

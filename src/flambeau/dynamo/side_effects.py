@@ -28,6 +28,7 @@ class SideEffects:
     def __init__(self):
         self.modified: dict[int, Variable] = {}
         self.global_writes: dict[tuple[int, str], tuple[dict, Variable | None, str]] = {}
+        self.class_writes: dict[tuple[type, str], Variable] = {}
         self.newest_touch = -1
         self.oldest_touched: int | None = None
 
@@ -60,8 +61,21 @@ class SideEffects:
         self.global_writes[id(globals), name] = (globals, value, name)
         self.oldest_touched = -1
 
+    def store_on_class(self, cls: type, name: str, value: Variable) -> None:
+        self.class_writes[cls, name] = value
+        self.oldest_touched = -1
+
+    def on_class(self, cls: type, name: str) -> Variable | None:
+        """What was written under a name to the class of the MRO in which it is found now."""
+        for c in cls.__mro__ if self.class_writes else ():
+            if (c, name) in self.class_writes:
+                return self.class_writes[c, name]
+            if name in c.__dict__:
+                return None
+        return None
+
     def any(self) -> bool:
-        return bool(self.global_writes) or any(
+        return bool(self.global_writes or self.class_writes) or any(
             not isinstance(v, CellVariable) or v.source is not None for v in self.modified.values()
         )
 
@@ -82,6 +96,8 @@ class SideEffects:
                 self._one(cg, v, writes)
         for globals, value, name in self.global_writes.values():
             self._global(cg, globals, name, value, writes)
+        for (cls, name), value in self.class_writes.items():
+            self._class(cg, cls, name, value, writes)
 
         def emit():
             for w in writes:
@@ -94,6 +110,10 @@ class SideEffects:
         t = cg.temp()
         cg.emit("STORE_FAST", t)
         return t
+
+    def _class(self, cg, cls, name, value, writes):
+        t = self._keep(cg, lambda: cg(value))
+        writes.append(lambda: (cg.emit("LOAD_FAST", t), cg.load_const(cls), cg.emit("STORE_ATTR", name)))
 
     def _one(self, cg, v, writes):
         if v.holder is not None and v.holder.source is not None:

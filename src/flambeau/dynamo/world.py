@@ -97,6 +97,8 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     """What the MRO of ``cls`` holds under ``name`` (behind the class ``after``, as super() looks), or ABSENT. Descriptors are left alone."""
     if cls.__flags__ & IMMUTABLE:
         return type_item(cls, name, after)
+    if tx.output.side_effects.on_class(cls, name) is not None:
+        unsupported("class-setattr", f"{name} of {cls.__qualname__}, which was written", "It is read past the class.")
     guards = tx.output.guards
     fact = guards.class_facts(cls).get((name, after))
     if fact is None:

@@ -176,7 +176,7 @@ class UnboundMethod(Variable):
 
     def call(self, tx, args, kwargs):
         o = args[0]
-        if isinstance(o, ObjectVariable):
+        if isinstance(o, ObjectVariable) or self.value is type.__getattribute__:
             from .objects import SlotMethod
 
             return SlotMethod(o, self.name, self.value).call(tx, args[1:], kwargs)

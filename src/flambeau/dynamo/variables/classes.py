@@ -54,9 +54,18 @@ class ClassVariable(Variable):
             unsupported("class-dict", f"getattr {self!r} __dict__")
         if issubclass(cls, enum.Enum) and name in cls._member_map_:
             return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
+        hook = world.class_attr(tx, meta, "__getattribute__")
+        if hook in world.LOOKUP:
+            return self.own_getattr(tx, name)
+        if not isinstance(hook, types.FunctionType):
+            unsupported("getattribute", f"getattr {self!r} {name}", f"{meta.__name__} looks attributes up in C.")
+        read = tx.wrap_function(hook)
+        return world.fallback(tx, self, meta, name, lambda: read.call(tx, [self, ConstantVariable(name)], {}))
+
+    def own_getattr(self, tx, name):
+        """type.__getattribute__"""
+        cls, meta = self.value, type(self.value)
         source = self.source or ConstSource(cls, cls.__qualname__)
-        if world.class_attr(tx, meta, "__getattribute__") not in world.LOOKUP:
-            unsupported("getattribute", f"getattr {self!r} {name}", f"{meta.__name__} defines __getattribute__.")
         above = world.class_attr(tx, meta, name)
         if above is not ABSENT and not isinstance(above, types.FunctionType) and world.is_data_descriptor(tx, above):
             if type(above) is property:
@@ -65,6 +74,9 @@ class ClassVariable(Variable):
             if isinstance(get, types.FunctionType):
                 return world.call_get(tx, get, above, self, meta)
             return world.dynamic(tx, self, cls, source, name)
+        written = tx.output.side_effects.on_class(cls, name)
+        if written is not None:
+            return written
         a = world.class_attr(tx, cls, name)
         if a is not ABSENT:
             return self.found(tx, name, a, source)
@@ -144,10 +156,28 @@ class ClassVariable(Variable):
         return super().length(tx) if found is None else found.as_constant()
 
     def setattr(self, tx, name, value):
-        unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
+        """Plain values in the place of plain values: nothing that the interpreter, or a lookup, treats in a way of its own."""
+        cls, meta, value = self.value, type(self.value), value.unwrap()
+        written = tx.output.side_effects.on_class(cls, name)
+        if (
+            cls.__flags__ & world.IMMUTABLE
+            or not tensors.is_user_class(cls)
+            or (name.startswith("__") and name.endswith("__"))
+            or world.class_attr(tx, meta, "__setattr__") is not type.__setattr__
+            or world.class_attr(tx, meta, name) is not ABSENT
+            or (written is None and not is_plain(tx, type(world.class_attr(tx, cls, name))))
+            or not is_plain(tx, value.python_type())
+        ):
+            unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
+        tx.output.side_effects.store_on_class(cls, name, value)
 
     def call(self, tx, args, kwargs):
         return construct(tx, self, args, kwargs)
+
+
+def is_plain(tx, cls: type) -> bool:
+    """Whether objects of the class are found in another class as they are, without a descriptor's methods."""
+    return all(world.class_attr(tx, cls, n) is ABSENT for n in ("__get__", "__set__", "__delete__", "__set_name__"))
 
 
 class MakeTuple(Variable):

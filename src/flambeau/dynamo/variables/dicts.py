@@ -250,11 +250,34 @@ class DictVariable(Variable):
             self._touch(tx, None, deleted=True)
             self.entries.clear()
             return none
+        if name == "popitem":
+            pairs = self.pairs(tx)
+            if not pairs:
+                tx.raise_user(KeyError("popitem(): dictionary is empty" if self.cls is dict else "dictionary is empty"))
+            last = [*args, *kwargs.values()]
+            key, v = pairs[-1 if not last or last[0].truth(tx) else 0]
+            self.delitem(tx, key)
+            return tx.make_tuple([key, v])
+        if name == "move_to_end" and self.cls is collections.OrderedDict:
+            return self.move_to_end(tx, *args, **kwargs)
         if name == "copy":
             return DictVariable(
                 {k: (kv, v) for (kv, v), k in zip(self.pairs(tx), self.entries)}, cls=self.cls, factory=self.factory
             )
         unsupported("dict-method", f"call_method {self!r} {name}", f"dict.{name} is not traced.")
+
+    def move_to_end(self, tx, key, last=None):
+        """Of OrderedDict: what comes behind is put in again, in its order."""
+        k = self._key(key)
+        if self._lookup(tx, k) is None:
+            tx.raise_user(KeyError(k))
+        pairs = self.pairs(tx)
+        at_end = last is None or last.truth(tx)
+        for kv, v in pairs:
+            if (self._key(kv) == k) is bool(at_end):
+                self.delitem(tx, kv)
+                self.setitem(tx, kv, v)
+        return ConstantVariable(None)
 
     def reconstruct(self, cg):
         if self.cls is collections.defaultdict and self.factory is not None:

@@ -11,6 +11,7 @@ from ..exc import unsupported
 from .classes import ClassVariable
 from .constant import ConstantVariable
 from .handlers import handles
+from .lists import SequenceVariable
 from .objects import ObjectVariable
 from .operators import fold
 from .tensor import NumpyNdarrayVariable, TensorVariable
@@ -46,7 +47,7 @@ def pin_subclass(tx, cls: type, classes) -> None:
 
 def traced_check(tx, name: str, var, v) -> ConstantVariable | None:
     """The user's own ``__instancecheck__`` or ``__subclasscheck__``, where a class among those asked for has one."""
-    for c in flat_classes(var.as_constant()):
+    for c in flat_classes(classes_of(var.unwrap())):
         check = world.class_attr(tx, type(c), name)
         if isinstance(check, types.FunctionType) and not is_stdlib(check):
             if isinstance(var, ClassVariable):
@@ -61,9 +62,18 @@ def is_stdlib(f) -> bool:
     ).startswith("flambeau.")
 
 
+def classes_of(v):
+    """What is asked for: a class, an alias of the typing module, or a tuple of them."""
+    if isinstance(v, SequenceVariable) and not v.can_constant():
+        return tuple(classes_of(e.unwrap()) for e in v.realized())
+    if isinstance(v, ObjectVariable) and v.value is not None and v.cls.__module__ == "typing":
+        return v.value
+    return v.as_constant()
+
+
 @handles(isinstance)
 def _(tx, args, kwargs):
-    classes = args[1].as_constant()
+    classes = classes_of(args[1].unwrap())
     v = args[0]
     traced = traced_check(tx, "__instancecheck__", args[1], v)
     if traced is not None:

@@ -256,7 +256,7 @@ class SlotMethod(Variable):
             return ConstantVariable(None)
         if self.value is object.__init__:
             return ConstantVariable(None)
-        if self.value is object.__getattribute__ and args[0].can_constant():
+        if self.value in (object.__getattribute__, type.__getattribute__) and args[0].can_constant():
             return o.own_getattr(tx, args[0].as_constant())
         if self.value is object.__eq__ or self.value is object.__ne__:
             from .operators import identical

@@ -164,7 +164,9 @@ class TorchClassVariable(Variable):
                 "Objects of this class are not made while tracing.",
             )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
-        return tx.wrap_known(value)
+        from ..autocast import AutocastVariable, is_autocast
+
+        return AutocastVariable(value) if is_autocast(cls) else tx.wrap_known(value)
 
 
 def settled(tx, v: Variable):
@@ -232,7 +234,20 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(is_exporting())  # what is captured for an export is not kept
 
 
-@special("is_scripting", "is_tracing", "is_autocast_enabled")
+@special(
+    "is_autocast_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_cache_enabled",
+    "get_autocast_dtype",
+    "get_autocast_cpu_dtype",
+)
+def _(tx, var, args, kwargs):
+    from ..autocast import asked
+
+    return asked(tx, var.value, [*args, *kwargs.values()])
+
+
+@special("is_scripting", "is_tracing")
 def _(tx, var, args, kwargs):
     return ConstantVariable(False)
 

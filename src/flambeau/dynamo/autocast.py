@@ -1,0 +1,131 @@
+"""``torch.autocast`` in captured code, and around it.
+
+The library's autocast is a function mode with settings. While a block is traced it is on for real, so that fake tensors get the dtypes of the run;
+in the graph it is two nodes, ``_enter_autocast`` and ``_exit_autocast``, which switch it on where the graph runs, or is traced once more. A block
+that is on when the function is called is guarded, and the graph begins with it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from flambeau import _C
+from flambeau.core import modes
+
+from .variables.constant import ConstantVariable
+from .variables.contexts import ContextManagerVariable
+
+__all__ = ["AutocastVariable", "Block", "SameAutocast", "is_autocast", "library", "restoring"]
+
+MODULE = "flambeau.amp.autocast_mode"
+
+
+def library():
+    """The library's module, which is above this package; None when nobody has imported it."""
+    return sys.modules.get(MODULE)
+
+
+def is_autocast(cls: type) -> bool:
+    return any(c.__name__ == "autocast" and c.__module__ == MODULE for c in cls.__mro__)
+
+
+class Block:
+    """A block that is on while tracing."""
+
+    def __init__(self, tx, settings: tuple):
+        self.settings = settings
+        self.node = tx.output.create_node(tx, "call_function", library()._enter_autocast, settings, {})
+        self.node.meta["val"], self.node.meta["effects"] = None, frozenset(["state"])
+        self.entered = library()._enter_autocast(*settings)
+
+    def end(self, graph) -> None:
+        """The node with which it ends."""
+        node = graph.call_function(library()._exit_autocast, (self.node,))
+        node.meta["val"], node.meta["effects"] = None, frozenset(["state"])
+
+    def __exit__(self, *exc):
+        library()._exit_autocast(self.entered)
+
+
+def begin(tx, settings: tuple) -> Block:
+    block = Block(tx, settings)
+    tx.output.regions.append(block)
+    return block
+
+
+def blocks(output) -> list[Block]:
+    return [r for r in output.regions if isinstance(r, Block)]
+
+
+class AutocastVariable(ContextManagerVariable):
+    enters_again = True
+
+    def __init__(self, value, source=None):
+        super().__init__()
+        self.source, self.value = source, value
+        self.entered: list[Block] = []
+
+    def python_type(self):
+        return type(self.value)
+
+    @property
+    def settings(self) -> tuple:
+        v = self.value
+        return v.device, v.fast_dtype, v._enabled, v.cache_enabled
+
+    def enter(self, tx):
+        self.entered.append(begin(tx, self.settings))
+        return self
+
+    def exit(self, tx):
+        block = self.entered.pop()
+        tx.output.regions.remove(block)
+        block.end(tx.output.graph)
+        block.__exit__()
+
+    def reconstruct(self, cg):
+        if self.source is not None:
+            self.source.load(cg)
+            return
+        plain = next(c for c in type(self.value).__mro__ if c.__name__ == "autocast")
+        cg.call_function(plain, lambda: [cg.load_const(a) for a in self.settings], 4)
+
+
+class SameAutocast:
+    """Guard: the innermost block has these settings."""
+
+    def __init__(self, settings: tuple):
+        self.settings = settings
+
+    def __call__(self, _) -> bool:
+        return library()._settings() == self.settings
+
+    def __repr__(self):
+        return f"autocast {self.settings}"
+
+
+def asked(tx, fn: Callable, args: list) -> ConstantVariable:
+    """What a function tells of the settings."""
+    from . import world
+
+    values = [a.as_constant() for a in args]
+    value = fn(*values)
+    if not blocks(tx.output):
+        world.library_state(tx, fn, tuple(values), {}, value)
+    return tx.wrap_known(value)
+
+
+def restoring(fn: Callable) -> Callable:
+    """Runs a graph with blocks: an error in it leaves them."""
+
+    def run(*args):
+        with _C.Guard(replace="function_modes", value=_C.stack("function_modes")):
+            return fn(*args)
+
+    return run
+
+
+def active() -> bool:
+    """Whether function modes that are on are those of autocast."""
+    return any(getattr(m, "is_autocast", False) for m in modes.function_stack())
