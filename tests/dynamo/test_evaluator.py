@@ -221,5 +221,5 @@ def under_mode_with_break(x):
 
 
 def test_function_modes_inside():
-    check(under_mode, X, fullgraph=True, ops=[["cos", "__mul__", "sum", "sin"]])
+    check(under_mode, X, fullgraph=True, ops=[["cos", "mul", "sum", "sin"]])
     check(under_mode_with_break, X)
