@@ -502,6 +502,22 @@ def a_metaclass_looks_attributes_up(C, torch):
 
 
 @program
+def a_class_gets_another_metaclass(C, torch):
+    class Meta(type):
+        k = 1
+
+    class A(metaclass=Meta):
+        pass
+
+    f = C(lambda x: x * A.k)
+    out = [f(torch.ones(2))]
+    for k in (2, 3):
+        A.__class__ = type("Another", (Meta,), {"k": k})
+        out.append(f(torch.ones(2)))
+    return out
+
+
+@program
 def weak_references(C, torch):
     class A:
         k = 2.0

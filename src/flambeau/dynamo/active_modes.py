@@ -74,8 +74,8 @@ class ActiveModes:
         self.dispatch, self.function = modes.dispatch_stack(), modes.function_stack()
         self.transforms = bool(_C.tls("transforms"))  # their depth is guarded; the graph runs on their tensors
         self.device = _C.innermost("devices") if _C.tls("devices") else None
-        self.autocast = autocast.active()
-        if self.autocast:
+        self.autocast = autocast.library()._settings() if autocast.active() else None
+        if self.autocast is not None:
             if not all(getattr(m, "is_autocast", False) for m in self.function):
                 raise SkipFrame("function modes and autocast are on")
             self.function = ()
@@ -100,10 +100,9 @@ class ActiveModes:
         guard = tx.output.guard
         if self.dispatch:
             guard(none, "CALL", SameModes(tuple(map(type, self.dispatch))))
-        if self.autocast:
-            settings = autocast.library()._settings()
-            guard(none, "CALL", autocast.SameAutocast(settings))
-            autocast.begin(tx, settings)
+        if self.autocast is not None:
+            guard(none, "CALL", autocast.SameAutocast(self.autocast))
+            autocast.begin(tx, self.autocast)
         if self.device is not None:
             guard(none, "CALL", SameDevice(self.device))
         for i, mode in enumerate(self.function):

@@ -326,8 +326,11 @@ class Compiler(_frame.Context):
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
             try:
                 with compiling(), modes.off():
-                    modes.enter(tx)
-                    tx.run()
+                    try:
+                        modes.enter(tx)
+                        tx.run()
+                    finally:
+                        output.leave_regions()
                 break
             except RestartAnalysis as e:
                 event.break_reason = e.reason

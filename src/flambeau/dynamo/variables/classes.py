@@ -54,6 +54,8 @@ class ClassVariable(Variable):
             unsupported("class-dict", f"getattr {self!r} __dict__")
         if issubclass(cls, enum.Enum) and name in cls._member_map_:
             return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
+        if not cls.__flags__ & world.IMMUTABLE:
+            tx.output.guard(ConstSource(cls, cls.__qualname__), "TYPE_MATCH", meta)  # it may be given another metaclass
         hook = world.class_attr(tx, meta, "__getattribute__")
         if hook in world.LOOKUP:
             return self.own_getattr(tx, name)
