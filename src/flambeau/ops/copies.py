@@ -107,7 +107,8 @@ def diagonal_scatter(self, src, offset, dim1, dim2):
     shape = list(self.shape)
     placed = aten.diagonal_backward.default(src, shape, offset, dim1, dim2)
     here = aten.diagonal_backward.default(aten.ones_like.default(src, dtype=bool_), shape, offset, dim1, dim2)
-    return aten.where.self(here, aten._to_copy.default(placed, dtype=self.dtype), self)
+    made = aten.where.self(here, aten._to_copy.default(placed, dtype=self.dtype), self)
+    return aten.copy.default(self, made)  # in the order of self
 
 
 diagonal_scatter.derivative(

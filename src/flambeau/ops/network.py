@@ -138,6 +138,7 @@ mish.derivative(self=lambda ct, self: mish_backward(ct, self))
 @composite(
     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
     variants="function",
+    images=0,
 )
 def rms_norm(input, normalized_shape, weight, eps):
     n = len(normalized_shape)
