@@ -424,3 +424,18 @@ def test_arrays(name):
 def test_shapes_that_do_not_fit():
     with pytest.raises(ValueError, match="broadcast"):
         torch.compile(wrong_shapes)(np.zeros(4), np.zeros(200))
+
+
+def test_explain_tells_what_became_of_each_loop():
+    def mixed(a):
+        for i in range(300):
+            a[i] += 1
+        out = 0.0
+        for i in range(300):
+            out += a[i] * len(str(i))
+        return out
+
+    notes = torch._dynamo.explain(mixed)(np.zeros(300)).loops
+    assert len(notes) >= 2 and notes[0].endswith(": native") and __file__ in notes[0]
+    line = mixed.__code__.co_firstlineno + 5
+    assert any("stays Python: a call of" in note and f"line {line}" in note for note in notes[1:]), notes

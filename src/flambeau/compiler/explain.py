@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from flambeau.dynamo import native_loops
 from flambeau.dynamo.convert import Compiler, Event
 from flambeau.dynamo.exc import BreakReason
 from flambeau.dynamo.utils import compile_times
@@ -19,7 +20,8 @@ __all__ = ["ExplainOutput", "explain"]
 @dataclass
 class ExplainOutput:
     """``graphs``: the captured GraphModules in order; ``ops_per_graph``: targets of their call nodes; ``break_reasons``: each with
-    ``reason`` and ``user_stack``; ``op_count`` counts call_function nodes."""
+    ``reason`` and ``user_stack``; ``op_count`` counts call_function nodes; ``loops``: which Python loops
+    became native ones, and why others did not."""
 
     graphs: list[Any]
     graph_count: int
@@ -29,6 +31,7 @@ class ExplainOutput:
     ops_per_graph: list[list[Any]] = field(default_factory=list)
     out_guards: list[Any] = field(default_factory=list)
     compile_times: str = ""
+    loops: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         out = [
@@ -40,6 +43,8 @@ class ExplainOutput:
         for i, r in enumerate(self.break_reasons, 1):
             out += [f"  Break Reason {i}:", f"    Reason: {r.reason}", "    User Stack:"]
             out += [f"      {frame}" for frame in r.user_stack]
+        if self.loops:
+            out += ["Loops:", *(f"  {note}" for note in self.loops)]
         out.append("Ops per Graph:")
         for i, ops in enumerate(self.ops_per_graph, 1):
             out.append(f"  Ops {i}:")
@@ -58,6 +63,7 @@ def explain(f: Callable, *extra_args, **extra_kwargs):
     @functools.wraps(f)
     def inner(*args, **kwargs):
         controls.reset()
+        native_loops.NOTES.clear()
         events: list[Event] = []
         compiler = Compiler(lambda gm, example_inputs: gm.forward, "explain")
         compiler.listeners.append(events.append)
@@ -68,8 +74,9 @@ def explain(f: Callable, *extra_args, **extra_kwargs):
         reasons = [e.break_reason for e in events if e.break_reason is not None]
         guards = [g for e in events for g in e.guards]
         output = ExplainOutput(
-            graphs, len(graphs), len(reasons), reasons, sum(map(len, ops)), ops, guards, compile_times()
-        )
+            graphs, len(graphs), len(reasons), reasons, sum(map(len, ops)), ops, guards, compile_times(),
+            [f"{where}: {what}" for where, what in native_loops.NOTES.items()],
+        )  # fmt: skip
         controls.reset()
         return output
 

@@ -35,6 +35,8 @@ from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 __all__ = ["NumberVariable", "loop_starts", "try_arrays", "try_range", "try_while"]
 
 LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
+NOTES: dict[str, str] = {}
+"""What became of each loop that was looked at since explain() last began, by function, file and line."""
 WORTH = 1000  # instructions that unrolling would interpret
 WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
 
@@ -140,6 +142,13 @@ def _describe(tx, v):
     return Known(value, v)
 
 
+def _stays(where: str, reason: str) -> bool:
+    LOG("loop in %s stays Python: %s", where, reason)
+    if NOTES.get(where) != "native":
+        NOTES[where] = f"stays Python: {reason}"
+    return False
+
+
 def _native(tx, header: int, trip) -> bool:
     code, insts = tx.code, tx.insts
     live = live_locals(code, header)
@@ -188,11 +197,9 @@ def _native(tx, header: int, trip) -> bool:
         if not done.arrays and not done.results:
             raise Declined("it computes nothing")
     except Declined as reason:
-        LOG("loop in %s stays Python: %s", where, reason)
-        return False
+        return _stays(where, str(reason))
     except Unsupported as e:
-        LOG("loop in %s stays Python: %s", where, e.reason.reason)
-        return False
+        return _stays(where, e.reason.reason)
     from flambeau.loops.operator import loop, program
 
     operands = [tx.loop_operands[id(node)] for node in done.arrays]
@@ -226,6 +233,7 @@ def _native(tx, header: int, trip) -> bool:
             tx.locals[name] = as_ndarray(out)
     counters["stats"]["native_loops"] += 1
     LOG("loop in %s is native", where)
+    NOTES[where] = "native"
     tx.ip = done.exit
     if trip is not None:
         tx.pop()  # what it runs over

@@ -698,6 +698,9 @@ def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int],
         if insts[i].name in ("LOAD_FAST", "STORE_FAST")
         for name in (insts[i].argval,)
     }
-    return Interpreter(
-        insts, region, inputs, names, live_out(region.exit) if region.exit is not None else frozenset()
-    ).compile()
+    run = Interpreter(insts, region, inputs, names, live_out(region.exit) if region.exit is not None else frozenset())
+    try:
+        return run.compile()
+    except Declined as reason:
+        line = run.insts[max(run.at, header)].line
+        raise reason if f"line {line}" in str(reason) else Declined(f"{reason} (line {line})") from None
