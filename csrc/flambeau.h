@@ -29,7 +29,7 @@ enum {
 };
 
 /* Shared by all views of one memory: identity of the storage, version counter for saved-tensor checks. */
-typedef struct {
+typedef struct FlbStorage {
     PyObject_HEAD
     PyObject *owner;         /* object that owns the memory (an ndarray), or NULL */
     Py_ssize_t nbytes;       /* only when owner is NULL */
@@ -37,6 +37,7 @@ typedef struct {
     Py_ssize_t recorded;     /* writes to this memory that autograd recorded: views made before have to take over its history */
     PyObject *dict, *weakrefs;
     uint8_t inference;       /* made in inference mode: for its tensors no history is ever recorded */
+    struct FlbStorage *memory; /* of what .data gives: the storage it is of; this one only counts writes. Else NULL */
 } FlbStorage;
 
 typedef struct {

@@ -15,11 +15,13 @@ static PyObject *dtype_by_descr = NULL; /* dict: np.dtype -> DType, for the exte
 /* ---- storage -------------------------------------------------------------------------------------------------------- */
 
 static int storage_traverse(FlbStorage *self, visitproc visit, void *arg) {
+    Py_VISIT((PyObject *)self->memory);
     Py_VISIT(self->owner);
     Py_VISIT(self->dict);
     return 0;
 }
 static int storage_clear(FlbStorage *self) {
+    Py_CLEAR(self->memory);
     Py_CLEAR(self->owner);
     Py_CLEAR(self->dict);
     return 0;
@@ -94,6 +96,7 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     s->version = 0;
     s->recorded = 0;
     s->inference = 0;
+    s->memory = NULL;
     s->dict = s->weakrefs = NULL;
     PyObject_GC_Track(s);
     return s;
@@ -370,7 +373,8 @@ static int set_array(FlbTensor *t, PyObject *v, void *c) {
 }
 static PyObject *get_storage(FlbTensor *t, void *c) {
     flb_recorder_spoil();
-    return Py_XNewRef((PyObject *)flb_storage(t));
+    FlbStorage *s = flb_storage(t);
+    return Py_XNewRef((PyObject *)(s && s->memory ? s->memory : s));
 }
 static int set_storage(FlbTensor *t, PyObject *v, void *c) {
     flb_recorder_spoil();
@@ -684,6 +688,22 @@ static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     s->version++;
     Py_RETURN_NONE;
 }
+/* data(tensor, cls): as alias, but writes to what this gives are not counted as writes to the tensor. */
+static PyObject *py_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !is_tensor_class(args[1]))
+        return PyErr_SetString(PyExc_TypeError, "data(tensor, cls): a tensor and a Tensor class are needed"), NULL;
+    FlbTensor *t = (FlbTensor *)args[0];
+    FlbStorage *s = t->array ? flb_storage(t) : NULL;
+    if (t->array && !s) return NULL;
+    PyObject *out = flb_alias(t, (PyTypeObject *)args[1]);
+    if (!out || !s) return out;
+    if (s->memory) s = s->memory;
+    FlbStorage *own = storage_new(s->owner, s->nbytes);
+    if (!own) return Py_DECREF(out), NULL;
+    own->memory = (FlbStorage *)Py_NewRef((PyObject *)s);
+    Py_XSETREF(((FlbTensor *)out)->storage, own);
+    return out;
+}
 /* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
 static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !is_tensor_class(args[1]))
@@ -778,6 +798,7 @@ PyMethodDef flb_tensor_functions[] = {
     {"view_of", (PyCFunction)(void (*)(void))py_view_of, METH_FASTCALL, "view_of(tensor, array): tensor over array with the storage of tensor."},
     {"become", (PyCFunction)(void (*)(void))py_become, METH_FASTCALL, "become(tensor, view): the tensor has the view's place in its memory."},
     {"element", py_element, METH_O, "element(tensor): the only element of a plain tensor as a Python number, None where the general way must be asked."},
+    {"data", (PyCFunction)(void (*)(void))py_data, METH_FASTCALL, "data(tensor, cls): same data, writes counted apart, no autograd history."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},
     {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
      "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},

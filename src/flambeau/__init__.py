@@ -156,27 +156,12 @@ LAZY: dict[str, object] = {
     "cond": ("flambeau.aot.control_flow", "cond"),
     "while_loop": ("flambeau.aot.control_flow", "while_loop"),
     "_higher_order_ops": "flambeau._higher_order_ops",
-    "set_num_threads": ("flambeau.compat.threads", "set_num_threads"),
-    "get_num_threads": ("flambeau.compat.threads", "get_num_threads"),
+    "set_num_threads": ("flambeau.base.threads", "set_num_threads"),
+    "get_num_threads": ("flambeau.base.threads", "get_num_threads"),
     "where": ("flambeau.compat.functions", "where"),
     "einsum": ("flambeau.compat.functions", "einsum"),
     "set_printoptions": ("flambeau.core.printing", "set_printoptions"),
 }
-
-
-class _Absent:
-    """The text of an AttributeError. Looking for a near name takes milliseconds, and most who ask only want to know whether there is one."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __str__(self):
-        difflib = _importlib.import_module("difflib")
-        near = difflib.get_close_matches(self.name, __dir__(), 1)
-        text = f"module 'torch' has no attribute '{self.name}' (flambeau)"
-        return text + (f"; the nearest is '{near[0]}'" if near else "")
-
-    __repr__ = __str__
 
 
 def __getattr__(name):
@@ -186,7 +171,8 @@ def __getattr__(name):
             raise AttributeError(name)  # what the import system asks
         value = _importlib.import_module("flambeau.compat.root").find(name)
         if value is None:
-            raise AttributeError(_Absent(name))
+            absent = _importlib.import_module("flambeau.base.nearest").Absent
+            raise AttributeError(absent(f"module 'torch' has no attribute '{name}' (flambeau)", name, __dir__))
         globals()[name] = value[0]
         return value[0]
     value = (

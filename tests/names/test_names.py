@@ -5,12 +5,19 @@ import pytest
 from .count import NAMES, table
 
 SHARE = 0.92
+SETTINGS = {"_inductor.config"}  # knobs of PyTorch's own compiler: those with a meaning here exist
 
 
 def test_share():
     _, there, every = table()
     assert every == sum(map(len, NAMES.values())) > 3500
-    assert there / every >= SHARE, f"{there} of {every} names exist"
+    assert there / every >= 0.97, f"{there} of {every} names exist"
+
+
+def test_share_of_each_module():
+    rows, _, _ = table()
+    poor = {name: gone for name, (there, every, gone) in rows.items() if every and there / every < SHARE}
+    assert set(poor) <= SETTINGS, poor
 
 
 def test_a_name_without_meaning_refuses_at_the_use():

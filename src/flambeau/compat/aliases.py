@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import sys
 import types
 
 from .. import _C
+from ..base.nearest import Absent
 
 # Alias (below "flambeau.") -> module (below "flambeau."), or "module:attribute" when the target is an object used as a module.
 ALIASES: dict[str, str] = {
@@ -47,6 +49,8 @@ ALIASES: dict[str, str] = {
     "fx.experimental.symbolic_shapes": "base.shape_env",
     "autograd.forward_ad": "func.forward_ad",
     "masked": "compat.masked",
+    "quasirandom": "compat.quasirandom",
+    "nn.grad": "compat.convolution_gradients",
     "random": "compat.random",
     "types": "compat.types",
     "cpu": "compat.cpu",
@@ -73,12 +77,70 @@ ALIASES: dict[str, str] = {
 }
 
 
+# Modules with code of their own that lack names which have no meaning here: rows of extras.py.
+_EXTENDED = """
+autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api
+distributions distributions.transforms dynamo.exc export fake.fake_tensor func library modules.module nn nn.functional nn.init
+nn.modules nn.modules.transformer nn.parallel optim overrides proxy return_types serialization sparse testing utils
+utils._python_dispatch utils.data utils.data.collate utils.data.loader utils.data.worker
+"""
+EXTENDED = frozenset(_EXTENDED.split())
+
+
+class _ExtendedLoader(importlib.abc.Loader):
+    """Loads a module as its own loader does, then lets it look up what it lacks in the tables."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        self.loader.exec_module(module)
+        extend(module)
+
+
+def extend(module: types.ModuleType) -> None:
+    """Let ``module`` look up names that it lacks, and modules that the tables have below it."""
+    own = module.__dict__.get("__getattr__")
+    section = module.__name__.removeprefix("flambeau.")
+
+    def __getattr__(name):
+        if not name.startswith("__"):
+            from .namespaces import extra
+
+            found = extra(section, name)
+            if found is not None:
+                return found[0]
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError as error:
+                raise AttributeError(
+                    Absent.of_module(module, f"torch.{section}", name), name=name, obj=module
+                ) from error
+        raise AttributeError(Absent.of_module(module, f"torch.{section}", name), name=name, obj=module)
+
+    module.__getattr__ = __getattr__
+
+
 class _AliasFinder:
     """Loads an alias by importing its target; the module keeps its own name and spec."""
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname.startswith("flambeau.") and fullname[9:] in ALIASES:
+        if not fullname.startswith("flambeau."):
+            return None
+        if fullname[9:] in ALIASES:
             return importlib.machinery.ModuleSpec(fullname, self)
+        if fullname[9:] in EXTENDED:
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+            if spec is not None:
+                spec.loader = _ExtendedLoader(spec.loader)
+            return spec
         return None
 
     def create_module(self, spec):
@@ -131,5 +193,8 @@ def install() -> None:
     if not any(isinstance(f, _AliasFinder) for f in sys.meta_path):
         # In front: an alias whose parent is a package would otherwise be found on its path and loaded a second time.
         sys.meta_path.insert(0, _AliasFinder())
+        for name in EXTENDED:
+            if (module := sys.modules.get(f"flambeau.{name}")) is not None:
+                extend(module)
         sys.meta_path.append(_NamespaceFinder())
         _C.__getattr__, _C.__path__ = _native_name, []

@@ -8,9 +8,10 @@ import math
 import numpy as np
 
 from .. import _C
+from ..autograd.grad_mode import no_grad
 from ..base import dtypes, shapes
 from ..core.bindings import function
-from ..core.conversion import as_tensor
+from ..core.conversion import as_tensor, tensor
 from ..core.operator import namespace
 from ..core.overrides import wrap_function
 from .dlpack import from_dlpack, to_dlpack
@@ -173,3 +174,49 @@ def from_file(
 tensordot, block_diag, cartesian_prod, combinations, chain_matmul, vander = map(
     wrap_function, (tensordot, block_diag, cartesian_prod, combinations, chain_matmul, vander)
 )
+
+
+def _shape_as_tensor(input):
+    """The sizes of a tensor, an int64 vector."""
+    return tensor(list(input.shape), dtype=dtypes.int64)
+
+
+def _no_grad_uniform_(tensor, a, b, generator=None):
+    """Fill with draws between ``a`` and ``b``, unseen by autograd."""
+    with no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def _no_grad_normal_(tensor, mean, std, generator=None):
+    """Fill with normal draws, unseen by autograd."""
+    with no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def replace_all_batch_norm_modules_(root):
+    """Make every BatchNorm below ``root`` use the batch's statistics and keep none, as function transforms need. Returns ``root``."""
+    from ..nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def location_tag(storage) -> str:
+    """The device of a storage, as files name it."""
+    return "cpu"
+
+
+def default_restore_location(storage, location):
+    """The storage on the device that a file names. RuntimeError for devices that aren't here."""
+    if str(location) not in ("cpu", "meta"):
+        raise RuntimeError(
+            f"Attempting to deserialize object on {location}, which flambeau does not have; use torch.load with map_location=torch.device('cpu')"
+        )
+    return storage
+
+
+def normalize_storage_type(storage_type):
+    return storage_type

@@ -182,3 +182,9 @@ def broadcast_tensors(*tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     return tuple(_broadcast_tensors(list(tensors)))
+
+
+def assert_int_or_pair(arg, arg_name: str, message: str) -> None:
+    """AssertionError unless ``arg`` is a number or two."""
+    if not isinstance(arg, int) and len(arg) != 2:
+        raise AssertionError(message.format(arg_name))

@@ -10,9 +10,11 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import pkgutil
 import sys
 import types
 
+from ..base.nearest import Absent
 from ..version import __version__
 
 __all__ = ["METADATA", "install", "installed", "uninstall"]
@@ -45,7 +47,9 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         real = "flambeau" + fullname[5:]
         if real in sys.modules or importlib.util.find_spec(real) is not None:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
-        raise ModuleNotFoundError(f"No module named {fullname!r} (flambeau has none of that name)", name=fullname)
+        text = f"No module named {fullname!r} (flambeau has none of that name)"
+        parent, _, last = fullname.rpartition(".")
+        raise ModuleNotFoundError(Absent(text, last, lambda: _modules_of(parent), parent + "."), name=fullname)
 
     def create_module(self, spec):
         # The import system puts a spec on what it gets from here, so it gets a stand-in, which exec_module replaces.
@@ -58,6 +62,19 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_distributions(self, context=None):
         name = getattr(context, "name", None)
         return [_Distribution()] if name in (None, "torch") else []
+
+
+def _modules_of(parent: str) -> list[str]:
+    """Names of the modules below one, as far as files, aliases and tables know them."""
+    from .aliases import ALIASES
+    from .namespaces import SECTIONS
+
+    below = parent.removeprefix("torch").removeprefix(".")
+    package = sys.modules.get(("flambeau." + below).rstrip("."))
+    files = [m.name for m in pkgutil.iter_modules(getattr(package, "__path__", []))]
+    start = below + "." if below else ""
+    rows = [p.removeprefix(start) for p in (*ALIASES, *SECTIONS) if p.startswith(start)]
+    return sorted({*files, *(r for r in rows if r and "." not in r and "+" not in r)})
 
 
 def installed() -> bool:

@@ -258,3 +258,23 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     if state:
         out.__dict__.update(state)
     return out
+
+
+class TracerWarning(Warning):
+    """PyTorch's tracer of TorchScript warns with it; nothing here does."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing to ignore."""
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old name of tensors that autograd looks at: ``Variable(x)`` is ``x``, every tensor is an instance."""
+
+    def __new__(cls, data, requires_grad: bool = False, volatile: bool = False):
+        return data.detach().requires_grad_(requires_grad) if data.requires_grad != requires_grad else data

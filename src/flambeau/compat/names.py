@@ -83,13 +83,18 @@ from compat.functions: broadcast_tensors meshgrid
 from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor HalfTensor BFloat16Tensor
 from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage
 from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
-from compat.legacy: layout qscheme Tag DispatchKey FatalError
+from compat.legacy: qscheme Tag DispatchKey FatalError
 from base.dtypes: float8_e4m3fn float8_e5m2
 from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz jagged _mkldnn
 from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
 from compat.legacy: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5
 from compat.legacy: uint6 uint7 float4_e2m1fn_x2 float8_e8m0fnu qint32 qint8 quint2x4 quint4x2 quint8
 value None: newaxis
+value 'contiguous_format': legacy_contiguous_format
+refuses: _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor
+from compat.composed: _shape_as_tensor
+from compat.queries: _check_with _check_tensor_all_with _check_tensor_all
+returns False: is_vulkan_available
 """,
     "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
     "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
@@ -109,8 +114,9 @@ class: Value Graph Node ScriptModule ScriptObject Function _NodeBase TensorType
 returns None: _get_tracing_state _log_api_usage_once _get_privateuse1_backend_name _jit_set_texpr_fuser_enabled _jit_set_profiling_mode
 returns None: _jit_set_profiling_executor _jit_override_can_fuse_on_gpu _jit_set_nvfuser_enabled _jit_override_can_fuse_on_cpu
 returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_sdp_allow_fp16_bf16_reduction _set_grad_enabled
-returns False: _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
+returns False: _are_functorch_transforms_active _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
 returns 'cpu': _get_accelerator
+from compat.defaults: _get_default_device=get_default_device
 module: _nn _functorch _distributed_c10d
 from core.tensor: _TensorBase=Tensor
 from compat.legacy: _TensorMeta
@@ -120,7 +126,7 @@ from compat.legacy: _TensorMeta
     "nn.parallel.data_parallel": "from nn.parallel: DataParallel data_parallel",
     "nn.parallel.scatter_gather": "from nn.parallel: scatter gather",
     "_custom_ops": "from library: impl_abstract=register_fake impl custom_op",
-    "_C._functorch": "why: functorch's native levels\nreturns False: is_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
+    "_C._functorch": "why: functorch's native levels\nreturns False: is_batchedtensor is_legacy_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
     "returns None: peek_interpreter_stack maybe_get_level",
     "_C._distributed_c10d": "class: Store ProcessGroup",
     "_functorch.apis": "from func: vmap grad grad_and_value",
@@ -134,11 +140,12 @@ module: _internal
 """,
     "_logging._internal": "from compat.logging: getArtifactLogger set_logs warning_once trace_structured LazyString",
     "_dynamo._trace_wrapped_higher_order_op": "from compat.legacy: TransformGetItemToIndex",
-    "_dynamo.eval_frame": "from compiler: OptimizedModule disable",
+    "_dynamo.eval_frame": "from compiler: OptimizedModule disable\nreturns True: is_dynamo_supported is_inductor_supported",
     "_dynamo.decorators": "from compiler: disable allow_in_graph",
     "_dynamo.external_utils": "from base.compiling: is_compiling",
     "_dynamo.comptime": "why: code that runs while PyTorch's compiler traces\nrefuses: comptime",
     "_dynamo.variables": "why: PyTorch's own classes of traced values\nclass: TensorVariable ConstantVariable",
+    "classes": "why: classes of C++ extensions are not built\nrefuses: load_library",
     "_utils_internal": "returns None: get_file_path log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",
     "__config__": "returns 'flambeau on NumPy and LLVM': show\nreturns '': parallel_info\nreturns '': _cxx_flags",
     "__future__": "returns None: set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion\n"
@@ -147,7 +154,8 @@ module: _internal
     "futures": "from compat.futures: Future collect_all wait_all",
     "profiler": "from compat.profiler: profile record_function schedule ProfilerActivity ProfilerAction DeviceType tensorboard_trace_handler "
     "supported_activities kineto_available ExecutionTraceObserver _KinetoProfile\nmodule: itt profiler _utils",
-    "profiler.profiler": "from compat.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function",
+    "profiler.profiler": "from compat.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function "
+    "ProfilerAction _default_schedule_fn",
     "profiler.itt": "returns False: is_available\nreturns None: mark range_push range_pop\ncontext: range",
     "autograd.profiler": "from compat.profiler: profile record_function emit_nvtx emit_itt EventList FunctionEvent load_nvprof parse_nvprof_trace "
     "KinetoStepTracker EnforceUnique MemRecordsAcc\nvalue False: _is_profiler_enabled",
@@ -181,7 +189,7 @@ refuses: log_event register_event_handler unregister_event_handler
     "quantization": """
 why: quantised tensors are not built
 class: QuantStub DeQuantStub QConfig FakeQuantize MinMaxObserver HistogramObserver PerChannelMinMaxObserver QuantWrapper ObserverBase
-class: QuantType WeightObserver
+class: QuantType WeightObserver FakeQuantizeBase MovingAverageMinMaxObserver PlaceholderObserver NoopObserver
 refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig
 refuses: _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit add_quant_dequant
 refuses: default_dynamic_qconfig default_eval_fn default_fake_quant default_fixed_qparams_range_0to1_fake_quant
@@ -193,7 +201,7 @@ refuses: get_default_static_quant_module_mappings get_fuser_method get_quantized
 refuses: propagate_qconfig_ quantize_dynamic_jit quantize_jit swap_module
 """,
     "ao": "module: quantization nn",
-    "ao.quantization": "from quantization: QuantStub DeQuantStub QConfig prepare convert quantize quantize_dynamic prepare_qat fuse_modules",
+    "ao.quantization": "rest quantization",
     "ao.nn": "module: quantized\nwhy: quantised tensors are not built",
     "ao.nn.quantized": "why: quantised tensors are not built\nclass: Linear Conv2d",
     "sparse.semi_structured": """
@@ -305,8 +313,9 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
     "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.multiprocessing: StorageWeakRef",
     "multiprocessing.spawn": "from compat.multiprocessing: spawn start_processes SpawnContext ProcessContext ProcessRaisedException ProcessExitedException",
     "_tensor": "from core.tensor: Tensor\nfrom compat.legacy: _rebuild_from_type_v2=_rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
-    "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str",
-    "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method\nreturns False: is_scripting\n"
+    "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str printoptions get_printoptions "
+    "PRINT_OPTS _add_suffixes _str_intern=tensor_str",
+    "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method _copy_to_script_wrapper\nreturns False: is_scripting\n"
     "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3\nreturns True: _isinstance",
     "_six": "value None: inf",
     "_guards": "class: Guard Source\nwhy: PyTorch's guard objects; flambeau's are in flambeau.dynamo\nreturns None: detect_fake_mode",
@@ -315,7 +324,7 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
     "_higher_order_ops.flex_attention": "from nn.attention.flex_attention: flex_attention",
     "_decomp": "from library.decompositions: get_decompositions core_aten_decompositions decomposition_table register_decomposition remove_decompositions\n"
     "module: decompositions",
-    "_prims_common": "module: wrappers",
+    "_prims_common": "module: wrappers\nfrom compat.queries: is_contiguous_or_false",
     "_prims_common.wrappers": "decorator: out_wrapper",
     "_linalg_utils": "why: PyTorch's helpers of linear algebra",
     "_weights_only_unpickler": "from serialization.unpickler: Unpickler load",

@@ -12,6 +12,7 @@ A table maps a module path (below ``flambeau.``) to lines ``rule: names``:
 | ``decorator`` | returns the function it is put on, with or without arguments of its own |
 | ``context`` | a context manager (and decorator) that does nothing |
 | ``module`` | a submodule of the table |
+| ``rest module`` (a line of its own, no names) | every other name is that module's (the root's for no module) |
 
 ``why`` is the reason in the errors of the section (else its parent's); names of a section can be added to a module that exists (see :func:`lookup`).
 """
@@ -24,12 +25,16 @@ import functools
 import importlib
 import types
 
+from ..base.nearest import Absent
+from .aliases import ALIASES
 from .devices import DEVICES
+from .extras import EXTRAS
 from .names import NAMES
+from .paths import PATHS
 
 __all__ = ["SECTIONS", "build", "lookup"]
 
-SECTIONS: dict[str, str] = {**NAMES, **DEVICES}
+SECTIONS: dict[str, str] = {**EXTRAS, **PATHS, **NAMES, **DEVICES}
 
 
 class Unavailable(NotImplementedError):
@@ -42,6 +47,9 @@ def parse(section: str) -> dict[str, tuple[str, str]]:
     parent = section.rpartition(".")[0]
     out = {"": parse(parent)[""] if parent in SECTIONS and section else ("why", "nothing here stands behind it")}
     for line in SECTIONS[section].strip().splitlines():
+        if line.strip().partition(" ")[0] == "rest":
+            out["*"] = ("rest", line.strip()[5:])
+            continue
         head, _, names = line.strip().partition(": ")
         rule, _, argument = head.partition(" ")
         if rule == "why":
@@ -105,7 +113,7 @@ def _constant(literal: str, name: str):
 def make(section: str, name: str):
     """The object that ``name`` is in ``section``. KeyError when the table doesn't have it."""
     rule, argument = parse(section)[name]
-    path = f"torch.{section}.{name}" if section else f"torch.{name}"
+    path = f"torch.{section.lstrip('+')}.{name}" if section else f"torch.{name}"
     why = parse(section)[""][1]
     if rule == "from":
         module, _, attribute = argument.partition(":")
@@ -137,13 +145,28 @@ def lookup(section: str, name: str):
     raise AttributeError(f"module 'torch.{section}' has no attribute {name!r}", name=name)
 
 
+def extra(section: str, name: str):
+    """(the object,) that ``extras.py`` has for a module with code of its own, or None."""
+    key = "+" + section
+    if key in SECTIONS and name and name in parse(key):
+        return (make(key, name),)
+    below = f"{section}.{name}"
+    return (importlib.import_module(f"flambeau.{below}"),) if below in SECTIONS or below in ALIASES else None
+
+
 def build(section: str, module: types.ModuleType) -> None:
     """Make ``module`` the namespace of ``section``: its names are made when they are asked for."""
     table = parse(section)
+    rest = table.pop("*", None)
 
     def __getattr__(name):
+        if rest is not None and name not in table and not name.startswith("__"):
+            home = importlib.import_module(f"flambeau.{rest[1]}" if rest[1] else "flambeau")
+            if hasattr(home, name):
+                return getattr(home, name)
         if not name or name not in table:
-            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+            path = "torch" + module.__name__.removeprefix("flambeau")
+            raise AttributeError(Absent.of_module(module, path, name), name=name, obj=module)
         value = module.__dict__[name] = make(section, name)
         return value
 

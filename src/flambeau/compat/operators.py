@@ -6,6 +6,7 @@ import importlib
 import types
 
 from ..base.errors import LinAlgError
+from ..base.nearest import Absent
 from ..core.bindings import LATER, function
 from ..core.declare import EXPOSED
 from ..core.operator import namespace
@@ -39,7 +40,7 @@ def _build(place: str) -> types.ModuleType:
             return importlib.import_module(f"flambeau.{place}.{name}")
         opname = None if name.startswith("_") else operator(name)
         if opname is None:
-            raise AttributeError(f"module 'torch.{place}' has no attribute {name!r}", name=name, obj=module)
+            raise AttributeError(Absent.of_module(module, f"torch.{place}", name), name=name, obj=module)
         made = module.__dict__[name] = function(opname, name)
         return made
 

@@ -61,6 +61,11 @@ def kineto_available() -> bool:
     return False
 
 
+def _default_schedule_fn(_: int) -> ProfilerAction:
+    """Record every step."""
+    return ProfilerAction.RECORD
+
+
 def schedule(
     *,
     wait: int,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from .. import _C
 from ..autograd.grad_mode import is_inference_mode_enabled
 from ..base.dtypes import DType, int64
+
+
+from ..base import dtypes
+from ..base.dtypes import DType
 from ..base.dtypes import result_type as _result_type
 from ..core.operator import namespace
 from .legacy import TypedStorage, UntypedStorage
@@ -98,3 +102,46 @@ def unravel_index(indices, shape):
         out.append(aten.remainder.Tensor(indices, n))
         indices = aten.floor_divide.default(indices, n)
     return tuple(aten.unbind.int(aten.stack.default(out[::-1], -1), -1)) if out else ()
+
+
+
+def _check_with(error_type, cond, message=None) -> None:
+    """``error_type`` with ``message()`` unless ``cond``."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        raise error_type("Expected cond to be True, but got False." if message is None else str(message()))
+
+
+def _check_tensor_all_with(error_type, cond, message=None) -> None:
+    """As ``_check_with``, for a bool tensor all of whose elements must hold."""
+    if not isinstance(cond, _C.TensorBase):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not dtypes.bool_:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all().item()), message)
+
+
+def _check_tensor_all(cond, message=None) -> None:
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def is_contiguous_or_false(t) -> bool:
+    return t.is_contiguous()
+
+
+def is_fake(x) -> bool:
+    """Whether ``x`` is a tensor without data that a FakeTensorMode made."""
+    from ..fake.fake_tensor import FakeTensor
+
+    return isinstance(x, FakeTensor)
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Whether a class of tensors tells its parts (``__tensor_flatten__``)."""
+    return issubclass(t, _C.TensorBase) and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+
+
+def debug_unwrap(tensor, *, recurse: bool = True):
+    """What a tensor of a function transform stands for: itself outside of one."""
+    return tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 
 from ..core.bindings import LATER, function
 from ..core.operator import namespace
@@ -25,6 +26,8 @@ def names() -> set[str]:
 
 def find(name: str):
     """(the object,), or None when there is none of that name."""
+    if name == "torch":  # ``torch.torch.Tensor``: PyTorch's package imports itself
+        return (sys.modules["flambeau"],)
     if name and name in parse(""):
         return (make("", name),)
     if name in _MODULES and importlib.util.find_spec(f"flambeau.{name}") is not None:

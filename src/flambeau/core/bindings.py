@@ -21,6 +21,7 @@ from ..base.errors import AllocationError
 from ..base.memory_format import MemoryFormat
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
+from .old_orders import reordered
 from .operator import OpOverload, _safe, namespace, opened
 
 __all__ = ["Binder", "current_device", "function", "method"]
@@ -314,7 +315,14 @@ class Binder:
         else:
             sig = self._chosen.get(key)
             if sig is None:
-                sig = self._chosen[key] = self._choose(args, kwargs)
+                try:
+                    sig = self._choose(args, kwargs)
+                except TypeError:
+                    old = reordered(self.name, args, kwargs)
+                    if old is None:
+                        raise
+                    return self(*old[0], **old[1])
+                self._chosen[key] = sig
         kwargs.pop("out", None)
         args, kwargs = sig.arrange(args, kwargs)
         return sig.call(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -165,3 +166,47 @@ def tensor_str(t) -> str:
     if t._dtype not in _unsaid_dtypes() or (a.size == 0 and t._dtype is not dtypes.get_default_dtype()):
         tail.append(f"dtype={t._dtype}")
     return name + _with_tail(t, f"{cls}({text}", tail, indent)
+
+
+class _Options:
+    """The settings of printing as attributes."""
+
+    def __getattr__(self, name):
+        if name in _options:
+            return _options[name]
+        if name == "sci_mode":
+            return None
+        raise AttributeError(name)
+
+
+PRINT_OPTS = _Options()
+
+
+def get_printoptions() -> dict:
+    """The settings that :func:`set_printoptions` changes."""
+    return {**_options, "sci_mode": None}
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs):
+    """Other settings for a block."""
+    before = dict(_options)
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        _options.update(before)
+
+
+def _add_suffixes(tensor_str: str, suffixes: list, indent: int, force_newline: bool) -> str:
+    """``tensor_str, suffix, ...)`` broken where a line gets too long."""
+    line = len(tensor_str) - tensor_str.rfind("\n") + 1
+    parts = [tensor_str]
+    for suffix in suffixes:
+        if force_newline or line + len(suffix) + 2 > _options["linewidth"]:
+            parts.append(",\n" + " " * indent + suffix)
+            line, force_newline = indent + len(suffix), False
+        else:
+            parts.append(", " + suffix)
+            line += len(suffix) + 2
+    return "".join(parts) + ")"

@@ -233,8 +233,8 @@ class Tensor(_C.TensorBase):
 
     @property
     def data(self):
-        """The same memory without autograd history."""
-        return _C.alias(self, type(self) if not self._flags & K.PARAMETER else Tensor)
+        """The same memory without autograd history. Writes to it are not counted as writes to this tensor (``_version``)."""
+        return _C.data(self, type(self) if not self._flags & K.PARAMETER else Tensor)
 
     @data.setter
     def data(self, value):

@@ -47,6 +47,7 @@ class Module(StateDict):
     training: bool
     call_super_init = False
     dump_patches = False
+    T_destination = dict
     _version = 1
     _compiled_call_impl: Callable | None = None
 
@@ -75,6 +76,12 @@ class Module(StateDict):
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
         return self._call_impl(*args, **kwargs)
+
+    def _wrapped_call_impl(self, *args, **kwargs):
+        return self.__call__(*args, **kwargs)
+
+    def _slow_forward(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
 
     def _call_impl(self, *args, **kwargs):
         if (
@@ -366,6 +373,15 @@ class Module(StateDict):
     def cuda(self, device=None):
         raise RuntimeError("Module.cuda(): flambeau is not built with CUDA; only the cpu and meta devices exist")
 
+    def xpu(self, device=None):
+        raise RuntimeError("Module.xpu(): flambeau is not built with XPU; only the cpu and meta devices exist")
+
+    def ipu(self, device=None):
+        raise RuntimeError("Module.ipu(): flambeau is not built with IPU; only the cpu and meta devices exist")
+
+    def mtia(self, device=None):
+        raise RuntimeError("Module.mtia(): flambeau is not built with MTIA; only the cpu and meta devices exist")
+
     def to_empty(self, *, device, recurse: bool = True):
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
@@ -399,6 +415,13 @@ class Module(StateDict):
         """Move parameters and buffers to memory that other processes can map, in place. Returns the module."""
         return self._apply(lambda t: t.share_memory_())
 
+    def _replicate_for_data_parallel(self):
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        for name in _REGISTRIES:
+            replica.__dict__[name] = replica.__dict__[name].copy()
+        return replica
+
     # Hooks
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False):
@@ -418,6 +441,10 @@ class Module(StateDict):
         """``hook(module, grad_input, grad_output)`` runs when the gradients of the inputs are known and may replace them."""
         return _hooks.add(self._backward_hooks, hook, prepend)
 
+    def register_backward_hook(self, hook: Callable):
+        """The old name of :meth:`register_full_backward_hook`, which is what this registers."""
+        return self.register_full_backward_hook(hook)
+
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False):
         """``hook(module, grad_output)`` runs before the module's backward and may replace the gradients of its outputs."""
         return _hooks.add(self._backward_pre_hooks, hook, prepend)
@@ -429,6 +456,10 @@ class Module(StateDict):
 
     def register_state_dict_pre_hook(self, hook: Callable):
         return _hooks.add(self._state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False):
+        """``hook(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)``, after the module itself when ``with_module``."""
+        return _hooks.add(self._load_state_dict_pre_hooks, hook if with_module else _without_module(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable):
         return _hooks.add(self._load_state_dict_pre_hooks, hook)
@@ -469,6 +500,16 @@ class Module(StateDict):
         self.__dict__.update(state)
         for name in _hooks.PER_MODULE:
             self.__dict__.setdefault(name, OrderedDict())
+
+
+class _without_module:
+    """A hook that isn't handed the module."""
+
+    def __init__(self, hook: Callable):
+        self.hook = hook
+
+    def __call__(self, module, *args):
+        return self.hook(*args)
 
 
 def _typename(value) -> str:

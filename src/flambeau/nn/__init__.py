@@ -4,10 +4,14 @@
 Invariant: a layer computes nothing itself; its ``forward`` calls one function of ``functional``.
 """
 
+import sys
+
 from flambeau.modules import parameter
 from flambeau.modules.parameter import Buffer, Parameter
 from flambeau.nn import functional, init, modules, utils
 from flambeau.nn.modules import *  # noqa: F403
+
+sys.modules["flambeau.nn.parameter"] = parameter
 
 __all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
 __all__ += modules.__all__

@@ -158,3 +158,20 @@ as_strided_scatter.derivative(
         aten.as_strided.default(aten.contiguous.default(ct), size, stride, storage_offset)
     ),
 )
+
+
+@composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", variants="method")
+def fill_diagonal_(self, fill_value, wrap):
+    """Of a matrix, or of a tensor with equal dimensions; ``wrap`` goes on below in a tall matrix, a row left out after each square."""
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) != 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    at, step = self.storage_offset(), sum(self.stride())
+    aten.fill_.Scalar(aten.as_strided.default(self, [min(self.shape)], [step], at), fill_value)
+    if wrap and self.ndim == 2 and self.shape[0] > self.shape[1] + 1:
+        rows, columns = self.shape
+        for first in range(columns + 1, rows, columns + 1):
+            part = aten.slice.Tensor(self, 0, first, rows)
+            aten.fill_.Scalar(aten.diagonal.default(part), fill_value)
+    return self

@@ -21,8 +21,9 @@ conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolut
 """,
     "copies": """
 _chunk_cat _conj_copy _neg_view_copy alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter expand_copy
-lift_fresh_copy narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy
-unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
+fill_diagonal_ lift_fresh_copy narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy
+transpose_copy unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy
+view_as_real_copy view_copy
 """,
     "fft": """
 _fft_c2c _fft_c2r _fft_r2c fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn
@@ -211,16 +212,17 @@ argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asin
 bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ ccol_indices cholesky cholesky_inverse cholesky_solve
 clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip coalesce col_indices conj conj_physical conj_physical_ copysign copysign_
 corrcoef cosh cosh_ count_nonzero cov cross crow_indices cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ dense_dim det
-diagonal_scatter diff digamma digamma_ dist dsplit erfc erfc_ erfinv erfinv_ fix flip float_power float_power_ fmax fmin frac frac_ frexp
-gcd gcd_ geqrf hardshrink hash_tensor heaviside heaviside_ histc histogram hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_
-index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ indices inverse is_coalesced isneginf isposinf isreal istft
-kthvalue lcm lcm_ ldexp ldexp_ lgamma lgamma_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logit logit_ lu_solve masked_scatter
-masked_scatter_ masked_select matrix_exp matrix_power median mode msort mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian
-nanquantile nansum narrow_copy negative new_empty_strided nextafter nextafter_ nonzero nonzero_static norm orgqr ormqr pinverse positive
-prelu put put_ qr quantile rad2deg rad2deg_ relu relu_ renorm renorm_ resolve_conj resolve_neg row_indices scatter_reduce scatter_reduce_
-sgn sgn_ signbit sinc sinc_ sinh sinh_ slogdet smm softmax sort sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ squeeze_
-sspaddmm std svd swapaxes_ swapdims_ t_ take to_dense to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr topk trace
-transpose_ triangular_solve type_as unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_ values vsplit xlogy xlogy_
+diagonal_scatter diff digamma digamma_ dist dsplit erfc erfc_ erfinv erfinv_ fill_diagonal_ fix flip float_power float_power_ fmax fmin
+frac frac_ frexp gcd gcd_ geqrf hardshrink hash_tensor heaviside heaviside_ histc histogram hsplit hypot hypot_ i0 i0_ igamma igamma_
+igammac igammac_ index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ indices inverse is_coalesced isneginf isposinf
+isreal istft kthvalue lcm lcm_ ldexp ldexp_ lgamma lgamma_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logit logit_ lu_solve
+masked_scatter masked_scatter_ masked_select matrix_exp matrix_power median mode msort mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean
+nanmedian nanquantile nansum narrow_copy negative new_empty_strided nextafter nextafter_ nonzero nonzero_static norm orgqr ormqr pinverse
+positive prelu put put_ qr quantile rad2deg rad2deg_ relu relu_ renorm renorm_ resolve_conj resolve_neg row_indices scatter_reduce
+scatter_reduce_ sgn sgn_ signbit sinc sinc_ sinh sinh_ slogdet smm softmax sort sparse_dim sparse_mask sparse_resize_
+sparse_resize_and_clear_ squeeze_ sspaddmm std svd swapaxes_ swapdims_ t_ take to_dense to_sparse to_sparse_bsc to_sparse_bsr
+to_sparse_csc to_sparse_csr topk trace transpose_ triangular_solve type_as unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_
+values vsplit xlogy xlogy_
 """,
     "nn": """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d celu channel_shuffle conv1d conv2d conv3d

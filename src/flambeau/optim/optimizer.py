@@ -6,12 +6,13 @@ to its dict. In ``state_dict`` parameters are numbered in the order of the group
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 
-from flambeau.autograd.grad_mode import enable_grad
+from flambeau.autograd.grad_mode import enable_grad, set_grad_enabled
 from flambeau.core.tensor import Tensor
 
 __all__ = ["Optimizer", "required"]
@@ -25,6 +26,28 @@ class _Required:
 
 
 required = _Required()
+ParamsT = Iterable  # of tensors, of dicts of options, or of (name, tensor)
+
+
+def _default_to_fused_or_foreach(params, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """(fused, foreach): what an optimizer runs as when it isn't told. There is one way here."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Device types whose steps may be captured by graphs of a GPU."""
+    return []
+
+
+def _use_grad_for_differentiable(step):
+    """A step of ``differentiable=True`` is recorded by autograd, any other not."""
+
+    @functools.wraps(step)
+    def run(self, *args, **kwargs):
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return step(self, *args, **kwargs)
+
+    return run
 
 
 def check_option(name: str, value, ok: bool) -> None:
@@ -54,6 +77,7 @@ class Optimizer:
         self.param_groups: list[dict] = []
         self._step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
         self._step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._saving_hooks: dict[str, OrderedDict[int, Callable]] = {}
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -183,6 +207,38 @@ class Optimizer:
         """``hook(optimizer, args, kwargs)`` after each step. Returns a handle with ``remove()``."""
         return self._register(self._step_post_hooks, hook)
 
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False):
+        """``hook(optimizer)`` before ``state_dict()``."""
+        return self._register_saving("before saving", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False):
+        """``hook(optimizer, state_dict)`` after ``state_dict()``; may return another one."""
+        return self._register_saving("after saving", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False):
+        """``hook(optimizer, state_dict)`` before loading, on a shallow copy; may return another one."""
+        return self._register_saving("before loading", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False):
+        """``hook(optimizer)`` after loading."""
+        return self._register_saving("after loading", hook, prepend)
+
+    def _register_saving(self, when: str, hook: Callable, prepend: bool):
+        hooks = self._saving_hooks.setdefault(when, OrderedDict())
+        handle = _Handle(hooks)
+        hooks[id(handle)] = hook
+        if prepend:
+            hooks.move_to_end(id(handle), last=False)
+        return handle
+
+    def _run_saving(self, when: str, *given):
+        """The last thing that a hook returned, or what was given."""
+        for hook in list(self._saving_hooks.get(when, {}).values()):
+            result = hook(self, *given)
+            if result is not None and given:
+                given = (result,)
+        return given[0] if given else None
+
     def _register(self, hooks: OrderedDict, hook: Callable):
         self._wrap_step()
         handle = _Handle(hooks)
@@ -193,6 +249,7 @@ class Optimizer:
 
     def state_dict(self) -> dict:
         """``{"state": {index: state}, "param_groups": [options with the indices of their parameters]}``."""
+        self._run_saving("before saving")
         index: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
@@ -202,10 +259,11 @@ class Optimizer:
             packed["params"] = [index[id(p)] for p in group["params"]]
             groups.append(packed)
         state = {(index[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        return self._run_saving("after saving", {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Take the state and the options of ``state_dict``; tensors are copied, and cast to the dtype of their parameter."""
+        state_dict = self._run_saving("before loading", state_dict.copy())
         saved_groups = deepcopy(state_dict["param_groups"])
         if len(self.param_groups) != len(saved_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -229,6 +287,7 @@ class Optimizer:
             saved["params"] = own["params"]
         self.state = state
         self.param_groups = saved_groups
+        self._run_saving("after loading")
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -237,6 +296,7 @@ class Optimizer:
         self.__dict__.update(state)
         self._step_pre_hooks = OrderedDict()
         self._step_post_hooks = OrderedDict()
+        self.__dict__.setdefault("_saving_hooks", {})
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -1,5 +1,7 @@
 """The module classes, a file to a family."""
 
+import sys
+
 from flambeau.modules import module as module
 from flambeau.modules.module import Module
 from flambeau.nn.modules import (
@@ -48,6 +50,9 @@ from flambeau.nn.modules.loss import (
     SmoothL1Loss,
 )
 from flambeau.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+
+# Annotations of Module are evaluated in the module that it says it is from.
+sys.modules[Module.__module__] = module
 
 __all__ = [
     "BCELoss",

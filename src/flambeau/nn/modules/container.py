@@ -91,6 +91,16 @@ class Sequential(_Numbered):
     def _from_slice(self, index: slice):
         return type(self)(OrderedDict(list(self._modules.items())[index]))
 
+    def __mul__(self, times: int):
+        """The modules (the same ones) several times over."""
+        if not isinstance(times, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
+        return Sequential(*(list(self) * times))
+
+    __rmul__ = __mul__
+
     def __add__(self, other):
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")

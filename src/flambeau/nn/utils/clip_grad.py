@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 _stack = function("stack")
 _norms, _vector_norm, _scale = function("_foreach_norm"), function("linalg_vector_norm"), function("_foreach_mul_")
@@ -40,10 +42,31 @@ def clip_grad_norm_(
     with no_grad():
         grads = _gradients(parameters)
         total = get_total_norm(grads, float(norm_type), error_if_nonfinite)
-        factor = _clamp(float(max_norm) / (total + 1e-6), max=1.0)
-        if grads:
-            _scale(grads, factor)
+        _shrink(grads, float(max_norm), total)
         return total
+
+
+def _shrink(grads: list[Tensor], max_norm: float, total) -> None:
+    if grads:
+        _scale(grads, _clamp(max_norm / (total + 1e-6), max=1.0))
+
+
+def clip_grads_with_norm_(parameters, max_norm: float, total_norm, foreach: bool | None = None) -> None:
+    """Scale all gradients by min(1, max_norm / (total_norm + 1e-6)), their norm being known."""
+    with no_grad():
+        _shrink(_gradients(parameters), float(max_norm), total_norm)
+
+
+def clip_grad_norm(
+    parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+):
+    """The old name of :func:`clip_grad_norm_`."""
+    warnings.warn(
+        "torch.nn.utils.clip_grad_norm is now deprecated in favor of torch.nn.utils.clip_grad_norm_.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(parameters, clip_value: float, foreach: bool | None = None) -> None:

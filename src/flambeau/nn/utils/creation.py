@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import inspect
 
-__all__ = ["remove_spectral_norm", "remove_weight_norm", "skip_init"]
+__all__ = [
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "skip_init",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+]
 
 
 def skip_init(module_cls, *args, **kwargs):
@@ -28,3 +34,20 @@ def remove_weight_norm(module, name: str = "weight"):
 
 def remove_spectral_norm(module, name: str = "weight"):
     return _remove(module, name)
+
+
+def _convert_weights(module, memory_format, kinds: tuple[str, ...]):
+    for m in module.modules():
+        if any(c.__name__ in kinds for c in type(m).__mro__):
+            m.weight.data = m.weight.detach().clone(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """Lay the weights of every two-dimensional convolution below ``module`` out in ``memory_format``. Returns ``module``."""
+    return _convert_weights(module, memory_format, ("Conv2d", "ConvTranspose2d"))
+
+
+def convert_conv3d_weight_memory_format(module, memory_format):
+    """Lay the weights of every three-dimensional convolution below ``module`` out in ``memory_format``. Returns ``module``."""
+    return _convert_weights(module, memory_format, ("Conv3d", "ConvTranspose3d"))

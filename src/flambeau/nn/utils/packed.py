@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from flambeau.base import dtypes
 from flambeau.core.bindings import function
 from flambeau.core.conversion import as_tensor
 from flambeau.core.tensor import Tensor
@@ -51,11 +52,32 @@ class PackedSequence(_base):
     def cpu(self):
         return self.to("cpu")
 
+    def cuda(self, *args, **kwargs):
+        return type(self)(self.data.cuda(*args, **kwargs), *self[1:])
+
     def double(self):
-        return self.to(as_tensor(0.0).double().dtype)
+        return self.to(dtypes.float64)
 
     def float(self):
-        return self.to(as_tensor(0.0).float().dtype)
+        return self.to(dtypes.float32)
+
+    def half(self):
+        return self.to(dtypes.float16)
+
+    def long(self):
+        return self.to(dtypes.int64)
+
+    def int(self):
+        return self.to(dtypes.int32)
+
+    def short(self):
+        return self.to(dtypes.int16)
+
+    def char(self):
+        return self.to(dtypes.int8)
+
+    def byte(self):
+        return self.to(dtypes.uint8)
 
     def pin_memory(self):
         return self

@@ -1,7 +1,7 @@
 """Number of threads of compiled kernels and of matrix products, eager ones too."""
 
 from .. import _runtime
-from ..base.blas import share_threads
+from .blas import share_threads
 
 share_threads()
 set_num_threads, get_num_threads = _runtime.set_num_threads, _runtime.get_num_threads

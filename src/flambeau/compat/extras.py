@@ -1,0 +1,109 @@
+"""Names that modules with code of their own lack: by module (of aliases.EXTENDED), after a plus sign. See namespaces.py for the rules."""
+
+__all__ = ["EXTRAS"]
+
+_SHAPES = """
+CURRENT_NODE_KEY ConvertIntKey SHAPEENV_EVENT_KEY SYMPY_INTERP Specialization StatefulSymbolicContext StatelessSymbolicContext
+SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext SymbolicContext TrackedFake ValueRangesSLoc DimDynamic RelaxedUnspecConstraint
+StrictMinMaxConstraint EqualityConstraint DimConstraints PropagateUnbackedSymInts
+"""
+
+EXTRAS: dict[str, str] = {
+    "+autograd": "from compat.legacy: Variable\nreturns False: _profiler_enabled\nreturns None: _disable_profiler enforce_grad_layout_policy",
+    "+autograd.graph": "returns None: set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch\n"
+    "context: region_activation_memory_budget",
+    "+compiler": """
+why: PyTorch's caches of artifacts and graphs of a GPU are not built
+returns None: cudagraph_mark_step_begin load_cache_artifacts save_cache_artifacts set_enable_guard_collectives
+returns 'inductor': get_default_backend
+refuses: load_compiled_function set_default_backend keep_portable_guards_unsafe keep_tensor_guards_unsafe skip_all_guards_unsafe
+refuses: skip_guard_on_all_nn_modules_unsafe skip_guard_on_globals_unsafe skip_guard_on_inbuilt_nn_modules_unsafe
+""",
+    "+compiler.dynamo_api": """
+why: an internal of PyTorch's compiler
+returns None: mark_static_address override_cudagraphs override_optimization_hint reset_recompile_user_contexts set_recursion_limit
+returns False: is_dynamo_disable_recursive
+decorator: disable_nested_graph_breaks dont_skip_tracing skip_frame
+class: allow_c_slot bytecode_debugger
+refuses: replay step_unsupported
+from export: export
+""",
+    "+distributions.transforms": "from distributions.transforms: _InverseTransform=_Inverse",
+    "+fake.fake_tensor": "from compat.queries: is_fake",
+    "+dynamo.exc": "class: TensorifyScalarRestartAnalysis",
+    "+func": "why: einops has it\nfrom compat.queries: debug_unwrap\nrefuses: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
+    "+inductor.settings": "",
+    "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"
+    "refuses: get_ctx",
+    "+base.shape_env": f"why: PyTorch's own classes of symbolic shapes\nclass: {' '.join(_SHAPES.split())}\n"
+    "from compat.symbolic: guard_float guard_scalar guarding_hint_or_throw has_free_symbols has_free_unbacked_symbols "
+    "free_unbacked_symbols has_symbolic_sizes_strides is_concrete_bool is_concrete_float is_concrete_int is_nested_int "
+    "optimization_hint statically_known_false "
+    "sym_and sym_or sym_eq is_symbol_binding_fx_node is_accessor_node\n"
+    "refuses: canonicalize_bool_expr check_consistent compute_unbacked_bindings create_contiguous rebind_unbacked resolve_unbacked_bindings",
+    "+proxy": "why: an internal of PyTorch's tracing\nclass: DecompositionInterpreter PythonKeyTracer\n"
+    "returns None: get_proxy_mode get_innermost_proxy_mode\n"
+    "context: maybe_disable_thunkify maybe_enable_thunkify\nrefuses: dispatch_trace handle_sym_dispatch selective_decompose\n"
+    "from compat.symbolic: py_sym_types",
+    "+nn": "from nn: Container=Module\nclass: LinearCrossEntropyOptions",
+    "+nn.modules": "from nn: Container=Module\nclass: LinearCrossEntropyOptions",
+    "+nn.functional": """
+why: scaled 8-bit products and grouped products of a GPU are not built
+from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3
+from core.tensor: Tensor
+from base.dtypes: DType
+class: ScalingType SwizzleType
+refuses: scaled_mm grouped_mm scaled_grouped_mm
+from overrides: has_torch_function_unary=has_torch_function has_torch_function_variadic=has_torch_function
+decorator: boolean_dispatch
+value {}: reproducibility_notes sparse_support_notes tf32_notes
+value False: TYPE_CHECKING
+from compat.functions: assert_int_or_pair
+from : conv_tbc
+""",
+    "+nn.init": "from nn.init: _calculate_correct_fan=_fan\nfrom compat.composed: _no_grad_uniform_ _no_grad_normal_",
+    "+nn.modules.transformer": "from nn.modules.transformer: _get_activation_fn=_activation",
+    "+optim": "value False: swap_in_optimizer_params_and_state",
+    "+overrides": "why: an internal of PyTorch's\nrefuses: redispatch_function",
+    "+serialization": """
+value 2: DEFAULT_PROTOCOL
+class: StorageType
+from compat.composed: location_tag default_restore_location normalize_storage_type
+refuses: storage_to_tensor_type validate_cuda_device validate_hpu_device check_module_version_greater_or_equal
+""",
+    "+sparse": "from compat.legacy: FloatTensor DoubleTensor HalfTensor LongTensor IntTensor",
+    "+utils": """
+why: extensions of PyTorch's native part are not built
+class: ThroughputBenchmark
+value '': cmake_prefix_path
+refuses: generate_methods_for_privateuse1_backend rename_privateuse1_backend
+returns '': get_cpp_backtrace
+from compat.utils: set_module swap_tensors
+""",
+    "+utils._python_dispatch": """
+why: an internal of PyTorch's dispatcher
+class: AliasInfo SchemaInfo TensorWithFlatten TraceableWrapperSubclass
+from compat.legacy: DispatchKey
+value False: TYPE_CHECKING
+returns False: any_torch_dispatch_mode_on_stack autograd_would_have_decomposed is_in_any_mode_without_ignore_compile_internals
+refuses: get_alias_info
+returns None: set_is_in_mode_without_ignore_compile_internals
+from compat.queries: is_traceable_wrapper_subclass_type
+""",
+    "+utils.data": """
+why: data pipes are not built
+from utils.data.datapipes: IterDataPipe MapDataPipe DFIterDataPipe DataChunk
+decorator: functional_datapipe argument_validation runtime_validation non_deterministic
+context: guaranteed_datapipes_determinism runtime_validation_disabled
+from compat.utils: _DatasetKind
+""",
+    "+utils.data.loader": "from compat.utils: _DatasetKind",
+    "+utils.data.collate": "from utils.data.collate: np_str_obj_array_pattern=_TEXT\nfrom compat.utils: collate_tensor_fn",
+    "+utils.data.worker": "value None: _worker_info",
+    "+testing": "why: comparing text of graphs is not built\nclass: FileCheck",
+    "+return_types": "value []: all_return_types\nreturns None: pytree_register_structseq",
+    "+compat.jit": "from compat.legacy: TracerWarning\nrefuses: _get_trace_graph",
+    "+compat.utils": "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P\nfrom compat.types: ModuleType",
+    "+compat.masked": "why: masked tensors are not built; the functions of torch.masked take mask=\nclass: MaskedTensor\n"
+    "refuses: as_masked_tensor masked_tensor\nreturns False: is_masked_tensor",
+}

@@ -1,0 +1,94 @@
+"""Paths of PyTorch's modules whose names live elsewhere here: one table. ``folder: home: names`` says that ``folder.name``, for each of the names, is
+a module that has every name of ``home``. Rows of ``rules`` (see namespaces.py) add what a path has besides.
+"""
+
+__all__ = ["PATHS"]
+
+_DISTRIBUTIONS = """
+bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exp_family exponential fishersnedecor generalized_pareto geometric 
+gumbel half_cauchy half_normal independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal
+mixture_same_family multinomial multivariate_normal negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical
+studentT transformed_distribution uniform von_mises weibull wishart
+"""
+
+_TABLE = f"""
+distributions: distributions: {" ".join(_DISTRIBUTIONS.split())}
+optim: optim: asgd nadam radam _adafactor _muon
+nn.modules: nn: channelshuffle distance flatten fold pixelshuffle upsampling
+nn.parallel: nn.parallel: replicate parallel_apply comm
+nn.utils: nn.utils: memory_format
+nn.utils: nn.init: init
+signal.windows: signal.windows: windows
+func: func: _random
+multiprocessing: multiprocessing: pool queue
+masked: masked: _ops
+fx: fx: annotate
+utils.data: utils.data: graph backward_compatibility
+utils.benchmark.utils: utils.benchmark: sparse_fuzzer
+export: export: _trace _unlift _draft_export
+nn.modules: nn.functional: _functions
+autograd: autograd: variable
+"""
+
+_WHY = "why: a path of PyTorch's without a meaning of its own here\n"
+
+# What these paths have besides, or have alone.
+_RULES: dict[str, str] = {
+    "functional": "rest",
+    "torch_version": "from version: TorchVersion=__version__",
+    "autograd.anomaly_mode": "from autograd: detect_anomaly set_detect_anomaly",
+    "autograd.profiler_legacy": "from autograd.profiler: profile",
+    "fx._symbolic_trace": "rest fx.tracer\nfrom fx: Tracer symbolic_trace wrap\nreturns False: is_fx_tracing is_fx_symbolic_tracing",
+    "fx._compatibility": "decorator: compatibility",
+    "fx._lazy_graph_module": "from fx: _LazyGraphModule=GraphModule _make_graph_module=GraphModule\ncontext: _use_lazy_graph_module",
+    "fx._pytree": "rest utils._pytree\nreturns None: register_pytree_flatten_spec",
+    "fx.traceback": "context: preserve_node_meta annotate set_stack_trace\nreturns True: has_preserved_node_meta\nreturns {}: get_current_meta",
+    "fx.config": "value False: disable_progress",
+    "fx.passes.pass_manager": "rest fx.passes.infra.pass_manager",
+    "fx.passes.graph_drawer": _WHY + "class: FxGraphDrawer",
+    "nn.utils.spectral_norm": "from nn.utils: spectral_norm remove_spectral_norm",
+    "nn.utils.weight_norm": "from nn.utils: weight_norm remove_weight_norm",
+    "nn.cpp": _WHY + "class: ModuleWrapper",
+    "nn.quantized": _WHY + "class: FloatFunctional QFunctional Linear Conv2d",
+    "numa": "module: binding",
+    "numa.binding": _WHY + "class: AffinityMode NumaOptions",
+    "export.decomp_utils": "from export: CustomDecompTable",
+    "utils._sympy": "module: numbers value_ranges functions symbol",
+    "utils._sympy.functions": _WHY + "class: FloorDiv ModularIndexing Where Mod",
+    "utils._sympy.numbers": _WHY + "class: IntInfinity NegativeIntInfinity",
+    "utils._sympy.symbol": _WHY + "class: SymT",
+    "utils._sympy.value_ranges": _WHY + "class: ValueRanges",
+    "utils.deterministic": "value True: fill_uninitialized_memory",
+    "utils.serialization": "module: config",
+    "utils.serialization.config": _WHY + "value None: load save",
+    "utils.throughput_benchmark": _WHY + "class: ThroughputBenchmark",
+    "utils.bundled_inputs": _WHY + "refuses: bundle_inputs augment_model_with_bundled_inputs",
+    "utils.data.datapipes": "why: data pipes are not built\nmodule: iter map datapipe utils\nclass: IterDataPipe MapDataPipe",
+    "utils.data.datapipes.datapipe": "rest utils.data.datapipes",
+    "utils.data.datapipes.map": "why: data pipes are not built\nclass: Mapper Batcher Concater Shuffler Zipper SequenceWrapper",
+    "utils.data.datapipes.utils": "why: data pipes are not built\nmodule: common",
+    "utils.data.datapipes.utils.common": "why: data pipes are not built\nclass: StreamWrapper",
+    "utils.data.datapipes.iter": "why: data pipes are not built\nmodule: combinatorics combining grouping callable selecting\n"
+    "class: Mapper Batcher Filter Shuffler Zipper Concater Forker Demultiplexer UnBatcher IterableWrapper Collator Sampler FileLister FileOpener "
+    "Grouper Multiplexer ShardingFilter StreamReader",
+    "utils.data.datapipes.iter.combinatorics": "why: data pipes are not built\nclass: ShufflerIterDataPipe SamplerIterDataPipe",
+    "utils.data.datapipes.iter.combining": "why: data pipes are not built\nclass: ConcaterIterDataPipe ZipperIterDataPipe MultiplexerIterDataPipe",
+    "utils.data.datapipes.iter.grouping": "why: data pipes are not built\nclass: BatcherIterDataPipe GrouperIterDataPipe UnBatcherIterDataPipe",
+    "utils.data.datapipes.iter.callable": "why: data pipes are not built\nclass: MapperIterDataPipe CollatorIterDataPipe",
+    "utils.data.datapipes.iter.selecting": "why: data pipes are not built\nclass: FilterIterDataPipe",
+    "utils.data.graph_settings": "why: data pipes are not built\nrefuses: apply_shuffle_settings apply_sharding apply_random_seed",
+    "utils.data._utils.signal_handling": _WHY + "returns None: _set_SIGCHLD_handler _set_worker_signal_handlers",
+    "utils.data._utils.fetch": "from utils.data.dataset: Dataset",
+}
+
+
+def _sections() -> dict[str, str]:
+    out: dict[str, str] = {}
+    for line in _TABLE.strip().splitlines():
+        folder, home, names = line.split(": ")
+        for name in names.split():
+            out[f"{folder}.{name}"] = f"rest {home}"
+    return out | _RULES
+
+
+PATHS: dict[str, str] = _sections()
