@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import types
@@ -87,7 +86,7 @@ utils._python_dispatch utils.data utils.data.collate utils.data.loader utils.dat
 EXTENDED = frozenset(_EXTENDED.split())
 
 
-class _ExtendedLoader(importlib.abc.Loader):
+class _ExtendedLoader:
     """Loads a module as its own loader does, then lets it look up what it lacks in the tables."""
 
     def __init__(self, loader):
