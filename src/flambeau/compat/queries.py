@@ -104,7 +104,6 @@ def unravel_index(indices, shape):
     return tuple(aten.unbind.int(aten.stack.default(out[::-1], -1), -1)) if out else ()
 
 
-
 def _check_with(error_type, cond, message=None) -> None:
     """``error_type`` with ``message()`` unless ``cond``."""
     if not isinstance(cond, bool):

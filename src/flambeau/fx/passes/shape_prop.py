@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...base import dtypes
+from ...base.memory_format import channels_last, channels_last_3d, contiguous_format
 from ...core.tensor import Tensor, strided
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
@@ -31,7 +32,7 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
     dense = result.layout is strided
     memory_format = None
     if include_contiguity and dense:
-        for candidate, rank in (("contiguous_format", None), ("channels_last", 4), ("channels_last_3d", 5)):
+        for candidate, rank in ((contiguous_format, None), (channels_last, 4), (channels_last_3d, 5)):
             if (rank is None or result.dim() == rank) and result.is_contiguous(memory_format=candidate):
                 memory_format = candidate
                 break
