@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from .. import _C
 from ..autograd.grad_mode import is_inference_mode_enabled
-from ..base.dtypes import DType, int64
-
-
 from ..base import dtypes
-from ..base.dtypes import DType
+from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
 from ..core.operator import namespace
 from .legacy import TypedStorage, UntypedStorage
