@@ -172,7 +172,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if isinstance(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
-    if isinstance(value, tuple) and (hasattr(cls, "_fields") or cls.__module__.startswith("flambeau.")):
+    if isinstance(value, tuple) and (hasattr(cls, "_fields") or f"{cls.__module__}.".startswith("flambeau.")):
         return _tuple(tx, value, source)
     if trace_rules.is_compiled(value):
         _guard(tx, source, "ID_MATCH", value)

@@ -36,7 +36,7 @@ SITE = tuple({sysconfig.get_paths()["purelib"] + os.sep, sysconfig.get_paths()["
 # Library code that is Python for users to read and for capture to trace: modules, optimisers, example programs.
 EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 INLINE_IN_PACKAGE = (
-    *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim")),
+    *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim", "distributions")),
     EXAMPLES,
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
     os.path.join(PACKAGE, "utils", "checkpoint_sequence.py"),

@@ -70,13 +70,15 @@ def pointwise(op: OpOverload):
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
     operand_indices(op)
     layout = pointwise_strides(op)
+    device_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "Device"), None)
 
     def run(*args):
         tensors = [args[i] for i in tensor_at if is_tensor(args[i])]
         compute = compute_dtype(op, args)
         check_scalars(op, args, compute)
         shape = broadcast_shapes(*[t.shape for t in tensors])
-        return TensorMeta(tuple(shape), layout(shape, args), result_dtype(op, args, compute), common_device(tensors))
+        device = (device_at is not None and args[device_at]) or common_device(tensors)
+        return TensorMeta(tuple(shape), layout(shape, args), result_dtype(op, args, compute), device)
 
     return run
 

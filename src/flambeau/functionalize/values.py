@@ -141,6 +141,11 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
         return _mutate_through_copies(op, args, kwargs)
     written = [(a, v) for a, v in zip(op._schema.arguments, op.full(*args, **kwargs)) if a.is_write]
     keep = {k: v for k, v in kwargs.items() if not any(a.is_out and a.name == k for a, _ in written)}
+    if len(args) < len(functional._schema.arguments):
+        # Defaults may be those of the writing form alone (bernoulli_ has one for p).
+        own = {a.name: v for a, v in zip(op._schema.arguments, op.full(*args, **kwargs)) if not a.is_out}
+        wanted = [a.name for a in functional._schema.arguments[len(args) :] if not a.has_default]
+        keep.update({name: own[name] for name in wanted if name in own and name not in keep})
     results = functional(*map(_unwrap, args), **{k: _unwrap(v) for k, v in keep.items()})
     several = len(written) > 1
     for i, (a, target) in enumerate(written):

@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter
 
+from .. import _C
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
 from . import cache, debug, memory, metrics
@@ -49,11 +50,20 @@ class CompiledInfo:
     plan: Plan
 
 
+def _elsewhere(node) -> bool:
+    """Whether a result of the node isn't on the CPU."""
+    val = node.meta.get("val")
+    values = val if isinstance(val, (list, tuple)) else (val,)
+    return any(isinstance(v, _C.TensorBase) and v._device.type != "cpu" for v in values)
+
+
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
     inputs as positional tensors and returns the list of its outputs. ``gm.onto`` (output -> input, both by position): outputs that may overwrite an
     input; those that do are None in the list."""
     start = time.perf_counter()
+    if any(map(_elsewhere, gm.graph.nodes)):
+        return lambda *inputs: list(gm(*inputs))  # kernels are the CPU's: the operators themselves say what another device gives
     with looking_only(gm):
         program = open_graph(gm)
         onto = getattr(gm, "onto", None) or {}

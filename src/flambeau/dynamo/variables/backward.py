@@ -9,12 +9,17 @@ from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
 
-__all__ = ["backward", "is_freed", "with_freed_history"]
+__all__ = ["backward", "check_ends", "is_freed", "with_freed_history"]
 
 
-def without_hooks(leaf) -> bool:
-    """Whether nothing runs when the leaf's gradient arrives."""
-    return not _C.leaf_hooks(leaf, False) and not _C.leaf_hooks(leaf, True)
+def is_bare_leaf(tensor) -> bool:
+    """Whether a gradient that arrives here goes nowhere else and nothing runs for it."""
+    return tensor.grad_fn is None and not _C.leaf_hooks(tensor, False) and not _C.leaf_hooks(tensor, True)
+
+
+def is_end(tensor) -> bool:
+    """Whether a gradient that arrives here goes nowhere else."""
+    return tensor.grad_fn is None
 
 
 def tape_of(val) -> list:
@@ -55,6 +60,37 @@ def with_freed_history(value):
         return Freed.apply(value.requires_grad_())
 
 
+OWN_HISTORY = "The graph holds its own part of the history only: what lies before its inputs would be missing."
+
+
+def check_ends(tx, outputs, inputs) -> None:
+    """``autograd.grad(outputs, inputs)``: breaks where a gradient would go on through the history that an input of the graph has."""
+    wanted = [id(v.val) for v in _tensors(tx, inputs)]
+    by_value = {id(i.node.meta["val"]): i for i in tx.output.inputs}
+    reached = {}
+    for v in _tensors(tx, outputs):
+        for leaf in (n.variable for n in tape_of(v.val) if hasattr(n, "variable")) if v.val.requires_grad else ():
+            found = by_value.get(id(leaf))
+            if found is not None and not found.ndarray:
+                reached[id(leaf)] = found
+    # NOTE: gradients of one input with a history, and of nothing else, end there.
+    on = [k for k, i in reached.items() if i.example.grad_fn is not None]
+    if on and wanted != on:
+        unsupported("backward", "autograd.grad() that goes on through an input's own history", OWN_HISTORY)
+    for k, i in reached.items():
+        if k not in on:
+            tx.output.guard(i.source, "CALL", is_end)
+
+
+def _tensors(tx, v) -> list:
+    """The tensors of an argument: one, or a list of them."""
+    from .lists import SequenceVariable
+    from .tensor import TensorVariable
+
+    values = v.items(tx) if isinstance(v, SequenceVariable) else [v]
+    return [x for x in values if isinstance(x, TensorVariable)]
+
+
 def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     given = {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args)), **kwargs}
     plain = {k: v.as_constant() for k, v in given.items() if k != "gradient" and v.can_constant()}
@@ -69,11 +105,13 @@ def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Va
         found = by_value.get(id(leaf))
         if found is None or found.ndarray:
             unsupported("backward", "backward() that reaches a leaf made while tracing")
+        if found.example.grad_fn is not None:
+            unsupported("backward", "backward() that goes on through an input's own history", OWN_HISTORY)
         inputs.append(found)
     for i in inputs:
-        if not without_hooks(i.example):
+        if not is_bare_leaf(i.example):
             unsupported("backward", "backward() to a tensor with hooks", "They run at each backward.")
-        tx.output.guard(i.source, "CALL", without_hooks)
+        tx.output.guard(i.source, "CALL", is_bare_leaf)
     leaves = [tx.wrap(i.example, i.source) for i in inputs]
     keep = bool(plain.get("retain_graph"))
     options = {"retain_graph": ConstantVariable(keep), "allow_unused": ConstantVariable(True)}

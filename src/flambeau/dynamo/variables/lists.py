@@ -6,6 +6,8 @@ import collections
 import types
 from collections.abc import Callable
 
+from flambeau.base.shapes import Size
+
 from ..exc import unsupported
 from ..source import ItemSource
 from .base import Lazy, MethodOf, Variable, hashable_key
@@ -166,7 +168,7 @@ def _constant(e: Variable):
 
 
 def is_size(cls: type) -> bool:
-    return cls.__name__ == "Size" and cls.__module__.startswith("flambeau.")
+    return cls is Size
 
 
 FIELD = (type(collections.namedtuple("_", "f").f), types.MemberDescriptorType)

@@ -322,6 +322,9 @@ def _(tx, var, args, kwargs):
 @special(
     "manual_seed",
     "seed",
+    "get_rng_state",
+    "set_rng_state",
+    "initial_seed",
     "set_num_threads",
     "set_default_dtype",
     "save",
@@ -337,6 +340,18 @@ def _(tx, var, args, kwargs):
         f"call to {var.value.__module__}.{var.value.__name__}",
         "It changes the state of the program, not a tensor.",
     )
+
+
+@special("grad")
+def _(tx, var, args, kwargs):
+    from flambeau import autograd
+
+    from .backward import check_ends
+
+    if var.value is autograd.grad:
+        given = {**dict(zip(("outputs", "inputs"), args)), **kwargs}
+        check_ends(tx, given.get("outputs"), given.get("inputs"))
+    return None
 
 
 @special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")

@@ -1,0 +1,111 @@
+"""What a graph can't hold: history that its inputs bring along, the state of generators, devices without kernels, objects of the library."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+
+BACKENDS = ("eager", "aot_eager", "inductor")
+
+
+def leaf_and_product():
+    x = torch.ones(3, requires_grad=True)
+    return x, x * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_backward_goes_on_through_the_history_of_an_input(backend):
+    x, y = leaf_and_product()
+    torch.compile(lambda y: y.sum().backward(), backend=backend)(y)
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_leaf_made_inside_gets_its_gradient_across_a_break(backend):
+    @torch.compile(backend=backend)
+    def f():
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        torch._dynamo.graph_break()
+        y.sum().backward()
+        return x.grad
+
+    assert f().tolist() == [2, 2, 2]
+
+
+def test_whether_an_input_is_a_leaf_is_guarded():
+    f = torch.compile(lambda y: (y * 2).sum().backward(), backend="aot_eager")
+    x = torch.ones(3, requires_grad=True)
+    f(x)
+    assert x.grad.tolist() == [2, 2, 2]
+    f(x * 1)
+    assert x.grad.tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("ends", "want"),
+    [
+        (lambda x, y: torch.autograd.grad((y * x).sum(), x), [4, 4, 4]),
+        (lambda x, y: torch.autograd.grad((y * x).sum(), [x, y])[0], [4, 4, 4]),
+        (lambda x, y: torch.autograd.grad((y * x).sum(), [y]), [1, 1, 1]),
+    ],
+)
+def test_gradients_by_autograd_grad_include_what_lies_before_the_graph(ends, want):
+    x, y = leaf_and_product()
+    got = torch.compile(ends, backend="aot_eager")(x, y)
+    assert (got[0] if isinstance(got, tuple) else got).tolist() == want
+
+
+def test_states_of_generators_are_read_and_written_in_order():
+    @torch.compile(backend="aot_eager")
+    def f():
+        torch.rand(2)
+        state = torch.get_rng_state()
+        first = torch.rand(2)
+        torch.set_rng_state(state)
+        return first, torch.rand(2)
+
+    first, again = f()
+    assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("make", [lambda: torch.ones(2, device="meta"), lambda: torch.zeros(3).to("meta")])
+def test_tensors_on_the_meta_device_stay_there(make):
+    assert torch.compile(make)().device.type == "meta"
+
+
+@pytest.mark.parametrize("make", [lambda: torch.ones(2, device="cuda"), lambda: torch.ones(2).cuda()])
+def test_a_device_without_kernels_is_an_error(make):
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+        torch.compile(make)()
+
+
+def test_distributions_are_traced_through():
+    normal = torch.distributions.Normal(torch.zeros(2), 1.0, validate_args=False)
+    f = torch.compile(lambda x: normal.log_prob(x), backend="eager", fullgraph=True)
+    x = torch.ones(2)
+    f(x)
+    normal.loc = torch.ones(2) * 3
+    assert torch.equal(f(x), normal.log_prob(x))
+
+    def draw():
+        torch.manual_seed(0)
+        chances = torch.distributions.Categorical(logits=torch.zeros(3))
+        sample = chances.sample((4,))
+        return sample, chances.log_prob(sample)
+
+    for got, want in zip(torch.compile(draw)(), draw()):
+        assert torch.allclose(got, want)
+
+
+def test_slices_of_a_shape_are_sizes():
+    f = torch.compile(lambda x: (x.shape[1:], x.size()[::-1]), backend="eager", fullgraph=True)
+    assert [type(s) for s in f(torch.ones(2, 3))] == [torch.Size, torch.Size]
+
+
+def test_defaults_of_the_writing_form_alone():
+    torch.manual_seed(0)
+    want = torch.empty(8).bernoulli_()
+    torch.manual_seed(0)
+    assert torch.equal(torch.compile(lambda: torch.empty(8).bernoulli_())(), want)
