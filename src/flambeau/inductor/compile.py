@@ -63,7 +63,9 @@ def compile_graph(gm, example_inputs=None, **_unused):
     input; those that do are None in the list."""
     start = time.perf_counter()
     if any(map(_elsewhere, gm.graph.nodes)):
-        return lambda *inputs: list(gm(*inputs))  # kernels are the CPU's: the operators themselves say what another device gives
+        return lambda *inputs: list(
+            gm(*inputs)
+        )  # kernels are the CPU's: the operators themselves say what another device gives
     with looking_only(gm):
         program = open_graph(gm)
         onto = getattr(gm, "onto", None) or {}
