@@ -7,7 +7,6 @@ the kind of event and the compilation it belongs to, then its text, each line af
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -18,17 +17,18 @@ __all__ = ["ARTIFACTS", "Artifact", "artifact", "set_logs"]
 class Artifact:
     """A named stream of messages. ``on`` tells whether somebody reads it; test it before building an expensive message."""
 
-    __slots__ = ("name", "help", "on", "logged", "_logger")
+    __slots__ = ("name", "help", "on", "logged")
 
     def __init__(self, name: str, help: str):
         self.name, self.help, self.logged = name, help, False
         self.on = _trace is not None and name in _EVENTS
-        self._logger = logging.getLogger(f"flambeau.{name}")
 
     def __call__(self, message: str, *args) -> None:
         """Log the message (%-format) when the artifact is on."""
         if self.logged:
-            self._logger.info(message, *args)
+            import logging  # only whom a program asks for messages pays for it
+
+            logging.getLogger(f"flambeau.{self.name}").info(message, *args)
         if _trace is not None and self.name in _EVENTS:
             _trace.write(_EVENTS[self.name], message % args if args else message)
 
@@ -62,7 +62,7 @@ if os.environ.get("TORCH_TRACE"):
     _trace = TraceFile(os.environ["TORCH_TRACE"], compilation)
 
 ARTIFACTS: dict[str, Artifact] = {}
-_handler: logging.Handler | None = None
+_handler = None
 
 
 def artifact(name: str, help: str) -> Artifact:
@@ -75,19 +75,20 @@ def artifact(name: str, help: str) -> Artifact:
     return found
 
 
-class _Formatter(logging.Formatter):
-    """Lines start with the artifact's name as PyTorch prints it: ``[__graph_breaks]``."""
-
-    def format(self, record):
-        record.artifact = record.name.rpartition(".")[2]
-        return super().format(record)
-
-
 def _install() -> None:
     global _handler
     if _handler is None:
+        import logging
+
+        class Formatter(logging.Formatter):
+            """Lines start with the artifact's name as PyTorch prints it: ``[__graph_breaks]``."""
+
+            def format(self, record):
+                record.artifact = record.name.rpartition(".")[2]
+                return super().format(record)
+
         _handler = logging.StreamHandler(sys.stderr)
-        _handler.setFormatter(_Formatter("[__%(artifact)s] %(message)s"))
+        _handler.setFormatter(Formatter("[__%(artifact)s] %(message)s"))
         root = logging.getLogger("flambeau")
         root.addHandler(_handler)
         root.setLevel(logging.INFO)
