@@ -88,6 +88,7 @@ class OutputGraph:
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
+        self.left_strict = False
         self.regions: list[Any] = []  # entered while tracing: error_on_graph_break, patched settings
         self.function_disabled = 0  # depth of regions in which classes don't override functions
         self.has_subclasses = False  # among the inputs of the graph
@@ -122,10 +123,11 @@ class OutputGraph:
     def breaks_are_errors(self) -> bool:
         """Whether ``error_on_graph_break`` is on where the trace is."""
         found = [r.error for r in self.regions if hasattr(r, "error")]
-        return bool(found) and found[-1]
+        return found[-1] if found else self.left_strict
 
     def leave_regions(self) -> None:
-        """The trace ends inside of them."""
+        """The trace ends inside of them. What ends it is an error or a break by the rules that held there."""
+        self.left_strict = self.breaks_are_errors()
         while self.regions:
             self.regions.pop().__exit__(None, None, None)
 
