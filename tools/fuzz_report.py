@@ -30,7 +30,6 @@ RULES = [
     ("sign of a nan", "value", "", r"copysign\(|signbit\("),
     ("sums, products and matrix products", "value|grads", _HUGE, r"sum|@|mm\(|dot\(|einsum|linear|conv|cdist|matmul|prod\("),
     ("writes through overlapping memory", "value", "", r"unfold\(.*_\(|index_put_\(.*accumulate|as_strided\(.*_\("),
-    ("memory format of convolution", "stride", "", r"(select|slice|diagonal)_scatter\(|scaled_dot_product|pool|pad\(|conv|interpolate|\bcopy\("),
     ("`bernoulli` of", "requires_grad", "", "bernoulli"),
     ("a view of several", "missing error", "is a view and its base|multiple views", ""),
     ("a saved tensor whose owner was detached", "missing error", "inplace operation|detach_", "detach_|vander"),

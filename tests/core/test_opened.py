@@ -53,13 +53,16 @@ def facts(op, sample, grad):
             [i for i, t in enumerate(given) if t is r] + [i for i, t in enumerate(given) if t._storage is r._storage]
         )
         told.append([i for i, t in enumerate(given) if t is r._base])
-        told.append(r.detach().numpy().tobytes())
+        told.append(r.detach().resolve_conj().numpy().tobytes())
     wanted = [r for r in results if r.requires_grad and r.is_floating_point()]
     leaves = [t for t in given if t.requires_grad and t.is_leaf]
     if wanted and leaves:
         seeds = [torch.ones_like(r) for r in wanted]
-        for g in torch.autograd.grad(wanted, leaves, seeds, allow_unused=True):
-            told.append(None if g is None else g.numpy().tobytes())
+        try:
+            grads = torch.autograd.grad(wanted, leaves, seeds, allow_unused=True)
+        except NotImplementedError as e:  # floor_divide has no derivative: that is told the same way too
+            return [*told, str(e)]
+        told += [None if g is None else g.resolve_conj().numpy().tobytes() for g in grads]
     told += [(t._version, t.detach().numpy().tobytes()) for t in given]
     return told
 
