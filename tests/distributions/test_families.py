@@ -161,7 +161,7 @@ def test_refusals():
         d.Gamma(-1.0, 1.0)
     with pytest.raises(NotImplementedError, match="Cannot transform"):
         d.biject_to(d.constraints.boolean)
-    with pytest.raises(NotImplementedError, match="distributions.VonMises is not implemented"):
-        d.VonMises(0.0, 1.0)
+    with pytest.raises(ValueError, match="parameter concentration"):
+        d.VonMises(0.0, -1.0)
     with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
         flambeau.poisson(flambeau.tensor([-1.0]))

@@ -1,7 +1,4 @@
-"""Probability distributions: ``Distribution`` and its families, constraints, Kullback-Leibler divergences.
-
-Five families aren't built (the last ones): they can be named and refuse to be made.
-"""
+"""Probability distributions: ``Distribution`` and its families, constraints, Kullback-Leibler divergences."""
 
 from __future__ import annotations
 
@@ -24,6 +21,7 @@ from .gamma import (
     StudentT,
 )
 from .lkj import LKJCholesky
+from .special import ContinuousBernoulli, GeneralizedPareto, LowRankMultivariateNormal, VonMises, Wishart
 from .transformed import (
     InverseGamma,
     Kumaraswamy,
@@ -79,19 +77,6 @@ __all__ += [
     "transform_to",
 ]
 __all__ += transforms.__all__
-
-
-def _absent(name: str):
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError(f"torch.distributions.{name} is not implemented in flambeau")
-
-    doc = "Not built: it can be named, and refuses to be made."
-    return type(name, (Distribution,), {"__init__": __init__, "__module__": __name__, "__doc__": doc})
-
-
-ContinuousBernoulli, GeneralizedPareto, LowRankMultivariateNormal, VonMises, Wishart = map(
-    _absent, ("ContinuousBernoulli", "GeneralizedPareto", "LowRankMultivariateNormal", "VonMises", "Wishart")
-)
 __all__ += [
     "ContinuousBernoulli",
     "GeneralizedPareto",
