@@ -388,7 +388,12 @@ class Binder:
             for a, v in zip(sig.positional, pos)
         ]
         result = op(*pos, **kw, **dict(zip(outs, values)))
-        return result.requires_grad_() if wanted else result
+        if wanted:
+            return result.requires_grad_()
+        named = return_type(sig.op)
+        if named is None or result.__class__ is not tuple:
+            return result
+        return _return_type(f"{named.__name__}_out", named._fields)(*result)
 
     def _error(self, args, kwargs, signatures) -> str:
         if len(signatures) == 1:

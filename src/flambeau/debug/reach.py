@@ -136,6 +136,10 @@ class World:
                 return []
             self.modules.append(x)
             return []
+        if isinstance(x, functools._lru_cache_wrapper):
+            if self.strict:
+                raise CannotTell("a function with a cache: what it holds can't be seen")
+            return []
         if isinstance(x, ITERATORS) or type(x).__module__ == "itertools":
             if self.strict:
                 raise CannotTell(f"an iterator that has begun: {type(x).__name__}")

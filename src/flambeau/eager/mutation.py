@@ -49,15 +49,23 @@ def refuse_partial_overlap(targets, sources, whole=False) -> None:
 
 def write(op: OpOverload, target, result) -> None:
     """Copy ``result`` into ``target``. RuntimeError when shape or dtype category don't allow it; nothing is written then."""
+    check_write(op, target, result)
+    copy_into(target, result)
+
+
+def check_write(op: OpOverload, target, result) -> None:
     if not target._array.flags.writeable:
         raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
     refuse_overlap(op, target._shape, target._strides)
     check_can_hold(target._dtype, result._dtype)
+    if target._shape != result._shape and op.kind == "inplace":
+        raise RuntimeError(
+            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
+        )
+
+
+def copy_into(target, result) -> None:
     if target._shape != result._shape:
-        if op.kind == "inplace":
-            raise RuntimeError(
-                f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
-            )
         if target.numel() == 0 and target._array.base is None:
             target._array = np.empty(result._shape, target._array.dtype)
         else:
@@ -96,7 +104,7 @@ def out(op: OpOverload):
     kernel = functional.facet("eager")
     n = len(functional._schema.arguments)
     apart = functional.kind in ("pointwise", "index") or APART in functional.tags
-    exact = functional.kind == "index" or EXACT in functional.tags
+    exact = functional.kind in ("index", "contraction") or EXACT in functional.tags
 
     def run(*args):
         targets = args[n:]
@@ -105,12 +113,15 @@ def out(op: OpOverload):
             refuse_partial_overlap(targets, sources, functional.kind != "pointwise")
         result = kernel(*args[:n])
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if exact:
+        if exact or len(results) > 1:
             for t, r in zip(targets, results):
-                if t._dtype is not r._dtype:
+                # Beside values, integers are places: nothing else holds them.
+                if t._dtype is not r._dtype and (exact or r._dtype.category == 1):
                     raise RuntimeError(f"Expected out tensor to have dtype {r._dtype}, but got {t._dtype} instead")
         for t, r in zip(targets, results):
-            write(op, t, r)
+            check_write(op, t, r)  # of all, before anything is written
+        for t, r in zip(targets, results):
+            copy_into(t, r)
         return targets[0] if len(targets) == 1 else tuple(targets)
 
     return run

@@ -95,7 +95,9 @@ def cook(op: OpOverload, values: tuple):
                 out = RULES[base.kind](p, base, bound, None)
             if not isinstance(out, Value) or out.shape != target.shape:
                 return None
-            if _category(out.dtype) > _category(target.dtype):
+            if _category(out.dtype) > _category(target.dtype) or (
+                base.kind == "contraction" and op.kind == "out" and out.dtype != target.dtype
+            ):
                 return None
             if out.slot != target.slot:
                 p.copy(out, target)

@@ -63,6 +63,10 @@ def _scaled(t, by):
 
 
 def _biased(product, bias, beta, alpha):
+    if bias.dtype is not product.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {bias.dtype.scalar_type} and {product.dtype.scalar_type}"
+        )
     out = _scaled(product, alpha)
     return out if beta == 0 else aten.add.Tensor(out, _scaled(bias, beta))  # in the product's order in memory
 
