@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 
 from . import pytree_nodes
+from .forks import held_while_forking
 from .pytree_nodes import SUPPORTED_NODES
 from .pytree_nodes import node_type as _get_node_type  # noqa: F401  (libraries import it)
 from .records import slotted
@@ -25,11 +26,12 @@ class _Later:
         global optree
         import optree as loaded
 
-        optree = loaded
-        loaded._C.set_dict_insertion_ordered(True, _NS)  # leaves come in the order of the keys, as in PyTorch
-        for args in self.registered:
-            _register(*args)
-        self.registered = []
+        with held_while_forking:  # of several threads that come here, one registers, and nobody flattens before it has
+            if optree is self:
+                loaded._C.set_dict_insertion_ordered(True, _NS)  # leaves come in the order of the keys, as in PyTorch
+                while self.registered:
+                    _register(loaded, *self.registered.pop(0))
+                optree = loaded
         return getattr(loaded, name)
 
 
@@ -117,13 +119,14 @@ def register_pytree_node(
         to_dumpable_context,
         from_dumpable_context,
     )
-    if optree.__class__ is _Later:
-        optree.registered.append((cls, flatten_fn, unflatten_fn))
-    else:
-        _register(cls, flatten_fn, unflatten_fn)
+    with held_while_forking:
+        if optree.__class__ is _Later:
+            optree.registered.append((cls, flatten_fn, unflatten_fn))
+        else:
+            _register(optree, cls, flatten_fn, unflatten_fn)
 
 
-def _register(cls, flatten_fn, unflatten_fn):
+def _register(optree, cls, flatten_fn, unflatten_fn):
     optree.register_pytree_node(
         cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS
     )
