@@ -25,9 +25,9 @@ _rules_loaded = False
 def _load_rules() -> None:
     global _rules_loaded
     if not _rules_loaded:
-        _rules_loaded = True
         for family in ("sparse", "sparse_arithmetic", "sparse_products", "sparse_shapes"):
             importlib.import_module(f"flambeau.ops.{family}")
+        _rules_loaded = True  # now, so that another thread waits for the imports too
 
 
 def _arithmetic():
