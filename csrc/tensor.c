@@ -92,24 +92,16 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     FlbStorage *s = PyObject_GC_New(FlbStorage, &FlbStorage_Type);
     if (!s) return NULL;
     s->owner = Py_XNewRef(owner);
-    s->nbytes = nbytes;
-    s->version = 0;
-    s->recorded = 0;
-    s->inference = 0;
-    s->memory = NULL;
-    s->dict = s->weakrefs = NULL;
+    s->nbytes = nbytes, s->version = s->recorded = 0, s->inference = 0;
+    s->memory = NULL, s->dict = s->weakrefs = NULL;
     PyObject_GC_Track(s);
     return s;
 }
 
 /* The ndarray at the end of the chain of bases: NumPy keeps it one step long except for foreign buffers. */
 static PyObject *array_root(PyObject *array) {
-    PyObject *a = array;
-    for (;;) {
-        PyObject *base = PyArray_BASE((PyArrayObject *)a);
-        if (!base || !PyArray_Check(base)) return a;
-        a = base;
-    }
+    for (PyObject *base; (base = PyArray_BASE((PyArrayObject *)array)) && PyArray_Check(base);) array = base;
+    return array;
 }
 
 FlbStorage *flb_storage(FlbTensor *t) {
