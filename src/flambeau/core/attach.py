@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from . import public, subscript
 from .bindings import functions
+from .conversion import array_operand
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -76,6 +77,11 @@ def attach() -> dict:
     def pow_(self, exponent):
         return aten.pow(self, exponent)
 
+    def invert(self):
+        if self._dtype.is_floating_point or self._dtype.is_complex:
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+        return aten.bitwise_not(self)
+
     def floordiv(self, other):
         return aten.floor_divide(self, other)
 
@@ -101,7 +107,7 @@ def attach() -> dict:
         "ge": m["ge"],
         "neg": m["neg"],
         "abs": m["abs"],
-        "invert": m["bitwise_not"],
+        "invert": reflected("__invert__", invert),
     }
     back = {
         "add": m["add"],
@@ -120,7 +126,14 @@ def attach() -> dict:
         "sub": m["rsub"],
         "truediv": reflected(
             "__rtruediv__",
-            lambda self, other: aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other),
+            # A number by the reciprocal, as PyTorch does it; a tensor here was an ndarray.
+            lambda self, other: (
+                aten.div(other, self)
+                if isinstance(other, _C.TensorBase)
+                else aten.reciprocal(self)
+                if other == 1
+                else aten.mul(aten.reciprocal(self), other)
+            ),
         ),
         "pow": reflected(
             "__rpow__",
@@ -129,26 +142,24 @@ def attach() -> dict:
             ),
         ),
         "floordiv": reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
-        "mod": reflected("__rmod__", lambda self, other: aten.remainder.Scalar_Tensor(other, self)),
+        "mod": reflected("__rmod__", lambda self, other: aten.remainder(other, self)),
         "matmul": reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
     }
-    _C.set_operators(forward, back)
-    for dunder, name in (
-        ("iadd", "add_"),
-        ("isub", "sub_"),
-        ("imul", "mul_"),
-        ("itruediv", "div_"),
-        ("ipow", "pow_"),
-        ("iand", "bitwise_and_"),
-        ("ior", "bitwise_or_"),
-        ("ixor", "bitwise_xor_"),
-        ("ilshift", "bitwise_left_shift_"),
-        ("irshift", "bitwise_right_shift_"),
-        ("ifloordiv", "floor_divide_"),
-        ("imod", "remainder_"),
-    ):
-        if name in m:
-            setattr(Tensor, f"__{dunder}__", m[name])
+    in_place = {
+        "add": "add_",
+        "sub": "sub_",
+        "mul": "mul_",
+        "truediv": "div_",
+        "pow": "pow_",
+        "and": "bitwise_and_",
+        "or": "bitwise_or_",
+        "xor": "bitwise_xor_",
+        "lshift": "bitwise_left_shift_",
+        "rshift": "bitwise_right_shift_",
+        "floordiv": "floor_divide_",
+        "mod": "remainder_",
+    }
+    _C.set_operators(forward, back, {k: m[name] for k, name in in_place.items() if name in m}, array_operand)
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor.where = wrap_function(_where)
     Tensor.__pos__ = m["positive"]

@@ -127,6 +127,13 @@ def from_numpy(array):
     return aten.lift_fresh.default(_C.from_array(array))
 
 
+def array_operand(array: np.ndarray):
+    """The tensor of an ndarray that stands beside a tensor in an operator: of its memory where a tensor can have it, else of a copy."""
+    if any(s < 0 or s % array.itemsize for s in array.strides):
+        array = array.copy()
+    return from_numpy(array)
+
+
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
     """``to(dtype)``, ``to(device)``, ``to(other)``, ``to(memory_format=...)``: converted, or self when nothing changes (and ``copy`` is False).
     RuntimeError for a memory format of another rank."""

@@ -337,8 +337,7 @@ class Graph:
 
     def __str__(self) -> str:
         lines = [n.format_node() for n in self.nodes]
-        names = ", ".join(f"%{n.name}" for n in self.nodes if n.op == "placeholder")
-        return "\n    ".join([f"graph({names}):", *lines])
+        return "\n    ".join(["graph():", *lines])
 
     def print_tabular(self) -> None:
         """Print one row per node: op, name, target, args, kwargs."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -288,7 +289,7 @@ class Node:
         if self.op == "get_attr":
             return f"%{self.name} : [num_users={len(self.users)}] = get_attr[target={self.target}]"
         if self.op == "output":
-            return f"return {format_arg(self.args[0])}"
+            return f"return {self.args[0]}"
         args = ", ".join(format_arg(a) for a in self.args)
         kwargs = ", ".join(f"{k}: {format_arg(v)}" for k, v in self.kwargs.items())
         return (
@@ -320,9 +321,13 @@ def target_str(target: Target) -> str:
     module = getattr(target, "__module__", None)
     name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
     if isinstance(target, (types.BuiltinFunctionType, type)) and getattr(builtins, str(name), None) is target:
-        return str(name)
+        return f"builtins.{name}"
     if name is None:
         return repr(target)
+    torch = sys.modules.get("flambeau")
+    for space, prefix in ((torch, "torch"), (sys.modules.get("flambeau.nn.functional"), "torch.nn.functional")):
+        if space is not None and vars(space).get(str(name)) is target:
+            return f"{prefix}.{name}"
     return f"{module.lstrip('_')}.{name}" if module else name
 
 
@@ -335,10 +340,10 @@ def format_arg(a: Argument) -> str:
     if isinstance(a, list):
         return f"[{', '.join(map(format_arg, a))}]"
     if isinstance(a, dict):
-        return "{" + ", ".join(f"{k!r}: {format_arg(v)}" for k, v in a.items()) + "}"
+        return "{" + ", ".join(f"{k}: {format_arg(v)}" for k, v in a.items()) + "}"
     if isinstance(a, slice):
         return f"slice({format_arg(a.start)}, {format_arg(a.stop)}, {format_arg(a.step)})"
-    return str(a) if not isinstance(a, str) else repr(a)
+    return str(a)
 
 
 def nodes_in(a: Argument) -> Iterable[Node]:

@@ -13,7 +13,7 @@ from .codegen import _BINARY, _UNARY
 from .graph import Graph
 from .node import Argument, Node, Target, map_aggregate
 
-__all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase", "map_proxies"]
+__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase", "map_proxies"]
 
 _CONSTANTS = (str, int, float, bool, complex, bytes, range, type(None), type(...), enum.Enum)
 
@@ -153,6 +153,33 @@ class Proxy:
         return tracer.create_proxy(
             "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__)
         )
+
+
+class ParameterProxy(Proxy):
+    """A parameter whose ``shape``, ``dtype``, ``device``, ``ndim`` and ``size()`` are those it has now."""
+
+    def __init__(self, node: Node, tracer: TracerBase, param: Any):
+        super().__init__(node, tracer)
+        self.param = param
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.node.target})"
+
+    shape = property(lambda self: self.param.shape)
+    dtype = property(lambda self: self.param.dtype)
+    device = property(lambda self: self.param.device)
+    ndim = property(lambda self: self.param.ndim)
+
+    def size(self, dim: int | None = None):
+        return self.param.size() if dim is None else self.param.size(dim)
+
+    def dim(self) -> int:
+        return self.param.dim()
+
+    def numel(self) -> int:
+        return self.param.numel()
+
+    nelement = numel
 
 
 def _is_tensor_method(f) -> bool:

@@ -15,10 +15,11 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..modules.module import Module
+from ..modules.parameter import Parameter
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, has_side_effect
-from .proxy import Proxy, TracerBase
+from .proxy import ParameterProxy, Proxy, TracerBase
 
 __all__ = ["Tracer", "symbolic_trace", "wrap"]
 
@@ -39,8 +40,12 @@ class Tracer(TracerBase):
     """Override :meth:`is_leaf_module` to choose which submodules stay calls, :meth:`call_module` to see each call.
 
     ``autowrap_modules``: functions of these modules stay calls when they are given a Proxy. ``autowrap_functions``: these functions, by the name
-    their own module knows them by.
+    their own module knows them by. A parameter that the program reads is a Proxy (of a ``get_attr`` node), so that what is computed from it alone is
+    recorded too; ``param_shapes_constant`` leaves its shape, dtype and device what they are. A buffer is its value while nothing else
+    is a Proxy, unless the class says ``proxy_buffer_attributes``.
     """
+
+    proxy_buffer_attributes = False
 
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant: bool = False):
         self.autowrap_modules = tuple(autowrap_modules)
@@ -51,6 +56,7 @@ class Tracer(TracerBase):
         ] = {}  # path -> (path, class) of the modules around the call being traced
         self._paths: dict[int, str] = {}
         self._values: dict[int, str] = {}
+        self._buffers: set[str] = set()
         self._constants: dict[str, Any] = {}
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
@@ -84,6 +90,18 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", path, (), {})
         return super().create_constant(a)
 
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
+        """What the traced program finds where a module has ``attr_val`` under the name ``attr``."""
+        path = self._values.get(id(attr_val))
+        if path is None or not (
+            isinstance(attr_val, Parameter) or self.proxy_buffer_attributes and path in self._buffers
+        ):
+            return attr_val
+        if path not in parameter_proxy_cache:
+            make = (lambda node: ParameterProxy(node, self, attr_val)) if self.param_shapes_constant else None
+            parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=make)
+        return parameter_proxy_cache[path]
+
     def call_module(self, m: Any, forward, args: tuple, kwargs: dict) -> Any:
         path = self.path_of_module(m)
         if self.is_leaf_module(m, path):
@@ -99,6 +117,7 @@ class Tracer(TracerBase):
         if is_module:
             self._paths = {id(m): name for name, m in reversed([*root.named_modules(remove_duplicate=False)])}
             self._values = _tensors(root)
+            self._buffers = {name for name, _ in root.named_buffers()}
         args = self._placeholders(fn, concrete_args or {})
         with _patched(self, fn):
             out = _positional(fn)(*args)
@@ -201,6 +220,9 @@ class _patched:
 
         Module.__call__ = call
         self.undo.append(lambda: setattr(Module, "__call__", original))
+        read, proxies = Module.__getattr__, {}
+        Module.__getattr__ = lambda mod, name: tracer.getattr(name, read(mod, name), proxies)
+        self.undo.append(lambda: setattr(Module, "__getattr__", read))
         own = getattr(inspect.unwrap(self.fn), "__globals__", {})
         modules = {id(f) for m in tracer.autowrap_modules for n, f in vars(m).items() if callable(f) and n[0] != "_"}
         modules.update(map(id, tracer.autowrap_functions))

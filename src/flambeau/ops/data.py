@@ -314,9 +314,36 @@ def _key(arrays):
     return tuple(slice(None) if a is None else a.astype(bool) if a.dtype == np.uint8 else a for a in arrays)
 
 
+def _index_error(shape, indices) -> IndexError:
+    """PyTorch's words where an index array lies outside, or a mask has another shape than, its dimensions of ``shape``."""
+    d = 0
+    for at, t in enumerate(indices):
+        if t is not None and t.dtype.kind == "b" or t is not None and t.dtype == np.uint8:
+            if shape[d : d + t.ndim] != t.shape:
+                where = next((e for e in range(t.ndim) if shape[d + e : d + e + 1] != t.shape[e : e + 1]), 0)
+                return IndexError(
+                    f"The shape of the mask {list(t.shape)} at index {where} does not match the shape of the indexed tensor {list(shape)} "
+                    f"at index {d + where}"
+                )
+            d += t.ndim
+            continue
+        if t is not None and t.size:
+            worst = int(t.min()) if t.min() < -shape[d] else int(t.max())
+            if not -shape[d] <= worst < shape[d]:
+                return IndexError(f"index {worst} is out of bounds for dimension {at} with size {shape[d]}")
+        d += 1
+    shapes = [t.shape for t in indices if t is not None]
+    return IndexError(
+        f"shape mismatch: indexing tensors could not be broadcast together with shapes {', '.join(str(list(s)) for s in shapes)}"
+    )
+
+
 @extern("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", meta=_index_meta, variants="")
 def index_tensor(self, indices):
-    out = np.asarray(self[_key(indices)], order="C")
+    try:
+        out = np.asarray(self[_key(indices)], order="C")
+    except IndexError:
+        raise _index_error(self.shape, indices) from None
     return in_order(out, _index_strides(self, indices, out.shape))
 
 
@@ -361,10 +388,13 @@ index_tensor.derivative(
 )
 def index_put(self, indices, values, accumulate):
     out = in_order(self.copy(), dense_like(self.shape, strides_of(self)))
-    if accumulate:
-        np.add.at(out, _key(indices), values)
-    else:
-        out[_key(indices)] = values
+    try:
+        if accumulate:
+            np.add.at(out, _key(indices), values)
+        else:
+            out[_key(indices)] = values
+    except IndexError:
+        raise _index_error(self.shape, indices) from None
     return out
 
 
