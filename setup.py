@@ -46,6 +46,7 @@ RUNTIME = (
     "winograd",
     "attention",
     "scan",
+    "order",
     "pool",
     "natives",
     "graph",

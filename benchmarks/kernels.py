@@ -172,6 +172,14 @@ def _(torch, m, n):
     return (lambda x: torch.nn.functional.cross_entropy(x, target)), [_grad(torch, m, n)]
 
 
+@kernel("cross-entropy, smoothed, weighted", (1024, 256), (1024, 8192), (512, 32000))
+def _(torch, m, n):
+    target, weight = torch.randint(0, n, (m,)), torch.rand(n) + 0.5
+    target[::7] = -100
+    cross_entropy = torch.nn.functional.cross_entropy
+    return (lambda x: cross_entropy(x, target, weight, label_smoothing=0.1)), [_grad(torch, m, n)]
+
+
 @kernel("embedding", (256, 256, 1024), (8192, 256, 1024), (32000, 512, 2048))
 def _(torch, words, width, count):
     ids = torch.randint(0, words, (count,))
@@ -186,6 +194,55 @@ def _(torch, m, n):
 @kernel("gated unit", (256, 256), (1024, 1024), (4096, 1024))
 def _(torch, m, n):
     return (lambda a, b: torch.nn.functional.silu(a) * b), [_grad(torch, m, n), _grad(torch, m, n)]
+
+
+def _ordered(fn):
+    return lambda torch, m, n: ((lambda x: fn(torch, x)), [torch.randn(m, n)])
+
+
+for _name, _fn in {
+    "sort": lambda torch, x: x.sort(-1)[1],
+    "sort of columns": lambda torch, x: x.sort(0)[0],
+    "topk, 10": lambda torch, x: x.topk(10)[0],
+    "median": lambda torch, x: x.median(-1)[0],
+    "unique": lambda torch, x: torch.unique((x * 100).int()),
+    "cumulative maximum": lambda torch, x: x.cummax(-1)[1],
+    "logcumsumexp": lambda torch, x: x.logcumsumexp(-1),
+    "nonzero": lambda torch, x: (x > 0).nonzero(),
+    "masked_select": lambda torch, x: x[x > 0],
+    "bincount": lambda torch, x: torch.bincount((x.abs() * 50).long().flatten(), minlength=300),
+    "histc": lambda torch, x: torch.histc(x, 64, -3, 3),
+    "bucketize": lambda torch, x: torch.bucketize(x, torch.linspace(-3, 3, 200)),
+    "dropout": lambda torch, x: torch.nn.functional.dropout(x, 0.1),
+}.items():
+    kernel(_name, (64, 256), (256, 1024), (2, 500000))(_ordered(_fn))
+
+
+def _scattered(fn):
+    def make(torch, m, n, count):
+        return fn(torch, torch.randint(0, m, (count,)), torch.randint(0, m, (count, n))), [
+            _grad(torch, m, n),
+            _grad(torch, count, n),
+        ]
+
+    return make
+
+
+for _name, _fn in {
+    "index_add": lambda torch, rows, places: lambda x, y: x.index_add(0, rows, y),
+    "index_put, accumulating": lambda torch, rows, places: lambda x, y: x.index_put((rows,), y, accumulate=True),
+    "scatter_add": lambda torch, rows, places: lambda x, y: x.scatter_add(0, places, y),
+    "scatter_reduce, amax": lambda torch, rows, places: lambda x, y: x.scatter_reduce(0, places, y, "amax"),
+    "gather": lambda torch, rows, places: lambda x, y: x.gather(0, places) * y,
+}.items():
+    kernel(_name, (64, 64, 256), (4096, 128, 8192), (100, 32, 100000))(_scattered(_fn))
+
+
+@kernel("gru", (4, 16, 64), (16, 32, 128), (16, 64, 256))
+def _(torch, batch, time, width):
+    torch.manual_seed(0)
+    net = torch.nn.GRU(width, width, batch_first=True)
+    return (lambda x: net(x)[0]), [_grad(torch, batch, time, width)]
 
 
 @kernel("lstm", (4, 16, 64), (16, 32, 128), (16, 64, 256))

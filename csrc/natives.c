@@ -13,6 +13,7 @@ static const struct {
     {"attention_backward", flb_attention_step, 9, 4},
     {"convolution", flb_convolve_step, 3, 13},
     {"scan", flb_scan_step, 2, 3},
+    {"order", flb_order_step, 3, 6},
     {"max_pool", flb_max_pool_step, 3, 7},
     {"max_pool_backward", flb_max_pool_backward_step, 3, 2},
 };

@@ -25,7 +25,7 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import native
+from . import native, native_order
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -302,6 +302,7 @@ class Lowering(ComplexLowering):
     # --- templates ----------------------------------------------------------------------------------------------------
     scan, convolution, attention = native.scan, native.convolution, native.attention
     max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
+    arrange = native_order.arrange
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..base import order
 from ..base.dtypes import bool_, int64, sortable
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
@@ -91,26 +92,43 @@ def _shared(ct, self, result):
     return aten.where.ScalarOther(mask, aten.div.Tensor(ct, aten.sum.default(mask)), 0)
 
 
-def _middle(name, pick):
+def _middle(name, pick, what):
+    def choose(a, dim, keepdim):
+        if not a.size or not a.ndim:
+            return _choose(a, dim, keepdim, pick)
+        d = normalize_dim(dim, a.ndim)
+        made = order.arrange(what, a, d)
+        if made is None:
+            return _choose(a, dim, keepdim, pick)
+        return made if keepdim else tuple(np.squeeze(x, d) for x in made)
+
     along = extern(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         meta=_chosen_meta,
         has_out=True,
-    )(lambda a, dim, keepdim: _choose(a, dim, keepdim, pick))
+    )(choose)
     along.derivative(self=_spread_back)
+    along.override(
+        "lower",
+        lambda lowering, val, self, dim, keepdim: lowering.arrange(val, what, self, dim, keepdim=keepdim),
+    )
 
     def of_all(a):
         flat = a.reshape(-1)
-        return np.array(flat[int(pick(flat))]) if flat.size else np.array(math.nan, a.dtype)
+        if not flat.size:
+            return np.array(math.nan, a.dtype)
+        made = order.arrange(what, flat, 0)
+        return np.array(flat[int(pick(flat))]) if made is None else made[0].reshape(())
 
     whole = extern(f"{name}(Tensor self) -> Tensor", meta=lambda self: TensorMeta((), (), self.dtype, self.device))(
         of_all
     )
     whole.derivative(self=_shared)
+    whole.override("lower", lambda lowering, val, self: lowering.arrange(val, what, self, 0))
 
 
-_middle("median", _median_at)
-_middle("nanmedian", _nanmedian_at)
+_middle("median", _median_at, order.MEDIAN)
+_middle("nanmedian", _nanmedian_at, order.NANMEDIAN)
 
 mode = extern(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",

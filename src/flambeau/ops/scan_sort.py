@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
-from ..base import blas
+from ..base import blas, order
 from ..base.dtypes import int64, sortable
 from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides, normalize_dim
@@ -131,13 +131,16 @@ def _order(a, dim, descending):
 def _sorted_pair(a, dim, descending, k=None):
     if not a.ndim:
         return a.copy(), np.zeros((), np.int64)
-    normalize_dim(dim, a.ndim)
-    order = _order(sortable(a), dim, descending)
+    d = normalize_dim(dim, a.ndim)
+    like = dense_like(a.shape, strides_of(a)) if k is None else None
+    made = order.arrange(order.WHOLE if k is None else order.FIRST, a, d, descending, k or 0, like)
+    if made is not None:
+        return made
+    places = _order(sortable(a), dim, descending)
     if k is not None:
-        order = np.take(order, range(k), axis=dim)
-        return np.take_along_axis(a, order, dim), np.ascontiguousarray(order)
-    like = dense_like(a.shape, strides_of(a))
-    return in_order(np.take_along_axis(a, order, dim), like), in_order(order, like)
+        places = np.take(places, range(k), axis=dim)
+        return np.take_along_axis(a, places, dim), np.ascontiguousarray(places)
+    return in_order(np.take_along_axis(a, places, dim), like), in_order(places, like)
 
 
 def _pair_meta(self, shape, strides=None):
@@ -170,6 +173,16 @@ sort_stable = extern(
 sort_stable.derivative(self=_scatter_back)
 
 
+@sort.override("lower")
+def _lower_sort(lowering, val, self, dim, descending):
+    return lowering.arrange(val, order.WHOLE, self, dim, descending)
+
+
+@sort_stable.override("lower")
+def _lower_stable_sort(lowering, val, self, stable, dim, descending):
+    return lowering.arrange(val, order.WHOLE, self, dim, descending)
+
+
 def _topk_meta(self, k, dim, largest, sorted):
     n = len(self.shape)
     d = normalize_dim(dim, n)
@@ -193,6 +206,11 @@ def topk(a, k, dim, largest, sorted):
 
 
 topk.derivative(self=_scatter_back)
+
+
+@topk.override("lower")
+def _lower_topk(lowering, val, self, k, dim, largest, sorted):
+    return lowering.arrange(val, order.FIRST, self, dim, largest, k, sorted)
 
 
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
