@@ -201,7 +201,7 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         int status = flb_autograd_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;
     }
-    if (op->pure && op->one_tensor && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
+    if (op->pure && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
         PyObject *result = NULL;
         int status = flb_fake_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;

@@ -12,10 +12,30 @@ import types
 from typing import Any
 
 from bytecode import CellVar, FreeVar, Instr
+from bytecode.instr import UNSET
 
 from .versions import JUMPS, PY312, PY313
 
-__all__ = ["straight"]
+__all__ = ["Op", "instrs", "straight"]
+
+
+class Op:
+    """An instruction as captured code is first written: unchecked and without a place, which takes a fifth of the library's time."""
+
+    __slots__ = ("arg", "name")
+    location = None
+
+    def __init__(self, name: str, *arg):
+        self.name, self.arg = name, arg[0] if arg else UNSET
+
+    def instr(self) -> Instr:
+        return Instr(self.name) if self.arg is UNSET else Instr(self.name, self.arg)
+
+
+def instrs(code: list) -> list:
+    """The code for the library."""
+    return [i.instr() if type(i) is Op else i for i in code]
+
 
 _NO_COLUMNS, _COLUMNS = 13, 14  # kinds of entries in a line table
 _CONSTANT = frozenset(dis.hasconst)
@@ -25,11 +45,14 @@ _NAME = frozenset(dis.hasname)
 _ENUMS = frozenset({"BINARY_OP", "COMPARE_OP", "IS_OP", "CONTAINS_OP"})  # arguments that the library has types for
 
 
+_STRAIGHT = {name: opcode for name, opcode in dis.opmap.items() if opcode not in JUMPS and name not in _ENUMS}
+
+
 @functools.cache
-def _caches(opcode: int) -> int:
-    """Code units of cache behind an instruction."""
+def _caches(opcode: int) -> bytes:
+    """The cache behind an instruction, empty."""
     table: Any = dis._inline_cache_entries
-    return table.get(dis.opname[opcode], 0) if isinstance(table, dict) else table[opcode]
+    return bytes(2 * (table.get(dis.opname[opcode], 0) if isinstance(table, dict) else table[opcode]))
 
 
 class _Table:
@@ -64,11 +87,11 @@ def straight(
     rows: list[tuple[int, int]] = []
     cells: list[int] = []  # rows whose argument is a cell, known when all locals are
     for i in body:
-        if type(i) is not Instr:
+        if type(i) is not Op and type(i) is not Instr:
             return None
         name, arg = i.name, i.arg
-        opcode = dis.opmap.get(name)
-        if opcode is None or opcode in JUMPS or name in _ENUMS:
+        opcode = _STRAIGHT.get(name)
+        if opcode is None:
             return None
         kind = type(arg)
         if opcode < dis.HAVE_ARGUMENT if not PY313 else opcode not in dis.hasarg:
@@ -108,11 +131,13 @@ def straight(
             for shift in (24, 16, 8):
                 if arg >> shift:
                     code += bytes((dis.EXTENDED_ARG, (arg >> shift) & 0xFF))
-        code += bytes((opcode, arg & 0xFF))
-        code += bytes(2 * _caches(opcode))
+        code.append(opcode)
+        code.append(arg & 0xFF)
+        code += _caches(opcode)
         lengths.append((len(code) - start) // 2)
-        depth += dis.stack_effect(opcode, arg) if opcode in _TAKES else dis.stack_effect(opcode)
-        deepest = max(deepest, depth)
+        depth += _effect(opcode, arg) if opcode in _TAKES else _effect(opcode)
+        if depth > deepest:
+            deepest = depth
     return {
         "co_code": bytes(code),
         "co_consts": tuple(constants.items),
@@ -127,6 +152,7 @@ def straight(
     }
 
 
+_effect = functools.lru_cache(maxsize=4096)(dis.stack_effect)
 _TAKES = frozenset(dis.hasarg) if PY313 else frozenset(range(dis.HAVE_ARGUMENT, 256))
 
 

@@ -36,7 +36,7 @@ from .variables.base import Lazy, Variable
 from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
 from .variables.callables import CachedFunctionVariable, WeakReferenceVariable
 from .variables.classes import ClassVariable
-from .variables.constant import ConstantVariable, is_constant_value
+from .variables.constant import OTHERS, PLAIN, ConstantVariable, is_constant_value
 from .variables.contexts import (
     ContextExit,
     EnteredGradModeVariable,
@@ -55,7 +55,7 @@ from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.modules import ModuleVariable
 from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
-from .variables.objects import ObjectVariable
+from .variables.objects import ObjectVariable, SlotMethod
 from .variables.operators import OPERATORS
 from .variables.optimizers import OptimizerVariable
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
@@ -65,18 +65,21 @@ from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable
 __all__ = ["global_of_dict", "global_of_frame", "wrap"]
 
 special("functional_call")(functional_call)
+vars(world.variables).update(ClassVariable=ClassVariable, SlotMethod=SlotMethod, UserMethodVariable=UserMethodVariable)
 FLB_FUNCTION = 8
+OWN = PLAIN | OTHERS
 FAKE_OR_WRAPPED = 2 | 4
 
 
 def wrap(tx, value, source: Source) -> Variable:
     """The variable for ``value``, guarded at ``source``."""
-    if type(type.__getattribute__(type(value), "__getattribute__")) is types.FunctionType:
-        return _remembered(tx, value, source, _hooked)
-    if isinstance(value, NUMBERS):
-        return SymbolicVariable(value)
-    if isinstance(value, tuple) and any(isinstance(v, NUMBERS) for v in value):
-        return TupleVariable([wrap_number(v) for v in value], cls=type(value))
+    if type(value) not in OWN:  # the interpreter's classes have no hooks and are no symbolic numbers
+        if type(type.__getattribute__(type(value), "__getattribute__")) is types.FunctionType:
+            return _remembered(tx, value, source, _hooked)
+        if isinstance(value, NUMBERS):
+            return SymbolicVariable(value)
+        if isinstance(value, tuple) and any(isinstance(v, NUMBERS) for v in value):
+            return TupleVariable([wrap_number(v) for v in value], cls=type(value))
     known = type(source) is ConstSource and source.value is value
     if is_constant_value(value):
         if type(value) is tuple:

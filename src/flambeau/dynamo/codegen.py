@@ -17,7 +17,7 @@ from typing import Any
 from bytecode import Bytecode, CellVar, FreeVar, Instr, Label, TryBegin
 from bytecode.instr import InstrLocation
 
-from .assembler import straight, with_fields
+from .assembler import Op, instrs, straight, with_fields
 from .exc import SkipFrame, unsupported
 from .instructions import Inst, Lasti, decode, show_as
 from .source import ConstSource, GlobalSource, LocalSource, Source
@@ -74,7 +74,7 @@ class Codegen:
     # -- single instructions --
     def emit(self, name: str, *arg) -> None:
         """A normal instruction (:mod:`versions`)."""
-        self.code += real(name, *arg)
+        self.code += real(name, *arg, make=Op)
 
     def load_const(self, value) -> None:
         self.emit("LOAD_CONST", value)
@@ -299,6 +299,7 @@ def assemble(orig: types.CodeType, code: list, name: str, line: int) -> types.Co
     fields = straight(body, line, arguments, orig.co_cellvars, orig.co_freevars, orig.co_stacksize)
     if fields is not None:
         return with_fields(orig, fields, name, len(arguments), _flags(orig.co_freevars))
+    body = instrs(body)
     for i in body:
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line
@@ -339,7 +340,7 @@ def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str,
     body, label = _labelled(orig, target)
     head: list = []
     _header(head, orig.co_freevars, orig.co_cellvars)
-    head.extend(prologue)
+    head.extend(instrs(prologue))
     head.append(Instr("JUMP_FORWARD", label))
     for i in head:
         if isinstance(i, Instr) and i.lineno is None:

@@ -366,7 +366,7 @@ class Compiler(_frame.Context):
         event.graph, event.break_reason, event.guards, event.seconds = (
             output.graph_module,
             reason,
-            output.guards.guards(),
+            output.guards.guards() if self.listeners or LOG_GUARDS.on else [],
             output.compile_seconds,
         )
         cache.add(tree, final, tx.needs_eval)

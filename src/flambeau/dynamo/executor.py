@@ -85,7 +85,7 @@ class Frame(Opcodes):
 
     # -- the stack --
     def push(self, v: Variable) -> None:
-        self.stack.append(v.real(self) if type(v) is Lazy else v)
+        self.stack.append(v if type(v) is not Lazy else v.real(self))
 
     def pop(self) -> Variable:
         v = self.stack.pop()
@@ -94,8 +94,11 @@ class Frame(Opcodes):
     def popn(self, n: int) -> list[Variable]:
         if not n:
             return []
-        out = [v.real(self) if type(v) is Lazy else v for v in self.stack[-n:]]
+        out = self.stack[-n:]
         del self.stack[-n:]
+        for i, v in enumerate(out):
+            if type(v) is Lazy:
+                out[i] = v.real(self)
         return out
 
     def top(self, n: int = 1) -> Variable:
@@ -178,11 +181,11 @@ class Frame(Opcodes):
                 "Loops are unrolled while tracing.",
                 "Write the loop with tensor operations.",
             )
-        handler = getattr(self, inst.name, None)
         try:
+            handler = HANDLERS_OF[inst.name]
             if handler is None:
                 unsupported("opcode", f"missing: {inst.name}", "This bytecode instruction is not traced.")
-            return handler(inst) is not False
+            return handler(self, inst) is not False
         except UserRaises as e:
             self.passes(inst, e)
             if inst.handler is None:
@@ -260,6 +263,17 @@ class Frame(Opcodes):
         """A frame of ``f``, called from here."""
         cells = dict(zip(f.code.co_freevars, f.closure(self)))
         return InlineFrame(self, f, f.code, f.globals, locals, cells)
+
+
+class _Handlers(dict):
+    """The handler of each instruction by its name; None for one that is not traced."""
+
+    def __missing__(self, name: str):
+        self[name] = handler = getattr(Opcodes, name, None)
+        return handler
+
+
+HANDLERS_OF = _Handlers()
 
 
 class InlineFrame(Frame):

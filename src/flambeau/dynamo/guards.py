@@ -99,13 +99,24 @@ class GuardBuilder:
         self.of_type: set[int] = set()  # nodes whose facts are of a class
         self.classes: dict[int, dict[Any, Fact]] = {}  # those facts, by the id of the class
         self.size_texts: list[str] = []  # of the relations of the SIZES check
+        self.on_classes: dict[
+            tuple, Any
+        ] = {}  # what classes hold, by id and name: what was asked once is a fact or can't change
+        self.classes_asked: list[type] = []  # keeps them, so that an id is one class
+        self.tables: dict[
+            int, InstanceDictSource
+        ] = {}  # sources of instances' dicts, by the id of the instance's source
 
     def node(self, source: Source) -> int:
         i = self.known.get(id(source))
         if i is not None:
             return i
         base = getattr(source, "base", None)
-        parent = -1 if base is None else self.node(base)
+        parent = -1
+        if base is not None:
+            parent = self.known.get(id(base))
+            if parent is None:
+                parent = self.node(base)
         key = (parent, source.step())
         i = self.index.get(key)
         if i is None:
@@ -118,7 +129,12 @@ class GuardBuilder:
 
     def fact(self, table: Source, key: str, value: Any, exact: bool = True) -> None:
         """The dict at ``table`` holds ``value`` under ``key``, or nothing (ABSENT)."""
-        facts = self.facts.setdefault(self.node(table), {})
+        i = self.known.get(id(table))
+        if i is None:
+            i = self.node(table)
+        facts = self.facts.get(i)
+        if facts is None:
+            facts = self.facts[i] = {}
         known = facts.get(key)
         if known is None or (exact and not known.exact):
             facts[key] = Fact(key, value, exact)
@@ -151,6 +167,9 @@ class GuardBuilder:
             return
         checks = self.nodes[self.node(source)][3]
         c = (CHECK[kind], payload)
+        if not checks:
+            checks.append(c)
+            return
         for k, p in checks:
             if k == c[0] and (p is payload or (type(p) is type(payload) and kind in SAME and equal(p, payload))):
                 return

@@ -22,7 +22,7 @@ from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_t
 from . import numpy_bridge
 from .config import config
 from .exc import Unsupported, unsupported
-from .instructions import live_locals
+from .instructions import decode, live_locals, per_code
 from .trace_rules import inline_reason
 from .utils import counters
 from .variables.constant import ConstantVariable
@@ -88,11 +88,9 @@ def number(t, flag):
     return numpy_bridge.to_scalar(t) if kind == 0 else t.item() if kind == 1 else int(t.item())
 
 
-@functools.lru_cache(1024)
+@per_code
 def loop_starts(code) -> frozenset[int]:
     """Instructions that are jumped back to, other than those of for loops: where while loops start."""
-    from .instructions import decode
-
     insts = decode(code)
     return frozenset(
         i.target for i in insts if i.target is not None and i.target < i.index and insts[i.target].name != "FOR_ITER"

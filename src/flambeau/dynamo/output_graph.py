@@ -48,6 +48,7 @@ from .wrapper_gradients import Region, Runner, region_of
 
 __all__ = ["GraphInput", "OutputGraph"]
 
+PLACE, NO_WORD = re.compile(r" at 0x[0-9a-f]+>"), re.compile(r"[^a-zA-Z0-9]+")
 ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
 
 
@@ -61,6 +62,8 @@ class GraphInput:
     carried: bool = False  # an array of carried.Carried
 
 
+PLAIN_OPERANDS = frozenset({ConstantVariable, NumpyNdarrayVariable, TensorVariable})
+NO_EFFECTS: frozenset[str] = frozenset()
 NUMPY_ERRORS = ConstSource(np._core.umath._extobj_contextvar, "np.geterr()")
 """Where NumPy keeps what it does on floating-point errors."""
 
@@ -85,6 +88,7 @@ class OutputGraph:
         self.code, self.globals = code, globals
         self.graph = self.root = fx.Graph()  # the graph being made: the root's, or that of the innermost subgraph
         self.levels: list[Level] = []  # subgraphs being traced, outermost first
+        self.had_subgraphs = False
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
@@ -227,9 +231,7 @@ class OutputGraph:
     def path(self, source: Source) -> str:
         """A name for what is found at ``source``: no other source of this trace has it, and the next trace finds the same there. Objects that
         captured code holds on to may share a label (cells do), so they are counted."""
-        root = source
-        while (base := getattr(root, "base", None)) is not None:
-            root = base
+        root = source.root
         if not isinstance(root, ConstSource):
             return source.name
         known = self._constants.setdefault(root.label, {})
@@ -271,7 +273,10 @@ class OutputGraph:
 
     def _placeholder(self, source: Source):
         # Without the places of keys: the text of a graph must be that of the next process.
-        name = re.sub(r"[^a-zA-Z0-9]+", "_", re.sub(r" at 0x[0-9a-f]+>", ">", source.name)).lower()
+        name = source.name
+        if " at 0x" in name:
+            name = PLACE.sub(">", name)
+        name = NO_WORD.sub("_", name).lower()
         if name[:1].isdigit():
             name = "_" + name
         last = self.inputs[-1].node if self.inputs else None
@@ -397,7 +402,7 @@ class OutputGraph:
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
         if self.levels:
             args, kwargs = fx.map_arg((args, kwargs), self.lift)
-        elif any(n.graph is not self.root for n in fx.node.nodes_in((args, kwargs))):
+        elif self.had_subgraphs and any(n.graph is not self.root for n in fx.node.nodes_in((args, kwargs))):
             unsupported("subgraph-escape", ESCAPE)
         node = self.graph.create_node(op, target, args, kwargs)
         if self.first_call is None and not self.levels:
@@ -412,6 +417,7 @@ class OutputGraph:
     def entered(self, level: Level):
         """Nodes go into the subgraph."""
         before = self.graph
+        self.had_subgraphs = True
         self.levels.append(level)
         self.graph = level.graph
         try:
@@ -487,18 +493,22 @@ class OutputGraph:
         """Run the operation on fake tensors, record it, and wrap its result. Function modes entered while tracing come first."""
         if self.function_modes:
             return self.call_function_mode(tx, op, target, args, kwargs)
-        if subclasses.interposes(self, args, kwargs):
-            return subclasses.call_operation(tx, op, target, args, kwargs, none_ok)
-        for a in [*args, *kwargs.values()]:
-            if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
-                guard_function(tx, a.fn, a.source)
-        pargs = tuple(a.as_proxy() for a in args)
-        pkwargs = {k: v.as_proxy() for k, v in kwargs.items()}
-        for a in [*args, *kwargs.values()]:
-            if isinstance(a, NestedFunctionVariable) and a._plain is not None:
-                guard_function(tx, a._plain, ConstSource(a._plain, a.name))
+        operands = [*args, *kwargs.values()]
+        plain = PLAIN_OPERANDS.issuperset(map(type, operands))  # nothing among them that takes over, or that is code
+        if not plain:
+            if subclasses.interposes(self, args, kwargs):
+                return subclasses.call_operation(tx, op, target, args, kwargs, none_ok)
+            for a in operands:
+                if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
+                    guard_function(tx, a.fn, a.source)
+        pargs = tuple([a.as_proxy() for a in args])
+        pkwargs = {k: v.as_proxy() for k, v in kwargs.items()} if kwargs else {}
+        if not plain:
+            for a in operands:
+                if isinstance(a, NestedFunctionVariable) and a._plain is not None:
+                    guard_function(tx, a._plain, ConstSource(a._plain, a.name))
         fargs = tuple(map(example, pargs))
-        fkwargs = {k: example(v) for k, v in pkwargs.items()}
+        fkwargs = {k: example(v) for k, v in pkwargs.items()} if kwargs else {}
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         effects = self.fake_mode.effects
         effects.clear()
@@ -508,6 +518,33 @@ class OutputGraph:
             value = self.checked_fake(name, target, fargs, fkwargs)
         if value is None and not none_ok and not effects:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
+        if not tensors.is_tensor(value) and (known := self._no_tensor(tx, target, value, pargs, pkwargs)) is not None:
+            return known
+        world.default_dtype(tx)
+        if (
+            tensors.is_tensor(value)
+            and value.requires_grad
+            and tensors.is_new_leaf(value)
+            and not any(f is value for f in self.input_values())
+        ):
+            unsupported(
+                "leaf",
+                f"{name} makes a tensor that requires grad",
+                "A leaf of the autograd graph stays one only if it is made outside of the compiled graph.",
+            )
+        node = self.create_node(tx, op, target, pargs, pkwargs)
+        node.meta["effects"] = frozenset(effects) if effects else NO_EFFECTS
+        node.meta["val"] = node.meta["example_value"] = value
+        if value is None:
+            return ConstantVariable(None)
+        if self.env is not None:
+            self._bind_new(value, node)
+            if isinstance(value, NUMBERS):
+                return SymbolicVariable(value)
+        return wrap_result(tx, node, value, *args)
+
+    def _no_tensor(self, tx, target, value, pargs: tuple, pkwargs: dict) -> Variable | None:
+        """The variable of a result that needs no node: numbers, sizes, what the library knows without looking at tensors. None for others."""
         if isinstance(value, NUMBERS) and not self._is_new(value):
             return SymbolicVariable(value)  # a size, a stride, their sum: a node when it is used
         if isinstance(value, (tuple, list)) and all(map(is_int, value)) and any(isinstance(v, NUMBERS) for v in value):
@@ -515,7 +552,8 @@ class OutputGraph:
             return TupleVariable(numbers, cls=type(value)) if isinstance(value, tuple) else ListVariable(numbers)
         if value is not None and is_constant_value(value):
             if not has_nodes(pargs, pkwargs):
-                world.library_state(tx, target, fargs, fkwargs, value)
+                args, kwargs = tuple(map(example, pargs)), {k: example(v) for k, v in pkwargs.items()}
+                world.library_state(tx, target, args, kwargs, value)
             world.default_dtype(tx)
             return ConstantVariable(value)
         if (
@@ -526,23 +564,7 @@ class OutputGraph:
             return TorchFunctionVariable(value)  # a transformed function: calling it is the operation
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
-        world.default_dtype(tx)
-        if tensors.is_tensor(value) and tensors.is_new_leaf(value) and not any(f is value for f in self.input_values()):
-            unsupported(
-                "leaf",
-                f"{name} makes a tensor that requires grad",
-                "A leaf of the autograd graph stays one only if it is made outside of the compiled graph.",
-            )
-        node = self.create_node(tx, op, target, pargs, pkwargs)
-        node.meta["effects"] = frozenset(effects)
-        node.meta["val"] = node.meta["example_value"] = value
-        if value is None:
-            return ConstantVariable(None)
-        if self.env is not None:
-            self._bind_new(value, node)
-            if isinstance(value, NUMBERS):
-                return SymbolicVariable(value)
-        return wrap_result(tx, node, value, *args)
+        return None
 
     def _is_new(self, number) -> bool:
         """Whether a number depends on data that no node was made for."""

@@ -23,6 +23,7 @@ from bytecode import Instr, Label, TryBegin, TryEnd
 
 from flambeau import _frame
 
+from .assembler import instrs
 from .codegen import STACK_ARGUMENT, TEMP, flat_argument_names, original_instr, remainder_code, resume_code
 from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
@@ -251,6 +252,7 @@ def _resume(tx, inst: Inst) -> None:
 
 def _place(cg, start: int, line: int) -> None:
     """Instructions from number ``start`` on belong to ``line``."""
+    cg.code[start:] = instrs(cg.code[start:])
     for i in cg.code[start:]:
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line

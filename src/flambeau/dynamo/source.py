@@ -1,15 +1,17 @@
 """Sources: where a value came from, so that it can be guarded at the next call and reloaded in captured code.
 
-A source is an access path. ``node()`` is its step in the guard tree (parent source, access, key), ``load(cg)`` emits the bytecode that
-pushes the value, ``name`` is the path as text (``L['x']``, ``G['f']``, ``L['self']._modules['0']``).
+A source is an access path; nobody changes one (frozen dataclasses would take three times as long to make). ``node()`` is its step in the guard
+tree (parent source, access, key), ``load(cg)`` emits the bytecode that pushes the value, ``name`` is the path as text (``L['x']``, ``G['f']``,
+``L['self']._modules['0']``).
 """
 
 from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
+
+from flambeau.base.cached import cached_property
 
 __all__ = [
     "AttrSource",
@@ -50,6 +52,12 @@ class Source:
     def key_value(self):
         return None
 
+    @cached_property
+    def root(self) -> Source:
+        """Where the path begins."""
+        base = getattr(self, "base", None)
+        return self if base is None else base.root
+
     def step(self):
         """Hashable key of the last step: equal for equal steps from one base."""
         key = self.key_value()
@@ -63,7 +71,7 @@ class Source:
         raise NotImplementedError(type(self).__name__)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LocalSource(Source):
     """An argument of the frame, by its place in the flat argument vector."""
 
@@ -82,7 +90,7 @@ class LocalSource(Source):
         cg.load_fast(self.local)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FuncSource(Source):
     """The function object itself (not reloadable: captured code has no name for it)."""
 
@@ -90,7 +98,7 @@ class FuncSource(Source):
     name = "F"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ConstSource(Source):
     """An object that the captured code holds on to."""
 
@@ -112,7 +120,7 @@ class ConstSource(Source):
         cg.load_const(self.value)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class GlobalsSource(Source):
     """The frame's own globals."""
 
@@ -143,7 +151,7 @@ class GlobalSource(Source):
         cg.load_global(self.global_name)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ClosureCellSource(Source):
     """A cell of the frame's own closure."""
 
@@ -162,7 +170,7 @@ class ClosureCellSource(Source):
         cg.load_closure(self.variable)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CellSource(Source):
     base: Source
     access = "cell"
@@ -176,7 +184,7 @@ class CellSource(Source):
         cg.load_attr("cell_contents")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class AttrSource(Source):
     """An attribute found in the instance (no Python runs when it is read)."""
 
@@ -206,7 +214,7 @@ def instance_dict(o) -> dict:
     return object.__getattribute__(o, "__dict__")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class InstanceDictSource(Source):
     """The dict of an object's own attributes. ``hooked``: its class has a ``__getattribute__`` in Python, which must not run for it."""
 
@@ -218,6 +226,9 @@ class InstanceDictSource(Source):
     def name(self):
         return f"{self.base.name}.__dict__"
 
+    def step(self):
+        return "instance_dict", None, None
+
     def load(self, cg):
         if self.hooked:
             cg.call_function(instance_dict, lambda: cg.load_source(self.base), 1)
@@ -226,7 +237,7 @@ class InstanceDictSource(Source):
         cg.load_attr("__dict__")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ItemSource(Source):
     base: Source
     index: int
@@ -245,7 +256,7 @@ class ItemSource(Source):
         cg.emit("BINARY_SUBSCR")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class KeySource(Source):
     """A value of a dict. ``in_dict``: read with dict.__getitem__ (the class may override ``[]``)."""
 
@@ -262,13 +273,16 @@ class KeySource(Source):
     def key_value(self):
         return self.key
 
+    def step(self):
+        return ("key", str, self.key) if type(self.key) is str else super().step()
+
     def load(self, cg):
         cg.load_source(self.base)
         cg.load_const(self.key)
         cg.emit("BINARY_SUBSCR")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TypeSource(Source):
     base: Source
     access = "type"
@@ -281,7 +295,7 @@ class TypeSource(Source):
         cg.call_function(type, lambda: cg.load_source(self.base), 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TypeLookupSource(Source):
     """What the type's method resolution order holds under a name, descriptors left alone."""
 
@@ -301,7 +315,7 @@ class TypeLookupSource(Source):
         cg.load_attr(self.attr)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CallSource(Source):
     """A pure function of another source's value."""
 

@@ -20,6 +20,7 @@ from bytecode import Bytecode, Instr
 
 from flambeau import _frame
 
+from .assembler import instrs
 from .codegen import SUSPENDS, Codegen, finished, flat_argument_names, header_of, resume_code, stack_depth
 from .instructions import decode, show_as, shown_name
 
@@ -72,7 +73,7 @@ def segment(
     cg.call(len(arguments))
     cg.call(2)
     cg.emit("RETURN_VALUE")
-    body: list = [*header_of(plain.co_freevars), *cg.code]
+    body: list = [*header_of(plain.co_freevars), *instrs(cg.code)]
     for i in body:
         if isinstance(i, Instr) and i.lineno is None:
             i.lineno = line

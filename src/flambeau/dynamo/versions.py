@@ -64,21 +64,21 @@ def normal(i: dis.Instruction) -> list[tuple[str, int | None, object]]:
     return [(SAME.get(name, name), arg, value)]
 
 
-def real(name: str, *arg) -> list[Instr]:
-    """The instructions of this version for a normal one that captured code is made of."""
+def real(name: str, *arg, make=Instr) -> list:
+    """The instructions of this version for a normal one that captured code is made of, by ``make(name, arg)``."""
     if name == "PRECALL" and PY312:
         return []
     if PY312 and name in ("LOAD_ATTR", "LOAD_METHOD"):
-        return [Instr("LOAD_ATTR", (name == "LOAD_METHOD", arg[0]))]
+        return [make("LOAD_ATTR", (name == "LOAD_METHOD", arg[0]))]
     if PY313:
         if name == "LOAD_CLOSURE":
-            return [Instr("LOAD_FAST", *arg)]
+            return [make("LOAD_FAST", *arg)]
         if name == "MAKE_FUNCTION":
             flags = [Instr("SET_FUNCTION_ATTRIBUTE", bit) for bit in (8, 4, 2, 1) if arg[0] & bit]
             return [Instr("MAKE_FUNCTION"), *flags]
     if PY312 and name in ("LIST_TO_TUPLE", "UNARY_POSITIVE"):
         return [Instr("CALL_INTRINSIC_1", next(k for k, v in INTRINSICS.items() if v == name))]
-    return [Instr(name, *arg)]
+    return [make(name, *arg)]
 
 
 def split(i: Instr) -> list[Instr]:

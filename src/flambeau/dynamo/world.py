@@ -15,8 +15,8 @@ from typing import Any
 from . import trace_rules
 from .exc import UserRaises, unsupported
 from .guards import ABSENT, type_item
-from .source import ConstSource, GetAttrSource, GlobalSource, InstanceDictSource, KeySource, Source
-from .variables.constant import is_constant_value
+from .source import ConstSource, GetAttrSource, GlobalSource, GlobalsSource, InstanceDictSource, KeySource, Source
+from .variables.constant import ConstantVariable, is_constant_value
 
 __all__ = [
     "ABSENT",
@@ -31,6 +31,9 @@ __all__ = [
     "module_attr",
 ]
 
+variables = types.SimpleNamespace()
+"""Classes of variables that read the world themselves: :mod:`.builder`, which knows them all, puts them here. (An import inside of a function that
+each read calls costs as much as the read.)"""
 DELETED = object()  # what pending() says of an attribute that the traced code deleted
 IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
 # The interpreter's own lookup of attributes: builtins have it under their own names.
@@ -95,15 +98,25 @@ class AskSource(Source):
 
 def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     """What the MRO of ``cls`` holds under ``name`` (behind the class ``after``, as super() looks), or ABSENT. Descriptors are left alone."""
+    output = tx.output
+    guards = output.guards
+    key = (id(cls), name) if after is None else (id(cls), name, id(after))
+    if key in guards.on_classes and not output.side_effects.class_writes:
+        return guards.on_classes[key]
     if cls.__flags__ & IMMUTABLE:
-        return type_item(cls, name, after)
-    if tx.output.side_effects.on_class(cls, name) is not None:
-        unsupported("class-setattr", f"{name} of {cls.__qualname__}, which was written", "It is read past the class.")
-    guards = tx.output.guards
-    fact = guards.class_facts(cls).get((name, after))
-    if fact is None:
-        fact = guards.class_fact(cls, name, type_item(cls, name, after), after)
-    return fact.value
+        found = type_item(cls, name, after)
+    else:
+        if output.side_effects.on_class(cls, name) is not None:
+            unsupported(
+                "class-setattr", f"{name} of {cls.__qualname__}, which was written", "It is read past the class."
+            )
+        fact = guards.class_facts(cls).get((name, after))
+        if fact is None:
+            fact = guards.class_fact(cls, name, type_item(cls, name, after), after)
+        found = fact.value
+    guards.on_classes[key] = found
+    guards.classes_asked.append(cls)
+    return found
 
 
 def is_python(a) -> bool:
@@ -141,13 +154,22 @@ def instance_dict(value) -> dict | None:
     return d if isinstance(d, dict) else None
 
 
+def instance_table(tx, value, source: Source) -> InstanceDictSource:
+    """The source of an instance's own dict: the same one for the same source of the instance."""
+    tables = tx.output.guards.tables
+    table = tables.get(id(source))
+    if table is None:
+        hook = type.__getattribute__(type(value), "__getattribute__")
+        table = tables[id(source)] = InstanceDictSource(source, type(hook) is types.FunctionType)
+    return table
+
+
 def instance_attr(tx, value, source: Source, name: str):
     """The variable of an attribute in the instance's own dict, or None when it isn't there."""
     d = instance_dict(value)
     if d is None:
         return None
-    hook = type.__getattribute__(type(value), "__getattribute__")
-    table = InstanceDictSource(source, type(hook) is types.FunctionType)
+    table = instance_table(tx, value, source)
     if name in d:
         return tx.wrap(d[name], KeySource(table, name))
     tx.output.guards.fact(table, name, ABSENT)
@@ -159,8 +181,6 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
 
     ``pending(name)``: a variable written while tracing, DELETED, or None for nothing written. Without ``hooks``: as
     ``object.__getattribute__`` finds it, past the class's ``__getattribute__`` and ``__getattr__``."""
-    from .variables.constant import ConstantVariable
-
     hook = class_attr(tx, cls, "__getattribute__") if hooks else object.__getattribute__
     if hook not in LOOKUP:
         if isinstance(hook, types.FunctionType):
@@ -212,16 +232,12 @@ def fallback(tx, owner, cls, name, read, hooks: bool = True):
 
 
 def call_get(tx, get, descriptor, owner, cls):
-    from .variables.classes import ClassVariable
-
     return tx.wrap_function(get).call(
-        tx, [known(tx, descriptor), owner, ClassVariable(cls, ConstSource(cls, cls.__qualname__))], {}
+        tx, [known(tx, descriptor), owner, variables.ClassVariable(cls, ConstSource(cls, cls.__qualname__))], {}
     )
 
 
 def missing(tx, owner, cls: type, name: str, hooks: bool = True):
-    from .variables.constant import ConstantVariable
-
     hook = class_attr(tx, cls, "__getattr__") if hooks else ABSENT
     if isinstance(hook, types.FunctionType):
         return tx.wrap_function(hook).call(tx, [owner, ConstantVariable(name)], {})
@@ -232,22 +248,20 @@ def missing(tx, owner, cls: type, name: str, hooks: bool = True):
 
 def bind(tx, owner, cls: type, name: str, a):
     """What an attribute found on the class becomes when it is read from an instance."""
-    from .variables.classes import ClassVariable
-    from .variables.functions import UserMethodVariable
-    from .variables.objects import SlotMethod
-
     if isinstance(a, types.FunctionType):
-        return UserMethodVariable(tx.wrap_function(a), owner)
+        return variables.UserMethodVariable(tx.wrap_function(a), owner)
     if isinstance(a, staticmethod):
         return known(tx, a.__func__)
     if isinstance(a, classmethod):
-        return UserMethodVariable(known(tx, a.__func__), ClassVariable(cls, ConstSource(cls, cls.__qualname__)))
+        return variables.UserMethodVariable(
+            known(tx, a.__func__), variables.ClassVariable(cls, ConstSource(cls, cls.__qualname__))
+        )
     if isinstance(a, C_METHODS):
-        return SlotMethod(owner, name, a)
+        return variables.SlotMethod(owner, name, a)
     if trace_rules.is_compiled(a):
-        return UserMethodVariable(tx.wrap_function(trace_rules.unwrap_compiled(a)), owner)
+        return variables.UserMethodVariable(tx.wrap_function(trace_rules.unwrap_compiled(a)), owner)
     if trace_rules.is_disabled(a):
-        return UserMethodVariable(known(tx, a), owner)
+        return variables.UserMethodVariable(known(tx, a), owner)
     get = class_attr(tx, type(a), "__get__")
     if isinstance(get, types.FunctionType):
         return call_get(tx, get, a, owner, cls)
@@ -314,8 +328,6 @@ def has(tx, read) -> bool:
 
 def module_attr(tx, module: types.ModuleType, name: str):
     """``module.name``, PEP 562 included."""
-    from .variables.constant import ConstantVariable
-
     pending = tx.side_effects.global_writes.get((id(module.__dict__), name))
     if pending is not None:
         if pending[1] is not None:
@@ -359,8 +371,6 @@ def dict_name(tx, table: dict, name: str, label: str):
 
 def global_name(tx, globals: dict, name: str, own: bool):
     """A name as LOAD_GLOBAL finds it. ``own``: the globals of the captured frame itself, which captured code has under the same names."""
-    from .source import GlobalsSource
-
     pending = tx.side_effects.global_writes.get((id(globals), name))
     if pending is not None and pending[1] is not None:
         return pending[1]

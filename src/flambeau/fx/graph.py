@@ -34,6 +34,21 @@ def snake_case(s: str) -> str:
     return _CAMEL2.sub(r"\1_\2", _CAMEL1.sub(r"\1_\2", s)).lower()
 
 
+@functools.lru_cache(maxsize=4096)
+def _identifier(candidate: str) -> tuple[str, str, int | None]:
+    """(an identifier, what it is without its number, the number)."""
+    if not candidate.isidentifier():
+        candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
+    if candidate[0].isdigit():
+        candidate = f"_{candidate}"
+    m = _SUFFIX.match(candidate)
+    if m is not None:
+        return candidate, m.group(1), int(m.group(2))
+    if candidate in _RESERVED or keyword.iskeyword(candidate):
+        return f"{candidate}_1", candidate, 1
+    return candidate, candidate, None
+
+
 class Namespace:
     """Gives out unique identifiers: ``sin``, ``sin_1``, ``sin_2`` ..."""
 
@@ -42,18 +57,7 @@ class Namespace:
         self._next: dict[str, int] = {}
 
     def create_name(self, candidate: str, obj: Any = None) -> str:
-        if not candidate.isidentifier():
-            candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
-        if candidate[0].isdigit():
-            candidate = f"_{candidate}"
-        m = _SUFFIX.match(candidate)
-        if m is None:
-            base, num = candidate, None
-            if candidate in _RESERVED or keyword.iskeyword(candidate):
-                num = 1
-                candidate = f"{base}_1"
-        else:
-            base, num = m.group(1), int(m.group(2))
+        candidate, base, num = _identifier(candidate)
         if candidate in self._used:
             num = max(num or 0, self._next.get(base, 0))
         while candidate in self._used:
@@ -77,13 +81,14 @@ class NodeList:
         return self.graph._len
 
     def __iter__(self) -> Iterator[Node]:
-        root, step = self.graph._root, self.direction
-        cur = getattr(root, step)
+        root = self.graph._root
+        forward = self.direction == "_next"
+        cur = root._next if forward else root._prev
         while cur is not root:
             # An erased node keeps its links, so that a loop standing on it finds its way back.
             if not cur._erased:
                 yield cur
-            cur = getattr(cur, step)
+            cur = cur._next if forward else cur._prev
 
     def __reversed__(self):
         return NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")

@@ -12,23 +12,33 @@ from flambeau.base.symint import NUMBERS
 
 from ..exc import unsupported
 from ..source import ConstSource
-from .base import Variable
+from .base import Variable, _serial
 
 __all__ = ["ConstantVariable", "is_constant_value"]
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
-STR_METHODS_SAFE = True
+PLAIN = frozenset(
+    (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
+)
+OTHERS = frozenset(
+    (types.FunctionType, types.ModuleType, types.MethodType, types.BuiltinFunctionType, type, dict, list, set)
+)
+"""Classes whose objects are no constants: those that are looked at most, to save the questions."""
 
 
 def is_constant_value(v) -> bool:
     """Values that are equal whenever their guards say so and can be a code constant."""
-    if type(v) in PLAIN or isinstance(v, (np.dtype, enum.Enum)):
-        return True
-    if type(v) in (tuple, frozenset):
-        return all(is_constant_value(x) for x in v)
-    if isinstance(v, (np.bool_, np.integer, np.floating)):
-        return True
     t = type(v)
+    if t in PLAIN:
+        return True
+    if t in OTHERS:
+        return False
+    if t is tuple or t is frozenset:
+        for x in v:
+            if not is_constant_value(x):
+                return False
+        return True
+    if isinstance(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.floating)):
+        return True
     return (getattr(t, "__module__", None) or "").startswith("flambeau.base") and t.__name__ in (
         "DType",
         "Device",
@@ -45,8 +55,8 @@ def is_constant_value(v) -> bool:
 
 class ConstantVariable(Variable):
     def __init__(self, value, source=None):
-        super().__init__(source)
-        if isinstance(value, NUMBERS):
+        self.source, self.born = source, next(_serial)
+        if type(value) not in PLAIN and isinstance(value, NUMBERS):
             raise InternalError(f"the symbolic number {value} is taken for a constant")
         self.value = value
 

@@ -6,7 +6,7 @@ import types
 
 from .. import tensors, trace_rules, world
 from ..exc import unsupported
-from ..source import InstanceDictSource, KeySource
+from ..source import KeySource
 from ..world import ABSENT
 from .base import Variable
 from .constant import ConstantVariable
@@ -22,6 +22,10 @@ class ModuleVariable(ObjectVariable):
     def __repr__(self):
         return f"NNModuleVariable({self.cls.__name__})"
 
+    def __init__(self, value, cls: type, source=None):
+        super().__init__(value, cls, source)
+        self.registries: dict[str, tuple[dict, Variable]] = {}  # those that were looked at
+
     REGISTRIES = ("_parameters", "_buffers", "_modules")
 
     def table(self, name) -> dict | None:
@@ -30,16 +34,24 @@ class ModuleVariable(ObjectVariable):
 
     def registry(self, tx, name) -> Variable | None:
         """The variable of one of the module's own dicts: the same one however it is reached, so writes to it are seen."""
-        if name in self.written or self.table(name) is None:
-            return self.written.get(name)
-        return tx.wrap(self.table(name), KeySource(InstanceDictSource(self.source), name))
+        if name in self.written:
+            return self.written[name]
+        table = self.table(name)
+        if table is None:
+            return None
+        known = self.registries.get(name)
+        if known is None or known[0] is not table:
+            source = KeySource(world.instance_table(tx, self.value, self.source), name)
+            known = self.registries[name] = table, tx.wrap(table, source)
+        return known[1]
 
     def generic_getattr(self, tx, name):
         # The library's __getattr__ is not traced: it looks into three dicts.
-        hook = self.class_attr(tx, "__getattr__")
-        if not is_library(hook) or self.class_attr(tx, "__getattribute__") is not object.__getattribute__:
+        cls = self.cls
+        hook = world.class_attr(tx, cls, "__getattr__")
+        if not is_library(hook) or world.class_attr(tx, cls, "__getattribute__") is not object.__getattribute__:
             return super().generic_getattr(tx, name)
-        if self.class_attr(tx, name) is ABSENT and name not in self.written and not name.startswith("_"):
+        if world.class_attr(tx, cls, name) is ABSENT and name not in self.written and not name.startswith("_"):
             if world.instance_attr(tx, self.value, self.source, name) is None:
                 for where in ("_parameters", "_modules", "_buffers"):
                     d = self.registry(tx, where)
@@ -95,10 +107,14 @@ class ModuleVariable(ObjectVariable):
 
     def hooks(self, tx) -> list[str]:
         """The tables of hooks that are not empty. That the others are is guarded."""
-        full = [n for n in self.HOOKS if n in self.written or self.table(n) is None or len(self.table(n))]
-        empty = tuple(n for n in self.HOOKS if n not in full)
+        own, full = self.value.__dict__, []
+        for n in self.HOOKS:
+            table = own.get(n)
+            if n in self.written or not isinstance(table, dict) or len(table):
+                full.append(n)
+        empty = tuple([n for n in self.HOOKS if n not in full]) if full else self.HOOKS
         if empty:
-            tx.output.guard(InstanceDictSource(self.source), "EMPTY_DICTS", empty)
+            tx.output.guard(world.instance_table(tx, self.value, self.source), "EMPTY_DICTS", empty)
         return full
 
     def shortcut(self, tx, *names) -> str | None:

@@ -49,7 +49,9 @@ class ObjectVariable(Variable):
         return world.DELETED if name in self.written and self.written[name] is None else self.written.get(name)
 
     def getattr(self, tx, name):
-        if isinstance(self.class_attr(tx, "__getattribute__"), types.FunctionType):
+        if name not in ("__class__", "__dict__") or isinstance(
+            self.class_attr(tx, "__getattribute__"), types.FunctionType
+        ):
             return self.generic_getattr(tx, name)
         if name == "__class__" and type_item(self.cls, name) is object.__dict__["__class__"]:
             return self.class_variable()

@@ -12,11 +12,12 @@ import numpy as np
 
 from flambeau import _C
 
-from .. import numpy_bridge, tensors, world
+from .. import numpy_bridge, tensors, trace_rules, world
 from ..exc import unsupported
 from ..opaque import call_value
 from .base import Variable
 from .constant import ConstantVariable, is_constant_value
+from .lists import ListVariable, Result, TupleVariable
 
 __all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
 
@@ -230,8 +231,6 @@ class TensorMethodVariable(Variable):
                 why,
                 "Compute on the tensor, or move this call out of the function.",
             )
-        from .. import trace_rules
-
         cls_attr = world.class_attr(tx, self.owner.cls, self.name)
         if isinstance(cls_attr, types.FunctionType) and tensors.is_user_code(cls_attr):
             return tx.wrap_function(cls_attr).call(tx, [self.owner, *args], kwargs)
@@ -435,8 +434,6 @@ class SparseTensorVariable(Variable):
 
 def wrap_result(tx, node, value, *inputs) -> Variable:
     """The variable for a node's value. In-place operations return their own input."""
-    from .lists import ListVariable, Result, TupleVariable
-
     if isinstance(value, Opaque):
         return value.variable
 
