@@ -41,6 +41,7 @@ RUNTIME = (
     "thread_pool",
     "gemm",
     "product",
+    "rows",
     "conv",
     "conv_shift",
     "winograd",

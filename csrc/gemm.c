@@ -25,6 +25,14 @@ typedef struct {
 #define GEMM_PIECE 1e6          /* flops that are worth a thread: some ten microseconds */
 #define GEMM_SHARE 1.6e7        /* flops of a piece when there are more pieces than threads, so that a late thread costs little */
 
+/* C = A B in the row-major sense, on this thread. */
+void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+    static const float one_f = 1, zero_f = 0;
+    static const double one = 1, zero = 0;
+    /* BLAS is column-major: C^T = B^T A^T */
+    fn(&tb, &ta, &n, &m, &k, f64 ? (const void *)&one : &one_f, b, &ldb, a, &lda, f64 ? (const void *)&zero : &zero_f, c, &ldc);
+}
+
 /* Piece `part` of `parts` of a side, cut at multiples of 16: [from, to). */
 static void cut(int64_t side, int64_t parts, int64_t part, int64_t *from, int64_t *to) {
     int64_t step = ((side + parts - 1) / parts + 15) / 16 * 16;
@@ -35,9 +43,6 @@ static void cut(int64_t side, int64_t parts, int64_t part, int64_t *from, int64_
 static void gemm_range(void *context, int64_t begin, int64_t end) {
     GemmCall *call = context;
     const GemmSizes *s = call->s;
-    static const float one_f = 1, zero_f = 0;
-    static const double one = 1, zero = 0;
-    const void *alpha = call->f64 ? (const void *)&one : &one_f, *beta = call->f64 ? (const void *)&zero : &zero_f;
     int64_t item = call->f64 ? 8 : 4, parts = call->rows * call->columns;
     for (int64_t i = begin; i < end; i++) {
         char *a = call->a, *b = call->b, *c = call->c;
@@ -54,9 +59,7 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
         a += m0 * (call->ta == 'N' ? s->lda : 1) * item;
         b += n0 * (call->tb == 'N' ? 1 : s->ldb) * item;
         c += (m0 * s->ldc + n0) * item;
-        int64_t m = m1 - m0, n = n1 - n0;
-        /* BLAS is column-major: C^T = B^T A^T */
-        call->fn(&call->tb, &call->ta, &n, &m, &s->k, alpha, b, &s->ldb, a, &s->lda, beta, c, &s->ldc);
+        flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc);
     }
 }
 

@@ -76,7 +76,7 @@ static int parse_stage(PyObject *o, Stage *s, Graph *g) {
 }
 
 /* ("input", k, layout) ("arena", place of the offset, layout) ("output", place of the bytes, plain, stage, layout) ("constant", ndarray)
- * ("object", layout): what a Python step returns; ("value",): any object it returns, for an output only */
+ * ("local", bytes of the locals before it, bytes of a row): rows in a thread's scratch memory ("object", layout): what a Python step returns; ("value",): any object it returns, for an output only */
 static int parse_slot(PyObject *o, Slot *s, Graph *g) {
     const char *kind = kind_of(o);
     PyObject *layout = Py_None;
@@ -102,6 +102,9 @@ static int parse_slot(PyObject *o, Slot *s, Graph *g) {
     case 'v':
         s->kind = SLOT_VALUE;
         return 0;
+    case 'l':
+        s->kind = SLOT_LOCAL;
+        return PyArg_ParseTuple(o, "sni", &kind, &s->index, &s->at) ? 0 : -1;
     default:
         s->kind = kind[1] == 'u' ? SLOT_OUTPUT : SLOT_OBJECT;
         if (s->kind == SLOT_OUTPUT) {
@@ -123,6 +126,35 @@ static int parse_parts(PyObject *parts, Step *s, Graph *g) {
     return 0;
 }
 
+static int parse_step(PyObject *o, Step *s, Graph *g);
+
+/* ("rows", rows, unit, block, [bytes of a row of each local], [step], [(rows, iterations) that go together]) */
+static int parse_rows(PyObject *o, Step *s, Graph *g) {
+    const char *kind;
+    long long rows, unit, block;
+    PyObject *locals, *steps, *ratios;
+    Rows *r = s->rows = zeroed(1, sizeof(Rows));
+    s->kind = STEP_ROWS;
+    if (!r || !PyArg_ParseTuple(o, "sLLLO!O!O!", &kind, &rows, &unit, &block, &PyList_Type, &locals, &PyList_Type, &steps, &PyList_Type, &ratios)) return -1;
+    r->rows = rows, r->unit = unit, r->block = block, r->slots = g->slots;
+    Py_ssize_t n = PyList_GET_SIZE(steps), nlocals = PyList_GET_SIZE(locals);
+    if (rows < 1 || unit < 1 || block < unit || block % unit || n > MOST_ROW_STEPS || n != PyList_GET_SIZE(ratios) || nlocals > MOST_VIEWS * 4) FAIL("a wrong launch over rows");
+    for (Py_ssize_t i = 0; i < nlocals; i++) {
+        r->local[r->nlocals++] = PyLong_AsLongLong(PyList_GET_ITEM(locals, i));
+        if (PyErr_Occurred()) return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        long long num, den;
+        r->nsteps++;
+        if (parse_step(PyList_GET_ITEM(steps, i), &r->steps[i], g) < 0 || !PyArg_ParseTuple(PyList_GET_ITEM(ratios, i), "LL", &num, &den)) return -1;
+        r->num[i] = num, r->den[i] = den;
+        const Step *t = &r->steps[i];
+        if (num < 1 || den < 1 || unit * den % num || (t->kind != STEP_KERNEL && (t->kind != STEP_GEMM || t->nbatch)) || t->nargs > MOST_ROW_ARGS)
+            FAIL("a wrong step of a launch over rows");
+    }
+    return 0;
+}
+
 /* ("kernel", address, slots, total, grain, params, number of params)
  * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions)
  * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots (-1: a number), stage, [place of each integer]) */
@@ -131,6 +163,7 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     PyObject *args, *more, *numbers, *parts = NULL;
     unsigned long long address;
     if (!kind) return -1;
+    if (kind[0] == 'r') return parse_rows(o, s, g);
     if (kind[0] == 'k') {
         int nparams;
         s->kind = STEP_KERNEL;
@@ -256,6 +289,17 @@ fail:
     return NULL;
 }
 
+static void free_step(Step *s) {
+    for (int j = 0; s->parts && j < s->nargs; j++) Py_XDECREF(s->parts[j].layout.descr);
+    for (int j = 0; s->rows && j < s->rows->nsteps; j++) free_step(&s->rows->steps[j]);
+    PyMem_Free(s->rows);
+    PyMem_Free(s->parts);
+    PyMem_Free(s->args);
+    PyMem_Free(s->results);
+    PyMem_Free(s->numbers);
+    Py_XDECREF(s->callable);
+}
+
 static void graph_dealloc(Graph *g) {
     PyObject_GC_UnTrack(g);
     if (g->weakrefs) PyObject_ClearWeakRefs((PyObject *)g);
@@ -267,15 +311,7 @@ static void graph_dealloc(Graph *g) {
         Py_XDECREF(g->slots[i].constant);
         Py_XDECREF(g->slots[i].layout.descr);
     }
-    for (int i = 0; i < g->nsteps; i++) {
-        Step *s = &g->steps[i];
-        for (int j = 0; s->parts && j < s->nargs; j++) Py_XDECREF(s->parts[j].layout.descr);
-        PyMem_Free(s->parts);
-        PyMem_Free(s->args);
-        PyMem_Free(s->results);
-        PyMem_Free(s->numbers);
-        Py_XDECREF(s->callable);
-    }
+    for (int i = 0; i < g->nsteps; i++) free_step(&g->steps[i]);
     for (int i = 0; i < g->noutputs; i++) {
         Py_XDECREF(g->outputs[i].layout.descr);
         Py_XDECREF(g->outputs[i].constant);

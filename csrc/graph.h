@@ -12,8 +12,8 @@
 #include "flambeau.h"
 #include "runtime.h"
 
-enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE };
-enum { STEP_KERNEL, STEP_GEMM, STEP_NATIVE, STEP_CALL };
+enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE, SLOT_LOCAL };
+enum { STEP_KERNEL, STEP_GEMM, STEP_NATIVE, STEP_CALL, STEP_ROWS };
 enum { OUT_SLOT, OUT_INPUT, OUT_CONSTANT, OUT_NUMBER, OUT_VALUE };
 /* From OP_AND on: integers without algebra, then floating-point numbers, whose 64 bits stand in a place as they are. */
 enum {
@@ -26,6 +26,8 @@ enum { BIND_SIZE, BIND_STRIDE, BIND_VALUE };
 #define STATUS_WORDS 4
 #define MOST_NUMBERS 32          /* that a template takes */
 #define MOST_VIEWS 16
+#define MOST_ROW_STEPS 16         /* of a launch over rows, and the buffers that one of them takes */
+#define MOST_ROW_ARGS 60
 
 /* All integers of a graph live in its frame, an array of int64; the tables hold places in it. A graph of constant sizes has one frame, a
  * graph of symbolic sizes makes a copy at each call, reads its symbols from the inputs and computes the rest by its code. */
@@ -57,8 +59,8 @@ typedef struct {
 
 typedef struct {
     int kind, stage;
-    Py_ssize_t index;           /* input number */
-    int at;                     /* arena: F[at] is the offset in bytes; output: F[at] its bytes */
+    Py_ssize_t index;           /* input number; local: bytes of the locals before it, in a row of all */
+    int at;                     /* arena: F[at] is the offset in bytes; output: F[at] its bytes; local: bytes of a row */
     int plain;                  /* an output in C order */
     PyObject *constant;
     Layout layout;              /* inputs, outputs, and whatever a Python step returns */
@@ -87,6 +89,8 @@ typedef struct {
     Layout layout;
 } Part;
 
+typedef struct Rows Rows;
+
 typedef struct {
     int kind, nargs;
     int *args;                  /* slots */
@@ -103,7 +107,22 @@ typedef struct {
     PyObject *callable;
     Part *parts;
     int nresults, *results, stage, nnumbers, *numbers; /* the integers F[numbers[i]] follow the tensors */
+    Rows *rows;                 /* rows: see rows.c */
 } Step;
+
+/* Products and kernels over the same rows, in blocks that are multiples of `unit`, best of `block`; num[i] / den[i]: rows to an iteration of kernel i. */
+struct Rows {
+    int64_t rows, unit, block, num[MOST_ROW_STEPS], den[MOST_ROW_STEPS];
+    int nsteps, nlocals;
+    Step steps[MOST_ROW_STEPS];
+    int64_t local[MOST_VIEWS * 4]; /* bytes of a row of each local buffer */
+    const Slot *slots;          /* the graph's */
+};
+
+typedef struct {
+    char *ptr;
+    PyObject *owner;            /* the ndarray that holds the memory, owned */
+} Place;
 
 typedef struct {
     int kind, slot, at;         /* F[at]: offset in bytes, or the number */
@@ -153,6 +172,12 @@ PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
 PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
 PyObject *flb_attention(PyObject *self, PyObject *args);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
+void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
+void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);
+int flb_is_own(GemmFn fn);      /* whether product.c makes it */
+void flb_packed_size(int f64, int64_t n, int64_t k, int64_t *bytes, int64_t *npanels);
+void flb_pack_panels(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end);
+int flb_multiply_packed(int f64, int at, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, void *c, int64_t ldc);
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);

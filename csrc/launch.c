@@ -18,11 +18,6 @@
 FlbApi *flb_api;
 int flb_timing;
 
-typedef struct {
-    char *ptr;
-    PyObject *owner;            /* the ndarray that holds the memory, owned */
-} Place;
-
 typedef struct { KernelFn fn; char **args; } KernelCall;
 
 static void kernel_range(void *context, int64_t begin, int64_t end) {
@@ -284,6 +279,10 @@ static void run_native(Call *c, const Step *s) {
     if (s->kind == STEP_GEMM) {
         flb_gemm(s->gemm, s->f64, s->ta, s->tb, (const GemmSizes *)(f + s->sizes), s->nbatch, c->places[s->args[0]].ptr, c->places[s->args[1]].ptr,
                  c->places[s->args[2]].ptr);
+        return;
+    }
+    if (s->kind == STEP_ROWS) {
+        flb_run_rows(s->rows, c->places, f, c->status);
         return;
     }
     if (s->kind == STEP_NATIVE) {

@@ -37,30 +37,6 @@ typedef struct {
 #define CLONES
 #endif
 
-/* Memory for panels, kept by each thread. NULL: there is none. */
-static void *panels(size_t size) {
-    static __thread void *kept;
-    static __thread size_t room;
-    if (size > room) {
-        free(kept);
-        room = 0;
-        if ((kept = aligned_alloc(64, (size + 4095) & ~(size_t)4095))) room = (size + 4095) & ~(size_t)4095;
-    }
-    return kept;
-}
-
-#define T float
-#define NAME(x) x##_f32
-#define SINGLE 1
-#include "product_kernels.h"
-#undef T
-#undef NAME
-#undef SINGLE
-#define T double
-#define NAME(x) x##_f64
-#define SINGLE 0
-#include "product_kernels.h"
-
 /* What the CPU has, lowered by FLAMBEAU_CPU=avx2 or FLAMBEAU_CPU=default. */
 int flb_cpu_level(void) {
     static int level = -1;
@@ -77,6 +53,36 @@ int flb_cpu_level(void) {
     return level = found;
 }
 
+/* Memory for panels, kept by each thread. NULL: there is none. */
+static void *panels(size_t size) {
+    static __thread void *kept;
+    static __thread size_t room;
+    if (size > room) {
+        free(kept);
+        room = 0;
+        if ((kept = aligned_alloc(64, (size + 4095) & ~(size_t)4095))) room = (size + 4095) & ~(size_t)4095;
+    }
+    return kept;
+}
+
+/* Depth of a slice of K where B is packed whole: slices are as equal as they can be. */
+static int64_t slice(int64_t k) {
+    int64_t slices = (k + DEEP - 1) / DEEP;
+    return slices ? (k + slices - 1) / slices : 1;
+}
+
+#define T float
+#define NAME(x) x##_f32
+#define SINGLE 1
+#include "product_kernels.h"
+#undef T
+#undef NAME
+#undef SINGLE
+#define T double
+#define NAME(x) x##_f64
+#define SINGLE 0
+#include "product_kernels.h"
+
 /* What makes products where the library has `theirs`: ours on CPUs with AVX-512, which passes on what measured slower (narrow results, and large ones
  * with long sums); elsewhere the library has the better kernels. FLAMBEAU_PRODUCTS=library or =own insists. */
 GemmFn flb_best_gemm(int f64, GemmFn theirs) {
@@ -85,4 +91,21 @@ GemmFn flb_best_gemm(int f64, GemmFn theirs) {
     if (theirs && !own && (flb_cpu_level() < 2 || (wish && !strcmp(wish, "library")))) return theirs;
     library[f64] = own ? NULL : theirs;
     return f64 ? product_f64 : product_f32;
+}
+
+int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
+
+/* Products with a B that is packed once for many blocks of rows. Panels of B (k, n) may be packed apart: *npanels of them, *bytes together. */
+void flb_packed_size(int f64, int64_t n, int64_t k, int64_t *bytes, int64_t *npanels) {
+    int64_t item = f64 ? 8 : 4, tile = 2 * (f64 ? levels_f64[flb_cpu_level()].shape.bytes : levels_f32[flb_cpu_level()].shape.bytes) / item;
+    *npanels = (n + tile - 1) / tile;
+    *bytes = *npanels * tile * k * item;
+}
+
+void flb_pack_panels(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end) {
+    (f64 ? pack_panels_f64 : pack_panels_f32)(bt, n, k, b, ldb, to, from, end);
+}
+
+int flb_multiply_packed(int f64, int at, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, void *c, int64_t ldc) {
+    return (f64 ? multiply_packed_f64 : multiply_packed_f32)(at, m, n, k, a, lda, b, c, ldc);
 }

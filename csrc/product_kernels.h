@@ -56,7 +56,6 @@ KERNEL(q4x1, unused, 16, 4, 1)
 KERNEL(q2x1, unused, 16, 2, 1)
 KERNEL(q1x1, unused, 16, 1, 1)
 #undef KERNEL
-#undef EACH
 #undef AHEAD
 
 #if SINGLE && defined(__x86_64__)
@@ -66,6 +65,31 @@ static inline void NAME(turn)(const T *from, int64_t step, T *to, int64_t ld) {
     __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + step), c = _mm_loadu_ps(from + 2 * step), d = _mm_loadu_ps(from + 3 * step);
     _MM_TRANSPOSE4_PS(a, b, c, d);
     _mm_storeu_ps(to, a), _mm_storeu_ps(to + ld, b), _mm_storeu_ps(to + 2 * ld, c), _mm_storeu_ps(to + 3 * ld, d);
+}
+#endif
+
+#ifdef BY_FOUR
+/* to[p * height + r] = from[r * ld + p] for 4 * fours rows and the first k / 16 * 16 columns, which it returns: whole cache lines are read, since rows
+ * of a matrix whose width is a power of two share a set of the cache. */
+__attribute__((target("avx512f,avx512vl,avx512dq"), FAST)) static int64_t NAME(turn_lines)(const T *from, int64_t ld, int64_t fours, int64_t k, T *to, int64_t height) {
+    int64_t p = 0;
+    for (; p + 16 <= k; p += 16)
+        for (int64_t f = 0; f < fours; f++) {
+            const T *at = from + 4 * f * ld + p;
+            T *into = to + p * height + 4 * f;
+            __m512 a = _mm512_loadu_ps(at), b = _mm512_loadu_ps(at + ld), c = _mm512_loadu_ps(at + 2 * ld), d = _mm512_loadu_ps(at + 3 * ld);
+            __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+            __m512d cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d)), CD = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+            __m512 column[4] = {_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)), _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)),
+                                _mm512_castpd_ps(_mm512_unpacklo_pd(AB, CD)), _mm512_castpd_ps(_mm512_unpackhi_pd(AB, CD))};
+            EACH (int i = 0; i < 4; i++) {
+                _mm_storeu_ps(into + i * height, _mm512_extractf32x4_ps(column[i], 0));
+                _mm_storeu_ps(into + (4 + i) * height, _mm512_extractf32x4_ps(column[i], 1));
+                _mm_storeu_ps(into + (8 + i) * height, _mm512_extractf32x4_ps(column[i], 2));
+                _mm_storeu_ps(into + (12 + i) * height, _mm512_extractf32x4_ps(column[i], 3));
+            }
+        }
+    return p;
 }
 #endif
 
@@ -89,8 +113,9 @@ CLONES static void NAME(pack)(const T *from, int along, int64_t ld, int64_t rows
     }
     int64_t r = 0;
 #ifdef BY_FOUR
+    int64_t turned = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, height) : 0;
     for (; r + 4 <= rows; r += 4) {
-        int64_t p = 0;
+        int64_t p = turned;
         for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * height + r, height);
         for (; p < k; p++)
             for (int64_t i = r; i < r + 4; i++) to[p * height + i] = from[i * ld + p];
@@ -109,21 +134,67 @@ static int NAME(next)(const Shape *s, int64_t left) {
     return 0;
 }
 
+static const struct {
+    Shape shape;
+    NAME(Kernel) kernels[3][2];
+} NAME(levels)[] = {
+    {{{4, 2, 1}, 16}, {{NAME(q4x1), NAME(q4x2)}, {NAME(q2x1), NAME(q2x2)}, {NAME(q1x1), NAME(q1x2)}}},
+#if defined(__x86_64__)
+    {{{6, 4, 2}, 32}, {{NAME(h6x1), NAME(h6x2)}, {NAME(h4x1), NAME(h4x2)}, {NAME(h2x1), NAME(h2x2)}}},
+    {{{12, 8, 4}, 64}, {{NAME(k12x1), NAME(k12x2)}, {NAME(k8x1), NAME(k8x2)}, {NAME(k4x1), NAME(k4x2)}}},
+#endif
+};
+
+/* Panels [from, to) of B (k, n) packed whole: slices of K one after the other, in each all columns in panels of a tile. */
+static void NAME(pack_panels)(int bt, int64_t n, int64_t k, const void *b_, int64_t ldb, void *to_, int64_t from, int64_t to) {
+    const Shape *s = &NAME(levels)[flb_cpu_level()].shape;
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile, depth = slice(k);
+    const T *b = b_;
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        for (int64_t j = from; j < to; j++) {
+            int64_t i = j * tile, columns = n - i < tile ? n - i : tile;
+            NAME(pack)(bt ? b + i * ldb + p0 : b + p0 * ldb + i, !bt, ldb, columns, columns <= lanes ? lanes : tile, deep, (T *)to_ + p0 * padded + i * deep);
+        }
+    }
+}
+
+/* C = A B for m rows, with B as pack_panels leaves it. -1: no memory for panels. */
+static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const void *a_, int64_t lda, const void *b_, void *c_, int64_t ldc) {
+    int level = flb_cpu_level();
+    const Shape *s = &NAME(levels)[level].shape;
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile, depth = slice(k);
+    const T *a = a_;
+    T *left = panels((m + s->rows[0]) * depth * sizeof(T) + 64), *c = c_;
+    if (!left) return -1;
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        T *panel = left;
+        for (int64_t r = 0; r < m;) {
+            int64_t height = s->rows[NAME(next)(s, m - r)], rows = m - r < height ? m - r : height;
+            NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep, panel);
+            panel += height * deep, r += rows;
+        }
+        for (int64_t i = 0; i < n; i += tile) {
+            int64_t columns = n - i < tile ? n - i : tile, width = columns <= lanes ? lanes : tile;
+            const T *right = (const T *)b_ + p0 * padded + i * deep;
+            panel = left;
+            for (int64_t r = 0; r < m;) {
+                int which = NAME(next)(s, m - r);
+                int64_t height = s->rows[which], rows = m - r < height ? m - r : height;
+                NAME(levels)[level].kernels[which][width > lanes](deep, panel, right, width, c + r * ldc + i, ldc, rows, columns, p0 > 0);
+                panel += height * deep, r += rows;
+            }
+        }
+    }
+    return 0;
+}
+
 /* sgemm or dgemm: in the row-major sense C = A B + beta C, with alpha one and beta zero or one; `ta` 'T': A is stored (k, m), likewise B. */
 static void NAME(product)(const char *tb, const char *ta, const int64_t *n_, const int64_t *m_, const int64_t *k_, const void *alpha, const void *b_,
                           const int64_t *ldb_, const void *a_, const int64_t *lda_, const void *beta, void *c_, const int64_t *ldc_) {
-    static const struct {
-        Shape shape;
-        NAME(Kernel) kernels[3][2];
-    } levels[] = {
-        {{{4, 2, 1}, 16}, {{NAME(q4x1), NAME(q4x2)}, {NAME(q2x1), NAME(q2x2)}, {NAME(q1x1), NAME(q1x2)}}},
-#if defined(__x86_64__)
-        {{{6, 4, 2}, 32}, {{NAME(h6x1), NAME(h6x2)}, {NAME(h4x1), NAME(h4x2)}, {NAME(h2x1), NAME(h2x2)}}},
-        {{{12, 8, 4}, 64}, {{NAME(k12x1), NAME(k12x2)}, {NAME(k8x1), NAME(k8x2)}, {NAME(k4x1), NAME(k4x2)}}},
-#endif
-    };
     int level = flb_cpu_level(), sum = *(const T *)beta != 0;
-    const Shape *s = &levels[level].shape;
+    const Shape *s = &NAME(levels)[level].shape;
     int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
     int64_t m = *m_, n = *n_, k = *k_, lda = *lda_, ldb = *ldb_, ldc = *ldc_, lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
     if (library[!SINGLE] && (n < NARROW || (n >= 1024 && k >= 1024) || (!bt && m * n * k < LITTLE))) {
@@ -176,7 +247,7 @@ static void NAME(product)(const char *tb, const char *ta, const int64_t *n_, con
                         const T *cols = from;
                         if (in_place && columns == width) cols = b + p0 * ldb + i, step = ldb;
                         else if (in_place) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
-                        levels[level].kernels[which][width > lanes](deep, panel, cols, step, c + r * ldc + i, ldc, rows, columns, more);
+                        NAME(levels)[level].kernels[which][width > lanes](deep, panel, cols, step, c + r * ldc + i, ldc, rows, columns, more);
                         from += in_place ? 0 : width * deep;
                         i += columns;
                     }
@@ -187,3 +258,4 @@ static void NAME(product)(const char *tb, const char *ta, const int64_t *n_, con
     }
 }
 #undef BY_FOUR
+#undef EACH

@@ -21,6 +21,7 @@ from .opening import open_graph
 from .plan import Plan
 from .program import assemble
 from .recall import recall, remember
+from .rows import RowChain, chain_rows, effects, flat
 from .schedule import build, fuse, merge
 from .settings import config
 from .sums import join_sums
@@ -39,11 +40,13 @@ _INDUCTOR = artifact("inductor", "times of the compiler's passes")
 @dataclasses.dataclass
 class CompiledInfo:
     """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
-    eager kernel and why; what the native graph is made of."""
+    eager kernel and why; what the native graph is made of. ``steps``: kernels and calls in order, ``launches``: the same with those that are launched
+    together as one."""
 
     source: str
     kernels: dict[str, str]
     steps: list
+    launches: list
     times: dict[str, float]
     fallbacks: list[str]
     arena_size: int
@@ -198,14 +201,20 @@ def compile_program(program, times=None, onto=None):
         steps.append(step)
         passed("write LLVM text")
     inplace = _place(lowering, steps, onto or {})
-    offsets, arena, notes = memory.plan(lowering.buffers, [_effects(s) for s in steps], lowering.backed_hint)
+    if config.epilogue_fusion:
+        launches = chain_rows(steps, lowering.buffers, {a: b for a, b in inplace.values()})
+        steps = flat(launches)
+    else:
+        launches = steps
+    passed("chain rows")
+    offsets, arena, notes = memory.plan(lowering.buffers, [effects(s) for s in launches], lowering.backed_hint)
     passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
     addresses = cache.addresses(kernels) if kernels else {}
     passed("compile")
-    source = _source(steps, kernels, notes, arena)
-    plan = assemble(lowering, steps, offsets, arena, {a: b for a, b in inplace.values()})
-    info = CompiledInfo(source, kernels, steps, times, lowering.fallbacks, arena, plan)
+    source = _source(launches, kernels, notes, arena)
+    plan = assemble(lowering, launches, offsets, arena, {a: b for a, b in inplace.values()})
+    info = CompiledInfo(source, kernels, steps, launches, times, lowering.fallbacks, arena, plan)
     graph = plan.bind(addresses, info)
     passed("assemble")
     return graph, Made(nodes, groups, lowering, set(inplace))
@@ -305,13 +314,6 @@ def _written_elsewhere(name, i, groups) -> bool:
     return any(j != i and name in g.writes for j, g in enumerate(groups))
 
 
-def _effects(step) -> tuple[set[str], set[str]]:
-    if isinstance(step, ExternCall):
-        return loads(step), set(stores(step))
-    written = {n.buffer for n in step.nodes}
-    return set(step.args) - written, {a for a in step.args if a in written}
-
-
 def _operations(kernel) -> str:
     """Names of what a kernel computes, for the reader of its source."""
     names = dict.fromkeys(
@@ -326,8 +328,17 @@ def _operations(kernel) -> str:
 def _source(steps, kernels, notes, arena) -> str:
     """What the graph runs, as text: the launches in order, then each kernel once."""
     lines = [f"; arena of {arena} bytes", *(f"; {n} (reuse)" for n in notes)]
+    lines += _launches(steps)
+    return "\n".join([*lines, "", *kernels.values()])
+
+
+def _launches(steps) -> list[str]:
+    lines = []
     for s in steps:
-        if not isinstance(s, ExternCall):
+        if isinstance(s, RowChain):
+            lines.append(f"; blocks of {s.block} of {s.rows} rows, through each of these:")
+            lines += [f";   {line[2:]}" for line in _launches(s.steps)]
+        elif not isinstance(s, ExternCall):
             lines.append(
                 f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {_operations(s)}"
             )
@@ -336,4 +347,4 @@ def _source(steps, kernels, notes, arena) -> str:
             lines.append(f"; extern_kernels.{s.name}({ins}, out={s.outputs[0]})")
         else:
             lines.append(f"; call {s.name}({', '.join(r.buffer for r in s.inputs)}) -> {', '.join(s.outputs)}")
-    return "\n".join([*lines, "", *kernels.values()])
+    return lines

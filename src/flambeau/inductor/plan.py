@@ -43,20 +43,20 @@ class Plan:
 
     def bind(self, addresses: dict[str, int], info: Any) -> Any:
         """The native graph; ``addresses`` of the kernels by name."""
-        steps = [
-            (s[0], addresses[s[1]], *s[2:])
-            if s[0] == "kernel"
-            else ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
-            if s[0] == "gemm"
-            else s
-            for s in self.steps
-        ]
+
+        def bound(s):
+            if s[0] == "kernel":
+                return (s[0], addresses[s[1]], *s[2:])
+            if s[0] == "gemm":
+                return ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
+            return (*s[:5], list(map(bound, s[5])), s[6]) if s[0] == "rows" else s
+
         return _runtime.Graph(
             self.inputs,
             self.values,
             self.stages,
             self.slots,
-            steps,
+            list(map(bound, self.steps)),
             self.outputs,
             self.arena,
             self._on_error,
@@ -126,7 +126,7 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
         if kind == "constant":
             constants.append(s[1])
             return [kind, len(constants) - 1]
-        return [kind] if kind == "value" else [*s[:-1], layout(s[-1])]
+        return list(s) if kind in ("value", "local") else [*s[:-1], layout(s[-1])]
 
     def step(s):
         if s[0] == "native":
@@ -208,9 +208,11 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
         kind = s[0]
         if kind == "constant":
             return kind, constants[s[1]]
-        return (kind,) if kind == "value" else (*s[:-1], layout(s[-1]))
+        return tuple(s) if kind in ("value", "local") else (*s[:-1], layout(s[-1]))
 
     def step(s):
+        if s[0] == "rows":
+            return *s[:5], list(map(tuple, s[5])), list(map(tuple, s[6]))
         if s[0] == "native":
             return *s[:3], [(at, layout(x)) for at, x in s[3]], s[4]
         if s[0] != "call":

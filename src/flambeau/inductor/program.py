@@ -9,6 +9,7 @@ from .builder import itemsize
 from .frame import SIZE, STRIDE, VALUE, Frame, lone
 from .ir import Buffer, ExternCall, Region
 from .plan import Plan
+from .rows import RowChain
 
 __all__ = ["assemble", "numpy_dtype"]
 
@@ -36,6 +37,7 @@ class _Assembly:
         self.slots: list = []
         self.number: dict[str, int] = {}
         self.cost = 0.0
+        self.local: dict[str, int] = {}  # buffers of the chain at hand -> bytes of a row
         for k, name in enumerate(lowering.inputs):
             if name is None:
                 symbol = lone(lowering.numbers.get(k))
@@ -68,6 +70,9 @@ class _Assembly:
                 entry = ("constant", b.constant)
             elif b.kind == "number":
                 return -1
+            elif name in self.local:
+                before = list(self.local.values())[: list(self.local).index(name)]
+                entry = ("local", sum(before), self.local[name])
             elif b.kind == "value":
                 entry = ("value",)
             elif b.kind == "object":
@@ -84,6 +89,12 @@ class _Assembly:
 
     def step(self, step):
         frame = self.frame
+        if isinstance(step, RowChain):
+            self.local = step.locals
+            steps = [self.step(s) for s in step.steps]
+            self.local = {}
+            ratios = [(r.numerator, r.denominator) for r in step.ratios]
+            return ("rows", step.rows, step.unit, step.block, list(step.locals.values()), steps, ratios)
         if not isinstance(step, ExternCall):
             self.cost += step.cost
             args = [self.slot(a) for a in step.args]
@@ -157,7 +168,7 @@ class _Assembly:
 
 
 def assemble(lowering, steps, offsets, arena_size, inplace) -> Plan:
-    """``steps``: Kernel or ExternCall, in order. ``offsets``: of the buffers that lie in the arena. ``inplace``: output buffers that lie in an
+    """``steps``: Kernel, ExternCall or RowChain, in order. ``offsets``: of the buffers in the arena. ``inplace``: output buffers that lie in an
     input's memory."""
     made = _Assembly(lowering, offsets, inplace)
     out_steps = [made.step(s) for s in steps]

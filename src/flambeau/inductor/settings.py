@@ -10,6 +10,9 @@ _DEBUG = ("TORCH_COMPILE_DEBUG",)
 
 KNOBS = {
     "fusion": Knob(True, "put several loop nests into one kernel", ("FLAMBEAU_FUSION",)),
+    "epilogue_fusion": Knob(
+        True, "take blocks of rows through products and the kernels beside them", ("FLAMBEAU_EPILOGUE_FUSION",)
+    ),
     "reduction_piece": Knob(
         4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int
     ),

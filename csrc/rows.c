@@ -1,0 +1,111 @@
+/* A launch of products and kernels over the same rows: each thread takes a block of rows through all steps while it is in its cache.
+ *
+ * The right operands of the products are packed whole first, by all threads. Blocks of rows don't depend on each other: a step needs of the earlier ones the
+ * rows of its own block only (lowering has seen to that). Buffers that live inside the chain ("local" slots) are rows of a thread's scratch memory; a kernel
+ * is handed the address where their row 0 would be. How many rows a block has depends on the number of threads, results don't. */
+#include "graph.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const Rows *r;
+    const Place *places;
+    const Frame *f;
+    int64_t *status;
+    char *packed[MOST_ROW_STEPS];
+    int64_t panels[MOST_ROW_STEPS + 1]; /* the first panel of each step, in the order of packing */
+    int64_t block, scratch;
+} RowsCall;
+
+static const GemmSizes *sizes_of(const RowsCall *c, const Step *s) { return (const GemmSizes *)(c->f + s->sizes); }
+
+static void pack_range(void *context, int64_t begin, int64_t end) {
+    RowsCall *c = context;
+    for (int i = 0; i < c->r->nsteps; i++) {
+        const Step *s = &c->r->steps[i];
+        int64_t from = begin > c->panels[i] ? begin : c->panels[i], to = end < c->panels[i + 1] ? end : c->panels[i + 1];
+        if (from >= to) continue;
+        const GemmSizes *z = sizes_of(c, s);
+        flb_pack_panels(s->f64, s->tb == 'T', z->n, z->k, c->places[s->args[1]].ptr + z->offset[1], z->ldb, c->packed[i], from - c->panels[i], to - c->panels[i]);
+    }
+}
+
+/* Scratch memory of a thread, kept by it. NULL: there is none. */
+static char *scratch(size_t size) {
+    static __thread char *kept;
+    static __thread size_t room;
+    if (size > room) {
+        free(kept);
+        room = 0;
+        size = (size + 4095) & ~(size_t)4095;
+        if ((kept = aligned_alloc(64, size))) room = size;
+    }
+    return kept;
+}
+
+static void rows_range(void *context, int64_t begin, int64_t end) {
+    RowsCall *c = context;
+    const Rows *r = c->r;
+    char *local = c->scratch ? scratch(c->scratch) : NULL, *pointers[MOST_ROW_ARGS + 2];
+    if (c->scratch && !local) {
+        c->status[0] = -1;
+        return;
+    }
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t r0 = piece * c->block, r1 = r0 + c->block < r->rows ? r0 + c->block : r->rows;
+        for (int i = 0; i < r->nsteps; i++) {
+            const Step *s = &r->steps[i];
+            for (int k = 0; k < s->nargs; k++) {
+                const Slot *slot = &r->slots[s->args[k]];
+                /* Where row 0 of the buffer would be. */
+                pointers[k] = slot->kind != SLOT_LOCAL ? c->places[s->args[k]].ptr : (char *)((uintptr_t)local + slot->index * c->block - r0 * slot->at);
+            }
+            if (s->kind == STEP_KERNEL) {
+                pointers[s->nargs] = (char *)c->status;
+                pointers[s->nargs + 1] = (char *)(c->f + s->params);
+                s->fn(pointers, r0 * r->den[i] / r->num[i], r1 == r->rows ? c->f[s->total] : r1 * r->den[i] / r->num[i]);
+                continue;
+            }
+            const GemmSizes *z = sizes_of(c, s);
+            int64_t item = s->f64 ? 8 : 4, m = r1 - r0;
+            char *a = pointers[0] + z->offset[0] + r0 * (s->ta == 'N' ? z->lda : 1) * item, *to = pointers[2] + z->offset[2] + r0 * z->ldc * item;
+            if (c->packed[i]) {
+                if (flb_multiply_packed(s->f64, s->ta == 'T', m, z->n, z->k, a, z->lda, c->packed[i], to, z->ldc) < 0) c->status[0] = -1;
+            } else
+                flb_blas_call(s->gemm, s->f64, s->ta, s->tb, m, z->n, z->k, a, z->lda, pointers[1] + z->offset[1], z->ldb, to, z->ldc);
+        }
+    }
+}
+
+void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status) {
+    RowsCall c = {.r = r, .places = places, .f = f, .status = status, .scratch = 0};
+    int64_t bytes[MOST_ROW_STEPS], whole = 0, threads = flb_get_num_threads();
+    for (int i = 0; i < r->nsteps; i++) {
+        const Step *s = &r->steps[i];
+        int64_t n = 0;
+        bytes[i] = 0;
+        if (s->kind == STEP_GEMM && flb_is_own(s->gemm)) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &bytes[i], &n);
+        bytes[i] = (bytes[i] + 63) & ~(int64_t)63;
+        whole += bytes[i];
+        c.panels[i + 1] = c.panels[i] + n;
+    }
+    char *memory = whole ? flb_api->malloc(whole + 64) : NULL;
+    if (whole && !memory) {
+        status[0] = -1;
+        return;
+    }
+    char *at = (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+    for (int i = 0; i < r->nsteps; i++)
+        if (bytes[i]) c.packed[i] = at, at += bytes[i];
+    int64_t npanels = c.panels[r->nsteps];
+    if (npanels) flb_parallel(pack_range, &c, npanels, 1 + npanels * 50000 / whole);
+    /* Two blocks a thread at least, where that leaves blocks worth packing for. */
+    int64_t want = (r->rows + 2 * threads - 1) / (2 * threads);
+    want = want < 48 ? 48 : want;
+    want = (want + r->unit - 1) / r->unit * r->unit;
+    c.block = want < r->block ? want : r->block;
+    for (int i = 0; i < r->nlocals; i++) c.scratch += r->local[i] * c.block;
+    c.scratch = (c.scratch + 63) & ~(int64_t)63;
+    flb_parallel(rows_range, &c, (r->rows + c.block - 1) / c.block, 1);
+    flb_api->free(memory);
+}

@@ -1,0 +1,296 @@
+"""Products and the kernels beside them as one launch, block of rows by block of rows.
+
+A kernel that makes the rows of a product's left operand, the product, a kernel that reads the product row by row, the next product: as long as each
+step needs only the rows that the steps before it have just made, a thread takes some rows through all of them while they are in its cache. The
+kernels are those that fusion made, unchanged: a kernel is called for a part of its parallel range anyway. Right operands are packed once
+(csrc/rows.c). What nobody else reads lives in a thread's scratch memory, a block of rows at a time, and never as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..base.expr import Expr, Var, const, terms
+from .builder import itemsize
+from .ir import ExternCall, dense_strides, loads, stores
+from .values import loaded_atoms, walk
+
+__all__ = ["RowChain", "chain_rows", "effects", "flat"]
+
+LEAST = 96  # rows of a matrix that are worth it
+NARROW = 16  # columns of a product from which our kernels are used
+WINDOW = 12  # steps between two members of a chain
+MOST = 16  # members of a chain
+CACHED = 400_000  # bytes of the widest row block
+ALIGNED = 512  # most rows that a block must be a multiple of
+MOST_ARGS = 60  # of a kernel
+
+
+@dataclass(slots=True)
+class RowChain:
+    """``steps`` over ``rows`` rows, in blocks that are multiples of ``unit``, best of ``block``. ``ratios``: rows to an iteration of each kernel (to
+    a product: 1). ``locals``: buffer that lives in a thread's scratch memory -> bytes of a row."""
+
+    steps: list
+    rows: int
+    unit: int
+    block: int
+    ratios: list[Fraction]
+    locals: dict[str, int]
+
+
+def flat(steps) -> list:
+    """The members of chains in the place of the chains."""
+    return [m for s in steps for m in (s.steps if isinstance(s, RowChain) else [s])]
+
+
+def effects(step) -> tuple[set[str], set[str]]:
+    """(buffers that a launch reads, buffers that it writes), without those that live inside of it."""
+    if isinstance(step, ExternCall):
+        return set(loads(step)), set(stores(step))
+    if isinstance(step, RowChain):
+        parts = [effects(s) for s in step.steps]
+        writes = set().union(*(w for _, w in parts))
+        return set().union(*(r for r, _ in parts)) - writes, writes - step.locals.keys()
+    written = {n.buffer for n in step.nodes}
+    return set(step.args) - written, {a for a in step.args if a in written}
+
+
+def chain_rows(steps: list, buffers: dict, inplace: dict[str, str]) -> list:
+    """``steps`` with chains in the place of their members. ``inplace``: output buffer -> the input whose memory it takes."""
+    return _Chains(steps, buffers, inplace).run()
+
+
+class _Open:
+    """A chain that is being made."""
+
+    def __init__(self, rows: int):
+        self.rows, self.members, self.ratios, self.written = rows, [], [], set()
+        self.unit = 1
+        self.reads: set[str] = set()
+
+
+class _Chains:
+    def __init__(self, steps, buffers, inplace):
+        self.steps, self.buffers, self.inplace = steps, buffers, inplace
+        self.effects = [effects(s) for s in steps]
+        self.writers: dict[str, int] = {}
+        self.readers: dict[str, set[int]] = {}
+        for i, (reads, writes) in enumerate(self.effects):
+            for name in writes:
+                self.writers[name] = self.writers.get(name, 0) + 1
+            for name in reads:
+                self.readers.setdefault(name, set()).add(i)
+        self.rows = {i: n for i in range(len(steps)) if (n := self._product_rows(steps[i])) is not None}
+        self.places: dict[int, dict[str, set]] = {}
+
+    def run(self) -> list:
+        if not self.rows:
+            return self.steps
+        taken: dict[int, tuple] = {}  # the last member of a chain -> (chain, members)
+        gone: set[int] = set()
+        for i in range(len(self.steps)):
+            if i in gone:
+                continue
+            n = self.rows.get(i) or self._wanted_rows(i)
+            found = self._grow(i, n, gone) if n else None
+            if found is not None:
+                gone.update(found.members)
+                taken[found.members[-1]] = found
+        out = []
+        for i, s in enumerate(self.steps):
+            if i in taken:
+                out.append(self._close(taken[i]))
+            elif i not in gone:
+                out.append(s)
+        return out
+
+    # --- what a step is like ------------------------------------------------------------------------------------------
+    def _product_rows(self, s) -> int | None:
+        """Rows of a product that can be made block by block."""
+        if not isinstance(s, ExternCall) or s.what != "gemm":
+            return None
+        g = s.data
+        numbers = (g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *(r.offset for r in s.inputs))
+        if g.batch or any(type(x) is Expr for x in numbers) or g.m < LEAST or g.n < NARROW:
+            return None
+        return g.m
+
+    def _wanted_rows(self, i: int) -> int | None:
+        """Rows that a product has which reads the kernel's result as its left operand."""
+        if isinstance(self.steps[i], ExternCall):
+            return None
+        for name in self.effects[i][1]:
+            for j in sorted(self.readers.get(name, ())):
+                if j in self.rows and self.steps[j].inputs[0].buffer == name:
+                    return self.rows[j]
+        return None
+
+    def _dense(self, name: str, rows: int) -> int | None:
+        """Elements of one of ``rows`` rows of a buffer that lies in C order."""
+        b = self.buffers[name]
+        if b.kind not in ("temp", "output", "input", "constant") or b.width != 1:
+            return None
+        if any(type(n) is Expr for n in b.shape) or b.strides != dense_strides(b.shape):
+            return None
+        size = math.prod(b.shape)
+        return size // rows if size and size % rows == 0 else None
+
+    def _strides(self, i: int) -> dict[str, set]:
+        """Buffer -> how far apart in it the iterations of the kernel read and write (None: not apart)."""
+        if i not in self.places:
+            out: dict[str, set] = {}
+            k = self.steps[i]
+            for n in k.nodes:
+                out.setdefault(n.buffer, set()).add(_apart(k, n.index))
+                for v in walk(n.value, *loaded_atoms(n.index)):
+                    if v.op == "load":
+                        name = k.renamed.get(v.args[0], v.args[0])
+                        out.setdefault(name, set()).add(_apart(k, v.args[1]))
+            self.places[i] = out
+        return self.places[i]
+
+    # --- growing ------------------------------------------------------------------------------------------------------
+    def _grow(self, start: int, rows: int, gone: set[int]) -> _Open | None:
+        chain = _Open(rows)
+        if not self._join(chain, start):
+            return None
+        between_reads: set[str] = set()  # of the steps left out, which will run before the chain
+        between_writes: set[str] = set()
+        for j in range(start + 1, len(self.steps)):
+            if j - chain.members[-1] > WINDOW or len(chain.members) == MOST:
+                break
+            reads, writes = self.effects[j]
+            if j in gone:
+                if self._meet(chain, reads, writes):
+                    break
+                continue
+            if reads & chain.written and not writes & (between_reads | between_writes) and self._join(chain, j):
+                continue
+            if self._meet(chain, reads, writes):
+                break
+            between_reads |= reads
+            between_writes |= writes
+        # The tail must end with a product or with what reads one: kernels before the first product that lead nowhere don't belong.
+        products = [k for k, i in enumerate(chain.members) if i in self.rows]
+        return chain if products and len(chain.members) > 1 else None
+
+    def _meet(self, chain, reads, writes) -> bool:
+        """Whether a step that is left out has to stay behind the chain."""
+        touched = writes | {self.inplace[w] for w in writes if w in self.inplace}
+        return bool(reads & chain.written or touched & (chain.reads | chain.written))
+
+    def _join(self, chain, i: int) -> bool:
+        reads, writes = self.effects[i]
+        if any(
+            self.writers[w] != 1 or w in self.inplace or self.buffers[w].kind not in ("temp", "output") for w in writes
+        ):
+            return False
+        if i in self.rows:
+            ratio, unit = self._join_product(chain, i), 1
+        else:
+            ratio = self._join_kernel(chain, i)
+            unit = ratio.numerator if ratio is not None else 1
+        if ratio is None:
+            return False
+        unit = math.lcm(chain.unit, unit)
+        if unit > min(ALIGNED, chain.rows // 2):
+            return False
+        chain.unit = unit
+        chain.members.append(i)
+        chain.ratios.append(ratio)
+        chain.written |= writes
+        chain.reads |= reads
+        return True
+
+    def _join_product(self, chain, i: int) -> Fraction | None:
+        s, rows = self.steps[i], chain.rows
+        g = s.data
+        a, b = s.inputs
+        if self.rows[i] != rows or b.buffer in chain.written:
+            return None
+        wide = self._dense(s.outputs[0], rows)
+        if wide != g.n or g.ldc != g.n:
+            return None
+        if a.buffer in chain.written and (g.ta != "N" or a.offset or self._dense(a.buffer, rows) != g.lda):
+            return None
+        return Fraction(1)
+
+    def _join_kernel(self, chain, i: int) -> Fraction | None:
+        """Rows to an iteration of a kernel whose iterations run along the rows, in what the chain made and in what the kernel writes."""
+        k, rows = self.steps[i], chain.rows
+        if isinstance(k, ExternCall) or k.serial or k.column or len(k.args) > MOST_ARGS or k.params:
+            return None
+        if type(k.total) is Expr or k.total < 2:
+            return None
+        reads, writes = self.effects[i]
+        ratio = None
+        places = self._strides(i)
+        for name in (reads & chain.written) | writes:
+            wide, apart = self._dense(name, rows), places.get(name, {None})
+            if wide is None or len(apart) != 1 or None in apart:
+                return None
+            found = Fraction(next(iter(apart)), wide)
+            if ratio is not None and found != ratio:
+                return None
+            ratio = found
+        if ratio is None or not (k.total - 1) * ratio < rows <= k.total * ratio:
+            return None
+        return ratio
+
+    def _close(self, chain) -> RowChain:
+        inside = set(chain.members)
+        local: dict[str, int] = {}
+        widest = 1
+        for name in sorted(chain.written):
+            b = self.buffers[name]
+            wide = self._dense(name, chain.rows)
+            assert wide is not None
+            nbytes = wide * itemsize(b.dtype)
+            widest = max(widest, nbytes)
+            if b.kind == "temp" and self.readers.get(name, set()) <= inside:
+                local[name] = nbytes
+        steps = [self.steps[i] for i in chain.members]
+        block = min(192, max(48, CACHED // widest))
+        # Blocks of whole tiles, where the kernels allow it.
+        step = next((u for u in (math.lcm(chain.unit, 48), math.lcm(chain.unit, 4)) if u <= 2 * block), chain.unit)
+        return RowChain(steps, chain.rows, step, max(step, block // step * step), chain.ratios, local)
+
+
+def _apart(kernel, index) -> int | None:
+    """Elements between the places of one iteration and of the next, where each has a run of its own; None otherwise."""
+    coefficients: dict[Any, int] = {}
+    for atom, c in terms(index):
+        if not isinstance(atom, Var) or type(c) is Expr:
+            return None
+        coefficients[atom] = c
+    start = const(index)
+    if start < 0:
+        return None
+    apart, step = None, 1
+    for v in reversed(kernel.outer):
+        if type(v.extent) is Expr:
+            return None
+        if v.extent == 1:
+            continue
+        c = coefficients.pop(v, 0)
+        if apart is None:
+            apart, step = c, c * v.extent
+        elif c != step:
+            return None
+        else:
+            step = c * v.extent
+    if not apart or apart < 1:
+        return None
+    reach = start
+    for v in kernel.inner:
+        c = coefficients.pop(v, 0)
+        if type(v.extent) is Expr or c < 0:
+            return None
+        reach += c * (v.extent - 1)
+    for v in [v for v in coefficients if v in kernel.outer]:
+        del coefficients[v]  # of extent 1
+    return apart if not coefficients and reach < apart else None
