@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, option
 from flambeau.optim.sparse_adam import like
 
 __all__ = ["Adagrad"]
@@ -38,7 +37,7 @@ class Adagrad(Optimizer):
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
         check_option("initial_accumulator_value value", initial_accumulator_value, initial_accumulator_value >= 0.0)
         check_option("epsilon value", eps, eps >= 0.0)
-        refuse("Adagrad", differentiable=differentiable)
+        check_ways(foreach, fused, differentiable)
         defaults = dict(
             lr=lr,
             lr_decay=lr_decay,
@@ -59,7 +58,7 @@ class Adagrad(Optimizer):
     def step(self, closure=None):
         loss = self._loss(closure)
         gathered = self._gather()
-        with no_grad():
+        with self._recording():
             for group, rows in gathered:
                 _update(group, rows)
         return loss
@@ -68,7 +67,7 @@ class Adagrad(Optimizer):
 def _update(group: dict, rows: list[tuple]) -> None:
     # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
     tensor_step = is_compiling()
-    lr, lr_decay = number(group["lr"]), group["lr_decay"]
+    lr, lr_decay = option(group, "lr"), group["lr_decay"]
     for p, grad, state in rows:
         step = state["step"].add_(1)
         if group["maximize"]:
@@ -85,8 +84,10 @@ def _update(group: dict, rows: list[tuple]) -> None:
             p.add_(like(grad, values / denom), alpha=-(lr / (1 + (step.item() - 1) * lr_decay)))
             continue
         total = state["sum"].addcmul_(grad, grad, value=1)
-        denom = total.sqrt().add_(group["eps"])
-        if tensor_step:
+        denom = total.sqrt().add(group["eps"])
+        if group["differentiable"]:
+            move(p, grad / denom, lr / (1 + (step.item() - 1) * lr_decay))
+        elif tensor_step:
             p.addcdiv_(grad * (-lr / (1 + (step.double() - 1) * lr_decay)), denom)
         else:
             p.addcdiv_(grad, denom, value=-(lr / (1 + (step.item() - 1) * lr_decay)))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
 from flambeau.base.dtypes import float64
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, scaled
 
 __all__ = ["Adam"]
 
 zeros_like = function("zeros_like")
 zeros = function("zeros")
+maximum = function("maximum")
 
 
 class Adam(Optimizer):
@@ -44,7 +45,7 @@ class Adam(Optimizer):
         check_option("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
         check_option("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
-        refuse(type(self).__name__, differentiable=differentiable)
+        check_ways(foreach, fused, differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,
@@ -71,7 +72,7 @@ class Adam(Optimizer):
     def step(self, closure=None):
         loss = self._loss(closure)
         gathered = self._gather()
-        with no_grad():
+        with self._recording():
             for group, rows in gathered:
                 _update(group, rows)
         return loss
@@ -79,6 +80,10 @@ class Adam(Optimizer):
 
 def _update(group: dict, rows: list[tuple]) -> None:
     # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
+    if group["differentiable"]:
+        for p, grad, state in rows:
+            _update_recorded(group, p, grad, state)
+        return
     tensor_step = group["capturable"] or is_compiling()
     lr = group["lr"] if tensor_step else number(group["lr"])
     if rows and (tensor_step or not _update_compiled(group, rows, lr)):
@@ -87,8 +92,8 @@ def _update(group: dict, rows: list[tuple]) -> None:
 
 def _update_lists(group: dict, rows: list[tuple], lr: float, tensor_step: bool) -> None:
     """An operator at a time on all parameters."""
-    beta1, beta2 = group["betas"]
-    eps, weight_decay = group["eps"], group["weight_decay"]
+    beta1, beta2 = map(number, group["betas"])
+    eps, weight_decay = group["eps"], number(group["weight_decay"])
     params, grads = [p for p, _, _ in rows], [grad for _, grad, _ in rows]
     steps, means, squares = ([state[name] for _, _, state in rows] for name in ("step", "exp_avg", "exp_avg_sq"))
     if group["maximize"]:
@@ -122,6 +127,27 @@ def _update_lists(group: dict, rows: list[tuple], lr: float, tensor_step: bool) 
     each.addcdiv_(params, means, denominators, [-(lr / (1 - beta1**t)) for t in counts])
 
 
+def _update_recorded(group: dict, p, grad, state: dict) -> None:
+    """One parameter's update as autograd can record it, by options that may be tensors with gradients."""
+    lr, (beta1, beta2), weight_decay = group["lr"], group["betas"], group["weight_decay"]
+    if group["maximize"]:
+        grad = -grad
+    if isinstance(weight_decay, Tensor) or weight_decay != 0:
+        if group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad + scaled(p.clone(), weight_decay)
+    t = state["step"].add_(1)
+    mean = state["exp_avg"] + scaled(grad - state["exp_avg"], 1 - beta1)
+    square = scaled(state["exp_avg_sq"], beta2) + scaled(grad * grad, 1 - beta2)
+    state["exp_avg"], state["exp_avg_sq"] = mean, square
+    if group["amsgrad"]:
+        state["max_exp_avg_sq"] = square = maximum(state["max_exp_avg_sq"], square)
+    t = t.item()
+    bias1, bias2 = 1 - beta1**t, 1 - beta2**t
+    move(p, mean / (square.sqrt() / bias2**0.5 + group["eps"]), lr / bias1)
+
+
 def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
     """The same arithmetic on all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
     if (
@@ -137,8 +163,8 @@ def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
         t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors
     ):
         return False
-    beta1, beta2 = group["betas"]
-    eps, weight_decay, decoupled = group["eps"], group["weight_decay"], group["decoupled_weight_decay"]
+    beta1, beta2 = map(number, group["betas"])
+    eps, weight_decay, decoupled = group["eps"], number(group["weight_decay"]), group["decoupled_weight_decay"]
     t = steps.pop() + 1
 
     def compute(tensors, numbers):

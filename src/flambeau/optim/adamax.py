@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import number
+from flambeau.optim.optimizer import move, number, option
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adamax", "NAdam", "RAdam"]
@@ -33,7 +33,11 @@ class Adamax(SimpleOptimizer):
         state["step"].add_(1)
         state["exp_avg"].lerp_(grad, 1 - beta1)
         state["exp_inf"].copy_(maximum(state["exp_inf"].mul(beta2), grad.abs().add(group["eps"])))
-        p.addcdiv_(state["exp_avg"], state["exp_inf"], value=-number(group["lr"]) / (1 - beta1 ** state["step"].item()))
+        rate = option(group, "lr") / (1 - beta1 ** state["step"].item())
+        if group["differentiable"]:
+            move(p, state["exp_avg"] / state["exp_inf"], rate)
+        else:
+            p.addcdiv_(state["exp_avg"], state["exp_inf"], value=-rate)
 
 
 class _AdamLike(SimpleOptimizer):
@@ -89,7 +93,7 @@ class NAdam(_AdamLike):
         mu, following = (beta1 * (1.0 - 0.5 * 0.96 ** (k * psi)) for k in (t, t + 1))
         state["mu_product"].mul_(mu)
         product = state["mu_product"].item()
-        denominator = state["exp_avg_sq"].div(1 - beta2**t).sqrt().add_(group["eps"])
+        denominator = state["exp_avg_sq"].div(1 - beta2**t).sqrt().add(group["eps"])
         p.addcdiv_(self._grad, denominator, value=-lr * (1.0 - mu) / (1.0 - product))
         p.addcdiv_(state["exp_avg"], denominator, value=-lr * following / (1.0 - product * following))
 
@@ -117,7 +121,7 @@ class RAdam(_AdamLike):
         rho = rho_inf - 2 * t * beta2**t / bias2
         if rho > 5.0:
             rectify = math.sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))
-            adaptive = math.sqrt(bias2) / state["exp_avg_sq"].sqrt().add_(group["eps"])
+            adaptive = math.sqrt(bias2) / state["exp_avg_sq"].sqrt().add(group["eps"])
             p.add_(mean * number(group["lr"]) * adaptive * rectify, alpha=-1.0)
         else:
             p.add_(mean * number(group["lr"]), alpha=-1.0)

@@ -13,6 +13,7 @@ from copy import deepcopy
 from itertools import chain
 
 from flambeau.autograd.grad_mode import enable_grad, set_grad_enabled
+from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
 __all__ = ["Optimizer", "required"]
@@ -26,6 +27,7 @@ class _Required:
 
 
 required = _Required()
+view_as_real = function("view_as_real")
 ParamsT = Iterable  # of tensors, of dicts of options, or of (name, tensor)
 
 
@@ -56,11 +58,12 @@ def check_option(name: str, value, ok: bool) -> None:
         raise ValueError(f"Invalid {name}: {value}")
 
 
-def refuse(optimizer: str, **options) -> None:
-    """NotImplementedError for options of PyTorch's that change how the step runs and aren't built (None and False pass)."""
-    for name, value in options.items():
-        if value:
-            raise NotImplementedError(f"{optimizer}: {name}=True is not supported")
+def check_ways(foreach, fused, differentiable) -> None:
+    """RuntimeError for ways to run a step that exclude each other. ``foreach`` and ``fused`` change nothing else: there is one way here."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 class Optimizer:
@@ -111,7 +114,7 @@ class Optimizer:
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(p).__name__)
-            if not (p.is_leaf or p.grad_fn is None):
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         if len({id(p) for p in params}) != len(params):
             raise ValueError("optimizer contains a parameter group with duplicate parameters")
@@ -132,6 +135,15 @@ class Optimizer:
         """Fill the empty state of a parameter before its first update. Algorithms without state leave it empty."""
 
     takes_sparse = False  # whether a step can use sparse gradients
+    complex_as_pairs = True  # whether real and imaginary parts are parameters of their own
+
+    def _recording(self):
+        """The grad mode of an update: recorded by autograd with ``differentiable=True``, otherwise not."""
+        return set_grad_enabled(bool(self.defaults.get("differentiable")))
+
+    def _has_state(self, group: dict) -> bool:
+        """Whether parameters of this group get a state: where not, ``state_dict()`` has no entry for them."""
+        return True
 
     def _gather(self) -> list[tuple[dict, list[tuple]]]:
         """Each group, and (parameter, gradient, state) of those of its parameters that have a gradient.
@@ -149,9 +161,15 @@ class Optimizer:
                         name = type(self).__name__
                         hint = ", please consider SparseAdam instead" if name == "Adam" else ""
                         raise RuntimeError(f"{name} does not support sparse gradients{hint}")
-                    state = self.state[p]
+                    state = self.state[p] if self._has_state(group) else {}
                     if not state:
                         self._init_state(state, p, group)
+                    if group.get("differentiable"):
+                        # What the last step's graph has saved of the state stays as it is.
+                        state.update({k: v.clone() for k, v in state.items() if isinstance(v, Tensor)})
+                    if self.complex_as_pairs and p.is_complex():
+                        p, grad = view_as_real(p), view_as_real(grad)
+                        state = {k: view_as_real(v) if _is_complex(v) else v for k, v in state.items()}
                     rows.append((p, grad, state))
             out.append((group, rows))
         return out
@@ -327,6 +345,28 @@ def _cast(param: Tensor, value, name: str):
     return value
 
 
+def _is_complex(value) -> bool:
+    return isinstance(value, Tensor) and value.is_complex()
+
+
 def number(value) -> float:
     """A Python number from an option that may be a 0-d tensor (``lr``)."""
     return value.item() if isinstance(value, Tensor) else value
+
+
+def option(group: dict, name: str):
+    """An option that may be a 0-d tensor: that tensor where the step is recorded, so that it has a gradient, else a number."""
+    return group[name] if group.get("differentiable") else number(group[name])
+
+
+def scaled(tensor, factor):
+    """``tensor * factor`` in the tensor's dtype, for a number or a 0-d tensor."""
+    return tensor.mul(factor).to(tensor.dtype)
+
+
+def move(p, direction, rate) -> None:
+    """``p -= rate * direction`` in place."""
+    if isinstance(rate, Tensor):
+        p.sub_(scaled(direction, rate))
+    else:
+        p.add_(direction, alpha=-rate)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, option
 
 __all__ = ["RMSprop"]
 
@@ -34,7 +33,7 @@ class RMSprop(Optimizer):
         check_option("momentum value", momentum, momentum >= 0.0)
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
         check_option("alpha value", alpha, alpha >= 0.0)
-        refuse("RMSprop", differentiable=differentiable)
+        check_ways(foreach, None, differentiable)
         defaults = dict(
             lr=lr,
             momentum=momentum,
@@ -60,14 +59,14 @@ class RMSprop(Optimizer):
     def step(self, closure=None):
         loss = self._loss(closure)
         gathered = self._gather()
-        with no_grad():
+        with self._recording():
             for group, rows in gathered:
                 _update(group, rows)
         return loss
 
 
 def _update(group: dict, rows: list[tuple]) -> None:
-    lr, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
+    lr, alpha, momentum = option(group, "lr"), group["alpha"], group["momentum"]
     for p, grad, state in rows:
         state["step"].add_(1)
         if group["maximize"]:
@@ -79,13 +78,15 @@ def _update(group: dict, rows: list[tuple]) -> None:
         if group["centered"]:
             grad_avg = state["grad_avg"]
             grad_avg.lerp_(grad, 1 - alpha)
-            avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+            avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt()
         else:
             avg = square_avg.sqrt()
-        avg = avg.add_(group["eps"])
+        avg = avg.add(group["eps"])
         if momentum > 0:
             buf = state["momentum_buffer"]
             buf.mul_(momentum).addcdiv_(grad, avg)
-            p.add_(buf, alpha=-lr)
+            move(p, buf, lr)
+        elif group["differentiable"]:
+            move(p, grad / avg, lr)
         else:
             p.addcdiv_(grad, avg, value=-lr)

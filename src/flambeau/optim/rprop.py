@@ -28,7 +28,9 @@ class Rprop(SimpleOptimizer):
         )
 
     def _init_state(self, state, p, group):
-        state["step"], state["prev"], state["step_size"] = zeros(()), zeros_like(p), full_like(p, number(group["lr"]))
+        lr = number(group["lr"])
+        state["step"], state["prev"] = zeros(()), zeros_like(p)
+        state["step_size"] = full_like(p, complex(lr, lr) if p.is_complex() else lr)
 
     def _update(self, p, grad, state, group):
         (low, high), (least, most) = group["etas"], group["step_sizes"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.compiling import is_compiling
+from flambeau.core.tensor import Tensor
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, option, scaled
 
 __all__ = ["SGD"]
 
@@ -16,6 +16,7 @@ class SGD(Optimizer):
     """``v = momentum * v + (1 - dampening) * g``; ``p -= lr * v`` (Nesterov: ``g + momentum * v``)."""
 
     takes_sparse = True
+    complex_as_pairs = False
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class SGD(Optimizer):
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        refuse("SGD", differentiable=differentiable)
+        check_ways(foreach, fused, differentiable)
         defaults = dict(
             lr=lr,
             momentum=momentum,
@@ -50,19 +51,22 @@ class SGD(Optimizer):
         )
         super().__init__(params, defaults)
 
+    def _has_state(self, group: dict) -> bool:
+        return group["momentum"] != 0
+
     def step(self, closure=None):
         loss = self._loss(closure)
         gathered = self._gather()
-        with no_grad():
+        with self._recording():
             for group, rows in gathered:
                 _update(group, rows)
         return loss
 
 
 def _update(group: dict, rows: list[tuple]) -> None:
-    lr = number(group["lr"])
-    momentum, dampening, weight_decay = group["momentum"], group["dampening"], group["weight_decay"]
-    if not is_compiling() and _update_compiled(group, rows, lr):
+    lr = option(group, "lr")
+    momentum, dampening, weight_decay = group["momentum"], group["dampening"], option(group, "weight_decay")
+    if not (is_compiling() or group["differentiable"]) and _update_compiled(group, rows, lr):
         return
     if not rows:
         return
@@ -70,7 +74,10 @@ def _update(group: dict, rows: list[tuple]) -> None:
     if group["maximize"]:
         grads = each.neg(grads)
     if weight_decay != 0:
-        grads = each.add(grads, params, alpha=weight_decay)
+        if isinstance(weight_decay, Tensor):
+            grads = [grad + scaled(p.clone(), weight_decay) for p, grad in zip(params, grads)]
+        else:
+            grads = each.add(grads, params, alpha=weight_decay)
     if momentum != 0:
         kept = [state.get("momentum_buffer") is not None for _, _, state in rows]
         buffers = [state["momentum_buffer"] for (_, _, state), there in zip(rows, kept) if there]
@@ -79,17 +86,21 @@ def _update(group: dict, rows: list[tuple]) -> None:
             each.add_(buffers, [grad for grad, there in zip(grads, kept) if there], alpha=1 - dampening)
         for (_, _, state), grad, there in zip(rows, grads, kept):
             if not there:
-                state["momentum_buffer"] = grad.detach().clone()
+                state["momentum_buffer"] = grad.detach().clone()  # in a recorded step, too, as in PyTorch
         buffers = [state["momentum_buffer"] for _, _, state in rows]
         grads = each.add(grads, buffers, alpha=momentum) if group["nesterov"] else buffers
-    each.add_(params, grads, alpha=-lr)
+    if isinstance(lr, Tensor):
+        for p, grad in zip(params, grads):
+            move(p, grad, lr)
+    else:
+        each.add_(params, grads, alpha=-lr)
 
 
 def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
     """The same arithmetic on all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
     if group["maximize"] or backend.accelerate is None or sum(p.numel() for p, _, _ in rows) < backend.LARGE:
         return False
-    momentum, dampening, weight_decay = group["momentum"], group["dampening"], group["weight_decay"]
+    momentum, dampening, weight_decay = group["momentum"], group["dampening"], number(group["weight_decay"])
     nesterov = group["nesterov"]
     if momentum != 0 and any(state.get("momentum_buffer") is None for _, _, state in rows):
         return False  # the first step makes them

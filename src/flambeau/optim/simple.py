@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau.autograd.grad_mode import no_grad
-from flambeau.optim.optimizer import Optimizer, check_option, number, refuse
+from flambeau.optim.optimizer import Optimizer, check_option, check_ways, number
 
 __all__ = ["SimpleOptimizer"]
 
@@ -23,20 +22,20 @@ class SimpleOptimizer(Optimizer):
             check_option("weight_decay value", defaults["weight_decay"], defaults["weight_decay"] >= 0.0)
         for k, beta in enumerate(defaults.get("betas", ())):
             check_option(f"beta parameter at index {k}", beta, 0.0 <= beta < 1.0)
-        refuse(type(self).__name__, differentiable=differentiable)
+        check_ways(foreach, fused, differentiable)
         defaults |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable)
         super().__init__(params, defaults)
 
     def step(self, closure=None):
         loss = self._loss(closure)
         gathered = self._gather()
-        with no_grad():
+        with self._recording():
             for group, rows in gathered:
                 for p, grad, state in rows:
                     if group["maximize"]:
                         grad = -grad
                     if self.coupled_decay and group.get("weight_decay"):
-                        grad = grad.add(p, alpha=group["weight_decay"])
+                        grad = grad.add(p, alpha=number(group["weight_decay"]))
                     self._update(p, grad, state, group)
         return loss
 
