@@ -53,7 +53,6 @@ ALIASES: dict[str, str] = {
     "random": "compat.random",
     "types": "compat.types",
     "cpu": "compat.cpu",
-    "distributions.kl": "distributions.combined",
     "hub": "compat.hub",
     "jit": "compat.jit",
     "_utils": "compat.utils",

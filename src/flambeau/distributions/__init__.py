@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from . import constraints, transforms
-from .combined import Independent, MixtureSameFamily, kl_divergence, register_kl
+from .combined import Independent, MixtureSameFamily
 from .constraint_registry import biject_to, transform_to
-from .continuous import Cauchy, Exponential, Gumbel, HalfCauchy, HalfNormal, Laplace, LogNormal, Normal, Uniform
+from .continuous import Cauchy, Exponential, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, OneHotCategoricalStraightThrough
 from .distribution import Distribution, ExponentialFamily
 from .gamma import (
@@ -20,7 +20,9 @@ from .gamma import (
     Poisson,
     StudentT,
 )
+from .kl import kl_divergence, register_kl
 from .lkj import LKJCholesky
+from .scaled import Gumbel, HalfCauchy, HalfNormal, LogNormal
 from .special import ContinuousBernoulli, GeneralizedPareto, LowRankMultivariateNormal, VonMises, Wishart
 from .transformed import (
     InverseGamma,

@@ -1,17 +1,13 @@
-"""Distributions made of others: independent events, mixtures, and the Kullback-Leibler divergence between two."""
+"""Distributions made of others: independent events and mixtures."""
 
 from __future__ import annotations
 
-import functools
-import math
-
 from ..base.shapes import Size
 from . import constraints
-from .continuous import Exponential, Laplace, LogNormal, Normal, Uniform
-from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical
+from .discrete import Categorical
 from .distribution import Distribution, sum_rightmost
 
-__all__ = ["Independent", "MixtureSameFamily", "kl_divergence", "register_kl"]
+__all__ = ["Independent", "MixtureSameFamily"]
 
 
 class Independent(Distribution):
@@ -122,98 +118,3 @@ class MixtureSameFamily(Distribution):
         shape = list(drawn.shape)
         shape[at] = 1
         return drawn.gather(at, pick.expand(shape)).squeeze(at)
-
-
-_KL: dict[tuple[type, type], object] = {}
-
-
-def register_kl(type_p: type, type_q: type):
-    """Decorator: the divergence of these two classes (and of subclasses without one of their own)."""
-    for t in (type_p, type_q):
-        if not isinstance(t, type):  # any class: libraries register their own bases
-            raise TypeError(f"Expected type to be a Distribution subclass but got {t}")
-
-    def register(fn):
-        _KL[type_p, type_q] = fn
-        _find.cache_clear()
-        return fn
-
-    return register
-
-
-@functools.cache
-def _find(p: type, q: type):
-    matches = [(a, b) for a, b in _KL if issubclass(p, a) and issubclass(q, b)]
-    if not matches:
-        return None
-    return _KL[min(matches, key=lambda m: (p.__mro__.index(m[0]), q.__mro__.index(m[1])))]
-
-
-def kl_divergence(p, q):
-    """KL(p || q). NotImplementedError for a pair that nobody registered."""
-    fn = _find(type(p), type(q))
-    if fn is None:
-        raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
-        )
-    return fn(p, q)
-
-
-@register_kl(Normal, Normal)
-def _normals(p, q):
-    ratio = (p.scale / q.scale).pow(2)
-    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
-
-
-register_kl(LogNormal, LogNormal)(_normals)
-
-
-@register_kl(Bernoulli, Bernoulli)
-def _bernoullis(p, q):
-    a, b = p.probs, q.probs
-    t1 = a * ((-q.logits).exp().log1p() - (-p.logits).exp().log1p())
-    t1 = t1.masked_fill(b == 0, math.inf).masked_fill(a == 0, 0)
-    t2 = (1 - a) * (q.logits.exp().log1p() - p.logits.exp().log1p())
-    return t1 + t2.masked_fill(b == 1, math.inf).masked_fill(a == 1, 0)
-
-
-@register_kl(Categorical, Categorical)
-def _categoricals(p, q):
-    t = p.probs * (p.logits - q.logits)
-    t = t.masked_fill((q.probs == 0).expand_as(t), math.inf).masked_fill((p.probs == 0).expand_as(t), 0)
-    return t.sum(-1)
-
-
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hots(p, q):
-    return _categoricals(p._categorical, q._categorical)
-
-
-@register_kl(Exponential, Exponential)
-def _exponentials(p, q):
-    ratio = q.rate / p.rate
-    return -ratio.log() + ratio - 1
-
-
-@register_kl(Geometric, Geometric)
-def _geometrics(p, q):
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-
-
-@register_kl(Laplace, Laplace)
-def _laplaces(p, q):
-    ratio, far = p.scale / q.scale, (p.loc - q.loc).abs()
-    return -ratio.log() + far / q.scale + ratio * (-far / p.scale).exp() - 1
-
-
-@register_kl(Uniform, Uniform)
-def _uniforms(p, q):
-    out = ((q.high - q.low) / (p.high - p.low)).log()
-    return out.masked_fill((q.low > p.low) | (q.high < p.high), math.inf)
-
-
-@register_kl(Independent, Independent)
-def _independents(p, q):
-    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError("KL of two Independent distributions of different numbers of event dimensions")
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

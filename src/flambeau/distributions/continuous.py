@@ -11,7 +11,7 @@ from ..core.bindings import function
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, broadcast_all, is_scalar
 
-__all__ = ["Cauchy", "Exponential", "Gumbel", "HalfCauchy", "HalfNormal", "Laplace", "LogNormal", "Normal", "Uniform"]
+__all__ = ["Cauchy", "Exponential", "Laplace", "Normal", "Uniform"]
 
 rand, randn, normal, xlogy = map(function, ("rand", "randn", "normal", "xlogy"))
 _EULER = 0.57721566490153286060
@@ -46,6 +46,15 @@ class _LocScale(Distribution):
 
 class Normal(_LocScale, ExponentialFamily):
     """N(loc, scale^2)."""
+
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self):
+        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
+
+    def _log_normalizer(self, x, y):
+        return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()
 
     @property
     def stddev(self):
@@ -145,35 +154,6 @@ class Cauchy(_LocScale):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(_LocScale):
-    """The distribution of maxima: exp(-(z + exp(-z))) with z = (x - loc) / scale."""
-
-    @property
-    def mean(self):
-        return self.loc + self.scale * _EULER
-
-    @property
-    def variance(self):
-        return (math.pi / math.sqrt(6) * self.scale).pow(2)
-
-    def rsample(self, sample_shape=()):
-        info = finfo(self.loc.dtype)
-        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(info.tiny, 1 - info.eps)
-        return self.loc - self.scale * (-u.log()).log()
-
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        y = (self.loc - value) / self.scale
-        return (y - y.exp()) - self.scale.log()
-
-    def cdf(self, value):
-        return (-((self.loc - value) / self.scale).exp()).exp()
-
-    def entropy(self):
-        return self.scale.log() + (1 + _EULER)
-
-
 class Uniform(Distribution):
     """Uniform in [low, high)."""
 
@@ -232,6 +212,12 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (-self.rate,))
+
+    def _log_normalizer(self, x):
+        return -(-x).log()
+
     def __init__(self, rate, validate_args=None):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
@@ -271,120 +257,3 @@ class Exponential(ExponentialFamily):
 
     def entropy(self):
         return 1.0 - self.rate.log()
-
-
-class _Folded(Distribution):
-    """|x| of a distribution around zero."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-    base: type
-
-    def __init__(self, scale, validate_args=None):
-        self.base_dist = self.base(0, scale, validate_args=False)
-        self.scale = self.base_dist.scale
-        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None):
-        out = self._expanded(batch_shape, ("scale",), (), _instance)
-        out.base_dist = self.base_dist.expand(batch_shape)
-        return out
-
-    def rsample(self, sample_shape=()):
-        return self.base_dist.rsample(sample_shape).abs()
-
-    def sample(self, sample_shape=()):
-        return self.base_dist.sample(sample_shape).abs()
-
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        out = self.base_dist.log_prob(value) + math.log(2)
-        return out.masked_fill(value < 0, -math.inf)
-
-    def cdf(self, value):
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob):
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self):
-        return self.base_dist.entropy() - math.log(2)
-
-    @property
-    def mode(self):
-        return self.scale * 0
-
-
-class HalfNormal(_Folded):
-    """The absolute value of a normal around 0."""
-
-    base = Normal
-
-    @property
-    def mean(self):
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self):
-        return self.scale.pow(2) * (1 - 2 / math.pi)
-
-
-class HalfCauchy(_Folded):
-    """The absolute value of a Cauchy around 0."""
-
-    base = Cauchy
-
-    @property
-    def mean(self):
-        return self.scale * math.inf
-
-    @property
-    def variance(self):
-        return self.base_dist.variance
-
-
-class LogNormal(Normal):
-    """exp of a normal variable."""
-
-    support = constraints.positive
-
-    @property
-    def mean(self):
-        return (self.loc + self.scale.pow(2) / 2).exp()
-
-    @property
-    def mode(self):
-        return (self.loc - self.scale.square()).exp()
-
-    @property
-    def variance(self):
-        square = self.scale.pow(2)
-        return square.expm1() * (2 * self.loc + square).exp()
-
-    @property
-    def stddev(self):
-        return self.variance.sqrt()
-
-    def sample(self, sample_shape=()):
-        with no_grad():
-            return self.rsample(sample_shape)
-
-    def rsample(self, sample_shape=()):
-        return super().rsample(sample_shape).exp()
-
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        y = value.log()
-        return -((y - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - math.log(math.sqrt(2 * math.pi)) - y
-
-    def cdf(self, value):
-        return 0.5 * (1 + ((value.log() - self.loc) / self.scale / math.sqrt(2)).erf())
-
-    def icdf(self, value):
-        return super().icdf(value).exp()
-
-    def entropy(self):
-        return super().entropy() + self.loc

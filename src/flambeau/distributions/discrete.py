@@ -67,6 +67,12 @@ class Bernoulli(_Binary, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.logits,))
+
+    def _log_normalizer(self, x):
+        return x.exp().log1p()
+
     @property
     def mean(self):
         return self.probs
