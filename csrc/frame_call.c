@@ -163,8 +163,11 @@ static PyObject *watcher;                /* watcher(callable, *args, **kwargs) i
 static _Thread_local int watching;       /* WATCH_: what compiled calls of this thread do meanwhile */
 enum { WATCH_ASK, WATCH_RUN, WATCH_PLAINLY };
 
+static int plainly;                      /* compiled calls of all threads run plainly: what is captured isn't used */
+
 static PyObject *compiled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
+    if (plainly) return call_plainly(NULL, self->fn, args, nargsf, kwnames);
     if (watcher) {
         if (watching == WATCH_PLAINLY) return call_plainly(NULL, self->fn, args, nargsf, kwnames);
         if (watching == WATCH_ASK) {
@@ -197,6 +200,15 @@ PyObject *flb_set_watching(PyObject *module, PyObject *arg)
     if (v < WATCH_ASK || v > WATCH_PLAINLY) { PyErr_SetString(PyExc_ValueError, "0 asks the watcher, 1 runs compiled calls, 2 runs them plainly"); return NULL; }
     PyObject *old = PyLong_FromLong(watching);
     watching = (int)v;
+    return old;
+}
+
+PyObject *flb_set_plainly(PyObject *module, PyObject *arg)
+{
+    int on = PyObject_IsTrue(arg);
+    if (on < 0) return NULL;
+    PyObject *old = PyBool_FromLong(plainly);
+    plainly = on;
     return old;
 }
 

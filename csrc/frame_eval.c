@@ -314,6 +314,7 @@ static PyMethodDef methods[] = {
      "traceback_entry(next or None, code, globals, lasti, line) -> traceback with one more entry in front, of a frame that never ran"},
     {"set_watcher", flb_set_watcher, METH_O,
      "set_watcher(callable or None) -> previous: watcher(compiled, *args, **kwargs) is called in the place of outermost compiled calls"},
+    {"set_plainly", flb_set_plainly, METH_O, "set_plainly(bool) -> previous: compiled calls run plainly, what is captured isn't used"},
     {"set_watching", flb_set_watching, METH_O,
      "set_watching(how) -> previous: under a watcher compiled calls of this thread ask it (0), run (1), or run plainly (2)"},
     {"set_strict_guards", m_strict, METH_O, "run each guard's Python mirror too and compare; returns the old setting"},

@@ -79,6 +79,7 @@ PyObject *flb_settle(PyObject *r);          /* makes the calls that captured cod
 PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_set_watcher(PyObject *module, PyObject *arg);
 PyObject *flb_set_watching(PyObject *module, PyObject *arg);
+PyObject *flb_set_plainly(PyObject *module, PyObject *arg);
 
 static inline Py_ssize_t flb_flat_count(PyCodeObject *code)
 {

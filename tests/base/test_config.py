@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -96,3 +97,48 @@ f(torch.ones(4))
     assert {"dynamo_output_graph", "dynamo_guards", "dynamo_graph_break_reason", "aot_joint_graph"} <= set(kinds)
     assert "recompile_reasons" in kinds and "inductor_output_code" in kinds
     assert "print" in texts["dynamo_graph_break_reason"] and "program.py" in texts["dynamo_graph_break_reason"]
+
+
+LOGGED = {
+    "graph_breaks": "call to builtin print|Graph break in f",
+    "guards": "TENSOR_MATCH: L\\['x'\\]",
+    "recompiles": "Recompiling function f",
+    "graph_code": "def forward",
+    "graph": "placeholder",
+    "graph_sizes": "sin: \\(3, 3\\)",
+    "bytecode": "LOAD_METHOD|LOAD_ATTR",
+    "aot_graphs": "def forward",
+    "aot_joint_graph": "tangents|def forward",
+    "output_code": "define ",
+    "schedule": "group 0",
+    "ir_pre_fusion": "sin",
+    "ir_post_fusion": "group 0",
+    "inductor": "compiled \\d+ kernels",
+    "sym_shapes": "s0",
+}
+
+
+def test_every_artifact_has_something_to_say(tmp_path):
+    """Also when the graphs are on disk already."""
+    program = """
+import flambeau as torch
+
+def f(x, y):
+    z = x.sin() @ y
+    print("between")
+    return torch.softmax(z, -1).sum()
+
+g = torch.compile(f)
+for n in (3, 4):
+    g(torch.randn(n, 3, requires_grad=True), torch.randn(3, 3)).backward()
+"""
+    (tmp_path / "program.py").write_text(program)
+    env = {**os.environ, "TORCH_LOGS": ",".join(LOGGED), "FLAMBEAU_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):
+        done = subprocess.run([sys.executable, tmp_path / "program.py"], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        parts = re.split(r"^\[__(\w+)\] ", done.stderr, flags=re.M)
+        told = dict.fromkeys(LOGGED, "")
+        for name, text in zip(parts[1::2], parts[2::2]):
+            told[name] += text
+        assert not [name for name, pattern in LOGGED.items() if not re.search(pattern, told[name])]

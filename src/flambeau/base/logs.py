@@ -137,6 +137,7 @@ for _name, _help in [
     ("guards", "the guards of each compiled frame"),
     ("graph_code", "the captured graph as Python"),
     ("graph", "the captured graph as a table"),
+    ("graph_sizes", "the shape of every value of the captured graph"),
     ("bytecode", "bytecode before and after"),
     ("aot_graphs", "forward and backward graphs after differentiation"),
     ("aot_joint_graph", "the joint graph before partitioning"),
@@ -154,6 +155,15 @@ for _name, _help in [
 ]:
     artifact(_name, _help)
 
-ARTIFACTS["dynamic"] = ARTIFACTS["sym_shapes"]
-if "dynamic" in _pending:
-    _switch(ARTIFACTS["dynamic"], True)
+# PyTorch's names for what is one stream here.
+for _alias, _name in [
+    ("dynamic", "sym_shapes"),
+    ("recompiles_verbose", "recompiles"),
+    ("verbose_guards", "guards"),
+    ("fusion", "schedule"),
+    ("kernel_code", "output_code"),
+    ("inductor_metrics", "inductor"),
+]:
+    ARTIFACTS[_alias] = ARTIFACTS[_name]
+    if _alias in _pending:
+        _switch(ARTIFACTS[_alias], True)

@@ -15,9 +15,7 @@ EXTRAS: dict[str, str] = {
     "+compiler": """
 why: PyTorch's caches of artifacts and graphs of a GPU are not built
 returns None: cudagraph_mark_step_begin load_cache_artifacts save_cache_artifacts set_enable_guard_collectives
-returns 'inductor': get_default_backend
-refuses: load_compiled_function set_default_backend keep_portable_guards_unsafe keep_tensor_guards_unsafe skip_all_guards_unsafe
-refuses: skip_guard_on_all_nn_modules_unsafe skip_guard_on_globals_unsafe skip_guard_on_inbuilt_nn_modules_unsafe
+refuses: load_compiled_function
 """,
     "+compiler.dynamo_api": """
 why: an internal of PyTorch's compiler

@@ -9,8 +9,19 @@ from flambeau.base.compiling import is_exporting as _is_exporting
 from flambeau.dynamo.config import config as config
 from flambeau.dynamo.convert import is_compiling as _is_compiling
 
+from flambeau.dynamo.guard_filters import keep_portable_guards_unsafe as keep_portable_guards_unsafe
+from flambeau.dynamo.guard_filters import keep_tensor_guards_unsafe as keep_tensor_guards_unsafe
+from flambeau.dynamo.guard_filters import skip_all_guards_unsafe as skip_all_guards_unsafe
+from flambeau.dynamo.guard_filters import skip_guard_on_all_nn_modules_unsafe as skip_guard_on_all_nn_modules_unsafe
+from flambeau.dynamo.guard_filters import skip_guard_on_globals_unsafe as skip_guard_on_globals_unsafe
+from flambeau.dynamo.guard_filters import (
+    skip_guard_on_inbuilt_nn_modules_unsafe as skip_guard_on_inbuilt_nn_modules_unsafe,
+)
+
+from .backends import get_default_backend as get_default_backend
 from .backends import list_backends as list_backends
 from .backends import register_backend as register_backend
+from .backends import set_default_backend as set_default_backend
 from .controls import allow_in_graph as allow_in_graph
 from .controls import assume_constant_result as assume_constant_result
 from .controls import disable as disable
@@ -29,6 +40,7 @@ from .regions import disallowed as disallowed
 from .regions import dynamo_ops_for as dynamo_ops_for
 from .regions import enable_module as enable_module
 from .regions import nested_compile_region as nested_compile_region
+from .regions import nonstrict_trace as nonstrict_trace
 from .regions import substitute_in_graph as substitute_in_graph
 from .wrap import OptimizedModule as OptimizedModule
 from .wrap import compile as compile

@@ -9,7 +9,16 @@ from typing import Any
 
 from flambeau.dynamo.config import config
 
-__all__ = ["aot_autograd", "list_backends", "lookup_backend", "register_backend", "registered_name", "watched"]
+__all__ = [
+    "aot_autograd",
+    "get_default_backend",
+    "list_backends",
+    "lookup_backend",
+    "register_backend",
+    "registered_name",
+    "set_default_backend",
+    "watched",
+]
 
 _backends: dict[str, Callable] = {}
 _tags: dict[str, tuple[str, ...]] = {}
@@ -47,6 +56,20 @@ def lookup_backend(backend: str | Callable) -> Callable:
     if not callable(backend):
         raise TypeError(f"backend must be a name or a callable, got {type(backend).__name__}")
     return backend
+
+
+_default: list[str | Callable] = ["inductor"]
+
+
+def get_default_backend() -> str | Callable:
+    """What ``compile()`` uses unless it is given a backend."""
+    return _default[0]
+
+
+def set_default_backend(backend: str | Callable) -> None:
+    """``compile()`` uses this backend unless it is given one."""
+    lookup_backend(backend)
+    _default[0] = backend
 
 
 def registered_name(backend: Callable) -> str | None:

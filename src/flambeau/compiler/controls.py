@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from flambeau import _C, _frame
 from flambeau.dynamo import trace_rules, utils
-from flambeau.dynamo.convert import Stance, reset_caches, set_current_stance
+from flambeau.dynamo.convert import reset_caches
+from flambeau.dynamo.stances import Stance, set_current_stance
 from flambeau.dynamo.trace_rules import allow_in_graph, disable_path, disallow_in_graph, enable_path
 
 from . import wrap
+from .backends import lookup_backend
 
 __all__ = [
     "allow_in_graph",
@@ -77,7 +79,7 @@ def disable(fn=None, recursive: bool = True, *, reason: str | None = None, wrapp
         return fn
     if inspect.isclass(fn):
         for name in ("__init__", "__call__"):
-            f = fn.__dict__.get(name)
+            f = getattr(fn, name, None)
             if isinstance(f, types.FunctionType):
                 setattr(fn, name, disable(f, reason=reason))
         return fn
@@ -138,26 +140,39 @@ def assume_constant_result(fn: Callable) -> Callable:
 
 
 class set_stance:
-    """What a miss does, as a context manager or once and for all: ``"default"``, ``"force_eager"``, ``"eager_on_recompile"``,
-    ``"fail_on_recompile"``."""
+    """What compiled functions do, as a context manager, a decorator, or once and for all. ``"default"``; ``"force_eager"``: run plainly, always;
+    ``"eager_on_recompile"``: run plainly what is not captured; ``"fail_on_recompile"``: that is an error; ``"eager_then_compile"`` (and
+    ``"aot_eager_then_compile"``): each function's first call runs plainly, and sizes that differ at the second are symbols.
+    ``force_backend``: the backend of everything that is compiled meanwhile (what is captured is forgotten on both ends).
+    ``skip_guard_eval_unsafe`` is accepted: guards are evaluated all the same. RuntimeError for an unknown stance, and inside a compiled function."""
 
     def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend=None):
-        self.stance = Stance(stance)
-        self.previous = set_current_stance(self.stance)
+        self.how = (stance, None if force_backend is None else lookup_backend(force_backend))
+        self.previous = set_current_stance(Stance(*self.how))
+        self._forget()
+
+    def _forget(self) -> None:
+        if self.how[1] is not None:
+            reset_caches()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         set_current_stance(self.previous)
+        self._forget()
         return False
 
     def __call__(self, fn):
-        set_current_stance(self.previous)
+        self.__exit__()
+        stance, backend = self.how
 
         @functools.wraps(fn)
         def wrapper(*args, **kwargs):
-            with set_stance(self.stance.name):
+            with set_stance(stance, force_backend=backend):
                 return fn(*args, **kwargs)
 
         return wrapper
+
+
+trace_rules.forbid(set_stance, "the stance can't be changed inside a compiled function")

@@ -6,7 +6,7 @@ import sys
 import types
 
 from flambeau import _frame
-from flambeau.dynamo import convert, exc, numpy_bridge, trace_rules, utils, variables
+from flambeau.dynamo import convert, exc, numpy_bridge, stances, trace_rules, utils, variables
 from flambeau.dynamo.config import config
 from flambeau.dynamo.dynamic import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
 
@@ -55,6 +55,8 @@ __all__ = [
     "mark_unbacked",
     "maybe_mark_dynamic",
     "nonstrict_trace",
+    "on_compile_end",
+    "on_compile_start",
     "numpy_bridge",
     "optimize",
     "patch_dynamo_config",
@@ -71,6 +73,7 @@ __all__ = [
 ]
 
 reset_code_caches = convert.reset_caches
+on_compile_start, on_compile_end = stances.on_compile_start, stances.on_compile_end
 
 
 def is_compiling() -> bool:
@@ -92,8 +95,12 @@ def optimize_assert(backend):
 
 
 def forbid_in_graph(fn):
-    """Tracing a call of ``fn`` breaks the graph, as disallow_in_graph."""
-    return disallow_in_graph(fn)
+    """Captured code that calls ``fn`` (or one of a list of callables) is an AssertionError: no graph break helps."""
+    for f in fn if isinstance(fn, (list, tuple)) else (fn,):
+        if not callable(f):
+            raise AssertionError(f"forbid_in_graph expects a callable, got {type(f).__name__}")
+        trace_rules.forbid(f, "torch._dynamo.forbid_in_graph was called for it")
+    return fn
 
 
 def _submodule(name: str, doc: str, **names) -> types.ModuleType:
@@ -132,6 +139,14 @@ backends.registry = _submodule(
 backends.common = _submodule("backends.common", "What backends are made of.", aot_autograd=_backends.aot_autograd)
 testing = _submodule(
     "testing", "Backends for tests.", CompileCounter=CompileCounter, EagerAndRecordGraphs=CompileCounter
+)
+callback = _submodule(
+    "callback",
+    "Who hears that a frame is compiled.",
+    on_compile_start=on_compile_start,
+    on_compile_end=on_compile_end,
+    CallbackArgs=stances.CallbackArgs,
+    clear=stances.clear_callbacks,
 )
 eval_frame = _submodule(
     "eval_frame",

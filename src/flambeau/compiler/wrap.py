@@ -15,7 +15,7 @@ from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
 
-from .backends import list_backends, lookup_backend, watched
+from .backends import get_default_backend, list_backends, lookup_backend, watched
 from .shapes import shape_specs
 
 __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
@@ -31,24 +31,27 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable = "inductor",
+    backend: str | Callable | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
     name: str | None = None,
     verify: bool = False,
     dynamic_shapes: Any = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
 ):
     """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
-    ``(gm, example_inputs) -> callable``. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
+    ``(gm, example_inputs) -> callable``; unless given that of ``set_default_backend``, at first inductor. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
     argument. ``verify``: every compiled graph also runs operator by operator, at each call, and AccuracyError names the first operator
     whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. ``dynamic``:
     True makes all sizes symbols of one graph, False none, None those that are seen to vary (and what ``mark_dynamic`` names).
     ``dynamic_shapes``: which sizes are symbols, as in ``torch.export.export``: by parameter, in the structure of the arguments, dicts or
-    sequences of ``Dim``, ``Dim.DYNAMIC`` (an error when the program makes it constant), ``Dim.AUTO``, ``Dim.STATIC``, ints and None.
+    sequences of ``Dim``, ``Dim.DYNAMIC`` (an error when the program makes it constant), ``Dim.AUTO``, ``Dim.STATIC``, ints and None. ``recompile_limit``: how many variants of one frame are kept, in the place of
+    ``config.recompile_limit``. ``isolate_recompiles``: share captured code with no other callable that is compiled the same way.
+    ``options["guard_filter_fn"]`` drops guards, see ``torch.compiler.skip_all_guards_unsafe``; the other options are the backend's.
 
-    Raises RuntimeError when both ``mode`` and ``options`` are given, for an unknown mode or backend, or with a CPython that frames
-    are not captured with yet (3.12, 3.13)."""
+    Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode or backend."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
@@ -65,36 +68,63 @@ def compile(
             name=name,
             verify=verify,
             dynamic_shapes=dynamic_shapes,
+            recompile_limit=recompile_limit,
+            isolate_recompiles=isolate_recompiles,
         )
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
     shapes = shape_specs(model, dynamic_shapes) if dynamic_shapes is not None else None
-    return wrap_callable(model, compiler_for(backend, fullgraph, dynamic, mode, options, verify, shapes))
+    compiler = compiler_for(
+        backend,
+        fullgraph,
+        dynamic,
+        mode,
+        options,
+        verify,
+        shapes,
+        recompile_limit,
+        object() if isolate_recompiles else None,
+    )
+    return wrap_callable(model, compiler)
 
 
 def compiler_for(
-    backend, fullgraph=False, dynamic=None, mode=None, options=None, verify=False, shapes=None
+    backend,
+    fullgraph=False,
+    dynamic=None,
+    mode=None,
+    options=None,
+    verify=False,
+    shapes=None,
+    limit=None,
+    isolated=None,
 ) -> Compiler:
     """The compiler of a configuration: the same one for the same configuration, so that captured variants are shared."""
-    fn = lookup_backend(backend)
+    fn = lookup_backend(get_default_backend() if backend is None else backend)
+    options = dict(options or {})
+    guard_filter = options.pop("guard_filter_fn", None)
+    if guard_filter is not None and not callable(guard_filter):
+        raise TypeError(f"guard_filter_fn must be a callable, not {type(guard_filter).__name__}")
     extra = {}
     if mode not in (None, "default"):
         extra["mode"] = mode
     if options:
-        extra["options"] = dict(options)
-    settings = tuple(sorted((k, repr(v)) for k, v in (options or {}).items()))
-    key = (id(fn), fullgraph, dynamic, mode, verify, settings, repr(shapes))
+        extra["options"] = options
+    settings = tuple(sorted((k, repr(v)) for k, v in options.items()))
+    key = (id(fn), fullgraph, dynamic, mode, verify, settings, repr(shapes), limit, guard_filter, isolated)
     found = _compilers.get(key)
     if found is not None and found.key_backend is fn:
         return found
     call = watched(functools.partial(fn, **extra) if extra and accepts(fn, extra) else fn, "dynamo")
     if verify:
         call = config.patch(verify=True)(call)
+    backend = get_default_backend() if backend is None else backend
     name = backend if isinstance(backend, str) else getattr(fn, "__name__", type(fn).__name__)
     c = _compilers[key] = Compiler(call, name, fullgraph, dynamic, shapes)
     c.key_backend, c.extra = fn, extra
+    c.recompile_limit, c.guard_filter = limit, guard_filter
     return c
 
 

@@ -48,7 +48,13 @@ from .variables.derived import BASES, builtin_base, of_object
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
 from .variables.functional_call import functional_call
-from .variables.functions import PartialVariable, SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .variables.functions import (
+    ForbiddenVariable,
+    PartialVariable,
+    SkippedFunctionVariable,
+    UserFunctionVariable,
+    UserMethodVariable,
+)
 from .variables.getters import of_getter
 from .variables.handlers import HANDLERS
 from .variables.iterators import ExistingIteratorVariable
@@ -164,6 +170,9 @@ def _wrap(tx, value, source: Source) -> Variable:
         _guard(tx, source, "ID_MATCH", value)
         traced = trace_rules.substitutes[id(value)][1]
         return UserFunctionVariable(traced, ConstSource(traced, traced.__qualname__))
+    if trace_rules.forbidden_ids.get(id(value), (None,))[0] is value and value is not None:
+        _guard(tx, source, "ID_MATCH", value)
+        return ForbiddenVariable(value, trace_rules.forbidden_ids[id(value)][1], source)
     if isinstance(value, _C.TensorBase):
         return _tensor(tx, value, source)
     if isinstance(value, np.ndarray):

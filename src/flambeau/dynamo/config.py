@@ -12,6 +12,7 @@ __all__ = ["config"]
 KNOBS = {
     "cache_size_limit": Knob(8, "variants kept of one frame before it runs plainly"),
     "accumulated_cache_size_limit": Knob(256, "the same, over all configurations of one code object"),
+    "error_on_recompile": Knob(False, "raise RecompileError when a frame would be compiled again"),
     "fail_on_recompile_limit_hit": Knob(False, "raise instead of running plainly when the limit is hit"),
     "suppress_errors": Knob(
         False, "run plainly when the backend or capture itself fails", ("TORCHDYNAMO_SUPPRESS_ERRORS",)

@@ -32,6 +32,7 @@ from .exc import (
     BackendCompilerFailed,
     BreakReason,
     InternalTorchDynamoError,
+    RecompileError,
     RestartAnalysis,
     SkipFrame,
     TorchDynamoException,
@@ -42,12 +43,14 @@ from .executor import RootFrame
 from .instructions import shown_name
 from .output_graph import OutputGraph
 from .source import CellSource, ClosureCellSource, LocalSource
+from .stances import current as current_stance
+from .stances import note_sizes, told
 from .suspension import begin
 from .utils import counters, record_compile
 from .variables.base import Lazy
 from .variables.functions import CellVariable
 
-__all__ = ["Compiler", "Event", "Stance", "is_compiling", "reset_caches", "set_current_stance"]
+__all__ = ["Compiler", "Event", "is_compiling", "reset_caches"]
 
 log = logging.getLogger("flambeau._dynamo")
 LOG_BREAKS, LOG_RECOMPILES = logs.artifact("graph_breaks", ""), logs.artifact("recompiles", "")
@@ -56,6 +59,7 @@ LOG_GUARDS, LOG_CODE, LOG_GRAPH = (
     logs.artifact("graph_code", ""),
     logs.artifact("graph", ""),
 )
+LOG_SIZES = logs.artifact("graph_sizes", "")
 LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
 _state = threading.local()
 MAX_RESTARTS = 20
@@ -72,26 +76,6 @@ class Event:
     skipped: str | None = None
     seconds: float = 0.0
     order: int = field(default_factory=itertools.count().__next__)
-
-
-class Stance:
-    """What happens on a miss: compile, run plainly, or fail."""
-
-    NAMES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
-
-    def __init__(self, name: str):
-        if name not in self.NAMES:
-            raise RuntimeError(f"invalid stance {name!r}, expected one of {', '.join(self.NAMES)}")
-        self.name = name
-
-
-_stance = Stance("default")
-
-
-def set_current_stance(stance: Stance) -> Stance:
-    global _stance
-    old, _stance = _stance, stance
-    return old
 
 
 def is_compiling() -> bool:
@@ -167,13 +151,15 @@ class Compiler(_frame.Context):
     ):
         self.backend, self.name = backend, name or getattr(backend, "__name__", type(backend).__name__)
         self.fullgraph, self.dynamic = fullgraph, dynamic
+        self.recompile_limit: int | None = None  # instead of the setting
+        self.guard_filter: Callable | None = None  # see guard_filters
         self.shapes = shapes or {}  # by source: what compile(dynamic_shapes=) says of dimensions
         self.listeners: list[Callable[[Event], None]] = []
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 
     def call_backend(self, gm, examples):
         with compiling(), _C.Guard(clear="saved_hooks"):  # hooks are for what a call saves, not for the tape of a trace
-            return self.backend(gm, examples)
+            return (current_stance().backend or self.backend)(gm, examples)
 
     @property
     def compiler(self) -> Compiler:
@@ -193,7 +179,7 @@ class Compiler(_frame.Context):
         if code.co_flags & inspect.CO_ITERABLE_COROUTINE:
             cache.skip = True
             return None
-        if config.disable or _stance.name != "default":
+        if config.disable or current_stance().name != "default":
             return None
         if code not in self.top_codes:
             if trace_rules.skip_frame_reason(func) is not None:
@@ -209,13 +195,18 @@ class Compiler(_frame.Context):
         code = func.__code__
         remember_code(code)
         top = code in self.top_codes
-        if config.disable or _stance.name == "force_eager":
+        stance = current_stance()
+        if config.disable or stance.name == "force_eager":
             return False
-        if _stance.name == "fail_on_recompile" and top:
+        if stance.name == "fail_on_recompile" and top:
             raise RuntimeError(
                 f"detected a recompile of {shown_name(code)} under set_stance('fail_on_recompile'): {failed_guard(cache, func, args)}"
             )
-        if _stance.name != "default":
+        if stance.first_call_plainly and top and not cache.entries and not cache.__dict__.get("ran_plainly"):
+            cache.__dict__["ran_plainly"] = True
+            note_sizes(cache.__dict__.setdefault("seen", Seen()), flat_argument_names(code), args)
+            return False
+        if stance.name != "default" and not stance.first_call_plainly:
             return False
         if not top:
             why = trace_rules.skip_frame_reason(func)
@@ -226,13 +217,14 @@ class Compiler(_frame.Context):
                 return False
             if not trace_rules.frame_has_tensors(func, args):
                 return self._again_later(cache)
-        if len(cache.entries) >= config.cache_size_limit:
+        if len(cache.entries) >= self.limit:
             self._limit(func, args, cache)
             return False
         event = Event(code)
         logs.compilation.id = (_numbers[id(code)], len(cache.entries))
         try:
-            added = self._capture(func, args, cache, event, top)
+            with told(*logs.compilation.id):
+                added = self._capture(func, args, cache, event, top)
         except SkipFrame as e:
             event.skipped = str(e)
             counters["frames"]["skipped"] += 1
@@ -274,6 +266,11 @@ class Compiler(_frame.Context):
             listener(event)
         return added
 
+    @property
+    def limit(self) -> int:
+        """How many variants of one frame are kept."""
+        return config.cache_size_limit if self.recompile_limit is None else self.recompile_limit
+
     def _again_later(self, cache) -> bool:
         """Nothing to capture this time; other arguments may differ, but not for ever."""
         attempts = cache.__dict__["attempts"] = cache.__dict__.get("attempts", 0) + 1
@@ -289,7 +286,7 @@ class Compiler(_frame.Context):
             cache.skip = True
         failed = failed_guard(cache, func, args)
         text = (
-            f"torch._dynamo hit config.cache_size_limit ({config.cache_size_limit})\n"
+            f"torch._dynamo hit config.recompile_limit ({self.limit})\n"
             f"   function: '{shown_name(code)}' ({code.co_filename}:{code.co_firstlineno})\n"
             f"   last reason: {failed}\n"
             "It runs as ordinary Python from now on."
@@ -379,13 +376,15 @@ class Compiler(_frame.Context):
         return True
 
     def _recompiling(self, code, func, args, cache) -> None:
-        if not (LOG_RECOMPILES.on or utils.recompile_records):
+        if not (LOG_RECOMPILES.on or utils.recompile_records or config.error_on_recompile):
             return
         why = failed_guard(cache, func, args)
         where = f"{shown_name(code)} in {code.co_filename}:{code.co_firstlineno}"
         LOG_RECOMPILES("Recompiling function %s\n    triggered by the failing guard: %s", where, why)
         for record in utils.recompile_records:
             record.append((shown_name(code), f"{code.co_filename}:{code.co_firstlineno}", why))
+        if config.error_on_recompile:
+            raise RecompileError(f"Recompiling function {where}\n    triggered by the failing guard: {why}")
 
     def _log(self, code, final, event: Event) -> None:
         where = f"{shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
@@ -395,6 +394,10 @@ class Compiler(_frame.Context):
             LOG_CODE("graph of %s:\n%s", where, event.graph.print_readable(print_output=False))
         if LOG_GRAPH.on and event.graph is not None:
             LOG_GRAPH("graph of %s:\n%s", where, event.graph.graph)
+        if LOG_SIZES.on and event.graph is not None:
+            shapes = [(n.name, getattr(n.meta.get("val"), "shape", None)) for n in event.graph.graph.nodes]
+            lines = "\n".join(f"  {name}: {tuple(shape)}" for name, shape in shapes if shape is not None)
+            LOG_SIZES("sizes in the graph of %s:\n%s", where, lines)
         if LOG_BYTECODE.on:
             LOG_BYTECODE("%s\nbefore:\n%s\nafter:\n%s", where, dis.Bytecode(code).dis(), dis.Bytecode(final).dis())
 

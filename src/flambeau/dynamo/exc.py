@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 __all__ = [
     "BackendCompilerFailed",
     "BreakReason",
+    "ForbiddenCall",
     "InternalTorchDynamoError",
+    "RecompileError",
     "RestartAnalysis",
     "SkipFrame",
     "TorchDynamoException",
@@ -109,6 +111,14 @@ class BackendCompilerFailed(TorchDynamoException):
         super().__init__(f"backend={name!r} raised:\n{type(inner).__name__}: {inner}")
         self.backend_name = name
         self.inner_exception = inner
+
+
+class ForbiddenCall(TorchDynamoException, AssertionError):
+    """Captured code calls what must not be called there."""
+
+
+class RecompileError(TorchDynamoException):
+    """A frame would be compiled again, and ``config.error_on_recompile`` is on."""
 
 
 class InternalTorchDynamoError(TorchDynamoException):

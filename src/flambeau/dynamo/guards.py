@@ -16,6 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from flambeau import _C, _frame
 
+from . import guard_filters, trace_rules
 from .size_guards import SizeProgram, holds
 from .source import ConstSource, InstanceDictSource, Source, key_text
 
@@ -220,6 +221,31 @@ class GuardBuilder:
             out += [Guard(name, CHECK_NAME[k], p) for k, p in node[3] if CHECK_NAME[k] != "SIZES"]
             out += [f.guard(name, i in self.of_type) for f in self.facts.get(i, {}).values()]
         return out + [Guard(text, "SIZES", None) for text in self.size_texts]
+
+    def filtered(self, keep) -> None:
+        """Drop the guards that the program does without (see guard_filters)."""
+        rows, places, classes = [], [], []
+        for i, (source, (parent, _, _, checks)) in enumerate(zip(self.sources, self.nodes)):
+            cls = next(
+                (p for k, p in checks if CHECK_NAME[k] == "TYPE_MATCH" and trace_rules.is_nn_module_class(p)), None
+            )
+            if i in self.of_type and trace_rules.is_nn_module_class(source.key_value()):
+                cls = source.key_value()
+            classes.append(cls or (classes[parent] if parent >= 0 else None))
+            for c in checks:
+                rows.append((source, Guard(source.name, CHECK_NAME[c[0]], c[1]), classes[i]))
+                places.append((checks, c))
+            facts = self.facts.get(i, {})
+            for key, fact in facts.items():
+                rows.append((source, fact.guard(source.name, i in self.of_type), classes[i]))
+                places.append((facts, key))
+        for kept, (table, key) in zip(guard_filters.apply(keep, rows), places):
+            if kept:
+                continue
+            if isinstance(table, dict):
+                del table[key]
+            else:
+                table[:] = [c for c in table if c is not key]
 
     def build(self):
         spec = self.spec()

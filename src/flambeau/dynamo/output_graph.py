@@ -149,6 +149,8 @@ class OutputGraph:
             self.guards.sizes(self.env)
         if self.side_effects.any():
             self.guards.not_aliased(self.mutable_sources)
+        if self.compiler.guard_filter is not None:
+            self.guards.filtered(self.compiler.guard_filter)
         return self.guards.build()
 
     def cell(self, cell: types.CellType, source: Source | None) -> CellVariable:

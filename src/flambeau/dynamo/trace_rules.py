@@ -54,6 +54,7 @@ INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy"
 
 allowed_ids: dict[int, Any] = {}  # id → object, kept alive
 disallowed_ids: dict[int, Any] = {}
+forbidden_ids: dict[int, tuple[Any, str]] = {}  # id → object, why it must not be called in captured code
 disabled_paths: set[str] = set()
 disabled_modules: set[str] = set()  # patterns of names
 substitutes: dict[int, tuple[Any, types.FunctionType]] = {}  # id → what is called, what is traced instead
@@ -181,6 +182,11 @@ def disallow_in_graph(fn):
     return fn
 
 
+def forbid(fn, why: str) -> None:
+    """Captured code that calls ``fn`` is an error, not a graph break."""
+    forbidden_ids[id(fn)] = (fn, why)
+
+
 def forget(fn) -> None:
     allowed_ids.pop(id(fn), None)
     disallowed_ids.pop(id(fn), None)
@@ -236,7 +242,7 @@ def is_disabled(fn) -> bool:
 
 def warn_disabled(fn) -> None:
     """One line for each disabled function that is met without a reason: they are easily left behind after debugging."""
-    inner = fn.fn
+    inner = fn.fn if is_disabled(fn) else fn
     if getattr(fn, "_torchdynamo_disable_msg", None) or id(inner) in _warned_disabled:
         return
     _warned_disabled[id(inner)] = inner

@@ -33,8 +33,11 @@ __all__ = ["CompiledInfo", "compile_graph"]
 log = logging.getLogger("flambeau.inductor")
 _OUTPUT = artifact("output_code", "launches and LLVM assembly of every graph compiled")
 _SCHEDULE = artifact("schedule", "which loop nests share a kernel")
+_PRE_FUSION = artifact("ir_pre_fusion", "loop IR before fusion")
+_POST_FUSION = artifact("ir_post_fusion", "loop IR after fusion")
 _HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 _INDUCTOR = artifact("inductor", "times of the compiler's passes")
+_OF_THE_PASSES = (_SCHEDULE, _PRE_FUSION, _POST_FUSION, _HINTS, _INDUCTOR)  # what a graph from the disk doesn't know
 
 
 @dataclasses.dataclass
@@ -94,6 +97,10 @@ def compile_graph(gm, example_inputs=None, **_unused):
         copied = len(onto) - len(made.placed)
         if copied:
             _HINTS("%d inputs that are written get their new values by a copy", copied)
+    if _PRE_FUSION.on:
+        _PRE_FUSION("%s", debug.show(made.nodes, made.lowering.buffers))
+    if _POST_FUSION.on:
+        _POST_FUSION("%s", debug.show_groups(made.groups))
     if _SCHEDULE.on:
         _SCHEDULE("%s", debug.show_groups(made.groups))
     _INDUCTOR(
@@ -104,7 +111,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
 
 def recalled(entry: str, onto: dict[int, int]):
     """The native graph that was compiled under this name (``GraphModule.entry``) and is on disk, else None."""
-    if _SCHEDULE.on:
+    if any(a.on for a in _OF_THE_PASSES):
         return None
     graph = recall(entry, onto)
     if graph is not None:

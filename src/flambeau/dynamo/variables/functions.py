@@ -8,7 +8,7 @@ import inspect
 import types
 
 from .. import trace_rules, world
-from ..exc import unsupported
+from ..exc import ForbiddenCall, unsupported
 from ..source import ConstSource, GetAttrSource, ItemSource, KeySource
 from .base import Lazy, Variable
 from .constant import ConstantVariable
@@ -16,6 +16,7 @@ from .contexts import GeneratorContextVariable
 
 __all__ = [
     "CellVariable",
+    "ForbiddenVariable",
     "FunctionVariable",
     "NestedFunctionVariable",
     "PartialVariable",
@@ -350,7 +351,7 @@ class SkippedFunctionVariable(Variable):
         return type(self.value)
 
     def call(self, tx, args, kwargs):
-        if self.break_info[0] == "disabled" and trace_rules.is_disabled(self.value) and tx.root.break_at is None:
+        if self.break_info[0] == "disabled" and tx.root.break_at is None:
             trace_rules.warn_disabled(self.value)
         unsupported(*self.break_info)
 
@@ -362,6 +363,16 @@ class SkippedFunctionVariable(Variable):
 
     def reconstruct(self, cg):
         cg.load_const(self.value)
+
+
+class ForbiddenVariable(SkippedFunctionVariable):
+    """What must not be called in captured code: that is an error, not a graph break."""
+
+    def __init__(self, value, why: str, source=None):
+        super().__init__(value, "forbidden", f"call of {getattr(value, '__qualname__', value)}", why, source=source)
+
+    def call(self, tx, args, kwargs):
+        raise ForbiddenCall(f"Attempt to trace forbidden callable {self.value!r}: {self.break_info[2]}")
 
 
 def bind(tx, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]) -> dict[str, Variable]:
