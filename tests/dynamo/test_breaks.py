@@ -223,7 +223,7 @@ def test_disable_recursive_and_not():
     def c(x):
         return b(x) + 1
 
-    d = disable(c, recursive=False)
+    d = disable(c, recursive=False, reason="a test")
     check(lambda x: d(x * 2) * 3, X, ops=[["mul"], ["sin"], ["mul"]])
 
 

@@ -13,7 +13,7 @@ X = torch.tensor([1.0, -2.0, 3.0])
 K = 3
 
 
-@disable(recursive=False)
+@disable(recursive=False, reason="a test")
 def plain(fn, *args, **kwargs):
     """Runs as ordinary Python; what it calls is captured."""
     return fn(*args, **kwargs)

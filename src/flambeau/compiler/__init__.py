@@ -8,7 +8,6 @@ from flambeau.base import logs as _logs
 from flambeau.base.compiling import is_exporting as _is_exporting
 from flambeau.dynamo.config import config as config
 from flambeau.dynamo.convert import is_compiling as _is_compiling
-
 from flambeau.dynamo.guard_filters import keep_portable_guards_unsafe as keep_portable_guards_unsafe
 from flambeau.dynamo.guard_filters import keep_tensor_guards_unsafe as keep_tensor_guards_unsafe
 from flambeau.dynamo.guard_filters import skip_all_guards_unsafe as skip_all_guards_unsafe

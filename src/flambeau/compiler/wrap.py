@@ -42,12 +42,14 @@ def compile(
     isolate_recompiles: bool = False,
 ):
     """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
-    ``(gm, example_inputs) -> callable``; unless given that of ``set_default_backend``, at first inductor. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
+    ``(gm, example_inputs) -> callable``; unless given that of ``set_default_backend``, at
+    first inductor. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
     argument. ``verify``: every compiled graph also runs operator by operator, at each call, and AccuracyError names the first operator
     whose values differ (for hunting a defect: it costs more than not compiling). Without ``model`` a decorator is returned. ``dynamic``:
     True makes all sizes symbols of one graph, False none, None those that are seen to vary (and what ``mark_dynamic`` names).
     ``dynamic_shapes``: which sizes are symbols, as in ``torch.export.export``: by parameter, in the structure of the arguments, dicts or
-    sequences of ``Dim``, ``Dim.DYNAMIC`` (an error when the program makes it constant), ``Dim.AUTO``, ``Dim.STATIC``, ints and None. ``recompile_limit``: how many variants of one frame are kept, in the place of
+    sequences of ``Dim``, ``Dim.DYNAMIC`` (an error when the program makes it constant), ``Dim.AUTO``, ``Dim.STATIC``, ints and None.
+    ``recompile_limit``: how many variants of one frame are kept, in the place of
     ``config.recompile_limit``. ``isolate_recompiles``: share captured code with no other callable that is compiled the same way.
     ``options["guard_filter_fn"]`` drops guards, see ``torch.compiler.skip_all_guards_unsafe``; the other options are the backend's.
 

@@ -28,7 +28,8 @@ __all__ = [
 @dataclass(frozen=True)
 class GuardFilterEntry:
     """``name``: the source as text; ``value``: what the guard compares with; ``guard_type``: its kind (``"TENSOR_MATCH"``, ``"ID_MATCH"``, ...);
-    ``is_global``: whether it is about what the program's module or the library holds; ``orig_guard``: the guard; ``module_class``: of the module that it reaches its value through, if any."""
+    ``is_global``: whether it is about what the program's module or the library holds; ``orig_guard``:
+    the guard; ``module_class``: of the module that it reaches its value through, if any."""
 
     name: str
     has_value: bool
