@@ -108,11 +108,10 @@ def _describe(tx, v):
         if v.val.requires_grad:
             raise Declined("a gradient is asked for")
         ndim = len(v.val.shape)
-        ones = frozenset(d for d, n in enumerate(v.val.shape) if type(n) is int and n == 1)
         if ndim == 0 and not v.scalar:
             raise Declined("an array without dimensions")
         tx.loop_operands[id(v.node)] = v
-        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, ones
+        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, tuple(map(_size, v.val.shape))
     if isinstance(v, TensorVariable):
         raise Declined("a tensor")
     if isinstance(v, SymbolicVariable):
@@ -138,6 +137,11 @@ def _describe(tx, v):
     if value is None:
         raise Declined(f"{v!r}")
     return Known(value, v)
+
+
+def _size(n):
+    """A size as a number, or as an expression; equal ones are one object."""
+    return n if type(n) is int else n.expr
 
 
 def _stays(where: str, reason: str) -> bool:

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from . import bounds as between
+from .bounds import LEAST, MOST
 from .emitter import BOOL, F64, I64, Emitter, constant, float_literal
 from .values import Declined, Scalar, register_type
 
@@ -36,7 +38,6 @@ COMPARE = {
     "<": ("slt", "ult", "olt"), "<=": ("sle", "ule", "ole"), ">": ("sgt", "ugt", "ogt"), ">=": ("sge", "uge", "oge"),
     "==": ("eq", "eq", "oeq"), "!=": ("ne", "ne", "une"),
 }  # fmt: skip
-MOST, LEAST = (1 << 63) - 1, -(1 << 63)
 BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
 TOO_LONG = (
     "an integer of a compiled loop needs more than 64 bits; run it with torch._dynamo.config.native_loops = False"
@@ -68,7 +69,10 @@ def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None = ...) -> Sca
         v = e.op(f"trunc {a} {s.v} to {b}")
     else:
         v = s.v
-    return Scalar(dtype, weak, v, s.bounds if dtype == I64 else None)
+    bounds = s.bounds if s.kind in "iu" else (0, 1) if s.kind == "b" else None
+    if dtype == I64 and bounds is None and s.kind in "iu" and s.dtype.itemsize < 8:
+        bounds = int(np.iinfo(s.dtype).min), int(np.iinfo(s.dtype).max)
+    return Scalar(dtype, weak, v, bounds if dtype == I64 else None)
 
 
 def _given(s: Scalar, weak: bool):
@@ -109,7 +113,7 @@ def fitting(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
         info = np.iinfo(dtype)
         if s.const is not None and not info.min <= s.const <= info.max:
             raise Declined(f"the integer {s.const} in {dtype}")
-        if s.const is None:
+        if s.const is None and not (s.bounds and info.min <= s.bounds[0] and s.bounds[1] <= info.max):
             if dtype == np.uint64:
                 ok = e.op(f"icmp sge i64 {s.v}, 0")
             else:
@@ -178,7 +182,7 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
         x, y = cast(e, a, F64), cast(e, b, F64)
         if op == "**":
             return _python_power(e, x, y, weak) if b.const is None else _power(e, x, b, weak)
-        if op in ("/", "//", "%") and not b.const:
+        if op in ("/", "//", "%") and not b.const and not between.excludes_zero(b.bounds):
             text = {
                 "/": "division by zero" if a.kind == b.kind == "i" else "float division by zero",
                 "//": "float floor division by zero",
@@ -188,7 +192,7 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
         return Scalar(F64, weak, numpy_operation(e, op, F64, x.v, y.v))
     x, y = cast(e, a, I64), cast(e, b, I64)
     if op in ("//", "%"):
-        if not b.const:
+        if not b.const and not between.excludes_zero(y.bounds):
             e.check(
                 e.op(f"icmp ne i64 {y.v}, 0"),
                 error[0],
@@ -196,43 +200,38 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
                 if op == "//"
                 else error[1] or "integer modulo by zero",
             )
-        v = numpy_operation(e, op, I64, x.v, y.v)
-        bounds = (0, b.const - 1) if op == "%" and b.const and b.const > 0 else None
-        if op == "//" and b.const and b.const > 0 and x.bounds:
-            bounds = (x.bounds[0] // b.const, x.bounds[1] // b.const)
-        return Scalar(I64, weak, v, bounds)
+        if x.bounds and x.bounds[0] >= 0 and y.bounds and y.bounds[0] > 0:
+            v = e.op(f"{'udiv' if op == '//' else 'urem'} i64 {x.v}, {y.v}")
+        else:
+            v = numpy_operation(e, op, I64, x.v, y.v)
+        return Scalar(I64, weak, v, between.of(op, x.bounds, y.bounds))
     if op == "**":
         return _integer_power(e, x, b, weak)
     if op == "<<":
+        bounds = between.of(op, x.bounds, y.bounds)
+        if bounds and LEAST <= bounds[0] and bounds[1] <= MOST and y.bounds[1] < 63:
+            return Scalar(I64, weak, e.op(f"shl i64 {x.v}, {y.v}"), bounds)
         ok = e.op(f"icmp ult i64 {y.v}, 63")
         e.check(ok, "OverflowError", TOO_LONG)
         v = e.op(f"shl i64 {x.v}, {y.v}")
         e.check(e.op(f"icmp eq i64 {e.op(f'ashr i64 {v}, {y.v}')}, {x.v}"), "OverflowError", TOO_LONG)
-        return Scalar(I64, weak, v)
+        return Scalar(I64, weak, v, between.clipped(bounds))
     if op == ">>":
-        if b.const is None:
+        if not (y.bounds and y.bounds[0] >= 0):
             e.check(e.op(f"icmp sge i64 {y.v}, 0"), "ValueError", "negative shift count")
-        return Scalar(I64, weak, e.op(f"ashr i64 {x.v}, {e.smaller(y.v, '63')}"))
+        by = y.v if y.bounds and y.bounds[1] <= 63 else e.smaller(y.v, "63")
+        return Scalar(I64, weak, e.op(f"ashr i64 {x.v}, {by}"), between.of(op, x.bounds, y.bounds))
     if op in "&|^":
         v = e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor'}[op] } i64 {x.v}, {y.v}")
-        return Scalar(I64, weak, v, (0, b.const) if op == "&" and b.const is not None and b.const >= 0 else None)
+        return Scalar(I64, weak, v, between.of(op, x.bounds, y.bounds))
     name = {"+": "add", "-": "sub", "*": "mul"}[op]
-    bounds = _bounds(op, x.bounds, y.bounds)
+    bounds = between.of(op, x.bounds, y.bounds)
     known = (x.v, b.const) if op == "+" and type(b.const) is int else None
     if bounds and LEAST <= bounds[0] and bounds[1] <= MOST:
         return Scalar(I64, weak, e.op(f"{name} nsw i64 {x.v}, {y.v}"), bounds, sum_of=known)
     pair = e.call(f"llvm.s{name}.with.overflow.i64", "{ i64, i1 }", ("i64", x.v), ("i64", y.v))
     e.check(e.op(f"xor i1 {e.op(f'extractvalue {{ i64, i1 }} {pair}, 1')}, true"), "OverflowError", TOO_LONG)
-    return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"), sum_of=known)
-
-
-def _bounds(op, a, b):
-    if a is None or b is None:
-        return None
-    if op == "*":
-        corners = [x * y for x in a for y in b]
-        return min(corners), max(corners)
-    return (a[0] + b[0], a[1] + b[1]) if op == "+" else (a[0] - b[1], a[1] - b[0])
+    return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"), between.clipped(bounds), sum_of=known)
 
 
 def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
@@ -461,7 +460,11 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
         if v.weak is not out.weak or v.weak is None:
             x, y = flag_of(e, v), flag_of(e, out)
             flag = e.op(f"select i1 {better}, i8 {x}, i8 {y}") if x is not None and y is not None else None
-        bounds = (min(v.bounds[0], out.bounds[0]), max(v.bounds[1], out.bounds[1])) if v.bounds and out.bounds else None
+        bounds = None
+        if v.dtype == I64 and (v.bounds or out.bounds):
+            ends = [s.bounds or between.ALL for s in (v, out)]
+            best = max if greater else min
+            bounds = best(x[0] for x in ends), best(x[1] for x in ends)
         weak = v.weak if v.weak is out.weak else None
         out = Scalar(v.dtype, weak, e.op(f"select i1 {better}, {t} {v.v}, {t} {out.v}"), bounds, None, flag)
     return out

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from . import arithmetic
+from . import bounds as between
 from .arithmetic import cast, loop_dtypes
 from .emitter import BOOL, I64, Emitter, constant
 from .values import Array, Declined, Expression, Known, Scalar, Slice, Tuple, View
@@ -37,8 +38,7 @@ def operand(array: Array) -> View:
     strides = [f"%a{n}.s{d}" for d in range(array.ndim)]
     if array.dense and strides:
         strides[-1] = str(array.dtype.itemsize)
-    sizes = tuple("1" if d in array.ones else f"%a{n}.n{d}" for d in range(array.ndim))
-    return View(f"%a{n}", array.dtype, sizes, tuple(strides), frozenset({n}), None, n)
+    return View(f"%a{n}", array.dtype, array.sizes, tuple(strides), frozenset({n}), None, n)
 
 
 def count(e: Emitter, sizes) -> str:
@@ -64,12 +64,17 @@ def _index(e: Emitter, i: Scalar, n: str, axis: int) -> str:
     """A checked, non-negative index."""
     if i.kind not in "iu" or i.dtype == np.uint64:
         raise Declined(f"an index of {i.dtype}")
-    v = cast(e, i, I64).v
+    i = cast(e, i, I64)
+    v, size = i.v, e.bounds_of(n)
+    if i.bounds and size and i.bounds[1] < 0 and i.bounds[0] >= -size[0]:
+        return e.add(v, n)
     if not (i.bounds and i.bounds[0] >= 0):
         negative = e.op(f"icmp slt i64 {v}, 0")
         place = e.op(f"select i1 {negative}, i64 {e.op(f'add i64 {v}, {n}')}, i64 {v}")
     else:
         place = v
+    if i.bounds and size and i.bounds[1] < size[0] and i.bounds[0] >= -size[0]:
+        return place
     ok = e.op(f"icmp ult i64 {place}, {n}")
     e.check(ok, "IndexError", f"index {{0}} is out of bounds for axis {axis} with size {{1}}", v, n)
     return place
@@ -81,10 +86,11 @@ def _bound(e: Emitter, s, n: str, default: str) -> str:
         return default
     if not isinstance(s, Scalar) or s.kind not in "iu":
         raise Declined("a slice whose ends aren't integers")
-    v = cast(e, s, I64).v
+    s = cast(e, s, I64)
+    v = e.know(s.v, s.bounds)
     if not (s.bounds and s.bounds[0] >= 0):
         if s.bounds and s.bounds[1] < 0:
-            v = e.op(f"add i64 {v}, {n}")
+            v = e.add(v, n)
         else:
             v = e.op(f"select i1 {e.op(f'icmp slt i64 {v}, 0')}, i64 {e.op(f'add i64 {v}, {n}')}, i64 {v}")
         v = e.larger(v, "0")
@@ -111,7 +117,8 @@ def _inner(e: Emitter, k: Slice, n: str) -> tuple[str, str] | None:
     if first == last == 0:
         return "0", n
     # An empty slice may start behind the end: nothing is read there.
-    return str(first), e.larger_at_entry(e.at_entry(f"add i64 {n}, {last - first}"), "0")
+    length, size = e.larger_at_entry(e.at_entry(f"add i64 {n}, {last - first}"), "0"), e.bounds_of(n)
+    return str(first), e.know(length, size and between.of("+", size, (last - first,) * 2))
 
 
 def _downwards(e: Emitter, k: Slice, n: str, step: int) -> tuple[str, str]:

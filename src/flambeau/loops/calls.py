@@ -82,7 +82,7 @@ class Calls:
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
         if f is len and isinstance(args[0], View):
-            return Scalar(I64, True, args[0].sizes[0], (0, LARGEST))
+            return self.size(args[0].sizes[0])
         if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
             return _ON_NUMBERS[f](e, *args)
         if f is abs:
@@ -95,6 +95,10 @@ class Calls:
         if known is None:
             raise Declined(f"a call of {getattr(f, '__name__', f)}")
         return arrays.elementwise(e, OnElements(e, known), *args)
+
+    def size(self, n: str) -> Scalar:
+        """A size of an array as a number."""
+        return Scalar(I64, True, n, self.e.bounds_of(n) or (0, LARGEST), int(n) if n.isdigit() else None)
 
     def reduction(self, name: str, x, *args, **kwargs):
         given = {**dict(zip(("axis",), args)), **kwargs}
@@ -121,7 +125,7 @@ class Calls:
             n = arithmetic.to_int(e, n)
             if not (n.bounds and n.bounds[0] >= 0):
                 e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", "negative dimensions are not allowed")
-            sizes.append(n.v)
+            sizes.append(e.know(n.v, n.bounds))
         return arrays.filled(constant((dtype or np.dtype(np.float64)).type(value)), sizes)
 
 

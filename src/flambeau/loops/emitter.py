@@ -15,6 +15,7 @@ import numpy as np
 
 from ..inductor.builder import Builder, Names
 from ..inductor.vector_math import EXPANSIONS
+from . import bounds as between
 from .values import Scalar, memory_type, register_type
 
 __all__ = ["Emitter", "float_literal"]
@@ -25,6 +26,7 @@ BOOL = np.dtype(bool)
 RUNTIME = ("malloc", "free", "parallel", "interrupted")
 PIECE = 32768  # elements that are worth a thread
 WORK = 1 << 21  # turns and elements after which a kernel asks whether it has been interrupted
+SMALL_SIZE = 4  # sizes up to this are part of the text where they are known
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
 
 
@@ -138,7 +140,9 @@ _TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr")
 
 
 class Emitter:
-    def __init__(self):
+    def __init__(self, sizes: dict[str, tuple[int, int]] | None = None):
+        self.sizes = sizes if sizes is not None else {}  # bounds of values that are known when the kernel starts
+        self.known: dict[str, tuple[int, int]] = {}  # and of others, which sizes are made of
         self.lines: list[str] = []
         self.slots: dict[str, str] = {}
         self.entry: dict[str, str] = {}  # instructions at the start of the kernel -> names of their values
@@ -239,7 +243,23 @@ class Emitter:
         if self.helpers:
             self.helper("flb_flush", "void", ("ptr", "%limbo"), ("ptr", "%free"))
 
-    # -- integers of addresses --
+    # -- integers of addresses and sizes --
+    def bounds_of(self, v: str) -> tuple[int, int] | None:
+        return (int(v), int(v)) if _number(v) else self.sizes.get(v) or self.known.get(v)
+
+    def know(self, v: str, bounds: tuple[int, int] | None) -> str:
+        """The value, of which that is known; a number or a size of an operand where it is one of these."""
+        if _number(v) or bounds is None:
+            return v
+        if bounds[0] == bounds[1]:
+            if 0 <= bounds[0] <= SMALL_SIZE:
+                return str(bounds[0])
+            same = next((size for size, b in self.sizes.items() if b == bounds), None)
+            if same is not None:
+                return same
+        self.known.setdefault(v, bounds)
+        return v
+
     def add(self, a: str, b: str) -> str:
         if a == "0":
             return b
@@ -247,14 +267,14 @@ class Emitter:
             return a
         if _number(a) and _number(b):
             return str(int(a) + int(b))
-        return self.op(f"add i64 {a}, {b}")
+        return self.know(self.op(f"add i64 {a}, {b}"), between.of("+", self.bounds_of(a), self.bounds_of(b)))
 
     def sub(self, a: str, b: str) -> str:
         if b == "0":
             return a
         if _number(a) and _number(b):
             return str(int(a) - int(b))
-        return self.op(f"sub i64 {a}, {b}")
+        return self.know(self.op(f"sub i64 {a}, {b}"), between.of("-", self.bounds_of(a), self.bounds_of(b)))
 
     def mul(self, a: str, b: str) -> str:
         if a == "1":
@@ -266,9 +286,15 @@ class Emitter:
         return self.op(f"mul i64 {a}, {b}")
 
     def smaller(self, a: str, b: str) -> str:
+        x, y = self.bounds_of(a), self.bounds_of(b)
+        if x and y and (x[1] <= y[0] or y[1] <= x[0]):
+            return a if x[1] <= y[0] else b
         return self.op(f"select i1 {self.op(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
     def larger(self, a: str, b: str) -> str:
+        x, y = self.bounds_of(a), self.bounds_of(b)
+        if x and y and (x[1] <= y[0] or y[1] <= x[0]):
+            return b if x[1] <= y[0] else a
         return self.op(f"select i1 {self.op(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
     def at_entry(self, text: str) -> str:

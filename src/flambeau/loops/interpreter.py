@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import arithmetic, arrays, gathers, reductions
+from . import bounds as between
 from .arrays import OnElements
 from .calls import LARGEST, Calls
-from .emitter import I64, Emitter, constant
+from .emitter import I64, SMALL_SIZE, Emitter, constant
 from .inlining import Callee, Inlining
 from .iteration import Iteration
 from .region import Region, find, leads_to
@@ -52,7 +53,7 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 @dataclass
 class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
-    ``(token, dtype, ndim, dense, ones)`` (see Array) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for
+    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for
     anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
     range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call
     (Known, items) of enumerate or zip; None for while. ``again``: nothing that has happened
@@ -98,6 +99,7 @@ class Interpreter(Calls, Inlining, Iteration):
         ] = {}  # by first instruction: last, function, instruction that calls
         self.places_of_calls: dict[tuple[int, Known], int] = {}
         self.operands: dict[int, tuple[Any, Array]] = {}
+        self.named: dict[int, tuple[str, Any]] = {}  # sizes of operands -> names of these values, and what has that id
         self.ints: dict[str, int] = {}
         self.floats: dict[str, float] = {}
         self.initial: dict[str, Any] = {}
@@ -108,15 +110,22 @@ class Interpreter(Calls, Inlining, Iteration):
         self.at = 0
         self.states: dict[int, State] = {}
         self.places: dict[int, tuple] = {}  # id of a view -> it, what it is a view of, and the key
-        self.e = Emitter()
+        self.sizes: dict[str, tuple[int, int]] = {}  # bounds of the operands' sizes
+        self.thresholds: set[int] = {0, 1}  # see bounds.py
+        self.joins: dict[int, int] = {}  # how often paths met at a block
+        self.tests: dict[int, tuple] = {}  # id of a comparison's result -> it, operator, operands
+        self.e = Emitter(self.sizes)
         self.final = False
 
     # ---- inputs --------------------------------------------------------------------------------------------------------
     def given(self, what, name: str | None = None):
         """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
         if isinstance(what, tuple):
-            token, dtype, ndim, *more = what
-            _, array = self.operands.setdefault(id(token), (token, Array(len(self.operands), dtype, ndim, *more)))
+            token, dtype, ndim, dense, sizes = what
+            if id(token) not in self.operands:
+                n = len(self.operands)
+                self.operands[id(token)] = token, Array(n, dtype, ndim, dense, self.size_texts(n, sizes))
+            _, array = self.operands[id(token)]
             whole = arrays.operand(array)
             return arrays.load(self.e, whole, ()) if ndim == 0 else whole
         if isinstance(what, Symbolic):
@@ -130,8 +139,30 @@ class Interpreter(Calls, Inlining, Iteration):
                 raise Declined("a very large integer")
             table.setdefault(name, what.const)
             at = list(table).index(name)
-            return Scalar(what.dtype, True, self.e.argument("ints" if t == "i64" else "floats", at, t))
+            v = self.e.argument("ints" if t == "i64" else "floats", at, t)
+            if what.kind == "i":
+                self.threshold(what.const)
+            return Scalar(what.dtype, True, v, (what.const, what.const))
         return what
+
+    def size_texts(self, n: int, sizes) -> tuple[str, ...]:
+        """The sizes of operand ``n``. ``sizes``: what each is at every call, a number; or what it is known as."""
+        out = []
+        for d, size in enumerate(sizes):
+            key = size if type(size) is int else id(size)
+            if type(size) is int and size <= SMALL_SIZE:
+                text = str(size)
+            else:
+                text, _ = self.named.setdefault(key, (f"%a{n}.n{d}", size))
+                if type(size) is int:
+                    self.sizes[text] = size, size
+                    self.threshold(size)
+            out.append(text)
+        return tuple(out)
+
+    def threshold(self, n: int) -> None:
+        if len(self.thresholds) < 40:
+            self.thresholds.update((n - 1, n))
 
     def entry(self) -> State:
         """Put what variables hold before the loop into their slots; the state in which the loop is entered."""
@@ -257,8 +288,12 @@ class Interpreter(Calls, Inlining, Iteration):
 
     def meet(self, target: int, state: State, todo: list) -> None:
         known = self.states.get(target)
-        new = state if known is None else known.joined(state)
+        if known == state:
+            return
+        few = self.joins.get(target, 0) < 8
+        new = state if known is None else known.joined(state, tuple(self.thresholds) if few else ())
         if new != known:
+            self.joins[target] = self.joins.get(target, 0) + 1
             self.states[target] = new
             if target != self.region.exit and target not in todo:
                 todo.append(target)
@@ -269,7 +304,7 @@ class Interpreter(Calls, Inlining, Iteration):
         e = self.e
         if self.final:
             e.label(f"b{at}")
-        self.types, self.values, self.places = dict(state.locals), {}, {}
+        self.types, self.values, self.places, self.tests = dict(state.locals), {}, {}, {}
         self.stack = [self.fetch(f"stack{k}", t) for k, t in enumerate(state.stack)]
         end = self.region.blocks[at]
         edges = None
@@ -296,9 +331,9 @@ class Interpreter(Calls, Inlining, Iteration):
         if test is not None and self.final and not given:
             e.branch(test, *labels)
         out = []
-        for k, (target, stack) in enumerate(ways):
+        for k, (target, stack, *refined) in enumerate(ways):
             target = self.canonical(target)
-            kept = {n: t for n, t in self.types.items()}
+            kept = {**self.types, **refined[0]} if refined else dict(self.types)
             new = State(kept, tuple(map(type_of, stack)))
             out.append((target, new))
             if self.final:
@@ -336,7 +371,7 @@ class Interpreter(Calls, Inlining, Iteration):
             raise Declined("the loop never ends")
         if exit_state.stack:
             raise Declined("the loop ends with something on the stack")
-        self.final, self.e = True, Emitter()
+        self.final, self.e = True, Emitter(self.sizes)
         self.types, self.values, self.stack = {}, {}, []
         ((target, state),) = self.start()
         self.types = dict(state.locals)
@@ -519,7 +554,10 @@ class Interpreter(Calls, Inlining, Iteration):
     def COMPARE_OP(self, inst):
         b, a = self.pop(), self.pop()
         fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, inst.argval, x, y))
-        self.stack.append(arrays.elementwise(self.e, fn, a, b))
+        out = arrays.elementwise(self.e, fn, a, b)
+        if isinstance(out, Scalar):
+            self.tests[id(out)] = out, inst.argval, a, b
+        self.stack.append(out)
 
     def IS_OP(self, inst):
         b, a = self.pop(), self.pop()
@@ -615,11 +653,11 @@ class Interpreter(Calls, Inlining, Iteration):
             return self.given(self.inputs.attribute(owner, name))
         if isinstance(owner, View):
             if name == "shape":
-                return Tuple(tuple(Scalar(I64, True, n, (0, LARGEST)) for n in owner.sizes))
+                return Tuple(tuple(map(self.size, owner.sizes)))
             if name == "ndim":
                 return constant(owner.ndim)
             if name == "size":
-                return Scalar(I64, True, arrays.count(self.e, owner.sizes), (0, LARGEST))
+                return self.size(arrays.count(self.e, owner.sizes))
             if name == "T":
                 return replace(owner, sizes=owner.sizes[::-1], strides=owner.strides[::-1], whole=None)
             if name == "dtype":
@@ -650,9 +688,28 @@ class Interpreter(Calls, Inlining, Iteration):
             if self.insts[inst.target].name != "FOR_ITER":
                 self.e.spend("1")
             self.e.flush()
-        test = arithmetic.to_bool(self.e, self.number())
-        ways = [(inst.target, self.stack), (inst.index + 1, self.stack)]
+        number = self.number()
+        test = arithmetic.to_bool(self.e, number)
+        yes, no = self.learnt(number)
+        if not want:
+            yes, no = no, yes
+        ways = [(inst.target, self.stack, yes), (inst.index + 1, self.stack, no)]
         return test, ways if want else ways[::-1]
+
+    def learnt(self, test: Scalar) -> tuple[dict, dict]:
+        """The types of variables where a comparison holds, and where it doesn't."""
+        _, op, *numbers = self.tests.get(id(test), (None, None))
+        if len(numbers) != 2 or not all(s.dtype == I64 for s in numbers):
+            return {}, {}
+        out = []
+        for op in (op, between.OPPOSITE[op]):
+            types = {}
+            for s, bounds in zip(numbers, between.refined(op, *(s.bounds for s in numbers))):
+                for name, value in self.values.items():
+                    if value is s and bounds != s.bounds and isinstance(self.types.get(name), ScalarType):
+                        types[name] = replace(self.types[name], bounds=bounds)
+            out.append(types)
+        return out[0], out[1]
 
     def POP_JUMP_IF_TRUE(self, inst):
         return self._jump_if(inst, True)

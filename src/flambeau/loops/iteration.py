@@ -27,23 +27,17 @@ class Iteration:
             self.pending = [it, Element(it)]
             return [(header + 1, State({**state.locals, **self.types}, (it, Element(it))))]
         start, stop, step = trip
-        it = Iterator(f"it{header}", step)
         first, last = (
             self.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}") for k, n in enumerate((start, stop))
         )
+        bounds = _elements(first.bounds, last.bounds, step)
+        it = Iterator(f"it{header}", step, None, bounds)
         self.e.set(f"{it.key}.stop", "i64", last.v)
         self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
         self.strip(it, self.e.add(first.v, str(step)))
-        bounds = self.trip_bounds()
         first = Scalar(I64, True, first.v, bounds)
         self.pending = [it, first]
         return [(header + 1, State(state.locals, (it, type_of(first))))]
-
-    def trip_bounds(self) -> tuple[int, int] | None:
-        """Bounds of the numbers that the loop runs over; other ends than these are numbers of the call."""
-        start, stop, step = self.inputs.trip
-        low = start if type(start) is int and start in (0, 1) else None
-        return _range_bounds(low, stop if step < 0 and type(stop) is int and stop >= -1 else None, step)
 
     def given_iterable(self, item):
         """What the loop itself runs over: a call (Known function, arguments) or something given."""
@@ -145,13 +139,9 @@ class Iteration:
             return
         start, stop, step = self.ends(v[1])
         e = self.e
-        it = Iterator(f"it{inst.index}", step)
+        it = Iterator(f"it{inst.index}", step, None, _elements(start.bounds, stop.bounds, step))
         e.set(f"{it.key}.cur", "i64", start.v)
         e.set(f"{it.key}.stop", "i64", stop.v)
-        low = start.bounds[0] if start.bounds and start.bounds[0] > -LARGEST and step > 0 else None
-        high = stop.bounds[0] if stop.bounds and step < 0 else None
-        self.lows = getattr(self, "lows", {})
-        self.lows[it.key] = _range_bounds(low, high, step)
         self.stack.append(it)
 
     def FOR_ITER(self, inst):
@@ -176,11 +166,7 @@ class Iteration:
         test = (body, done)
         if it.parts is not None:
             return test, [(inst.index + 1, [*self.stack, Element(it)]), (inst.target, self.stack[:-1])]
-        if inst.index == self.region.header:
-            bounds = self.trip_bounds()
-        else:
-            bounds = getattr(self, "lows", {}).get(it.key)
-        value = Scalar(I64, True, cur, bounds)
+        value = Scalar(I64, True, cur, it.bounds)
         return test, [(inst.index + 1, [*self.stack, value]), (inst.target, self.stack[:-1])]
 
 
@@ -189,8 +175,10 @@ def _is_call(v, fn) -> bool:
     return isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is fn
 
 
-def _range_bounds(low: int | None, high: int | None, step: int) -> tuple[int, int] | None:
-    """Bounds of a range's elements: all ranges stay within LARGEST."""
-    if step > 0:
-        return (low if low is not None else -LARGEST, LARGEST)
-    return (high + 1 if high is not None else -LARGEST, LARGEST)
+def _elements(start, stop, step: int) -> tuple[int, int]:
+    """Bounds of a range's elements, by those of its ends: all ranges stay within LARGEST."""
+    (first, last), (low, high) = ((b or (-LARGEST, LARGEST)) for b in (start, stop))
+    if step < 0:
+        first, high, low, last = low + 1, last + 1, first - 1, high
+    # An empty range has none: what is known of them is true anyway.
+    return max(first, -LARGEST), min(max(high - 1, first), LARGEST)

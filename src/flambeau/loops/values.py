@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+
+from . import bounds as between
 
 __all__ = [
     "Array",
@@ -91,13 +93,13 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Operand number ``n`` of the loop. At every call: ``dense``: its last stride is one element; ``ones``: these dimensions are 1."""
+    """Operand number ``n`` of the loop. ``dense``: at every call its last stride is one element. ``sizes``: LLVM values; equal texts are equal sizes."""
 
     n: int
     dtype: np.dtype
     ndim: int
     dense: bool
-    ones: frozenset = frozenset()
+    sizes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +152,12 @@ class Slice:
 @dataclass(frozen=True, slots=True)
 class Iterator:
     """Over a range. ``key`` names its slots; ``step`` is a known number. ``parts``: how elements are made of the counter, where it is over
-    arrays (see iteration.py)."""
+    arrays (see iteration.py). ``bounds``: what the elements of the range lie between."""
 
     key: str
     step: int
     parts: tuple | None = None
+    bounds: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +239,7 @@ CONFLICT = _Conflict()
 def type_of(value):
     """The type under which a value is kept where paths join."""
     if isinstance(value, Scalar):
-        return ScalarType(value.dtype, value.weak, value.bounds if value.dtype == np.int64 else None)
+        return ScalarType(value.dtype, value.weak, value.bounds if value.dtype in (np.int64, np.float64) else None)
     if isinstance(value, View):
         return ViewType(
             value.dtype,
@@ -255,15 +258,18 @@ def type_of(value):
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
 
 
-def join(a, b):
-    """The type that holds both, CONFLICT when there is none. Python's and NumPy's number meet in a number of NumPy's dtype of which it isn't
+def join(a, b, thresholds: tuple[int, ...] = ()):
+    """The type that holds ``a``, which was known before, and ``b``; CONFLICT when there is none. ``thresholds``: see bounds.py. Python's and NumPy's number meet in a number of NumPy's dtype of which it isn't
     known which it is, Python's int and float likewise in float; a value that isn't exact there is an error of the kernel."""
     if a == b:
         return a
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         weak = a.weak if a.weak is b.weak else None
         if a.dtype == b.dtype:
-            return ScalarType(a.dtype, weak, a.bounds if a.bounds == b.bounds else None)
+            bounds = a.bounds if a.bounds == b.bounds else None
+            if a.dtype == np.int64:
+                bounds = between.widened(a.bounds, b.bounds, thresholds)
+            return ScalarType(a.dtype, weak, bounds)
         for python, other in ((a, b), (b, a)):
             holds = {"i": "iuf", "f": "f"}.get(python.dtype.kind, "")
             if (
@@ -283,7 +289,12 @@ def join(a, b):
             a.whole if a.whole == b.whole else None,
         )
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
-        return TupleType(tuple(join(x, y) for x, y in zip(a.items, b.items)))
+        return TupleType(tuple(join(x, y, thresholds) for x, y in zip(a.items, b.items)))
+    if isinstance(a, Element) and isinstance(b, Element):
+        it = join(a.of, b.of, thresholds)
+        return it if it is CONFLICT else Element(it)
+    if isinstance(a, Iterator) and isinstance(b, Iterator) and replace(a, bounds=b.bounds) == b:
+        return replace(a, bounds=between.widened(a.bounds, b.bounds, thresholds))
     return CONFLICT
 
 
@@ -294,11 +305,11 @@ class State:
     locals: dict[str, Any]
     stack: tuple[Any, ...] = field(default=())
 
-    def joined(self, other: State) -> State:
+    def joined(self, other: State, thresholds: tuple[int, ...]) -> State:
         if len(self.stack) != len(other.stack):
             raise Declined("paths meet with different stacks")
         names = self.locals.keys() & other.locals.keys()
         return State(
-            {n: join(self.locals[n], other.locals[n]) for n in names},
-            tuple(map(join, self.stack, other.stack)),
+            {n: join(self.locals[n], other.locals[n], thresholds) for n in names},
+            tuple(join(x, y, thresholds) for x, y in zip(self.stack, other.stack)),
         )
