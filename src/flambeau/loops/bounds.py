@@ -1,0 +1,121 @@
+"""What an integer of a loop is known to lie between.
+
+Bounds are ``(least, most)``; None is all of 64 bits. Where paths meet they widen to the next of the *thresholds* (numbers that the region knows:
+constants, sizes, ends), and beyond these to DRIFT or -DRIFT. Such an end means: a number of at most BASE to which at most SMALL was added at a
+time. No loop lives long enough to take such a number out of 64 bits (2**48 additions), so counters need no check.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ALL", "DRIFT", "LEAST", "MOST", "excludes_zero", "meet", "of", "refined", "widened"]
+
+MOST, LEAST = (1 << 63) - 1, -(1 << 63)
+ALL = LEAST, MOST
+BASE, DRIFT, SMALL = 1 << 60, 1 << 61, 1 << 12
+
+Bounds = tuple[int, int] | None
+
+
+def _settled(low: int, high: int) -> tuple[int, int]:
+    """Results of other operations than small additions don't drift: an end that happens to be DRIFT moves on by one."""
+    return low - (low == -DRIFT), high + (high == DRIFT)
+
+
+def of(op: str, a: Bounds, b: Bounds) -> Bounds:
+    """Of ``a op b``, which may leave 64 bits; None when nothing is known."""
+    if op in ("+", "-"):
+        if a is None or b is None:
+            return None
+        if op == "-":
+            b = (-b[1], -b[0])
+        if b[0] < -SMALL or b[1] > SMALL:
+            a, b = b, a
+        small = -SMALL <= b[0] and b[1] <= SMALL
+        low, high = a[0] + b[0], a[1] + b[1]
+        if not small:
+            return _settled(low, high)
+        return (-DRIFT if a[0] == -DRIFT else low), (DRIFT if a[1] == DRIFT else high)
+    if op == "&":
+        tops = [s[1] for s in (a, b) if s is not None and s[0] >= 0]
+        return _settled(0, min(tops)) if tops else None
+    if a is None or b is None:
+        return (0, b[1] - 1) if op == "%" and b is not None and b[0] > 0 else None
+    if op == "*":
+        corners = [x * y for x in a for y in b]
+        return _settled(min(corners), max(corners))
+    if op == "%" and b[0] > 0:
+        return (0, min(a[1], b[1] - 1)) if a[0] >= 0 else (0, b[1] - 1)
+    if op == "//" and b[0] > 0:
+        corners = [x // y for x in a for y in b]
+        return _settled(min(corners), max(corners))
+    if op == ">>" and 0 <= b[0]:
+        corners = [x >> min(y, 64) for x in a for y in b]
+        return _settled(min(corners), max(corners))
+    if op == "<<" and 0 <= b[0] and b[1] < 64:
+        corners = [x << y for x in a for y in b]
+        return _settled(min(corners), max(corners))
+    if op in "|^" and a[0] >= 0 and b[0] >= 0:
+        return _settled(0, (1 << max(a[1], b[1]).bit_length()) - 1)
+    return None
+
+
+def clipped(bounds: Bounds) -> Bounds:
+    """Of a result that has been checked to fit in 64 bits."""
+    if bounds is None:
+        return None
+    out = max(bounds[0], LEAST), min(bounds[1], MOST)
+    return None if out == ALL else out
+
+
+def meet(a: Bounds, b: Bounds) -> Bounds:
+    """Of a number of which both are known."""
+    if a is None or b is None:
+        return a or b
+    low, high = max(a[0], b[0]), min(a[1], b[1])
+    return (low, high) if low <= high else a  # what can't be isn't reached
+
+
+def widened(old: Bounds, new: Bounds, thresholds: tuple[int, ...]) -> Bounds:
+    """Bounds where a path with ``new`` meets what was known before. Few steps lead to an end."""
+    if old is None or new is None:
+        return None
+    low, high = old
+    if new[0] < low:
+        low = max((t for t in thresholds if t <= new[0]), default=None)
+        if low is None:
+            low = -DRIFT if new[0] >= -BASE or new[0] == -DRIFT else LEAST
+    if new[1] > high:
+        high = min((t for t in thresholds if t >= new[1]), default=None)
+        if high is None:
+            high = DRIFT if new[1] <= BASE or new[1] == DRIFT else MOST
+    return None if (low, high) == ALL else (low, high)
+
+
+def refined(op: str, a: Bounds, b: Bounds) -> tuple[Bounds, Bounds]:
+    """Of two numbers of which ``a op b`` is known to hold."""
+    x, y = a or ALL, b or ALL
+    if op in ("<", "<="):
+        by = op == "<"
+        return meet(x, (LEAST, y[1] - by)), meet(y, (x[0] + by, MOST))
+    if op in (">", ">="):
+        q, p = refined("<" if op == ">" else "<=", b, a)
+        return p, q
+    if op == "==":
+        return meet(x, y), meet(y, x)
+    if op == "!=":
+        return _without(x, y), _without(y, x)
+    return a, b
+
+
+def _without(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
+    """A number that isn't ``y``, where that is one number."""
+    if y[0] != y[1] or x[0] == x[1]:
+        return x
+    return x[0] + (x[0] == y[0]), x[1] - (x[1] == y[0])
+
+
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def excludes_zero(bounds) -> bool:
+    return bounds is not None and (bounds[0] > 0 or bounds[1] < 0)
