@@ -197,7 +197,7 @@ def address(e: Emitter, view: View, indices) -> str:
 
 
 def load(e: Emitter, view: View, indices) -> Scalar:
-    return Scalar(view.dtype, False, e.load(address(e, view, indices), view.dtype))
+    return Scalar(view.dtype, False, e.load(address(e, view, indices), view.dtype, view.origins))
 
 
 # ---- element-wise expressions -------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def assign(e: Emitter, target: View, value) -> None:
     if isinstance(x, Scalar):
         v = _converted(e, x, target.dtype)
         for indices in e.loop(target.sizes, parallel=True):
-            e.store(address(e, target, indices), target.dtype, v)
+            e.store(address(e, target, indices), target.dtype, v, target.origins)
         return
     if x.ndim > target.ndim:
         raise Declined("an array with more dimensions than its place")
@@ -329,7 +329,7 @@ def fill(e: Emitter, target: View, x: Expression) -> None:
     def write():
         for indices in e.loop(target.sizes, parallel=True):
             v = _converted(e, x.element(_indices_of(e, x, indices, target.sizes)), target.dtype)
-            e.store(address(e, target, indices), target.dtype, v)
+            e.store(address(e, target, indices), target.dtype, v, target.origins)
 
     e.versions(broadcast_pairs(x, target.sizes), write)
 
@@ -355,7 +355,7 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:
         yes, on = e.new_label(), e.new_label()
         e.branch(mask.element(indices).v, yes, on)
         e.label(yes)
-        e.store(address(e, target, indices), target.dtype, v)
+        e.store(address(e, target, indices), target.dtype, v, target.origins)
         e.jump(on)
         e.label(on)
 
@@ -392,7 +392,7 @@ def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
     offset = "0"
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
-    e.store(e.at(view.ptr, offset), view.dtype, _converted(e, value, view.dtype))
+    e.store(e.at(view.ptr, offset), view.dtype, _converted(e, value, view.dtype), view.origins)
 
 
 def where(e: Emitter, c: Scalar, a: Scalar, b: Scalar) -> Scalar:

@@ -27,6 +27,7 @@ RUNTIME = ("malloc", "free", "parallel", "interrupted")
 PIECE = 32768  # elements that are worth a thread
 WORK = 1 << 21  # turns and elements after which a kernel asks whether it has been interrupted
 SMALL_SIZE = 4  # sizes up to this are part of the text where they are known
+SCOPES = 100_000  # number of the first metadata node that tells memory apart
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
 
 
@@ -160,6 +161,7 @@ class Emitter:
         self.inside = 0  # element loops around the code that is being written
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
+        self.scopes: set[int] = set()  # operands whose accesses have been told apart
         self.owned: list[str] = []  # variables whose buffers are given back at the end
 
     # -- text --
@@ -203,14 +205,26 @@ class Emitter:
         p = self.op(f"getelementptr i64, ptr %{which}, i64 {i}")
         return self.op(f"load {llvm}, ptr {p}")
 
-    def load(self, p: str, dtype: np.dtype) -> str:
-        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align {dtype.itemsize}{self.grouped()}")
+    def load(self, p: str, dtype: np.dtype, origins: frozenset = frozenset()) -> str:
+        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align {dtype.itemsize}{self.grouped()}{self.scope(origins)}")
         return self.op(f"icmp ne i8 {v}, 0") if dtype.kind == "b" else v
 
-    def store(self, p: str, dtype: np.dtype, v: str) -> None:
+    def store(self, p: str, dtype: np.dtype, v: str, origins: frozenset = frozenset()) -> None:
         if dtype.kind == "b":
             v = self.op(f"zext i1 {v} to i8")
-        self.line(f"store {memory_type(dtype)} {v}, ptr {p}, align {dtype.itemsize}{self.grouped()}")
+        self.line(
+            f"store {memory_type(dtype)} {v}, ptr {p}, align {dtype.itemsize}{self.grouped()}{self.scope(origins)}"
+        )
+
+    def scope(self, origins: frozenset) -> str:
+        """What tells LLVM that an operand which is written shares no memory with others. ``origins``: see View."""
+        if len(origins) != 1:
+            return ""
+        (n,) = origins
+        if not isinstance(n, int):
+            return ""
+        self.scopes.add(n)
+        return f", !alias.scope !{SCOPES + 3 * n + 1}, !noalias !{SCOPES + 3 * n + 2}"
 
     def grouped(self) -> str:
         return "" if self.group is None else f", !llvm.access.group !{self.group}"
@@ -429,9 +443,19 @@ class Emitter:
         self.store(self.op(f"getelementptr i64, ptr %out, i64 {self.results}"), value.dtype, value.v)
         self.results += 1
 
-    def text(self, shapes: list[int], fresh: int = 0) -> str:
+    def text(self, shapes: list[int], fresh: int = 0, written=()) -> str:
         """The whole module. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
-        addresses follow those of the others."""
+        addresses follow those of the others; ``written``: the arrays that are written, which share no memory with others."""
+        for n in sorted(self.scopes):
+            others = [f"!{SCOPES + 3 * m}" for m in sorted(self.scopes) if m != n and (n in written or m in written)]
+            scope = SCOPES + 3 * n
+            self.metadata += [
+                f"!{scope} = distinct !{{!{scope}, !{SCOPES - 1}}}",
+                f"!{scope + 1} = !{{!{scope}}}",
+                f"!{scope + 2} = !{{{', '.join(others)}}}",
+            ]
+        if self.scopes:
+            self.metadata.append(f"!{SCOPES - 1} = distinct !{{!{SCOPES - 1}}}")
         entry = []
         addresses = [*RUNTIME, *(f"a{k}" for k in range(len(shapes))), *(f"f{k}" for k in range(fresh))]
         for n, name in enumerate(addresses):

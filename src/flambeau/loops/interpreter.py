@@ -115,7 +115,7 @@ class Interpreter(Calls, Inlining, Iteration):
         self.joins: dict[int, int] = {}  # how often paths met at a block
         self.tests: dict[int, tuple] = {}  # id of a comparison's result -> it, operator, operands
         self.e = Emitter(self.sizes)
-        self.final = False
+        self.final = self.alike = False
 
     # ---- inputs --------------------------------------------------------------------------------------------------------
     def given(self, what, name: str | None = None):
@@ -214,7 +214,7 @@ class Interpreter(Calls, Inlining, Iteration):
             owner = e.get(f"{name}.b", "ptr") if t.owned else None
             return View(e.get(f"{name}.p", "ptr"), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole)
         if isinstance(t, Element):
-            return self.element(t.of.parts, e.op(f"sub i64 {e.get(f'{t.of.key}.cur', 'i64')}, 1"))
+            return self.element(t.of.parts, e.op(f"sub i64 {e.get(f'{t.of.key}.cur', 'i64')}, 1"), t.of.bounds)
         if isinstance(t, TupleType):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
         if t is CONFLICT:
@@ -373,13 +373,14 @@ class Interpreter(Calls, Inlining, Iteration):
             raise Declined("the loop ends with something on the stack")
         self.final, self.e = True, Emitter(self.sizes)
         self.types, self.values, self.stack = {}, {}, []
+        self.alike = self._lie_alike()
         ((target, state),) = self.start()
         self.types = dict(state.locals)
         for name, t in self.states[target].locals.items():
             self.convert(name, self.types[name], t)
         for d, value in enumerate(self.pending if self.inputs.trip is not None else []):
             self.keep(f"stack{d}", value)
-        self.e.jump(f"b{target}")
+        self.e.jump(f"b{self.region.header}.turn" if self.alike else f"b{target}")
         for at in sorted(self.region.blocks):
             if at in self.states:
                 self.block(at)
@@ -387,10 +388,22 @@ class Interpreter(Calls, Inlining, Iteration):
         shapes = [array.ndim for _, array in self.operands.values()]
         self.e.owned = sorted(self.owned)
         return Compiled(
-            self.e.text(shapes, len(self.fresh)), [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
+            self.e.text(shapes, len(self.fresh), self.written), [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
             list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
         )  # fmt: skip
+
+    def _lie_alike(self) -> bool:
+        """Whether nothing has to be converted between FOR_ITER, where the loop is over a range or an array, and what follows it."""
+        header = self.region.header
+        before, after = self.states.get(header), self.states.get(header + 1)
+        if self.inputs.trip is None or before is None or after is None:
+            return False
+
+        def alike(a, b) -> bool:
+            return a == b or (isinstance(a, ScalarType) and isinstance(b, ScalarType) and a.dtype == b.dtype)
+
+        return all(t is CONFLICT or alike(before.locals.get(name), t) for name, t in after.locals.items())
 
     def results(self, state: State) -> list[tuple[str, np.dtype, bool]]:
         self.e.label("exit")

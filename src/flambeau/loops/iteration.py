@@ -10,20 +10,23 @@ from .values import Declined, Element, Expression, Iterator, Known, Scalar, Stat
 __all__ = ["Iteration"]
 
 STRIP = 1 << 20  # turns
+FEW = 16  # turns that needn't be counted
 
 
 class Iteration:
     """The part of the interpreter that has to do with iterators. One is a counter and its end in slots of the kernel."""
 
     def start(self):
-        """The edge into the loop."""
+        """The edge into the loop. The first turn begins behind FOR_ITER, since there is one; but where the variables lie alike there and at FOR_ITER
+        (``self.alike``) the code begins with the test, so that LLVM sees a loop with one entry."""
         state = self.entry()
         header, trip = self.region.header, self.inputs.trip
         if trip is None:
             return [(header, state)]
         if trip[0] == "over":
-            it = self.over(self.given_iterable(trip[1]), f"it{header}", "1")
-            self.strip(it, "1")
+            first = "0" if self.alike else "1"
+            it = self.over(self.given_iterable(trip[1]), f"it{header}", first)
+            self.strip(it, first)
             self.pending = [it, Element(it)]
             return [(header + 1, State({**state.locals, **self.types}, (it, Element(it))))]
         start, stop, step = trip
@@ -33,8 +36,9 @@ class Iteration:
         bounds = _elements(first.bounds, last.bounds, step)
         it = Iterator(f"it{header}", step, None, bounds)
         self.e.set(f"{it.key}.stop", "i64", last.v)
-        self.e.set(f"{it.key}.cur", "i64", self.e.add(first.v, str(step)))
-        self.strip(it, self.e.add(first.v, str(step)))
+        cur = first.v if self.alike else self.e.add(first.v, str(step))
+        self.e.set(f"{it.key}.cur", "i64", cur)
+        self.strip(it, cur)
         first = Scalar(I64, True, first.v, bounds)
         self.pending = [it, first]
         return [(header + 1, State(state.locals, (it, type_of(first))))]
@@ -70,7 +74,8 @@ class Iteration:
             stop = e.op(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {n})")
         e.set(f"{key}.cur", "i64", first)
         e.set(f"{key}.stop", "i64", stop)
-        return Iterator(key, 1, parts)
+        known = e.bounds_of(stop)
+        return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
     def part(self, v, key: str, lengths: list) -> tuple:
         """How to make the elements of ``v``: ("array", variable), ("range", slot, step), ("enumerate", slot, part) or ("zip", *parts). Appends
@@ -102,19 +107,19 @@ class Iteration:
             return "zip", *(self.part(a, key, lengths) for a in v[1])
         raise Declined(f"a loop over a {type(v).__name__.lower()}")
 
-    def element(self, part: tuple, at: str):
+    def element(self, part: tuple, at: str, bounds=None):
         """The element with number ``at`` of a part."""
         e = self.e
         match part:
             case ("array", name):
-                return arrays.subscript(e, self.read(name), Scalar(I64, True, at, (0, LARGEST)))
+                return arrays.subscript(e, self.read(name), Scalar(I64, True, at, bounds or (0, LARGEST)))
             case ("range", name, step):
                 n = e.add(e.get(name, "i64"), e.mul(at, str(step)))
                 return Scalar(I64, True, n, (-LARGEST, LARGEST))
             case ("enumerate", name, inner):
-                return Tuple((Scalar(I64, True, e.add(e.get(name, "i64"), at)), self.element(inner, at)))
+                return Tuple((Scalar(I64, True, e.add(e.get(name, "i64"), at)), self.element(inner, at, bounds)))
             case ("zip", *parts):
-                return Tuple(tuple(self.element(p, at) for p in parts))
+                return Tuple(tuple(self.element(p, at, bounds) for p in parts))
         raise AssertionError(part)
 
     def more(self, it: Iterator) -> str:
@@ -123,8 +128,13 @@ class Iteration:
         return self.e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
 
     def strip(self, it: Iterator, cur: str) -> None:
-        """Set the limit of the strip that starts at ``cur``."""
+        """Set the limit of the strip that starts at ``cur``. A short loop is one strip, whose turns are counted; one of a few turns isn't."""
         e, stop = self.e, self.e.get(f"{it.key}.stop", "i64")
+        if _turns(it) <= STRIP:
+            if _turns(it) > FEW:
+                turns = e.op(f"sub i64 {stop}, {cur}" if it.step > 0 else f"sub i64 {cur}, {stop}")
+                e.spend(e.larger(turns, "0"))
+            return
         least = "smin" if it.step > 0 else "smax"
         limit = e.op(f"call i64 @llvm.{least}.i64(i64 {stop}, i64 {e.add(cur, str(STRIP * it.step))})")
         e.set(f"{it.key}.limit", "i64", limit)
@@ -135,13 +145,18 @@ class Iteration:
     def GET_ITER(self, inst):
         v = self.pop()
         if not _is_call(v, range):
-            self.stack.append(self.over(v, f"it{inst.index}", "0"))
+            it = self.over(v, f"it{inst.index}", "0")
+            if _turns(it) <= STRIP:
+                self.strip(it, "0")
+            self.stack.append(it)
             return
         start, stop, step = self.ends(v[1])
         e = self.e
         it = Iterator(f"it{inst.index}", step, None, _elements(start.bounds, stop.bounds, step))
         e.set(f"{it.key}.cur", "i64", start.v)
         e.set(f"{it.key}.stop", "i64", stop.v)
+        if _turns(it) <= STRIP:
+            self.strip(it, start.v)
         self.stack.append(it)
 
     def FOR_ITER(self, inst):
@@ -152,14 +167,17 @@ class Iteration:
         # Two loops: one over strips, at whose start it is asked whether the loop has been interrupted, one over the turns of a strip, to which
         # the body jumps back.
         body, strip, done = e.new_label(), e.new_label(), e.new_label()
-        less = "slt" if it.step > 0 else "sgt"
-        e.branch(self.more(it), strip, done)
-        e.label(strip)
-        self.strip(it, e.get(f"{it.key}.cur", "i64"))
+        less, limit = "slt" if it.step > 0 else "sgt", "stop"
+        if _turns(it) > STRIP:
+            limit = "limit"
+            e.branch(self.more(it), strip, done)
+            e.label(strip)
+            self.strip(it, e.get(f"{it.key}.cur", "i64"))
         e.jump(f"b{inst.index}.turn")
         e.label(f"b{inst.index}.turn")
         cur = e.get(f"{it.key}.cur", "i64")
-        e.branch(e.op(f"icmp {less} i64 {cur}, {e.get(f'{it.key}.limit', 'i64')}"), body, f"b{inst.index}")
+        more = e.op(f"icmp {less} i64 {cur}, {e.get(f'{it.key}.{limit}', 'i64')}")
+        e.branch(more, body, f"b{inst.index}" if limit == "limit" else done)
         e.label(body)
         # Beyond the end once too often does no harm: the slot is written before it is tested.
         e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
@@ -173,6 +191,11 @@ class Iteration:
 def _is_call(v, fn) -> bool:
     """Whether a value is a call of ``fn`` that GET_ITER is to make sense of."""
     return isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is fn
+
+
+def _turns(it: Iterator) -> int:
+    """At most."""
+    return (it.bounds[1] - it.bounds[0]) // abs(it.step) + 1 if it.bounds is not None else LARGEST
 
 
 def _elements(start, stop, step: int) -> tuple[int, int]:
