@@ -9,7 +9,9 @@ typedef struct {
     PyObject_HEAD
     LoopFn fn;
     int nwritten, nfresh, nresults, restores; /* restores: the loop may end with an error, which is to leave its operands as they were */
-    int *written, *over, *fresh;              /* operands; over: written ones that get their new contents themselves */
+    int nsizes;
+    int *written, *over, *fresh; /* operands; over: 1 for written ones that get their new contents themselves, 2 for those that results may use up */
+    int64_t *sizes;              /* of all operands in turn, -1 for those that differ between calls */
     PyArray_Descr **results;
     PyObject *fail;                           /* called with (number of the error, three integers), raises */
 } Loop;
@@ -131,6 +133,12 @@ static int prepare(Loop *l, Frame_ *f) {
         f->arrays[k] = (PyArrayObject *)Py_NewRef(a);
     }
     f->total = f->count;
+    for (int k = 0, at = 0; k < f->count; k++) {
+        int ndim = PyArray_NDIM(f->arrays[k]), wrong = at + ndim > l->nsizes || (k == f->count - 1 && at + ndim < l->nsizes);
+        for (int d = 0; !wrong && d < ndim; d++) wrong = l->sizes[at + d] >= 0 && l->sizes[at + d] != PyArray_DIM(f->arrays[k], d);
+        if (wrong) return PyErr_Format(PyExc_ValueError, "a compiled loop is called with other sizes of operand %d than it was made for", k), -1;
+        at += ndim;
+    }
     char itself[l->nwritten + 1];
     for (int k = 0; k < l->nwritten; k++)
         itself[k] = l->over[k] && PyArray_ISWRITEABLE(f->arrays[l->written[k]]) && apart(f->arrays, f->count, l->written[k]);
@@ -142,7 +150,7 @@ static int prepare(Loop *l, Frame_ *f) {
             if (!copy) return -1;
             f->arrays[n] = (PyArrayObject *)copy;
             Py_DECREF(a);
-        } else if (l->restores && !(f->before[k] = (PyArrayObject *)PyArray_NewCopy(a, NPY_KEEPORDER)))
+        } else if (l->restores && l->over[k] == 1 && !(f->before[k] = (PyArrayObject *)PyArray_NewCopy(a, NPY_KEEPORDER)))
             return -1;
     }
     for (int k = 0; k < l->nfresh; k++) {
@@ -155,17 +163,26 @@ static int prepare(Loop *l, Frame_ *f) {
     return 0;
 }
 
+/* Whether two arrays are the same elements of the same memory. */
+static int same_elements(PyArrayObject *a, PyArrayObject *b) {
+    int n = PyArray_NDIM(a);
+    return PyArray_DATA(a) == PyArray_DATA(b) && PyArray_DESCR(a) == PyArray_DESCR(b) && n == PyArray_NDIM(b) &&
+           !memcmp(PyArray_DIMS(a), PyArray_DIMS(b), n * sizeof(npy_intp)) && !memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), n * sizeof(npy_intp));
+}
+
 static PyObject *gather(Loop *l, Frame_ *f) {
     int n = 0;
-    for (int k = 0; k < l->nwritten; k++) n += !l->over[k];
+    for (int k = 0; k < l->nwritten; k++) n += l->over[k] != 1;
     PyObject *out = PyList_New(n + l->nfresh + l->nresults);
     if (!out) return NULL;
     n = 0;
     for (int k = 0; k < l->nwritten; k++) {
         int w = l->written[k];
         PyObject *given = f->given[w];
-        if (!l->over[k]) {
-            PyList_SET_ITEM(out, n++, flb_api->from_array((PyObject *)f->arrays[w]));
+        if (l->over[k] != 1) {
+            PyObject *a = (PyObject *)f->arrays[w], *base = PyArray_BASE(f->arrays[w]);
+            if (base && PyArray_CheckExact(base) && same_elements(f->arrays[w], (PyArrayObject *)base)) a = base;
+            PyList_SET_ITEM(out, n++, flb_api->from_array(a));
             continue;
         }
         if (PyObject_TypeCheck(given, flb_api->tensor_type)) given = ((FlbTensor *)given)->array;
@@ -262,14 +279,15 @@ static void loop_dealloc(Loop *l) {
     PyMem_Free(l->written);
     PyMem_Free(l->over);
     PyMem_Free(l->fresh);
+    PyMem_Free(l->sizes);
     PyObject_GC_Del(l);
 }
 
 static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     unsigned long long address;
-    PyObject *written, *over, *fresh, *results, *fail;
+    PyObject *written, *over, *sizes, *fresh, *results, *fail;
     int restores, nover;
-    if (!PyArg_ParseTuple(args, "KOOOO!pO", &address, &written, &over, &fresh, &PyTuple_Type, &results, &restores, &fail)) return NULL;
+    if (!PyArg_ParseTuple(args, "KOOO!OO!pO", &address, &written, &over, &PyList_Type, &sizes, &fresh, &PyTuple_Type, &results, &restores, &fail)) return NULL;
     Loop *l = PyObject_GC_New(Loop, type);
     if (!l) return NULL;
     memset((char *)l + sizeof(PyObject), 0, sizeof(Loop) - sizeof(PyObject));
@@ -279,6 +297,10 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     l->fail = Py_NewRef(fail);
     if (!(l->written = numbers_of(written, &l->nwritten)) || !(l->over = numbers_of(over, &nover)) || !(l->fresh = numbers_of(fresh, &l->nfresh))) goto fail;
     if (nover != l->nwritten) { PyErr_SetString(PyExc_ValueError, "a loop has a flag for each operand that is written"); goto fail; }
+    l->nsizes = (int)PyList_GET_SIZE(sizes);
+    if (!(l->sizes = PyMem_Calloc(l->nsizes + 1, sizeof(int64_t)))) { PyErr_NoMemory(); goto fail; }
+    for (int k = 0; k < l->nsizes; k++)
+        if ((l->sizes[k] = PyLong_AsLongLong(PyList_GET_ITEM(sizes, k))) == -1 && PyErr_Occurred()) goto fail;
     l->nresults = (int)PyTuple_GET_SIZE(results);
     if (!(l->results = PyMem_Calloc(l->nresults + 1, sizeof(void *)))) { PyErr_NoMemory(); goto fail; }
     for (int k = 0; k < l->nresults; k++) {
@@ -299,9 +321,9 @@ fail:
 PyTypeObject FlbLoop_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "flambeau._runtime.Loop",
-    .tp_doc = "Loop(address, written, over, fresh, results, restores, fail): the call of a native loop.\n\n"
+    .tp_doc = "Loop(address, written, over, sizes, fresh, results, restores, fail): the call of a native loop.\n\n"
               "Called with tuples (arrays or tensors, ints, floats); gives the list of its results as tensors: written operands whose flag in `over` is\n"
-              "0 (those with 1 are written themselves), new arrays of the shapes of the operands `fresh`, numbers of the dtypes `results`. An error ends\n"
+              "not 1 (those with 1 are written themselves; with 2 the result may lie in the operand's memory), new arrays of the shapes of the operands `fresh`, numbers of the dtypes `results`. An error ends\n"
               "in fail(number, a, b, c), which raises; operands are as they were then if `restores`. Signals are served while it runs.",
     .tp_basicsize = sizeof(Loop),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,

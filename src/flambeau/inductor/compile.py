@@ -14,7 +14,7 @@ from ..base.logs import artifact
 from ..base.shape_env import shape_rules
 from . import cache, debug, memory, metrics
 from .codegen import write_kernel
-from .donate import donate
+from .donate import donate, pass_on, spend
 from .ir import ExternCall, eliminate_dead, loads, stores, verify
 from .lowering import Lowering
 from .opening import open_graph
@@ -76,6 +76,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
         program = open_graph(gm)
         onto = getattr(gm, "onto", None) or {}
         written = donate(program, onto)
+        pass_on(program)
         onto = {k: i for k, i in onto.items() if k not in written}
         graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, onto)
     info = graph.info
@@ -208,6 +209,7 @@ def compile_program(program, times=None, onto=None):
         steps.append(step)
         passed("write LLVM text")
     inplace = _place(lowering, steps, onto or {})
+    spend(steps, lowering)
     if config.epilogue_fusion:
         launches = chain_rows(steps, lowering.buffers, {a: b for a, b in inplace.values()})
         steps = flat(launches)

@@ -46,12 +46,12 @@ class Program:
     def count(self) -> None:
         """Number of readers of each call."""
         for call in self.calls:
-            _tree((call.args, call.kwargs), _count)
-        _tree(self.outputs, _count)
+            rewritten((call.args, call.kwargs), _count)
+        rewritten(self.outputs, _count)
 
     def show(self) -> str:
         names = {c: f"v{i}" for i, c in enumerate(self.calls)}
-        text = lambda x: _tree(x, names.__getitem__)  # noqa: E731
+        text = lambda x: rewritten(x, names.__getitem__)  # noqa: E731
         lines = [
             f"{names[c]} = {c.what} {c.target}({text(c.args)}, {text(c.kwargs)}) # {_describe(c.val)}"
             for c in self.calls
@@ -65,15 +65,16 @@ def _describe(val) -> str:
     return f"{val.dtype}{list(val.shape)}{list(val.stride())}" if isinstance(val, _C.TensorBase) else repr(val)
 
 
-def _tree(x, fn):
+def rewritten(x, fn):
+    """Nested arguments with ``fn(call)`` for each call in them."""
     if isinstance(x, Call):
         return fn(x)
     if isinstance(x, (tuple, list)):
-        return [_tree(y, fn) for y in x]
+        return [rewritten(y, fn) for y in x]
     if isinstance(x, dict):
-        return {k: _tree(v, fn) for k, v in x.items()}
+        return {k: rewritten(v, fn) for k, v in x.items()}
     if isinstance(x, slice):
-        return slice(_tree(x.start, fn), _tree(x.stop, fn), _tree(x.step, fn))
+        return slice(rewritten(x.start, fn), rewritten(x.stop, fn), rewritten(x.step, fn))
     return x
 
 
@@ -175,7 +176,7 @@ def open_graph(gm) -> Program:
                 def tensor(call):
                     return recording.know(call.val, call) if isinstance(call.val, _C.TensorBase) else call.val
 
-                args, kwargs = _tree((look(node.args), look(dict(node.kwargs))), tensor)
+                args, kwargs = rewritten((look(node.args), look(dict(node.kwargs))), tensor)
                 full = node.target.full(*args, **kwargs)
                 if _whole(node.target, full):
                     env[node] = program.add("call", node.target, look(node.args), look(dict(node.kwargs)), val)

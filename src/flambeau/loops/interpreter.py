@@ -73,7 +73,7 @@ class Inputs:
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``ints`` and ``floats``:
-    numbers read; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``:
+    numbers read; ``sizes``: of each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``:
     (type's name, text) by number - 1. ``returned``: type of what the function returns, named RETURNED among the results (``RETURNED.k`` for the
     items of a tuple), where the region ends with ``return``; else None."""
 
@@ -89,6 +89,7 @@ class Compiled:
     errors: list[tuple[str, str]]
     exit: int | None
     returned: Any
+    sizes: list[list[int]]
 
 
 class Interpreter(Calls, Inlining, Iteration):
@@ -99,6 +100,7 @@ class Interpreter(Calls, Inlining, Iteration):
         ] = {}  # by first instruction: last, function, instruction that calls
         self.places_of_calls: dict[tuple[int, Known], int] = {}
         self.operands: dict[int, tuple[Any, Array]] = {}
+        self.always: list[tuple] = []  # sizes of the operands as they were given
         self.named: dict[int, tuple[str, Any]] = {}  # sizes of operands -> names of these values, and what has that id
         self.ints: dict[str, int] = {}
         self.floats: dict[str, float] = {}
@@ -124,6 +126,7 @@ class Interpreter(Calls, Inlining, Iteration):
             token, dtype, ndim, dense, sizes = what
             if id(token) not in self.operands:
                 n = len(self.operands)
+                self.always.append(sizes)
                 self.operands[id(token)] = token, Array(n, dtype, ndim, dense, self.size_texts(n, sizes))
             _, array = self.operands[id(token)]
             whole = arrays.operand(array)
@@ -391,6 +394,7 @@ class Interpreter(Calls, Inlining, Iteration):
             self.e.text(shapes, len(self.fresh), self.written), [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
             list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
+            [[n if type(n) is int else -1 for n in what] for what in self.always],
         )  # fmt: skip
 
     def _lie_alike(self) -> bool:

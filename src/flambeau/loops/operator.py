@@ -38,6 +38,7 @@ def program(compiled: Compiled, first: bool = True) -> str:
                 d for _, dtype, weak in compiled.results for d in ((dtype.str, "|i1") if weak is None else (dtype.str,))
             ],
             "errors": compiled.errors,
+            "shapes": compiled.sizes,
             "first": first,
         }
     )
@@ -49,8 +50,9 @@ def _parsed(text: str) -> dict:
 
 
 @functools.lru_cache(1024)
-def _call(text: str, over: tuple[int, ...]) -> _runtime.Loop:
-    """The native call of a program, with the new contents of the written arrays number ``over`` left in these arrays themselves."""
+def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> _runtime.Loop:
+    """The native call of a program, with the new contents of the written arrays number ``over`` left in these arrays themselves, and those of
+    ``spent``, which nobody reads afterwards, given back in the same memory."""
     p = _parsed(text)
     cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
     name = cache.kernel_name(p["text"])
@@ -67,7 +69,8 @@ def _call(text: str, over: tuple[int, ...]) -> _runtime.Loop:
     return _runtime.Loop(
         address,
         p["written"],
-        [k in over for k in range(len(p["written"]))],
+        [1 if k in over else 2 if k in spent else 0 for k in range(len(p["written"]))],
+        [n for shape in p["shapes"] for n in shape],
         p["fresh"],
         tuple(map(np.dtype, p["results"])),
         bool(p["errors"]),
@@ -75,7 +78,7 @@ def _call(text: str, over: tuple[int, ...]) -> _runtime.Loop:
     )
 
 
-def _meta(arrays, ints, floats, program, over=()):
+def _meta(arrays, ints, floats, program, over=(), spent=()):
     p = _parsed(program)
     written = [
         TensorMeta(tuple(arrays[n].shape), contiguous_strides(arrays[n].shape), arrays[n].dtype, CPU)
@@ -89,35 +92,37 @@ _TAGS = ("may_run_plainly",)
 
 
 @extern(
-    "flambeau::loop(Tensor[] arrays, SymInt[] ints, float[] floats, str program) -> Tensor[]",
-    meta=_meta, variants="", tags=_TAGS,
+    "flambeau::loop(Tensor[] arrays, SymInt[] ints, float[] floats, str program, int[] spent=[]) -> Tensor[]",
+    meta=lambda arrays, ints, floats, program, spent=(): _meta(arrays, ints, floats, program), variants="", tags=_TAGS,
 )  # fmt: skip
-def loop(arrays, ints, floats, program):
-    return _run(arrays, ints, floats, program, ())
+def loop(arrays, ints, floats, program, spent=()):
+    """``spent``: numbers of written arrays whose memory the results may use up, since nobody reads them afterwards."""
+    return _run(arrays, ints, floats, program, (), spent)
 
 
 @extern(
-    "flambeau::loop_(Tensor(a!)[] arrays, SymInt[] ints, float[] floats, str program, int[] over) -> Tensor[]",
+    "flambeau::loop_(Tensor(a!)[] arrays, SymInt[] ints, float[] floats, str program, int[] over, int[] spent=[]) -> Tensor[]",
     meta=_meta, variants="", tags=_TAGS,
 )  # fmt: skip
-def loop_(arrays, ints, floats, program, over):
+def loop_(arrays, ints, floats, program, over, spent=()):
     """The same, with the new contents of the written arrays number ``over`` left in these arrays themselves; None in their places."""
-    return _run(arrays, ints, floats, program, over)
+    return _run(arrays, ints, floats, program, over, spent)
 
 
-def _run(arrays, ints, floats, program, over):
-    made = _call(program, tuple(over))(tuple(arrays), tuple(ints), tuple(floats))
+def _run(arrays, ints, floats, program, over, spent):
+    made = _call(program, tuple(over), tuple(spent))(tuple(arrays), tuple(ints), tuple(floats))
     made = iter([t._array for t in made])
     p = _parsed(program)
     return [None if k in over else next(made) for k in range(len(p["written"]))] + list(made)
 
 
-def _prepared(template: list):
+def _prepared(writes: bool, template: list):
     """How a graph calls the loop, see ``EagerCall``: past the operator. None where a number has to be computed first."""
-    arrays, ints, floats, program, *over = template
+    arrays, ints, floats, program, *more = template
+    over = tuple(more.pop(0)) if writes else ()
     if not all(type(x) in (int, float, bool) or hasattr(x, "k") for x in (*ints, *floats)):
         return None
-    call = _call(program, tuple(over[0]) if over else ())
+    call = _call(program, over, tuple(more[0]) if more else ())
     if not any(hasattr(x, "k") for x in (*ints, *floats)):
         order, ints, floats = [a.k for a in arrays], tuple(ints), tuple(map(float, floats))
         if order == list(range(len(order))):
@@ -132,10 +137,10 @@ def _prepared(template: list):
 
 
 for _op in (loop, loop_):
-    _op.override("prepared", _prepared)
+    _op.override("prepared", functools.partial(_prepared, _op is loop_))
 
 
-def _operands(arrays, ints, floats, program):
+def _operands(arrays, ints, floats, program, *more):
     return {k: arrays[n] for k, n in enumerate(_parsed(program)["written"])}
 
 
