@@ -53,7 +53,8 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 @dataclass
 class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
-    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known; ``attribute(known, name)`` the same for an attribute. They raise Declined for
+    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known; ``attribute(known, name)`` the
+    same for an attribute. They raise Declined for
     anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
     range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call
     (Known, items) of enumerate or zip; None for while. ``again``: nothing that has happened
@@ -73,7 +74,8 @@ class Inputs:
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``ints`` and ``floats``:
-    numbers read; ``sizes``: of each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells); ``errors``:
+    numbers read; ``sizes``: of each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's
+    number, None where another result, an int8, tells); ``errors``:
     (type's name, text) by number - 1. ``returned``: type of what the function returns, named RETURNED among the results (``RETURNED.k`` for the
     items of a tuple), where the region ends with ``return``; else None."""
 
@@ -391,7 +393,8 @@ class Interpreter(Calls, Inlining, Iteration):
         shapes = [array.ndim for _, array in self.operands.values()]
         self.e.owned = sorted(self.owned)
         return Compiled(
-            self.e.text(shapes, len(self.fresh), self.written), [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
+            self.e.text(shapes, len(self.fresh), self.written),
+            [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
             list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [[n if type(n) is int else -1 for n in what] for what in self.always],
@@ -719,9 +722,9 @@ class Interpreter(Calls, Inlining, Iteration):
         if len(numbers) != 2 or not all(s.dtype == I64 for s in numbers):
             return {}, {}
         out = []
-        for op in (op, between.OPPOSITE[op]):
+        for known in (op, between.OPPOSITE[op]):
             types = {}
-            for s, bounds in zip(numbers, between.refined(op, *(s.bounds for s in numbers))):
+            for s, bounds in zip(numbers, between.refined(known, *(s.bounds for s in numbers))):
                 for name, value in self.values.items():
                     if value is s and bounds != s.bounds and isinstance(self.types.get(name), ScalarType):
                         types[name] = replace(self.types[name], bounds=bounds)

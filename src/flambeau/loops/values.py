@@ -93,7 +93,8 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Operand number ``n`` of the loop. ``dense``: at every call its last stride is one element. ``sizes``: LLVM values; equal texts are equal sizes."""
+    """Operand number ``n`` of the loop. ``dense``: at every call its last stride is one element.
+    ``sizes``: LLVM values; equal texts are equal sizes."""
 
     n: int
     dtype: np.dtype
@@ -259,7 +260,8 @@ def type_of(value):
 
 
 def join(a, b, thresholds: tuple[int, ...] = ()):
-    """The type that holds ``a``, which was known before, and ``b``; CONFLICT when there is none. ``thresholds``: see bounds.py. Python's and NumPy's number meet in a number of NumPy's dtype of which it isn't
+    """The type that holds ``a``, which was known before, and ``b``; CONFLICT when there is none. ``thresholds``: see bounds.py.
+    Python's and NumPy's number meet in a number of NumPy's dtype of which it isn't
     known which it is, Python's int and float likewise in float; a value that isn't exact there is an error of the kernel."""
     if a == b:
         return a
