@@ -53,7 +53,8 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 @dataclass
 class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
-    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known; ``attribute(known, name)`` the
+    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known;
+    ``attribute(known, name)`` the
     same for an attribute. They raise Declined for
     anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
     range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call
