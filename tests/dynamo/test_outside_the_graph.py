@@ -109,3 +109,23 @@ def test_defaults_of_the_writing_form_alone():
     want = torch.empty(8).bernoulli_()
     torch.manual_seed(0)
     assert torch.equal(torch.compile(lambda: torch.empty(8).bernoulli_())(), want)
+
+
+def test_a_distribution_given_to_a_function_is_guarded_by_its_class():
+    d = torch.distributions
+    made = []
+
+    def backend(gm, inputs):
+        made.append(gm)
+        return gm.forward
+
+    def score(x, which):
+        return which.log_prob(x).sum() + which.entropy()
+
+    f = torch.compile(score, backend=backend)
+    for scale in (1.0, 2.0, 3.0):
+        x, which = torch.tensor(0.5), d.Normal(torch.tensor(0.0), torch.tensor(scale))
+        assert torch.equal(f(x, which), score(x, which))
+    assert len(made) == 1
+    which = d.Laplace(torch.tensor(0.0), torch.tensor(1.0))
+    assert torch.equal(f(x, which), score(x, which))

@@ -203,3 +203,34 @@ def test_more_sizes_than_fit_at_once_are_guarded():
     for n in (3, 4):
         xs = [torch.ones(n + k % 5, n) for k in range(70)]
         assert f(xs) == sum(x.numel() for x in xs)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "keep", [{}, {"retain_graph": True}, {"create_graph": True}], ids=["freed", "kept", "recorded"]
+)
+def test_a_gradient_taken_inside_frees_what_lies_on_its_way(keep, backend):
+    """What ``autograd.grad`` needed is gone after a break too, and no more than that."""
+
+    def f(x, y):
+        a, b = x.exp(), y.exp()
+        product = (a * b).sum()
+        (g,) = torch.autograd.grad(product, [x], **keep)
+        torch._dynamo.graph_break()
+        return a, b, product, g
+
+    def check(f):
+        x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        a, b, product, g = f(x, y)
+        b.sum().backward(retain_graph=True)
+        seen = [y.grad.clone(), g.detach()]
+        for end in (a.sum(), product):
+            if keep:
+                end.backward(retain_graph=True)
+                seen += [x.grad.clone(), y.grad.clone()]
+            else:
+                with pytest.raises(RuntimeError, match="second time"):
+                    end.backward()
+        return seen
+
+    assert close(check(f), check(compile(f, backend=backend)))

@@ -104,3 +104,37 @@ def test_modes_see_the_in_place_operator(call, name):
     with Record():
         assert call(t) is t
     assert seen == [name]
+
+
+DRAWS_OF_ONE = {
+    "exponential_": lambda t: t.exponential_(),
+    "geometric_": lambda t: t.geometric_(0.5),
+    "cauchy_": lambda t: t.cauchy_(),
+    "log_normal_": lambda t: t.log_normal_(),
+    "normal_": lambda t: t.normal_(),
+    "uniform_": lambda t: t.uniform_(),
+    "bernoulli_": lambda t: t.bernoulli_(),
+    "bernoulli": lambda t: torch.bernoulli(t),
+    "random_": lambda t: t.random_(),
+    "dropout": lambda t: torch.dropout(t, 0.5, True),
+    "rrelu": lambda t: torch.rrelu(t, training=True),
+    "poisson": lambda t: torch.poisson(t),
+    "randn_like": lambda t: torch.randn_like(t),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS_OF_ONE)
+def test_a_scalar_is_drawn_as_an_array_is(name):
+    def drawn(shape):
+        torch.manual_seed(3)
+        return DRAWS_OF_ONE[name](torch.full(shape, 0.5))
+
+    assert drawn(()).shape == ()
+    assert torch.equal(drawn(()), drawn((1,))[0])
+
+
+def test_probabilities_outside_of_0_to_1_are_refused():
+    for p in (2.0, -0.5, float("nan")):
+        for draw in (lambda: torch.bernoulli(torch.tensor([p])), lambda: torch.ones(1).bernoulli_(torch.tensor([p]))):
+            with pytest.raises(RuntimeError, match="p_in <= 1"):
+                draw()

@@ -184,6 +184,7 @@ def strides_of(t) -> tuple[int, ...]:
 
 def in_order(array: np.ndarray, strides) -> np.ndarray:
     """``array``, copied if it must be to have exactly ``strides`` (in elements; those of a dense tensor)."""
+    array = np.asarray(array)  # of 0-dimensional arithmetic NumPy makes a scalar
     item, shape = array.itemsize, array.shape
     if not all(n <= 1 or s == w * item for n, s, w in zip(shape, array.strides, strides)) and array.size:
         order = sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1))

@@ -286,8 +286,8 @@ class OpaqueVariable(Variable):
 
 
 def _user_like(cls) -> bool:
-    """Classes of the library that are ordinary Python objects to a program (optimizers)."""
-    return cls.__module__.startswith("flambeau.optim")
+    """Classes of the library that are ordinary Python objects to a program: optimizers, distributions."""
+    return cls.__module__.startswith(("flambeau.optim", "flambeau.distributions"))
 
 
 def _tensor(tx, value, source):

@@ -56,7 +56,7 @@ def random(op: OpOverload):
     def run(*args):
         gen = args[gen_at] if gen_at is not None and args[gen_at] is not None else generator.default_generator
         shape = tuple(d.shape(*args))
-        out = d.draw(gen, shape, d.dtype(*args), *args)
+        out = np.asarray(d.draw(gen, shape, d.dtype(*args), *args))  # of 0-dimensional arithmetic NumPy makes a scalar
         if not formed and not in_order:
             return _C.computed(out)
         strides = made_strides(shape, args if formed else (args[0], None))

@@ -46,9 +46,6 @@ class FakeTensor(Tensor):
     def fake_device(self):
         return self._device
 
-    def __repr__(self, *, tensor_contents=None):
-        return f"FakeTensor(..., device='{self._device}', size={tuple(self._shape)}, dtype={self._dtype})"
-
     def __deepcopy__(self, memo):
         return FakeTensor(self.fake_mode, meta_of(self))
 

@@ -53,10 +53,11 @@ class CustomOpDef:
         lib.define(self._name + schema, tags=tags)
         self._lib = lib
         self._opoverload: OpOverload = find(name)
+        self._packet = self._opoverload.overloadpacket
         functools.update_wrapper(self, fn)
 
     def __call__(self, *args, **kwargs):
-        return self._opoverload(*args, **kwargs)
+        return self._packet(*args, **kwargs)  # unlike the overload it looks at each argument's type
 
     def __repr__(self):
         return f"<CustomOpDef({self._qualname})>"

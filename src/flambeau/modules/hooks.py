@@ -176,10 +176,11 @@ class _BackwardHooks:
         self.watches_inputs = False
 
     def wrap_inputs(self, args: tuple) -> tuple:
+        self.n_inputs = len(args)
         positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         if not positions or not any(args[i].requires_grad for i in positions):
             return args
-        self.n_inputs, self.input_positions, self.watches_inputs = len(args), positions, True
+        self.input_positions, self.watches_inputs = positions, True
         wrapped = _identity()(self._on_input_grads, *[args[i] for i in positions])
         args = list(args)
         for i, t in zip(positions, wrapped):
@@ -203,9 +204,9 @@ class _BackwardHooks:
             if result is not None:
                 grads = result if isinstance(result, tuple) else (result,)
         self.grad_output = grads
-        if not self.watches_inputs:  # nothing will come back on the input side: the hooks run now, with no grad_input
+        if not self.watches_inputs:  # nothing will come back on the input side: the hooks run now, each grad_input None
             for hook in self.hooks:
-                result = hook(self.module, (), grads)
+                result = hook(self.module, (None,) * self.n_inputs, grads)
                 if result is not None:
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None."

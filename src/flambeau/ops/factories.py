@@ -334,6 +334,13 @@ def _filled(functional, inplace, draw, *, variants="method"):
     return op
 
 
+def _bernoulli_of(gen, shape, dtype, p):
+    p = p.numpy(force=True)
+    if not np.all((p >= 0) & (p <= 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    return gen.bernoulli(shape, np.broadcast_to(p, shape)).astype(dtype.np)
+
+
 _G = "*, Generator? generator=None) -> Tensor"
 _F64 = dtypes.float64.np
 
@@ -404,9 +411,7 @@ _filled(
 _filled(
     f"bernoulli.Tensor(Tensor self, Tensor p, {_G}",
     f"bernoulli_.Tensor(Tensor self, Tensor p, {_G}",
-    lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, np.broadcast_to(p.numpy(force=True), shape)).astype(
-        dtype.np
-    ),
+    lambda gen, shape, dtype, self, p, g: _bernoulli_of(gen, shape, dtype, p),
     variants="method",
 )
 _filled(
@@ -475,7 +480,7 @@ written("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generato
     tags=("out_apart",),
 )
 def bernoulli(gen, shape, dtype, self, generator):
-    return gen.bernoulli(shape, self.numpy(force=True)).astype(dtype.np)
+    return _bernoulli_of(gen, shape, dtype, self)
 
 
 def _normal_of(gen, shape, dtype, mean, std, *_):

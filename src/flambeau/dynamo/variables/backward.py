@@ -82,6 +82,27 @@ def check_ends(tx, outputs, inputs) -> None:
             tx.output.guard(i.source, "CALL", is_end)
 
 
+def free_way(tx, outputs, inputs) -> None:
+    """After ``autograd.grad(outputs, inputs)``: what the derivatives between them need is freed."""
+    ends = {(id(v.val.grad_fn), v.val._output_nr) for v in _tensors(tx, inputs) if v.val.grad_fn is not None}
+    leaves = {id(v.val) for v in _tensors(tx, inputs)}
+    needed: dict[int, bool] = {}
+    stack = [(v.val.grad_fn, False) for v in _tensors(tx, outputs) if v.val.grad_fn is not None]
+    while stack:
+        node, seen = stack.pop()
+        if not seen:
+            if id(node) not in needed:
+                needed[id(node)] = False
+                stack.append((node, True))
+                stack.extend((n, False) for n, _ in node.next_functions if n is not None and id(n) not in needed)
+        elif any(
+            n is not None and ((id(n), k) in ends or needed.get(id(n)) or id(getattr(n, "variable", None)) in leaves)
+            for n, k in node.next_functions
+        ):
+            needed[id(node)] = True
+            tx.output.freed[id(node)] = node
+
+
 def _tensors(tx, v) -> list:
     """The tensors of an argument: one, or a list of them."""
     from .lists import SequenceVariable

@@ -346,12 +346,17 @@ def _(tx, var, args, kwargs):
 def _(tx, var, args, kwargs):
     from flambeau import autograd
 
-    from .backward import check_ends
+    from .backward import check_ends, free_way
 
-    if var.value is autograd.grad:
-        given = {**dict(zip(("outputs", "inputs"), args)), **kwargs}
-        check_ends(tx, given.get("outputs"), given.get("inputs"))
-    return None
+    if var.value is not autograd.grad:
+        return None
+    given = {**dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args)), **kwargs}
+    check_ends(tx, given.get("outputs"), given.get("inputs"))
+    result = tx.output.call_in_graph(tx, "call_function", autograd.grad, args, kwargs)
+    flags = [given[name].as_constant() for name in ("retain_graph", "create_graph") if name in given]
+    if not next((keep for keep in flags if keep is not None), False):
+        free_way(tx, given["outputs"], given["inputs"])
+    return result
 
 
 @special("reset", "disable", "allow_in_graph", "disallow_in_graph", "explain")
