@@ -214,7 +214,18 @@ PyObject *flb_set_plainly(PyObject *module, PyObject *arg)
 
 static PyObject *disabled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    return call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    PyObject *r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    if (!r && self->again && self->again != Py_None && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (traceback) PyException_SetTraceback(value, traceback);
+        PyObject *again = PyObject_CallOneArg(self->again, value);
+        if (again != Py_True || PyObject_SetAttrString(value, "run_plainly", Py_True) < 0) PyErr_Clear();   /* the error as it is */
+        Py_XDECREF(again);
+        PyErr_Restore(type, value, traceback);
+    }
+    return r;
 }
 
 static PyObject *callable_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -243,6 +254,7 @@ static int callable_traverse(Callable *self, visitproc visit, void *arg)
     Py_VISIT(self->fn);
     Py_VISIT(self->context);
     Py_VISIT(self->cache);
+    Py_VISIT(self->again);
     Py_VISIT(self->dict);
     return 0;
 }
@@ -253,6 +265,7 @@ static int callable_clear(Callable *self)
     Py_CLEAR(self->context);
     Py_CLEAR(self->cache);
     Py_CLEAR(self->cache_code);
+    Py_CLEAR(self->again);
     Py_CLEAR(self->dict);
     return 0;
 }
@@ -286,6 +299,7 @@ static PyObject *callable_get_context(Callable *self, void *closure)
 
 static PyMemberDef callable_members[] = {
     {"fn", T_OBJECT, offsetof(Callable, fn), READONLY, "the function that is called when nothing captured fits"},
+    {"again", T_OBJECT, offsetof(Callable, again), 0, "of a DisabledFunction: again(error) tells whether the frame is run plainly after it"},
     {"__dictoffset__", T_PYSSIZET, offsetof(Callable, dict), READONLY},
     {NULL},
 };

@@ -45,6 +45,7 @@ typedef struct {
     Cache *cache;
     PyObject *cache_code;            /* the code object that cache belongs to */
     PyObject *dict, *weakrefs;
+    PyObject *again;                 /* of DisabledFunction: again(error) tells whether the frame is to be run plainly after it (see to_run_plainly) */
 } Callable;
 
 /* What captured code returns at a graph break: the call that gives its result. Made by the native caller, so that a chain of resume

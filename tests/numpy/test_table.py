@@ -291,10 +291,16 @@ def test_operators():
             else (B, ~B)
             if name in ("and_", "or_", "xor")
             else (M, M.T)
-            if name == "matmul"
+            if name in ("matmul", "imatmul")
+            else (np.abs(I), np.abs(I))
+            if "shift" in name
             else (POS, POS)
         )
-        same(fn(*map(tensors, args)), plain(*args))
+        if name == "imatmul":
+            args = (SQ, SQ)
+        if name in ("iand", "ior", "ixor"):
+            args = (B, ~B)
+        same(fn(*map(tensors, args)), plain(args[0].copy(), *args[1:]))
 
 
 METHOD_CASES = [

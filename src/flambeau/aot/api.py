@@ -61,19 +61,24 @@ def compile_flat(
             raise RuntimeError(
                 f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; pass one of them only, or clone it"
             )
-    if not traced.num_forward and not traced.random:
+    if not (traced.num_forward or traced.random or traced.fallible):
         run = _no_outputs
     elif not traced.joint:
         (part,) = parts
         _log(_GRAPHS, "forward graph (inference)", part)
-        # A compiler may write a new value of an input over the old one, and give None in its place.
-        part.onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
+        # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
+        # all inputs as they were, so that it can be run plainly.
+        if not (traced.fallible and getattr(captured, "meta", {}).get("arrays")):
+            part.onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
         run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
     else:
         run = _compile_joint(traced, *parts, ways, compilers)
-    return wrap(traced, run, lifted, len(inputs))
+    call = wrap(traced, run, lifted, len(inputs))
+    if call is not run:
+        call.keeps_inputs_at_errors = not traced.joint and not any(part.onto for part in parts)
+    return call
 
 
 def _enables_grad(captured: GraphModule) -> bool:

@@ -158,6 +158,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
                 traced.tangent_of,
                 sorted(traced.mutated_with_grad),
                 traced.random,
+                traced.fallible,
             ),
         }
         if len(enc.symbols) != len(key.symbols):
@@ -186,7 +187,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
     dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True))
     if not _assume(entry["guards"], dec, key.env):
         return None
-    mutated, num_forward, joint, tangent_of, with_grad, random = entry["plain"]
+    mutated, num_forward, joint, tangent_of, with_grad, random, fallible = entry["plain"]
     traced = Traced(
         None,
         [dec.value(v) for v in entry["inputs"]],
@@ -199,6 +200,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         frozenset(with_grad),
         [(i, _decode_fact(v, dec)) for i, v in entry["reshaped"]],
         random,
+        fallible,
     )
     ways = entry["ways"] and Ways.read(entry["ways"])
     return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways, _name(key, body)

@@ -115,6 +115,8 @@ class Traced:
     # Inputs whose own sizes and strides are changed, and the view of themselves that they become.
     reshaped: list[tuple[int, InputView]] = field(default_factory=list)
     random: bool = False
+    # Whether an error that depends on data may come out of the graph: an index out of bounds, a matrix that is singular.
+    fallible: bool = False
     # Makes ``gm`` where it was left on disk.
     load: Any = None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..base.shape_env import sizes_of
 from ..fx import Graph, Node
 
-__all__ = ["common_subexpressions", "draws", "identities"]
+__all__ = ["common_subexpressions", "draws", "fallible", "identities"]
 
 
 def identities(graph: Graph) -> None:
@@ -66,6 +68,16 @@ def common_subexpressions(graph: Graph) -> None:
 def draws(n: Node) -> bool:
     """Whether a node draws random numbers; composites that do so carry the tag as well."""
     return "nondeterministic_seeded" in getattr(n.target, "tags", ())
+
+
+_INFALLIBLE = {"pointwise", "reduction", "view", "contraction", "factory", "random"}
+
+
+def fallible(n: Node) -> bool:
+    """Whether a node may end the graph with an error that depends on data, and doesn't itself see to what happens then."""
+    if n.op != "call_function" or n.target is operator.getitem:
+        return False
+    return getattr(n.target, "kind", None) not in _INFALLIBLE and "may_run_plainly" not in getattr(n.target, "tags", ())
 
 
 def _key(a):

@@ -29,7 +29,7 @@ from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
-from .graph_passes import common_subexpressions, draws, identities
+from .graph_passes import common_subexpressions, draws, fallible, identities
 
 __all__ = ["trace", "trace_subgraph"]
 
@@ -269,6 +269,7 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
         _keep_overwritten(graph, traced)
     gm = GraphModule(constants, graph, "joint_graph" if traced.joint else "graph")
     traced.random = any(map(draws, graph.nodes))
+    traced.fallible = any(map(fallible, graph.nodes))
     return gm
 
 

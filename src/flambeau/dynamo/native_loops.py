@@ -7,7 +7,6 @@ there. What it writes goes back into the arrays, the numbers that are used later
 from __future__ import annotations
 
 import functools
-import operator
 
 import numpy as np
 
@@ -182,7 +181,7 @@ def _native(tx, header: int, trip) -> bool:
             },
         )
 
-    first = not any(map(_has_effect, tx.output.graph.nodes))
+    first = not tx.output.has_effects()
     inputs = Inputs(
         local,
         lambda name: _describe(tx, tx.load_global(name)),
@@ -252,14 +251,6 @@ def _returned(tx, name: str, t):
     if isinstance(t, Known):
         return t.origin if t.origin is not None else tx.wrap_known(t.value)
     return tx.locals.pop(name)
-
-
-def _has_effect(node) -> bool:
-    """Whether a node may do more than give a value: doing it twice isn't the same as once."""
-    if node.op in ("placeholder", "get_attr", "output"):
-        return False
-    effects = getattr(node.target, "effects", None)
-    return bool(effects) if effects is not None else node.op != "call_function" or node.target is operator.setitem
 
 
 def _reads_arrays(tx, header: int) -> bool:

@@ -118,6 +118,14 @@ def tensor_of_array(a):
     return tensor_of(a) if isinstance(a, np.ndarray) else _C.from_array(np.asarray(a))
 
 
+def is_ours(error: Exception) -> bool:
+    """Whether an error comes from the graph, and not from a signal handler or another piece of the program that ran meanwhile."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is None or last.tb_frame.f_globals.get("__name__", "flambeau").split(".")[0] in ("flambeau", "numpy")
+
+
 def np_dtype(fake) -> np.dtype:
     return np.dtype(fake.dtype.np)
 

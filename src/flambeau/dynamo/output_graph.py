@@ -379,7 +379,7 @@ class OutputGraph:
         shape = tuple(n if type(n) is int else None for n in fake._shape)
         strides = tuple(n * unit if type(n) is int else None for n in fake._strides)
         for d, s in enumerate(fake._strides):
-            if strides[d] is None:
+            if strides[d] is None and 0 not in shape:  # of an empty array they say nothing
                 own = as_symbol(s.expr)
                 if own is None or not any(
                     o.base is source and (o.what, o.dim) == ("stride", d) for o in env.origins[own].sources
@@ -783,7 +783,24 @@ class OutputGraph:
             raise BackendCompilerFailed(
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
-        return _frame.DisabledFunction(fn)
+        graph = _frame.DisabledFunction(fn)
+        if gm.meta["arrays"] and not self.has_effects(not getattr(fn, "keeps_inputs_at_errors", False)):
+            graph.again = (
+                numpy_bridge.is_ours
+            )  # nothing has happened at an error: the frame is run plainly, which does as NumPy does
+        return graph
+
+    def has_effects(self, writes: bool = True) -> bool:
+        """Whether running the graph does more than give values: it draws random numbers, calls what it knows nothing of or, with ``writes``, writes
+        to inputs. What it writes to arrays of its own doesn't count."""
+        for n in self.root.nodes:
+            if n.op.startswith("call") and (
+                "draws" in n.meta.get("effects", ())
+                or n.target is tensors.set_grad_enabled
+                or trace_rules.is_allowed(n.target)
+            ):
+                return True
+        return writes and any(not i.number and i.node.meta["val"]._version for i in self.inputs)
 
     def _refuse_shared_memory(self, inputs: list) -> None:
         """Something is written: no input that is may share memory with another one, at this call and at later ones."""

@@ -11,7 +11,7 @@ from ..batching.contraction import contract
 from ..core.operator import namespace
 from .promotion import as_tensor, cast, dtype_of, numpy_dtype, result_dtype
 from .reductions import axes_of
-from .table import OPERATORS, implements, into
+from .table import implements, into
 from .ufuncs import multiply
 
 aten = namespace("aten")
@@ -35,9 +35,6 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions")
     return into(out, aten.matmul.default(a, b))
-
-
-OPERATORS["matmul"] = lambda a, b, /: matmul(a, b)
 
 
 @implements(np.dot, method="dot")

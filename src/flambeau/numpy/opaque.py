@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..core.definition import TensorMeta
 from ..core.operator import namespace
 from ..dynamo.numpy_bridge import ufunc_methods
 from .promotion import is_tensor
-from .table import FUNCTIONS, METHODS, implements
+from .table import FUNCTIONS, METHODS, OPERATORS, implements, into
 
 __all__ = ["FUNCTIONS_BY_MODULE", "opaque"]
 
@@ -134,14 +135,21 @@ def _sample(call: str, descriptions: tuple) -> Any:
             a = a + np.swapaxes(a, -1, -2)
         arrays.append(np.array(a).astype(d))
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return _run(call, arrays)
     except Exception as e:
         raise TypeError(f"{call}: what this returns can't be told without its data ({type(e).__name__}: {e})") from e
 
 
 def _sample_for(call, arrays):
-    return _sample(call, tuple((tuple(int(n) for n in a.shape), np.dtype(a.dtype.np).str) for a in arrays))
+    return _sample(
+        call,
+        tuple(
+            (tuple(int(n) for n in a.shape), a.dtype.str if type(a) is np.ndarray else np.dtype(a.dtype.np).str)
+            for a in arrays
+        ),
+    )
 
 
 def _meta(arrays, call):
@@ -151,9 +159,16 @@ def _meta(arrays, call):
     ]
 
 
-@extern("numpy::call(Tensor[] arrays, str call) -> Tensor[]", meta=_meta, variants="")
+@extern("numpy::call(Tensor[] arrays, str call) -> Tensor[]", meta=_meta, variants="", tags=("has_side_effects",))
 def call_numpy(arrays, call):
-    return [np.array(leaf, copy=True) if leaf.base is not None else leaf for leaf in _leaves(_run(call, arrays))]
+    """Its errors and warnings are effects: it is called though its result is not used."""
+    leaves = _leaves(_run(call, arrays))
+    for leaf, expected in zip(leaves, _leaves(_sample_for(call, arrays)), strict=True):
+        if leaf.dtype != expected.dtype or leaf.shape != expected.shape:
+            raise RuntimeError(
+                f"{call} gave {leaf.dtype}{list(leaf.shape)}, and {expected.dtype}{list(expected.shape)} on made-up arrays"
+            )
+    return [np.array(leaf, copy=True) if leaf.base is not None else leaf for leaf in leaves]
 
 
 _DIFFERENTIABLE = {
@@ -234,6 +249,26 @@ def _fill() -> None:
 
 
 _fill()
+_OPERATORS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder,
+    "pow": np.power, "matmul": np.matmul, "and_": np.bitwise_and, "or_": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}  # fmt: skip
+
+
+def _in_place(impl):
+    """``x op= y`` of an array: the ufunc with ``out=x``."""
+
+    def in_place(x, y, /):
+        return into(x, impl(x, y))
+
+    in_place.__name__ = in_place.__qualname__ = f"i{impl.__name__}"
+    return in_place
+
+
+for _name, _ufunc in _OPERATORS.items():
+    OPERATORS[_name] = next(impl for f, impl in FUNCTIONS if f is _ufunc)
+    OPERATORS[f"i{_name.rstrip('_')}"] = _in_place(OPERATORS[_name])
 for _name in ("argsort", "argpartition", "searchsorted", "choose"):
     METHODS.setdefault(_name, opaque("numpy", _name))
 

@@ -250,29 +250,14 @@ bitwise_or = _binary(np.bitwise_or, "bitwise_or", numbers=False, kinds="?" + _IN
 bitwise_xor = _binary(np.bitwise_xor, "bitwise_xor", numbers=False, kinds="?" + _INTS)
 
 
-def _operator_power(a, b, /):
-    """``**`` has NumPy's shortcuts for the exponents 1, 2, 0.5 and -1; they are exact here too."""
-    return power(a, b)
-
-
 OPERATORS.update(
     {
-        "add": add,
-        "sub": subtract,
-        "mul": multiply,
-        "truediv": divide,
-        "floordiv": floor_divide,
-        "mod": remainder,
-        "pow": _operator_power,
         "eq": equal,
         "ne": not_equal,
         "lt": less,
         "le": less_equal,
         "gt": greater,
         "ge": greater_equal,
-        "and_": bitwise_and,
-        "or_": bitwise_or,
-        "xor": bitwise_xor,
         "neg": negative,
         "pos": positive,
         "abs": absolute,

@@ -107,7 +107,7 @@ class ConstantVariable(Variable):
             tx.raise_user(AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}"))
         if is_constant_value(value):
             return ConstantVariable(value)
-        if callable(value):
+        if callable(value) and not isinstance(value, type):  # the class of a dtype's scalars is a class like any other
             return ConstantMethodVariable(self.value, name)
         return tx.wrap_known(value)
 

@@ -114,8 +114,9 @@ def identical(tx, a: Variable, b: Variable) -> bool:
         if type(x) is not type(y) or isinstance(x, SINGLETONS):
             return x is y
         return same_objects(tx, a, b, x, y)
-    if a.is_constant() or b.is_constant():
-        return False
+    if a.is_constant() or b.is_constant():  # a class may be one or the other
+        x, y = (v.as_constant() if v.is_constant() else known_object(v) for v in (a, b))
+        return x is not None and x is y
     x, y = known_object(a), known_object(b)
     if x is not None and y is not None:
         return same_objects(tx, a, b, x, y)
@@ -358,6 +359,9 @@ def tensor_binary(tx, fn, a, b):
         ):
             unsupported("numpy", "a power of booleans", "NumPy gives int8 for it.")
         numpy_bridge.load()
+        base = INPLACE.get(fn)
+        if base is not None and (a.python_type() is not np.ndarray):
+            fn = base  # NumPy's scalars are not changed, nor is what is no array
         impl = numpy_bridge.binary.get(fn.__name__, fn)
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})

@@ -358,6 +358,10 @@ class NumpyNdarrayVariable(TensorVariable):
 
     def setitem(self, tx, key, value):
         parts = key.elements if hasattr(key, "elements") else [key]
+        if isinstance(value, NumpyNdarrayVariable) and value.val._storage is self.val._storage:
+            value = tx.output.call_in_graph(
+                tx, "call_method", "clone", [value], {}
+            )  # read as a whole before it is written
         super().setitem(tx, _element_key(tx, key, parts, self.val.ndim)[0], value)
 
 
