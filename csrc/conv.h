@@ -10,6 +10,16 @@ typedef struct {
 
 enum { FORWARD, INPUT, WEIGHT };
 
+/* What the files of register kernels share. */
+#if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,fma"), optimize("O3", "fp-contract=fast")))
+#else
+#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
+#endif
+typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
+#endif
+
 /* Whether winograd() makes this, and faster. Depends on sizes and the CPU only. */
 int flb_winograd_fits(const Conv *c, int what);
 /* x, w, y: input, weight, output, float32 in C order; the one that `what` makes is written. bias (FORWARD) may be NULL.

@@ -18,14 +18,6 @@ int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float
 #else
 #include <immintrin.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,fma"), optimize("O3", "fp-contract=fast")))
-#else
-#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
-#endif
-
-typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
-
 #define LANES 16
 #define SLACK 64                /* floats that a kernel may read behind a run, and write behind a row of sums: the widest tile */
 #define DEEP 160                /* rows of the right operand in a slice of the sum */

@@ -110,9 +110,9 @@ typedef struct {
     Rows *rows;                 /* rows: see rows.c */
 } Step;
 
-/* Products and kernels over the same rows, in blocks that are multiples of `unit`, best of `block`; num[i] / den[i]: rows to an iteration of kernel i. */
+/* Products and kernels over the same rows, in blocks that are multiples of `unit` or end with a `period`, best of `block`; num[i] / den[i]: rows to an iteration of kernel i. */
 struct Rows {
-    int64_t rows, unit, block, num[MOST_ROW_STEPS], den[MOST_ROW_STEPS];
+    int64_t rows, period, unit, block, num[MOST_ROW_STEPS], den[MOST_ROW_STEPS];
     int nsteps, nlocals;
     Step steps[MOST_ROW_STEPS];
     int64_t local[MOST_VIEWS * 4]; /* bytes of a row of each local buffer */

@@ -1,6 +1,6 @@
 /* A launch of products and kernels over the same rows: each thread takes a block of rows through all steps while it is in its cache.
  *
- * The right operands of the products are packed whole first, by all threads. Blocks of rows don't depend on each other: a step needs of the earlier ones the
+ * Products may be batched: then `period` rows share a right operand, and blocks end there. The right operands of the products are packed whole first, by all threads. Blocks of rows don't depend on each other: a step needs of the earlier ones the
  * rows of its own block only (lowering has seen to that). Buffers that live inside the chain ("local" slots) are rows of a thread's scratch memory; a kernel
  * is handed the address where their row 0 would be. How many rows a block has depends on the number of threads, results don't. */
 #include "graph.h"
@@ -13,11 +13,22 @@ typedef struct {
     const Frame *f;
     int64_t *status;
     char *packed[MOST_ROW_STEPS];
+    int64_t bytes[MOST_ROW_STEPS];      /* of one right operand packed */
     int64_t panels[MOST_ROW_STEPS + 1]; /* the first panel of each step, in the order of packing */
     int64_t block, scratch;
 } RowsCall;
 
 static const GemmSizes *sizes_of(const RowsCall *c, const Step *s) { return (const GemmSizes *)(c->f + s->sizes); }
+
+/* Where element `at` of a batch of products has its operands. */
+static void batch_at(const GemmSizes *z, int nbatch, int64_t at, int64_t offset[3]) {
+    for (int i = 0; i < 3; i++) offset[i] = z->offset[i];
+    for (int d = nbatch - 1; d >= 0; d--) {
+        const int64_t *row = z->batch + 4 * d;
+        for (int i = 0; i < 3; i++) offset[i] += at % row[0] * row[1 + i];
+        at /= row[0];
+    }
+}
 
 static void pack_range(void *context, int64_t begin, int64_t end) {
     RowsCall *c = context;
@@ -26,7 +37,14 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
         int64_t from = begin > c->panels[i] ? begin : c->panels[i], to = end < c->panels[i + 1] ? end : c->panels[i + 1];
         if (from >= to) continue;
         const GemmSizes *z = sizes_of(c, s);
-        flb_pack_panels(s->f64, s->tb == 'T', z->n, z->k, c->places[s->args[1]].ptr + z->offset[1], z->ldb, c->packed[i], from - c->panels[i], to - c->panels[i]);
+        int64_t size, each, offset[3];
+        flb_packed_size(s->f64, z->n, z->k, &size, &each);
+        for (from -= c->panels[i], to -= c->panels[i]; from < to;) {
+            int64_t at = from / each, first = from % each, end = to - at * each < each ? to - at * each : each;
+            batch_at(z, s->nbatch, at, offset);
+            flb_pack_panels(s->f64, s->tb == 'T', z->n, z->k, c->places[s->args[1]].ptr + offset[1], z->ldb, c->packed[i] + at * c->bytes[i], first, end);
+            from = at * each + end;
+        }
     }
 }
 
@@ -51,8 +69,10 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
         c->status[0] = -1;
         return;
     }
+    int64_t cuts = (r->period + c->block - 1) / c->block;
     for (int64_t piece = begin; piece < end; piece++) {
-        int64_t r0 = piece * c->block, r1 = r0 + c->block < r->rows ? r0 + c->block : r->rows;
+        int64_t part = piece / cuts, from = piece % cuts * c->block, m = from + c->block < r->period ? c->block : r->period - from;
+        int64_t r0 = part * r->period + from, r1 = r0 + m;
         for (int i = 0; i < r->nsteps; i++) {
             const Step *s = &r->steps[i];
             for (int k = 0; k < s->nargs; k++) {
@@ -67,27 +87,28 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 continue;
             }
             const GemmSizes *z = sizes_of(c, s);
-            int64_t item = s->f64 ? 8 : 4, m = r1 - r0;
-            char *a = pointers[0] + z->offset[0] + r0 * (s->ta == 'N' ? z->lda : 1) * item, *to = pointers[2] + z->offset[2] + r0 * z->ldc * item;
+            int64_t item = s->f64 ? 8 : 4, row = s->nbatch ? from : r0, at = s->nbatch ? part : 0, offset[3];
+            batch_at(z, s->nbatch, at, offset);
+            char *a = pointers[0] + offset[0] + row * (s->ta == 'N' ? z->lda : 1) * item, *to = pointers[2] + offset[2] + row * z->ldc * item;
             if (c->packed[i]) {
-                if (flb_multiply_packed(s->f64, s->ta == 'T', m, z->n, z->k, a, z->lda, c->packed[i], to, z->ldc) < 0) c->status[0] = -1;
+                if (flb_multiply_packed(s->f64, s->ta == 'T', m, z->n, z->k, a, z->lda, c->packed[i] + at * c->bytes[i], to, z->ldc) < 0) c->status[0] = -1;
             } else
-                flb_blas_call(s->gemm, s->f64, s->ta, s->tb, m, z->n, z->k, a, z->lda, pointers[1] + z->offset[1], z->ldb, to, z->ldc);
+                flb_blas_call(s->gemm, s->f64, s->ta, s->tb, m, z->n, z->k, a, z->lda, pointers[1] + offset[1], z->ldb, to, z->ldc);
         }
     }
 }
 
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status) {
     RowsCall c = {.r = r, .places = places, .f = f, .status = status, .scratch = 0};
-    int64_t bytes[MOST_ROW_STEPS], whole = 0, threads = flb_get_num_threads();
+    int64_t count[MOST_ROW_STEPS], whole = 0, threads = flb_get_num_threads();
     for (int i = 0; i < r->nsteps; i++) {
         const Step *s = &r->steps[i];
         int64_t n = 0;
-        bytes[i] = 0;
-        if (s->kind == STEP_GEMM && flb_is_own(s->gemm)) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &bytes[i], &n);
-        bytes[i] = (bytes[i] + 63) & ~(int64_t)63;
-        whole += bytes[i];
-        c.panels[i + 1] = c.panels[i] + n;
+        if (s->kind == STEP_GEMM && flb_is_own(s->gemm)) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &c.bytes[i], &n);
+        c.bytes[i] = (c.bytes[i] + 63) & ~(int64_t)63;
+        count[i] = s->kind == STEP_GEMM && s->nbatch ? r->rows / r->period : 1;
+        whole += count[i] * c.bytes[i];
+        c.panels[i + 1] = c.panels[i] + count[i] * n;
     }
     char *memory = whole ? flb_api->malloc(whole + 64) : NULL;
     if (whole && !memory) {
@@ -96,7 +117,7 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
     }
     char *at = (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
     for (int i = 0; i < r->nsteps; i++)
-        if (bytes[i]) c.packed[i] = at, at += bytes[i];
+        if (c.bytes[i]) c.packed[i] = at, at += count[i] * c.bytes[i];
     int64_t npanels = c.panels[r->nsteps];
     if (npanels) flb_parallel(pack_range, &c, npanels, 1 + npanels * 50000 / whole);
     /* Two blocks a thread at least, where that leaves blocks worth packing for. */
@@ -104,8 +125,13 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
     want = want < 48 ? 48 : want;
     want = (want + r->unit - 1) / r->unit * r->unit;
     c.block = want < r->block ? want : r->block;
+    if (c.block < r->period) { /* as equal as they can be */
+        int64_t cuts = (r->period + c.block - 1) / c.block;
+        c.block = ((r->period + cuts - 1) / cuts + r->unit - 1) / r->unit * r->unit;
+    }
+    c.block = c.block < r->period ? c.block : r->period;
     for (int i = 0; i < r->nlocals; i++) c.scratch += r->local[i] * c.block;
     c.scratch = (c.scratch + 63) & ~(int64_t)63;
-    flb_parallel(rows_range, &c, (r->rows + c.block - 1) / c.block, 1);
+    flb_parallel(rows_range, &c, r->rows / r->period * ((r->period + c.block - 1) / c.block), 1);
     flb_api->free(memory);
 }

@@ -24,14 +24,6 @@ int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const fl
 #else
 #include <immintrin.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,fma"), optimize("O3", "fp-contract=fast")))
-#else
-#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
-#endif
-
-typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
-
 #define A1 0.70710678118654752f /* the points: A1, A2 and their negatives, 0, infinity */
 #define A2 1.41421356237309505f
 #define NA (-1.f / 1.5f)        /* one over the product of a point's distances to the others */

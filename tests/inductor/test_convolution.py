@@ -169,3 +169,30 @@ def test_transposed_layouts_and_empty_batches_go_through_the_operator():
     want = conv(x.contiguous())
     np.testing.assert_allclose(conv(x).detach().numpy(), want.detach().numpy(), rtol=1e-5, atol=1e-5)
     assert torch.nn.functional.conv2d(torch.zeros(0, 6, 8, 8), conv.weight).shape == (0, 10, 6, 6)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolutions_with_output_padding_have_a_compiled_backward(dims):
+    """There may be room for one more window than the input has elements."""
+    F = torch.nn.functional
+    for size, kernel, stride, padding, extra, groups in (
+        (5, 3, 2, 1, 1, 1),
+        (7, 2, 3, 0, 2, 1),
+        (6, 5, 3, 2, 2, 16),
+        (4, 1, 2, 0, 1, 1),
+    ):
+        rng = np.random.default_rng(size)
+        x = torch.from_numpy(rng.normal(size=(2, 16, *[size] * dims)).astype("f")).requires_grad_()
+        w = torch.from_numpy(rng.normal(size=(16, 16 // groups, *[kernel] * dims)).astype("f")).requires_grad_()
+
+        def f(x, w):
+            return getattr(F, f"conv_transpose{dims}d")(x, w, None, stride, padding, extra, groups)  # noqa: B023
+
+        exact = [t.detach().double().requires_grad_() for t in (x, w)]
+        want = torch.autograd.grad(f(*exact).square().sum(), exact)
+        torch._dynamo.reset()
+        before = torch._inductor.metrics.num_fallbacks
+        got = torch.autograd.grad(torch.compile(f)(x, w).square().sum(), (x, w))
+        assert torch._inductor.metrics.num_fallbacks == before
+        for a, b in zip(got, want):
+            assert float((a.double() - b).abs().max()) <= 1e-5 * float(b.abs().max())

@@ -126,6 +126,48 @@ def test_gradients():
         assert torch.allclose(x, y, rtol=1e-4, atol=1e-7)
 
 
+def scores(q, k, v):
+    return (q @ k.transpose(-2, -1)).softmax(-1) @ v
+
+
+def biased(q, k, v):
+    i = torch.arange(q.shape[-2])
+    s = q @ k.transpose(-2, -1) * 0.2 - (i[:, None] - i[None]).abs() * 0.1
+    return s.masked_fill(i[:, None] < i[None], float("-inf")).softmax(-1) @ v
+
+
+def projected(q, k, v):
+    y = scores(q, k, v)
+    return (y.reshape(-1, y.shape[-1]) @ torch.ones(y.shape[-1], 24, dtype=y.dtype)).relu()
+
+
+@pytest.mark.parametrize("f", [scores, biased, projected], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("heads", [(1, 6), (3, 2), (5, 1)])
+def test_batched_products(f, heads):
+    rng = np.random.default_rng(1)
+    for t, e, dtype in ((48, 16, np.float32), (100, 24, np.float64), (257, 32, np.float32)):
+        q, k, v = (torch.from_numpy(rng.normal(size=(*heads, t, e)).astype(dtype)) for _ in range(3))
+        (got,), source = compiled(f, q, k, v)
+        assert "through each of these" in source
+        exact = f(*(x.double() for x in (q, k, v)))
+        assert float((got.double() - exact).abs().max()) <= 40 * float(np.finfo(dtype).eps) * float(exact.abs().max())
+
+
+def test_user_score_and_mask_functions_run_between_the_products():
+    from flambeau.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    rng = np.random.default_rng(2)
+    q, k, v = (torch.from_numpy(rng.normal(size=(2, 3, 128, 16)).astype("f")) for _ in range(3))
+    mask = create_block_mask(lambda b, h, i, j: (i >= j) & (i - j < 40), None, None, 128, 128)
+
+    def f(q, k, v):
+        return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.tanh(s / 3) * 3 - h * 0.1, block_mask=mask)
+
+    (got,), source = compiled(f, q, k, v)
+    assert "arena of 0 bytes" in source and source.count("through each of these") == 1  # no matrix of scores
+    assert torch.allclose(got, f(q, k, v), rtol=1e-5, atol=1e-5)
+
+
 def test_buffers_of_a_chain_only_take_no_memory():
     x, w, b = operands(1000, 96, 768, np.float32)
     _, source = compiled(lambda x, w, b: F.linear(F.gelu(F.linear(x, w, b)), w.t()), x, w, b)

@@ -90,8 +90,12 @@ def convolution(lowering, what, a, b, bias, shape, val, how):
     stride, padding, dilation, groups = how
     kind = _single(val.dtype)
     n = len(shape) - 2
-    if not 1 <= n <= 3 or not blas.gemm_address(short(kind)) or any(not at_least(size(p), 0) for p in padding):
+    if not 1 <= n <= 3:
         raise NotImplementedError(f"there is no convolution of {n} dimensions")
+    if not blas.gemm_address(short(kind)):
+        raise NotImplementedError("convolutions are made with a BLAS library, and this process has none")
+    if any(not at_least(size(p), 0) for p in padding):
+        raise NotImplementedError(f"the padding of a convolution may be negative: {list(padding)}")
     late = bias if what == INPUT else None  # a transposed convolution's is added by whoever reads the result
     bias = bias if what == FORWARD else None
     inputs = [lowering.contiguous(_as(lowering, x, kind)) for x in (a, b, bias) if x is not None]

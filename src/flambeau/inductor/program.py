@@ -94,7 +94,7 @@ class _Assembly:
             steps = [self.step(s) for s in step.steps]
             self.local = {}
             ratios = [(r.numerator, r.denominator) for r in step.ratios]
-            return ("rows", step.rows, step.unit, step.block, list(step.locals.values()), steps, ratios)
+            return ("rows", step.rows, step.period, step.unit, step.block, list(step.locals.values()), steps, ratios)
         if not isinstance(step, ExternCall):
             self.cost += step.cost
             args = [self.slot(a) for a in step.args]

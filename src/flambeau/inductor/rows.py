@@ -20,7 +20,8 @@ from .values import loaded_atoms, walk
 
 __all__ = ["RowChain", "chain_rows", "effects", "flat"]
 
-LEAST = 96  # rows of a matrix that are worth it
+LEAST = 96  # rows that are worth it
+LEAST_EACH = 32  # of each matrix of a batch
 NARROW = 16  # columns of a product from which our kernels are used
 WINDOW = 12  # steps between two members of a chain
 MOST = 16  # members of a chain
@@ -31,11 +32,13 @@ MOST_ARGS = 60  # of a kernel
 
 @dataclass(slots=True)
 class RowChain:
-    """``steps`` over ``rows`` rows, in blocks that are multiples of ``unit``, best of ``block``. ``ratios``: rows to an iteration of each kernel (to
-    a product: 1). ``locals``: buffer that lives in a thread's scratch memory -> bytes of a row."""
+    """``steps`` over ``rows`` rows, in blocks that are multiples of ``unit``, best of ``block``, and end where a ``period`` does (the rows of a
+    matrix, where products are batched). ``ratios``: rows to an iteration of each kernel (to a product: 1). ``locals``: buffer that lives in a
+    thread's scratch memory -> bytes of a row."""
 
     steps: list
     rows: int
+    period: int
     unit: int
     block: int
     ratios: list[Fraction]
@@ -70,6 +73,7 @@ class _Open:
     def __init__(self, rows: int):
         self.rows, self.members, self.ratios, self.written = rows, [], [], set()
         self.unit = 1
+        self.period = rows
         self.reads: set[str] = set()
 
 
@@ -114,10 +118,20 @@ class _Chains:
         if not isinstance(s, ExternCall) or s.what != "gemm":
             return None
         g = s.data
-        numbers = (g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *(r.offset for r in s.inputs))
-        if g.batch or any(type(x) is Expr for x in numbers) or g.m < LEAST or g.n < NARROW:
+        numbers = (
+            g.m,
+            g.n,
+            g.k,
+            g.lda,
+            g.ldb,
+            g.ldc,
+            *(r.offset for r in s.inputs),
+            *(x for row in g.batch for x in row),
+        )
+        if any(type(x) is Expr for x in numbers) or g.n < NARROW or (g.batch and g.m < LEAST_EACH):
             return None
-        return g.m
+        rows = g.m * math.prod(row[0] for row in g.batch)
+        return rows if rows >= LEAST else None
 
     def _wanted_rows(self, i: int) -> int | None:
         """Rows that a product has which reads the kernel's result as its left operand."""
@@ -189,17 +203,17 @@ class _Chains:
             self.writers[w] != 1 or w in self.inplace or self.buffers[w].kind not in ("temp", "output") for w in writes
         ):
             return False
-        if i in self.rows:
-            ratio, unit = self._join_product(chain, i), 1
-        else:
-            ratio = self._join_kernel(chain, i)
-            unit = ratio.numerator if ratio is not None else 1
+        ratio = self._join_product(chain, i) if i in self.rows else self._join_kernel(chain, i)
         if ratio is None:
             return False
-        unit = math.lcm(chain.unit, unit)
-        if unit > min(ALIGNED, chain.rows // 2):
+        batched = i in self.rows and self.steps[i].data.batch
+        period = self.steps[i].data.m if batched else chain.period
+        unit = math.lcm(chain.unit, ratio.numerator)
+        if unit > min(ALIGNED, chain.rows // 2) or (period != chain.rows and period % unit):
             return False
-        chain.unit = unit
+        if batched and chain.period not in (chain.rows, period):
+            return False
+        chain.unit, chain.period = unit, period
         chain.members.append(i)
         chain.ratios.append(ratio)
         chain.written |= writes
@@ -212,11 +226,14 @@ class _Chains:
         a, b = s.inputs
         if self.rows[i] != rows or b.buffer in chain.written:
             return None
-        wide = self._dense(s.outputs[0], rows)
-        if wide != g.n or g.ldc != g.n:
+        if self._dense(s.outputs[0], rows) != g.n or g.ldc != g.n:
             return None
-        if a.buffer in chain.written and (g.ta != "N" or a.offset or self._dense(a.buffer, rows) != g.lda):
-            return None
+        if a.buffer in chain.written:
+            # Row r of the operand is row r of what the chain made.
+            strides = dense_strides([row[0] for row in g.batch])
+            lines = [n * g.m * g.lda for n in strides]
+            if g.ta != "N" or a.offset or self._dense(a.buffer, rows) != g.lda or lines != [row[1] for row in g.batch]:
+                return None
         return Fraction(1)
 
     def _join_kernel(self, chain, i: int) -> Fraction | None:
@@ -256,8 +273,10 @@ class _Chains:
         steps = [self.steps[i] for i in chain.members]
         block = min(192, max(48, CACHED // widest))
         # Blocks of whole tiles, where the kernels allow it.
-        step = next((u for u in (math.lcm(chain.unit, 48), math.lcm(chain.unit, 4)) if u <= 2 * block), chain.unit)
-        return RowChain(steps, chain.rows, step, max(step, block // step * step), chain.ratios, local)
+        wished = (math.lcm(chain.unit, 48), math.lcm(chain.unit, 4))
+        whole = chain.period == chain.rows
+        step = next((u for u in wished if u <= 2 * block and (whole or chain.period % u == 0)), chain.unit)
+        return RowChain(steps, chain.rows, chain.period, step, max(step, block // step * step), chain.ratios, local)
 
 
 def _apart(kernel, index) -> int | None:

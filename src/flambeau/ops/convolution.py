@@ -309,8 +309,7 @@ def _lower_backward(
     groups,
     mask,
 ):
-    if transposed and any(output_padding):
-        raise NotImplementedError("the backward of a transposed convolution with output padding")
+    # With output padding there may be room for one more window than the input has elements: the template makes as many as its result has.
     how, results = (stride, padding, dilation, groups), [None] * 3
     if mask[0]:
         what = FORWARD if transposed else INPUT
@@ -366,44 +365,20 @@ def _of_grad_output(
     return out
 
 
+def _adjoint(which, *operands_and_how):
+    """One of the results of convolution_backward: of (grad_output, input, weight, stride, ...)."""
+    tensors, how = operands_and_how[:3], operands_and_how[3:]
+    return aten.convolution_backward.default(*tensors, None, *how, [i == which for i in range(3)])[which]
+
+
 def _of_input(ct1, grad_output, input, stride, padding, dilation, transposed, output_padding, groups):
-    return (
-        None
-        if ct1 is None
-        else aten.convolution_backward.default(
-            grad_output,
-            input,
-            ct1,
-            None,
-            stride,
-            padding,
-            dilation,
-            transposed,
-            output_padding,
-            groups,
-            [True, False, False],
-        )[0]
-    )
+    how = (stride, padding, dilation, transposed, output_padding, groups)
+    return None if ct1 is None else _adjoint(0, grad_output, input, ct1, *how)
 
 
 def _of_weight(ct0, grad_output, weight, stride, padding, dilation, transposed, output_padding, groups):
-    return (
-        None
-        if ct0 is None
-        else aten.convolution_backward.default(
-            grad_output,
-            ct0,
-            weight,
-            None,
-            stride,
-            padding,
-            dilation,
-            transposed,
-            output_padding,
-            groups,
-            [False, True, False],
-        )[1]
-    )
+    how = (stride, padding, dilation, transposed, output_padding, groups)
+    return None if ct0 is None else _adjoint(1, grad_output, ct0, weight, *how)
 
 
 convolution_backward.derivative(grad_output=_of_grad_output, input=_of_input, weight=_of_weight)
