@@ -82,7 +82,10 @@ def tensor(t):
     if t.device.type == "meta":
         return B.empty_strided(tuple(t.shape), t.stride(), dtype=convert(t.dtype), device="meta")
     if SHARED is not None and not t.is_conj():
-        return shared(t.detach()).detach().requires_grad_() if t.requires_grad else shared(t)
+        if id(t) not in SHARED:  # one tensor given twice is one tensor; ``t`` is kept, so that its id stays its own
+            made = shared(t.detach()).detach().requires_grad_() if t.requires_grad else shared(t)
+            SHARED[id(t)] = t, made
+        return SHARED[id(t)][1]
     return dense(t)
 
 
@@ -299,12 +302,12 @@ def pairs(entry, dtype="float32", grad=False, n=SAMPLES, fn=None, change=lambda 
         got = seeded(lambda: fn(*mine, **kwargs))
         if not whole:
             want, got = settled(entry, s, processed(s, T, want)), settled(entry, s, processed(s, B, got))
-        yield mine, kwargs, theirs, s.kwargs, want, got
+        yield mine, kwargs, theirs, s.kwargs, want, got, s
 
 
 def forward(entry, dtype="float32", **kw):
     n, random = 0, False
-    for _, _, theirs, their_kwargs, want, got in pairs(entry, dtype, **kw):
+    for _, _, theirs, their_kwargs, want, got, _ in pairs(entry, dtype, **kw):
         if not random:
             random = is_random(entry, lambda: entry.op(*theirs, **their_kwargs))
         same(got, want, values=not random and not UNWRITTEN.match(entry.name))
@@ -319,7 +322,7 @@ def leaves(x, kind):
 def gradient(entry, second=False, **kw):
     n = 0
     kw = {"n": 4 if second else SAMPLES, **kw}
-    for mine, kwargs, theirs, their_kwargs, want, got in pairs(
+    for mine, kwargs, theirs, their_kwargs, want, got, _ in pairs(
         entry, "float64" if second else "float32", grad=True, **kw
     ):
         results = []
@@ -397,7 +400,7 @@ def out(entry):
     if not entry.supports_out:
         return None
     fn, n = ours(entry), 0
-    for mine, kwargs, theirs, their_kwargs, want, _ in pairs(entry, n=3, whole=True):
+    for mine, kwargs, theirs, their_kwargs, want, _, sample in pairs(entry, n=3, whole=True):
         if not all(isinstance(w, T.Tensor) for w in flat(want)):
             continue
         many = isinstance(want, (tuple, list))
@@ -411,7 +414,12 @@ def out(entry):
         for g, e in zip(empty if got is None else flat(got), empty):
             if g is not e:
                 raise Different("it doesn't return out")
-        same(empty if got is None else got, want, values=not UNWRITTEN.match(entry.name))
+        got = type(want)(*empty) if hasattr(want, "_fields") else tuple(empty) if many else empty[0]
+        want, got = (
+            settled(entry, sample, processed(sample, T, want)),
+            settled(entry, sample, processed(sample, B, got)),
+        )
+        same(got, want, values=not UNWRITTEN.match(entry.name))
         n += 1
     return n
 
@@ -428,26 +436,28 @@ def forward_ad(entry):
     if not entry.supports_forward_ad:
         return None
     fn, n = ours(entry), 0
-    for mine, kwargs, theirs, their_kwargs, _, _ in pairs(entry, "float64", n=3):
+    for mine, kwargs, theirs, their_kwargs, _, _, sample in pairs(entry, "float64", n=3):
         at = first_tensors(theirs)
         if not at:
             continue
 
-        def at_only(f, args, kw, at=at):
+        def at_only(lib, f, args, kw, at=at, sample=sample):
             def g(*xs):
                 full = list(args)
                 for i, x in zip(at, xs):
                     full[i] = x
-                return f(*full, **kw)
+                return processed(sample, lib, f(*full, **kw))
 
             return g
 
         tangents = [T.ones_like(theirs[i]) for i in at]
         try:
-            want = T.func.jvp(at_only(entry.op, theirs, their_kwargs), tuple(theirs[i] for i in at), tuple(tangents))[1]
+            want = T.func.jvp(
+                at_only(T, entry.op, theirs, their_kwargs), tuple(theirs[i] for i in at), tuple(tangents)
+            )[1]
         except Exception:  # noqa: S112
             continue
-        got = B.func.jvp(at_only(fn, mine, kwargs), tuple(mine[i] for i in at), tuple(convert(tangents)))[1]
+        got = B.func.jvp(at_only(B, fn, mine, kwargs), tuple(mine[i] for i in at), tuple(convert(tangents)))[1]
         same(got, want)
         n += 1
     return n
@@ -455,17 +465,17 @@ def forward_ad(entry):
 
 def vmap(entry):
     fn, n = ours(entry), 0
-    for _mine, kwargs, theirs, their_kwargs, want, _ in pairs(entry, n=3):
+    for _mine, kwargs, theirs, their_kwargs, want, _, sample in pairs(entry, n=3):
         at = first_tensors(theirs)
         if not at:
             continue
         dims = tuple(0 if i in at else None for i in range(len(theirs)))
         stacked = tuple(T.stack([a, a]) if i in at else a for i, a in enumerate(theirs))
         try:
-            want = T.func.vmap(lambda *a: entry.op(*a, **their_kwargs), dims)(*stacked)
+            want = T.func.vmap(lambda *a: processed(sample, T, entry.op(*a, **their_kwargs)), dims)(*stacked)
         except Exception:  # noqa: S112
             continue
-        got = B.func.vmap(lambda *a: fn(*a, **kwargs), dims)(*convert(stacked))
+        got = B.func.vmap(lambda *a: processed(sample, B, fn(*a, **kwargs)), dims)(*convert(stacked))
         same(got, want, values=not UNWRITTEN.match(entry.name))
         n += 1
     return n
@@ -583,7 +593,7 @@ def isolated(entry, facets, limit):
 OUT = {
     r"jiterator_": "compiles CUDA kernels",
     r"torch\.ops\.aten\._(flash|efficient)_attention_forward": "CUDA's kernels under their own names",
-    r"torch\._scaled_mm": "products of scaled 8-bit floating-point matrices",
+    r"torch\._scaled_mm(_v2)?": "products of scaled 8-bit floating-point matrices",
     r"chalf$": "complex numbers of half precision: NumPy has none",
 }
 

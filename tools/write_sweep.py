@@ -142,6 +142,13 @@ def situations_inplace(entry):
             )  # fmt: skip
 
 
+REFUSED = {
+    "error": "RuntimeError",
+    "text": "unsupported operation: more than one element of the written-to tensor refers to a single memory location.",
+    "kept": True,
+}
+
+
 def out_of(lib, w, how):
     """The tensor that is written to, like the result ``w`` in a situation."""
     shape, kind = tuple(w.shape), w.dtype
@@ -236,7 +243,8 @@ def sweep(entry):
     for form, table in (("inplace", situations_inplace), ("out", situations_out)):
         try:
             for situation, (their_call, t, my_call, m) in table(entry):
-                want = outcome(C.T, their_call, t)
+                # NOTE: kernels of PyTorch's that don't look (avg_pool3d) write beyond an expanded out= and ruin the heap of the process.
+                want = REFUSED if situation == "expanded" and form == "out" else outcome(C.T, their_call, t)
                 got = outcome(C.B, my_call, m)
                 cases[form] += 1
                 d = difference(got, want)

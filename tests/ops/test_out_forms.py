@@ -37,3 +37,78 @@ def test_errors():
         torch.unbind_copy(X, out=(torch.empty(0),))
     with pytest.raises(RuntimeError, match="dtype"):
         torch.nonzero(X, out=torch.empty(0))
+
+
+S = X[:, :2] @ X[:, :2].T + 3 * torch.eye(2)
+WANT_THEIR_OWN = {
+    "amax": lambda **k: torch.amax(X, 0, **k),
+    "abs": lambda **k: torch.abs(X, **k),
+    "where": lambda **k: torch.where(X > 2, X, -X, **k),
+    "matmul": lambda **k: torch.matmul(X, X.T, **k),
+    "addmm": lambda **k: torch.addmm(S, S, S, **k),
+    "softmax": lambda **k: torch.softmax(X, 0, **k),
+    "inverse": lambda **k: torch.linalg.inv(S, **k),
+    "triu": lambda **k: torch.triu(X, **k),
+    "view_copy": lambda **k: torch.view_copy(X, [6], **k),
+    "tensordot": lambda **k: torch.tensordot(X, X.T, 1, **k),
+    "quantile": lambda **k: torch.quantile(X, 0.5, **k),
+    "zeros": lambda **k: torch.zeros(2, dtype=torch.float32, **k),
+}
+
+
+@pytest.mark.parametrize("name", WANT_THEIR_OWN)
+def test_the_dtype_of_the_result_is_wanted(name):
+    out = torch.full((1,), 7.0, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="dtype"):
+        WANT_THEIR_OWN[name](out=out)
+    assert out.tolist() == [7.0]
+
+
+CAST = {
+    "sin": lambda **k: torch.sin(X, **k),
+    "add": lambda **k: torch.add(X, X, **k),
+    "mean": lambda **k: torch.mean(X, 0, **k),
+    "max of two": lambda **k: torch.max(X, -X, **k),
+    "std": lambda **k: torch.std(X, 0, **k),
+    "cat": lambda **k: torch.cat([X, X], **k),
+    "kron": lambda **k: torch.kron(X, X, **k),
+}
+
+
+@pytest.mark.parametrize("name", CAST)
+def test_wider_dtypes_are_written(name):
+    out = CAST[name](out=torch.empty(0, dtype=torch.float64))
+    assert out.dtype is torch.float64
+    torch.testing.assert_close(out, CAST[name]().double())
+
+
+def test_what_is_computed_in_the_dtype_of_out():
+    tenths = torch.full((10,), 0.1)
+    wide = lambda: torch.empty(0, dtype=torch.float64)  # noqa: E731
+    assert torch.sum(tenths, 0, out=wide()).item() == sum([tenths[0].item()] * 10)
+    assert torch.cumsum(tenths, 0, out=wide())[1].item() == 2 * tenths[0].item()
+    assert torch.linspace(0, 1, 11, out=wide())[3].item() == 0.3 + 5.551115123125783e-17
+    assert torch.full((2,), 0.1, out=wide())[0].item() == 0.1
+    assert torch.eye(2, out=torch.empty(0, dtype=torch.int32)).dtype is torch.int32
+    assert torch.arange(0, 5, 1.5, out=torch.empty(0, dtype=torch.int64)).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="step must be nonzero"):
+        torch.arange(0, 64, 0.5, out=torch.empty(0, dtype=torch.int64))
+
+
+OVERLAPPING = {
+    "cumsum": lambda a, out: torch.cumsum(a, 0, out=out),
+    "addmm": lambda a, out: torch.addmm(a, torch.ones(3, 2), torch.ones(2, 2), out=out),
+    "sin": lambda a, out: torch.sin(a, out=out),
+    "cat": lambda a, out: torch.cat([a, a], out=out[:2]),
+    "take_along_dim": lambda a, out: torch.take_along_dim(a, torch.zeros(3, 2, dtype=torch.int64), 0, out=out),
+    "true_divide": lambda a, out: torch.true_divide(a, a, out=out),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_what_is_read_may_not_be_written_in_part(name):
+    room = torch.arange(1.0, 9.0).reshape(4, 2)
+    before = room.clone()
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        OVERLAPPING[name](room[:3], room[1:])
+    assert torch.equal(room, before)

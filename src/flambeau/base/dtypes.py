@@ -74,6 +74,18 @@ def _by_name(name):
     return globals()[name]
 
 
+_TYPE_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int", "float32": "float", "float64": "double",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def c_name(dtype: DType) -> str:
+    """What PyTorch's errors call the elements of a tensor: "float", "long int"."""
+    return _TYPE_NAMES.get(dtype.name, dtype.name)
+
+
 bool_ = DType("bool", np.bool_, "b8", "Bool")
 uint8 = DType("uint8", np.uint8, "u8", "Byte")
 uint16 = DType("uint16", np.uint16, "u16", "UInt16")

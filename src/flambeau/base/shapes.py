@@ -135,12 +135,12 @@ def infer_size(shape, numel: int) -> tuple[int, ...]:
         raise RuntimeError(f"invalid shape dimension {next(n for n in shape if n < -1)}")
     if -1 in shape:
         rest = math.prod(n for n in shape if n != -1)
-        if rest == 0:
+        if rest == 0 and numel == 0:
             raise RuntimeError(
                 f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
                 "can be any value and is ambiguous"
             )
-        if numel % rest:
+        if rest == 0 or numel % rest:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
         return tuple(numel // rest if n == -1 else n for n in shape)
     if math.prod(shape) != numel:

@@ -52,8 +52,9 @@ def tensordot(a, b, dims=2, out=None):
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     if len(left) != len(right):
         raise RuntimeError("both dimension lists should have same length")
-    result = aten.tensordot.default(a, b, left, right)
-    return result if out is None else out.copy_(result)
+    if out is not None:
+        return aten.tensordot.out(a, b, left, right, out=out)
+    return aten.tensordot.default(a, b, left, right)
 
 
 def block_diag(*tensors):

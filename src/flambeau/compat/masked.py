@@ -67,12 +67,14 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sums of the kept elements."""
-    return aten.cumsum(_prepared(input, mask, _sum_dtype(input, dtype), 0), dim)
+    dtype = input.dtype if dtype is None else dtype
+    return aten.cumsum(_prepared(input, mask, dtype, 0), dim, dtype=dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running products of the kept elements."""
-    return aten.cumprod(_prepared(input, mask, _sum_dtype(input, dtype), 1), dim)
+    dtype = input.dtype if dtype is None else dtype
+    return aten.cumprod(_prepared(input, mask, dtype, 1), dim, dtype=dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
@@ -88,17 +90,15 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Position of the maximum of the kept elements."""
+    """Position of the maximum of the kept elements, in ``dtype``: that of the input unless given, as in PyTorch."""
     x = input if dtype is None else input.to(dtype)
-    out = aten.argmax(_prepared(x, mask, None, _lowest(x, -1)), dim, keepdim)
-    return out if dtype is None else out.to(dtype)
+    return aten.argmax(_prepared(x, mask, None, _lowest(x, -1)), dim, keepdim).to(x.dtype)
 
 
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Position of the minimum of the kept elements."""
+    """Position of the minimum of the kept elements, in ``dtype``: that of the input unless given, as in PyTorch."""
     x = input if dtype is None else input.to(dtype)
-    out = aten.argmin(_prepared(x, mask, None, _lowest(x, 1)), dim, keepdim)
-    return out if dtype is None else out.to(dtype)
+    return aten.argmin(_prepared(x, mask, None, _lowest(x, 1)), dim, keepdim).to(x.dtype)
 
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
@@ -156,7 +156,7 @@ def _std_var(input, dim, unbiased, keepdim, dtype, mask, root):
     if not keepdim:
         count = aten.reshape(count, list(total.shape))
     out = aten.div(total, aten.clamp(aten.sub(count, correction), 0))
-    return aten.sqrt(out) if root else out
+    return (aten.sqrt(out) if root else out).to(x.dtype)  # complex numbers for complex ones, as in PyTorch
 
 
 def var(input, dim=None, unbiased=None, *, keepdim=False, dtype=None, mask=None):

@@ -404,6 +404,11 @@ class Binder:
                 return f"{self.name}() takes {n} positional argument{'s' * (n != 1)} but {len(packed)} were given"
             for i, (a, x) in enumerate(zip(sig.positional, packed)):
                 if not sig.accepts(a, x):
+                    if a.is_list and a.type == "Tensor" and isinstance(x, (list, tuple)):
+                        k, v = next((k, v) for k, v in enumerate(x) if not isinstance(v, _TensorBase))
+                        return (
+                            f"{self.name}(): expected Tensor as element {k} in argument {i}, but got {type(v).__name__}"
+                        )
                     return f"{self.name}(): argument '{_shown(a)}' (position {i + 1}) must be {_wanted(a)}, not {type(x).__name__}"
             for k, x in kwargs.items():
                 if k not in sig.by_name:

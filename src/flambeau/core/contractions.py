@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
+from ..base.dtypes import c_name
 from .operator import OpOverload
 from .promotion import refuse
-
-_scalar_names = {
-    "float32": "float",
-    "float64": "double",
-    "int64": "long int",
-    "int32": "int",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-}
 
 
 def check(op: OpOverload, tensors) -> dict[str, int]:
@@ -24,20 +16,22 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for t, term, name in zip(tensors, inputs.split(","), names):
         if len(t.shape) != len(term):
+            if op.definition.ranks is not None:
+                raise RuntimeError(op.definition.ranks.format(*(f"{len(x.shape)}D" for x in tensors)))
             kind = {1: "vector", 2: "matrix", 3: "batch of matrices"}.get(len(term), "tensor")
             raise RuntimeError(
                 f"{op._opname}(): '{name}' must be a {kind} ({len(term)}D tensor), "
                 f"got {len(t.shape)}D tensor with shape {list(t.shape)}"
             )
     if any(t.dtype is not tensors[0].dtype for t in tensors):
-        a, b = (_scalar_names.get(t.dtype.name, t.dtype.name) for t in tensors[:2])
+        a, b = (c_name(t.dtype) for t in tensors[:2])
         raise RuntimeError(f"{op._opname}(): expected m1 and m2 to have the same dtype, but got: {a} != {b}")
     for t, term in zip(tensors, inputs.split(",")):
         for letter, n in zip(term, t.shape):
             if sizes.setdefault(letter, n) != n:
                 shown = " and ".join("x".join(map(str, x.shape)) for x in tensors)
                 if op.definition.mismatch is not None:
-                    raise RuntimeError(op.definition.mismatch.format(shown))
+                    raise RuntimeError(op.definition.mismatch.format(shown, sizes[letter], n))
                 raise RuntimeError(
                     f"{op._opname}(): size mismatch, letter '{letter}' of {op.definition.letters} is {sizes[letter]} and {n} "
                     f"(shapes {shown})"

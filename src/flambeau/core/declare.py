@@ -18,6 +18,7 @@ from .definition import Composite, Contraction, Extern, Factory, Index, Inplace,
 from .images import as_images
 from .layouts import by_columns
 from .operator import OpOverload, namespace
+from .out_rules import rules_of
 
 __all__ = [
     "EXPOSED",
@@ -50,6 +51,7 @@ def declare(
     tags=(),
     name: str | None = None,
     refuse=(),
+    out_rules: str = "",
 ) -> OpOverload:
     """Register an operator. ValueError when the same overload is declared twice in aten."""
     head = schema.partition("(")[0].strip()
@@ -63,6 +65,7 @@ def declare(
     op = OpOverload(ns, opname, overload, definition, schema)
     op.has_inplace, op.has_out = inplace, out
     op.tags = frozenset(tags)
+    op.out_rules = rules_of(op, out_rules)
     op.refuses = frozenset(refuse) or None
     namespace(ns)._register(op)
     public = name or opname
@@ -205,9 +208,13 @@ def index(
     return make
 
 
-def contraction(schema, letters, *, mismatch=None, variants="function method", has_out=True, **kw) -> OpOverload:
+def contraction(
+    schema, letters, *, mismatch=None, ranks=None, variants="function method", has_out=True, **kw
+) -> OpOverload:
     """Declare an einsum-like operator by its letters."""
-    return declare(schema, Contraction(letters, mismatch), variants=variants, out=has_out, tags=("contraction",), **kw)
+    return declare(
+        schema, Contraction(letters, mismatch, ranks), variants=variants, out=has_out, tags=("contraction",), **kw
+    )
 
 
 def factory(schema, *, shape, dtype, variants="function", **kw):

@@ -141,11 +141,13 @@ class Index:
 class Contraction:
     """Letters of an einsum over the tensor arguments, e.g. ``"mk,kn->mn"``. Letters that only appear on the left are summed over.
 
-    ``mismatch``: text of the error for sizes that don't agree, with ``{}`` for the shapes (a general one when not given).
+    ``mismatch``: text of the error for sizes that don't agree, with ``{0}`` for the shapes, ``{1}`` and ``{2}`` for the sizes; ``ranks``: for a
+    wrong number of dimensions, with a ``{}`` for each argument's ("2D"). General ones when not given.
     """
 
     letters: str
     mismatch: str | None = None
+    ranks: str | None = None
     kind = "contraction"
 
 

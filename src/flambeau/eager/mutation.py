@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -9,11 +10,9 @@ import numpy as np
 from .. import _C
 from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload
+from ..core.out_rules import check_dtype, computed_as
 from ..core.promotion import check_can_hold
 from .backend import rule
-
-# What a definition's tags say of its out= form: it must not share memory with what is read; its dtype must be the result's.
-APART, EXACT = "out_apart", "out_exact"
 
 
 def _span(t):
@@ -25,10 +24,15 @@ def _span(t):
     return (t._offset, t._offset + last) if size == last + 1 else None
 
 
-def refuse_partial_overlap(targets, sources, whole=False) -> None:
+def _span_after(t, shape):
+    """The same, once ``t`` has been resized to ``shape``."""
+    return _span(t) if t._shape == shape else (t._offset, t._offset + math.prod(shape) - 1)
+
+
+def refuse_partial_overlap(targets, sources, whole=False, shapes=None) -> None:
     """RuntimeError when a source shares a part of its memory with a target it is written to, or all of it in another order
-    (``whole``: or in the same)."""
-    for t in targets:
+    (``whole``: or in the same). ``shapes``: what the targets will be resized to."""
+    for k, t in enumerate(targets):
         for x in sources:
             if (
                 not isinstance(x, _C.TensorBase)
@@ -39,7 +43,8 @@ def refuse_partial_overlap(targets, sources, whole=False) -> None:
                 continue
             if not whole and x._offset == t._offset and x._strides == t._strides and x._shape == t._shape:
                 continue
-            a, b = _span(x), _span(t)
+            b = _span(t) if shapes is None else _span_after(t, shapes[k])
+            a = b if x is t else _span(x)
             if a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1]:
                 raise RuntimeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
@@ -49,6 +54,7 @@ def refuse_partial_overlap(targets, sources, whole=False) -> None:
 
 def write(op: OpOverload, target, result) -> None:
     """Copy ``result`` into ``target``. RuntimeError when shape or dtype category don't allow it; nothing is written then."""
+    check_can_hold(target._dtype, result._dtype)
     check_write(op, target, result)
     copy_into(target, result)
 
@@ -57,7 +63,6 @@ def check_write(op: OpOverload, target, result) -> None:
     if not target._array.flags.writeable:
         raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
     refuse_overlap(op, target._shape, target._strides)
-    check_can_hold(target._dtype, result._dtype)
     if target._shape != result._shape and op.kind == "inplace":
         raise RuntimeError(
             f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
@@ -103,21 +108,17 @@ def out(op: OpOverload):
     functional = op.definition.functional
     kernel = functional.facet("eager")
     n = len(functional._schema.arguments)
-    apart = functional.kind in ("pointwise", "index") or APART in functional.tags
-    exact = functional.kind in ("index", "contraction") or EXACT in functional.tags
+    apart, outside = (word in functional.out_rules for word in ("apart", "outside"))
 
     def run(*args):
         targets = args[n:]
-        if apart:
-            sources = [x for a in args[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
-            refuse_partial_overlap(targets, sources, functional.kind != "pointwise")
-        result = kernel(*args[:n])
+        result = kernel(*computed_as(functional, args[:n], targets[0]._dtype))
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if exact or len(results) > 1:
-            for t, r in zip(targets, results):
-                # Beside values, integers are places: nothing else holds them.
-                if t._dtype is not r._dtype and (exact or r._dtype.category == 1):
-                    raise RuntimeError(f"Expected out tensor to have dtype {r._dtype}, but got {t._dtype} instead")
+        if apart or outside:
+            sources = [x for a in args[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
+            refuse_partial_overlap(targets, sources, outside, [r._shape for r in results])
+        for t, r in zip(targets, results):
+            check_dtype(functional, t._dtype, r._dtype, len(results) > 1)
         for t, r in zip(targets, results):
             check_write(op, t, r)  # of all, before anything is written
         for t, r in zip(targets, results):

@@ -25,6 +25,7 @@ from ..core.indexing import Loop, describe
 from ..core.layouts import made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
+from ..core.out_rules import computed_as, is_exact
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
@@ -70,7 +71,8 @@ def cook(op: OpOverload, values: tuple):
             outs = [v for a, v in zip(op._schema.arguments, bound) if a.is_out]
             if len(outs) != 1 or not isinstance(outs[0], Value):
                 return None
-            target, bound = outs[0], bound[: len(base._schema.arguments)]
+            kind = next(v._dtype for a, v in zip(op._schema.arguments, values) if a.is_out)
+            target, bound = outs[0], computed_as(base, bound[: len(base._schema.arguments)], kind)
         if target is not None and not _writable(values, target):
             return None
         if target is None:
@@ -96,7 +98,7 @@ def cook(op: OpOverload, values: tuple):
             if not isinstance(out, Value) or out.shape != target.shape:
                 return None
             if _category(out.dtype) > _category(target.dtype) or (
-                base.kind == "contraction" and op.kind == "out" and out.dtype != target.dtype
+                op.kind == "out" and is_exact(base) and out.dtype != target.dtype
             ):
                 return None
             if out.slot != target.slot:

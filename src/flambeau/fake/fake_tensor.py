@@ -18,6 +18,7 @@ from ..core.definition import TensorMeta
 from ..core.layouts import refuse_overlap
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
+from ..core.out_rules import check_dtype, computed_as
 from ..core.promotion import check_can_hold
 from ..core.tensor import Tensor
 from .meta import meta_of
@@ -175,7 +176,7 @@ class FakeTensorMode(TorchDispatchMode):
             outs = [v for a, v in zip(func._schema.arguments, values) if a.is_out]
             for t in outs:
                 refuse_overlap(func, t._shape, t._strides)
-            self._refuse_resizing(func, values, outs)
+            self._check_results(func, values, outs)
             return outs[0] if len(outs) == 1 else tuple(outs)
         try:
             metas = func.facet("meta")(*values)
@@ -189,14 +190,18 @@ class FakeTensorMode(TorchDispatchMode):
                 _C.note_view(t, base, func, rest, None if t is made else k)
         return made
 
-    def _refuse_resizing(self, func, values, outs) -> None:
-        """An out= of another shape would be resized, which whoever traces must leave to the run."""
+    def _check_results(self, func, values, outs) -> None:
+        """RuntimeError for an out= of a dtype that can't be written; one of another shape would be resized, which whoever traces must leave to the
+        run."""
+        functional = func.definition.functional
         given = [v for a, v in zip(func._schema.arguments, values) if not a.is_out]
+        given = computed_as(functional, given, outs[0]._dtype)
         try:
-            metas = func.definition.functional.facet("meta")(*given)
+            metas = functional.facet("meta")(*given)
         except MissingFacet:
             return
         for t, meta in zip(outs, [metas] if isinstance(metas, TensorMeta) else metas):
+            check_dtype(functional, t._dtype, meta.dtype, len(outs) > 1)
             if not same_shape(meta.shape, t._shape):
                 raise Uncaptured(
                     f"{func}: out= has shape {list(t._shape)}, the result {list(meta.shape)}: it would be resized"

@@ -6,6 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.memory_format import contiguous_format
+from ..base.shapes import same_shape
 from ..base.symint import sym_sqrt
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
@@ -39,6 +40,7 @@ relu.derivative(self=lambda ct, result: threshold_backward(ct, result, 0))
     variants="nn",
     promote="float",
     backward="gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    out_rules="exact",
 )
 def gelu(s, self, approximate):
     """Hendrycks & Gimpel, arXiv:1606.08415; "tanh" is the approximation of its section 2."""
@@ -92,6 +94,7 @@ leaky_relu.derivative(self=lambda ct, self, negative_slope: leaky_relu_backward(
     variants="nn",
     promote="float",
     operands=("self",),
+    out_rules="exact",
 )
 def softplus(s, self, beta, threshold):
     scaled = s.mul(self, float(beta))
@@ -201,14 +204,24 @@ def _as_float(self, dtype):
     return aten._to_copy.default(self, dtype=dtype) if dtype is not None and dtype is not self.dtype else self
 
 
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", out_rules="exact")
 def softmax(self, dim, dtype):
     return aten._softmax.default(_as_float(self, dtype), dim, False)
 
 
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", out_rules="exact")
 def log_softmax(self, dim, dtype):
     return aten._log_softmax.default(_as_float(self, dtype), dim, False)
+
+
+def check_affine(normalized_shape, weight, bias=None):
+    """RuntimeError unless weight and bias of a norm have the shape that is normalised."""
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and not same_shape(t.shape, normalized_shape):
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and normalized_shape = "
+                f"{list(normalized_shape)}"
+            )
 
 
 @explicit(
@@ -228,6 +241,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, {', '.join(map(str, normalized_shape))}], but got "
             f"input of size{list(input.shape)}"
         )
+    check_affine(normalized_shape, weight, bias)
     kind, input = input.dtype, aten.contiguous.default(widened(input))
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
     mean = aten.mean.dim(input, dims, True)

@@ -196,17 +196,17 @@ def _negation(args):
     return "default"
 
 
-@pointwise("neg(Tensor self) -> Tensor", promote=_negation)
+@pointwise("neg(Tensor self) -> Tensor", promote=_negation, out_rules="exact")
 def neg(s, self):
     return s.neg(self)
 
 
-@pointwise("abs(Tensor self) -> Tensor", refuse=("bool",), out=lambda args: args[0].dtype.to_real())
+@pointwise("abs(Tensor self) -> Tensor", refuse=("bool",), out=lambda args: args[0].dtype.to_real(), out_rules="exact")
 def abs_(s, self):
     return s.abs(self)
 
 
-@pointwise("sign(Tensor self) -> Tensor")
+@pointwise("sign(Tensor self) -> Tensor", out_rules="exact")
 def sign(s, self):
     return s.sign(self)
 
@@ -260,18 +260,18 @@ def lerp_tensor(s, self, end, weight):
     return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))
 
 
-def _also_called(name, of):
+def _also_called(name, of, out_rules=""):
     """Another name of an operator of two operands, with numbers for the second one too."""
     target = getattr(aten, of).Tensor
     for overload in ("Tensor", "Scalar"):
-        composite(f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True)(
+        composite(f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True, out_rules=out_rules)(
             lambda self, other: target(self, other)
         )
 
 
-_also_called("true_divide", "div")
-_also_called("multiply", "mul")
-_also_called("divide", "div")
+_also_called("true_divide", "div", "apart")
+_also_called("multiply", "mul", "apart")
+_also_called("divide", "div", "apart")
 
 
 @composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True)
@@ -284,7 +284,7 @@ def subtract_number(self, other, alpha):
     return aten.sub.Tensor(self, other, alpha=alpha)
 
 
-@composite("square(Tensor self) -> Tensor", inplace=True)
+@composite("square(Tensor self) -> Tensor", inplace=True, out_rules="apart")
 def square(self):
     return aten.pow.Tensor_Scalar(self, 2)
 

@@ -174,6 +174,11 @@ def _gradient(self, spacing, dim, edge_order):
     if self.dtype is dtypes.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     many = spacing if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    for s in many:
+        if hasattr(s, "device") and s.device != self.device:
+            raise RuntimeError(
+                f"torch.gradient expected each tensor to be on the same device, but got devices {self.device} and {s.device}!"
+            )
     if len(many) != len(dims):
         raise RuntimeError(
             f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = {self.ndim}', "
@@ -236,9 +241,11 @@ def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
     return out if out.dtype is kind else aten._to_copy.default(out, dtype=kind)
 
 
-composite(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor", variants="function")(
-    _logspace
-)
+composite(
+    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+    variants="function",
+    out_rules="dtype exact",
+)(_logspace)
 for _overload, _first, _second in (
     ("Tensor_Tensor", "Tensor", "Tensor"),
     ("Tensor_Scalar", "Tensor", "Scalar"),
@@ -247,6 +254,7 @@ for _overload, _first, _second in (
     composite(
         f"logspace.{_overload}({_first} start, {_second} end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
         variants="function",
+        out_rules="dtype exact",
     )(lambda start, end, *rest: _logspace(_number(start), _number(end), *rest))
 
 
@@ -297,7 +305,8 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
         raise RuntimeError(
             "Duplicate dim not allowed"
             if len(set(physical_layout)) != len(physical_layout)
-            else "Dimension out of range"
+            else f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {list(physical_layout)}). NB: negative dims not "
+            "currently supported"
         )
     stride, step = [0] * len(size), 1
     for d in reversed(physical_layout):
@@ -328,7 +337,9 @@ def _tensordot_error(a, b, i, j):
     )
 
 
-@composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", variants="")
+@composite(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", variants="", out_rules="exact"
+)
 def tensordot(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")

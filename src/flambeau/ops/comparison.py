@@ -67,22 +67,23 @@ def bitwise_not(s, self):
     operands=("self", "other"),
     variants="",
     inplace=False,
+    out_rules="exact",
 )
 def where(s, condition, self, other):
     return s.where(condition, self, other)
 
 
-@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", variants="")
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", variants="", out_rules="exact")
 def where_scalar_other(condition, self, other):
     return aten.where.self(condition, self, _scalar_like(self, other))
 
 
-@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", variants="")
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", variants="", out_rules="exact")
 def where_scalar_self(condition, self, other):
     return aten.where.self(condition, _scalar_like(other, self), other)
 
 
-@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", variants="")
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", variants="", out_rules="exact")
 def where_scalars(condition, self, other):
     dtype = dtypes.result_type(self, other)
     return aten.where.self(
@@ -96,7 +97,7 @@ def _scalar_like(tensor, value):
     return aten.scalar_tensor.default(value, dtype=dtype, device=tensor.device)
 
 
-@composite("where(Tensor condition) -> Tensor[]", variants="")
+@composite("where(Tensor condition) -> Tensor[]", variants="", out_rules="exact")
 def where_nonzero(condition):
     return aten.nonzero_numpy.default(condition)
 

@@ -25,9 +25,9 @@ _conj_physical = pointwise(
 )(lambda s, self: s.conj(self))
 _conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
 
-conj_physical = pointwise("conj_physical(Tensor self) -> Tensor", variants="function method", tags=_OWN)(
-    lambda s, self: s.conj(self)
-)
+conj_physical = pointwise(
+    "conj_physical(Tensor self) -> Tensor", variants="function method", tags=_OWN, out_rules="exact"
+)(lambda s, self: s.conj(self))
 conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
 
 
@@ -112,7 +112,8 @@ complex_ = pointwise(
     out=_pair_dtype("complex"),
     numbers=False,
     inplace=False,
-    tags=(*_OWN, "out_exact"),
+    tags=_OWN,
+    out_rules="exact",
 )(lambda s, real, imag: s.complex(real, imag))
 complex_.derivative(real=lambda ct: aten.real.default(ct), imag=lambda ct: aten.imag.default(ct))
 
@@ -122,7 +123,8 @@ polar = pointwise(
     out=_pair_dtype("polar"),
     numbers=False,
     inplace=False,
-    tags=(*_OWN, "out_exact"),
+    tags=_OWN,
+    out_rules="exact",
 )(lambda s, abs, angle: s.complex(s.mul(abs, s.cos(angle)), s.mul(abs, s.sin(angle))))
 
 
@@ -163,7 +165,7 @@ def _angle_vjp(ct, self):
 
 angle.derivative(self=_angle_vjp)
 
-sgn = pointwise("sgn(Tensor self) -> Tensor", tags=_OWN)(lambda s, self: s.sgn(self))
+sgn = pointwise("sgn(Tensor self) -> Tensor", tags=_OWN, out_rules="exact")(lambda s, self: s.sgn(self))
 
 
 def _sgn_vjp(ct, self, result):

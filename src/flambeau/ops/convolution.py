@@ -130,6 +130,17 @@ def _transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding
     )
 
 
+def check_numbers(stride, padding, dilation, groups):
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError("dilation should be greater than zero")
+
+
 def _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Output shape. RuntimeError in PyTorch's words when the arguments don't fit."""
     n = len(weight.shape) - 2
@@ -137,6 +148,7 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
         raise RuntimeError(
             f"Expected {n + 2}D input to convolution, but got input of size: {list(input.shape)} for weight of size {list(weight.shape)}"
         )
+    check_numbers(stride, padding, dilation, groups)
     channels = input.shape[1]
     expected = weight.shape[0] if transposed else weight.shape[1] * groups
     if channels != expected:
@@ -148,12 +160,6 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
         raise RuntimeError(
             f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}"
         )
-    if min(stride) <= 0:
-        raise RuntimeError("non-positive stride is not supported")
-    if min(dilation) <= 0:
-        raise RuntimeError("dilation should be greater than zero")
-    if min(padding) < 0:
-        raise RuntimeError("negative padding is not supported")
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
     if not transposed and out_channels % groups:
         raise RuntimeError(
@@ -392,7 +398,14 @@ def _each(values, n):
 
 
 def _run(name, n, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    if input.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if weight.ndim != n + 2 and input.ndim in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight{list(weight.shape)}, but got {input.ndim}-dimensional "
+            f"input of size {list(input.shape)} instead"
+        )
+    if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}"
         )

@@ -7,6 +7,7 @@ import re
 from .. import _C
 from ..base.dtypes import bool_
 from ..base.memory_format import contiguous_format
+from ..base.shapes import same_shape
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -67,7 +68,7 @@ composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")(
 )
 
 
-@explicit("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", variants="function")
+@explicit("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", variants="function", out_rules="any")
 def _chunk_cat(tensors, dim, num_chunks):
     """Each tensor padded to ``num_chunks`` equal chunks along ``dim``, flattened from there, side by side."""
     if not tensors:
@@ -82,6 +83,8 @@ def _chunk_cat(tensors, dim, num_chunks):
         raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
     parts = []
     d = dim % tensors[0].ndim
+    if any(not same_shape(t.shape[:d], tensors[0].shape[:d]) for t in tensors):
+        raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
     for t in tensors:
         n = t.shape[d]
         missing = -n % num_chunks

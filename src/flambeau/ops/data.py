@@ -148,7 +148,11 @@ class _Like:
 
 
 @extern(
-    "cat(Tensor[] tensors, int dim=0) -> Tensor", meta=_cat_meta, variants="function", has_out=True, tags=("out_apart",)
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    meta=_cat_meta,
+    variants="function",
+    has_out=True,
+    out_rules="any outside",
 )
 def cat(arrays, dim):
     meta = _cat_meta([_Like(a) for a in arrays], dim)
@@ -198,7 +202,7 @@ def _cat_batch(b, tensors, dim):
     return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
 
 
-@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function")
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="any")
 def stack(tensors, dim):
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")

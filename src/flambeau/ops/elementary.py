@@ -11,24 +11,24 @@ from ..core.operator import namespace
 aten = namespace("aten")
 
 
-def _unary(name: str, promote: str = "float", refuse=()):
+def _unary(name: str, promote: str = "float", refuse=(), out_rules=""):
     """An operator whose body is the scalar operation of its name."""
 
     def body(s, self):
         return getattr(s, name)(self)
 
     body.__name__ = name
-    return pointwise(f"{name}(Tensor self) -> Tensor", promote=promote, refuse=refuse)(body)
+    return pointwise(f"{name}(Tensor self) -> Tensor", promote=promote, refuse=refuse, out_rules=out_rules)(body)
 
 
 exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt = map(
     _unary, ["exp", "exp2", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt"]
 )
 sin, cos, tan, erf, reciprocal = map(_unary, ["sin", "cos", "tan", "erf", "reciprocal"])
-floor, ceil, trunc = (_unary(n, "default", ("bool",)) for n in ["floor", "ceil", "trunc"])
+floor, ceil, trunc = (_unary(n, "default", ("bool",), "exact") for n in ["floor", "ceil", "trunc"])
 
 
-@pointwise("round(Tensor self) -> Tensor", refuse=("bool",))
+@pointwise("round(Tensor self) -> Tensor", refuse=("bool",), out_rules="exact")
 def round_(s, self):
     return s.round(self)
 
@@ -81,6 +81,7 @@ def isfinite(s, self):
 @pointwise(
     "round.decimals(Tensor self, *, int decimals) -> Tensor",
     refuse=("bool", "uint8", "int8", "int16", "int32", "int64"),
+    out_rules="exact",
 )
 def round_decimals(s, self, decimals):
     scale = 10.0 ** abs(decimals)

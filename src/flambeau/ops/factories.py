@@ -103,13 +103,27 @@ def _arange_length(start, end, step):
     return (max(math.ceil((end - start) / step), 0),)
 
 
+def _in_kind(dtype, *values):
+    """The bounds of a range of integers are integers."""
+    return values if dtype is None or dtype.category >= 2 else [v if is_int(v) else math.trunc(v) for v in values]
+
+
+def _steps_length(start, end, step, dtype):
+    if step != 0 and _in_kind(dtype, step)[0] == 0:
+        raise ValueError("step must be nonzero")
+    finite = all(not isinstance(v, float) or math.isfinite(v) for v in (start, end))
+    # NOTE: of narrower integers PyTorch counts the steps before it cuts the bounds.
+    cut = finite and dtype is dtypes.int64
+    return _arange_length(*(_in_kind(dtype, start, end, step) if cut else (start, end, step)))
+
+
 def _arange_dtype(*values):
     return dtypes.get_default_dtype() if any(isinstance(v, (float, SymFloat)) for v in values) else dtypes.int64
 
 
 @factory(
     f"arange(Scalar end, {_OPTIONS}) -> Tensor",
-    shape=lambda end, *o: _arange_length(0, end, 1),
+    shape=lambda end, dtype, *o: _steps_length(0, end, 1, dtype),
     dtype=lambda end, dtype, *o: dtype or _arange_dtype(end),
 )
 def arange(s, i, end, *_):
@@ -118,19 +132,20 @@ def arange(s, i, end, *_):
 
 @factory(
     f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor",
-    shape=lambda start, end, *o: _arange_length(start, end, 1),
+    shape=lambda start, end, dtype, *o: _steps_length(start, end, 1, dtype),
     dtype=lambda start, end, dtype, *o: dtype or _arange_dtype(start, end),
 )
-def arange_start(s, i, start, end, *_):
-    return s.add(i[0], start)
+def arange_start(s, i, start, end, dtype, *_):
+    return s.add(i[0], *_in_kind(dtype, start))
 
 
 @factory(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
-    shape=lambda start, end, step, *o: _arange_length(start, end, step),
+    shape=lambda start, end, step, dtype, *o: _steps_length(start, end, step, dtype),
     dtype=lambda start, end, step, dtype, *o: dtype or _arange_dtype(start, end, step),
 )
-def arange_step(s, i, start, end, step, *_):
+def arange_step(s, i, start, end, step, dtype, *_):
+    start, step = _in_kind(dtype, start, step)
     return s.add(s.mul(i[0], step), start)
 
 
@@ -144,6 +159,7 @@ def _points(steps):
     f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor",
     shape=lambda start, end, steps, *o: (_points(steps),),
     dtype=lambda start, end, steps, dtype, *o: _default(dtype),
+    out_rules="dtype",
 )
 def linspace(s, i, start, end, steps, *_):
     """From both ends, so that the last value is exactly ``end``."""
@@ -175,20 +191,33 @@ for _overload, _first, _second in (
     ("Scalar_Tensor", "Scalar", "Tensor"),
 ):
     composite(
-        f"linspace.{_overload}({_first} start, {_second} end, int steps, {_OPTIONS}) -> Tensor", variants="function"
+        f"linspace.{_overload}({_first} start, {_second} end, int steps, {_OPTIONS}) -> Tensor",
+        variants="function",
+        out_rules="dtype exact",
     )(_between)
+
+
+def _eye_shape(n, m):
+    for name, k in (("n", n), ("m", m)):
+        if k < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {k}")
+    return n, m
 
 
 @factory(
     f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor",
-    shape=lambda n, m, *o: (n, m),
+    shape=lambda n, m, *o: _eye_shape(n, m),
     dtype=lambda n, m, dtype, *o: _default(dtype),
 )
 def eye_m(s, i, n, m, *_):
     return s.where(s.eq(i[0], i[1]), 1, 0)
 
 
-@factory(f"eye(SymInt n, {_OPTIONS}) -> Tensor", shape=lambda n, *o: (n, n), dtype=lambda n, dtype, *o: _default(dtype))
+@factory(
+    f"eye(SymInt n, {_OPTIONS}) -> Tensor",
+    shape=lambda n, *o: _eye_shape(n, n),
+    dtype=lambda n, dtype, *o: _default(dtype),
+)
 def eye(s, i, n, *_):
     return s.where(s.eq(i[0], i[1]), 1, 0)
 
@@ -477,7 +506,7 @@ written("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generato
     dtype=lambda self, *o: self.dtype,
     variants="function method",
     out=True,
-    tags=("out_apart",),
+    out_rules="any apart",
 )
 def bernoulli(gen, shape, dtype, self, generator):
     return _bernoulli_of(gen, shape, dtype, self)
@@ -495,6 +524,7 @@ random(
     dtype=lambda m, s, *o: m.dtype,
     variants="function",
     out=True,
+    out_rules="apart",
 )(_normal_of)
 random(
     "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
@@ -502,6 +532,7 @@ random(
     dtype=lambda m, *o: m.dtype,
     variants="function",
     out=True,
+    out_rules="apart",
 )(_normal_of)
 random(
     "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -509,6 +540,7 @@ random(
     dtype=lambda m, s, *o: s.dtype,
     variants="function",
     out=True,
+    out_rules="apart",
 )(_normal_of)
 random(
     f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor",
@@ -516,6 +548,7 @@ random(
     dtype=lambda m, s, size, g, dtype, *o: _default(dtype),
     variants="function",
     out=True,
+    out_rules="apart",
 )(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std))
 
 
@@ -525,7 +558,7 @@ random(
     dtype=lambda self, *o: dtypes.int64,
     variants="function method",
     out=True,
-    tags=("out_exact",),
+    out_rules="exact",
 )
 def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
     """With replacement, more than one sample: the first category whose cumulative probability reaches a uniform draw. Else: an exponential race, in which
@@ -537,8 +570,13 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if p.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if p.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     if not np.isfinite(p).all() or (p < 0).any():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        if not replacement or num_samples == 1:
+            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        found = "entry < 0" if (p < 0).any() else "entry = infinity or NaN"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability {found})")
     if (p.sum(-1) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement and num_samples > p.shape[-1]:

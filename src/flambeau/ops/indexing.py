@@ -398,7 +398,7 @@ def select_scatter(self, src, dim, index):
     return aten.slice_scatter.default(self, aten.unsqueeze.default(src, d), d, index, index + 1, 1)
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out_rules="exact outside")
 def take_along_dim(self, indices, dim):
     if dim is None:
         return aten.gather.default(aten.reshape.default(self, [-1]), 0, aten.reshape.default(indices, [-1]))
@@ -425,11 +425,15 @@ def _scatter_reducing(self, dim, index, src, reduce):
     return aten.scatter_reduce.two(self, dim, index, src, "prod", include_self=True)
 
 
-composite("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True)(
-    _scatter_reducing
-)
 composite(
-    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", inplace=True
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    inplace=True,
+    out_rules="exact",
+)(_scatter_reducing)
+composite(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    inplace=True,
+    out_rules="exact",
 )(
     lambda self, dim, index, value, reduce: _scatter_reducing(
         self, dim, index, aten.full.default(list(index.shape), value, dtype=self.dtype, device=self.device), reduce

@@ -40,12 +40,19 @@ selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, 
     variants="nn function method",
     operands=("self",),
     inplace=False,
+    out_rules="exact",
 )
 def hardshrink(s, self, lambd):
     return s.where(s.le(s.abs(self), lambd), 0.0, self)
 
 
-@pointwise("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", variants="nn", operands=("self",), inplace=False)
+@pointwise(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    variants="nn",
+    operands=("self",),
+    inplace=False,
+    out_rules="exact",
+)
 def softshrink(s, self, lambd):
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, the largest number of the input dtype], but found {lambd}")
@@ -75,8 +82,12 @@ def _prelu_kernel(s, self, weight):
 def prelu(self, weight):
     """The slope of negative values is learnt, one for all or one for each channel. He et al., arXiv:1502.01852."""
     if weight.numel() != 1:
+        if self.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
         channels = self.shape[1] if self.ndim > 1 else 1
-        if weight.ndim != 1 or weight.shape[0] != channels:
+        if weight.ndim > 1 and weight.numel() == channels:
+            raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+        if weight.numel() != channels:
             raise RuntimeError(
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {channels}."
             )

@@ -149,13 +149,16 @@ def _solve_batch(call, A, B, left, check_errors):
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     variants="",
     has_out=True,
+    out_rules="exact",
 )
 def linalg_solve_ex(A, B, left, check_errors):
     out, _, _, info = aten._linalg_solve_ex.default(A, B, left=left, check_errors=check_errors)
     return out, info
 
 
-@composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", variants="", has_out=True)
+@composite(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", variants="", has_out=True, out_rules="exact"
+)
 def linalg_solve(A, B, left):
     out, _, _, info = aten._linalg_solve_ex.default(A, B, left=left)
     checked(info, "torch.linalg.solve", A)
@@ -251,6 +254,7 @@ def _triangular_batch(call, self, B, upper, left, unitriangular):
 @composite(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
     has_out=True,
+    out_rules="exact",
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
     matrix("triangular_solve", self, "b")
@@ -263,7 +267,10 @@ def triangular_solve(self, A, upper, transpose, unitriangular):
 
 
 @explicit(
-    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", variants="function method", tags=_OWN
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    variants="function method",
+    tags=_OWN,
+    out_rules="casts",
 )
 def cholesky_solve(self, input2, upper):
     if self.ndim < 2:
@@ -291,7 +298,12 @@ def _cholesky_solve_vjp(ct, self, input2, result, upper, mask):
 cholesky_solve.derivative(self__input2=_cholesky_solve_vjp)
 
 
-@explicit("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", variants="function method", tags=_OWN)
+@explicit(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    variants="function method",
+    tags=_OWN,
+    out_rules="casts",
+)
 def cholesky_inverse(self, upper):
     square("cholesky_inverse", self)
     factor = aten.triu.default(self) if upper else aten.tril.default(self)
@@ -344,14 +356,14 @@ linalg_inv_ex.derivative(
 )
 
 
-@composite("linalg_inv(Tensor A) -> Tensor", variants="", has_out=True)
+@composite("linalg_inv(Tensor A) -> Tensor", variants="", has_out=True, out_rules="exact")
 def linalg_inv(A):
     out, info = aten.linalg_inv_ex.default(A)
     checked(info, "linalg.inv", A)
     return out
 
 
-@composite("inverse(Tensor self) -> Tensor", has_out=True)
+@composite("inverse(Tensor self) -> Tensor", has_out=True, out_rules="exact")
 def inverse(self):
     return aten.linalg_inv.default(self)
 
@@ -394,12 +406,12 @@ def _det_vjp(ct0, A):
 _linalg_det.derivative((0,), A=_det_vjp)
 
 
-@composite("linalg_det(Tensor A) -> Tensor", variants="", has_out=True)
+@composite("linalg_det(Tensor A) -> Tensor", variants="", has_out=True, out_rules="exact")
 def linalg_det(A):
     return aten._linalg_det.default(A)[0]
 
 
-@composite("det(Tensor self) -> Tensor")
+@composite("det(Tensor self) -> Tensor", out_rules="exact")
 def det(self):
     return aten._linalg_det.default(self)[0]
 
@@ -448,13 +460,13 @@ def _slogdet_vjp(ct0, ct1, A, result0):
 _linalg_slogdet.derivative((0, 1), A=_slogdet_vjp)
 
 
-@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", variants="", has_out=True)
+@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", variants="", has_out=True, out_rules="exact")
 def linalg_slogdet(A):
     sign, log, _, _ = aten._linalg_slogdet.default(A)
     return sign, log
 
 
-@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)")
+@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out_rules="exact")
 def slogdet(self):
     return aten.linalg_slogdet.default(self)
 
@@ -529,7 +541,7 @@ def matrix_power(self, n):
     return aten.linalg_matrix_power.default(self, n)
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", variants="", has_out=True)
+@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", variants="", has_out=True, out_rules="exact")
 def linalg_multi_dot(tensors):
     """The product in the order that needs the fewest operations (T. Cormen et al., "Introduction to Algorithms", 15.2)."""
     if len(tensors) < 2:
@@ -630,7 +642,7 @@ def linalg_vander(x, N):
     return aten.cat.default([aten.ones_like.default(aten.slice.Tensor(powers, -1, 0, 1)), powers], -1)
 
 
-@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", variants="")
+@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", variants="", out_rules="exact")
 def linalg_vecdot(x, y, dim):
     for t in (x, y):
         if t.dtype.category < 2:
@@ -653,7 +665,7 @@ def linalg_diagonal(A, offset, dim1, dim2):
 # ---- cross product, distances --------------------------------------------------------------------------------------------
 
 
-@explicit("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", has_out=True)
+@explicit("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", has_out=True, out_rules="outside")
 def linalg_cross(self, other, dim):
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -674,7 +686,7 @@ def linalg_cross(self, other, dim):
     return aten.cat.default(ps, d)
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", has_out=True)
+@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", has_out=True, out_rules="exact outside")
 def cross(self, other, dim):
     if dim is None:
         dim = next((d for d, n in enumerate(self.shape) if n == 3), None)

@@ -116,7 +116,7 @@ def checked(info, name, t):
     aten._linalg_check_errors.default(info, name, is_matrix=t.ndim == 2)
 
 
-@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", variants="", has_out=True)
+@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", variants="", has_out=True, out_rules="exact")
 def linalg_cholesky(self, upper):
     out, info = aten.linalg_cholesky_ex.default(self, upper=upper)
     checked(info, "linalg.cholesky", self)
@@ -208,7 +208,7 @@ def _skew_part(x):
 linalg_qr.derivative(A=_qr_vjp)
 
 
-@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", has_out=True)
+@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", has_out=True, out_rules="exact")
 def qr(self, some):
     return aten.linalg_qr.default(self, "reduced" if some else "complete")
 
@@ -219,7 +219,9 @@ def _reflectors_meta(self):
     return dense(self.shape, self), dense((*batch, min(m, n)), self)
 
 
-@extern("geqrf(Tensor self) -> (Tensor a, Tensor tau)", columns=(0,), meta=_reflectors_meta, has_out=True)
+@extern(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)", columns=(0,), meta=_reflectors_meta, has_out=True, out_rules="casts"
+)
 def geqrf(a):
     *batch, m, n = a.shape
     if not a.size:
@@ -228,7 +230,7 @@ def geqrf(a):
     return each(lambda x: routine(x)[:2], a, tails=(2,))
 
 
-@explicit("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", has_out=True)
+@explicit("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", has_out=True, out_rules="casts")
 def linalg_householder_product(input, tau):
     """The first columns of the product of reflections I - tau_i v_i v_i^H, v_i below the diagonal of column i, 1 on it."""
     name = "torch.linalg.householder_product"
@@ -388,7 +390,12 @@ def _lu_vjp(ct0, result0, result1):
 linalg_lu_factor_ex.derivative((0,), A=_lu_vjp)
 
 
-@composite("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", variants="", has_out=True)
+@composite(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    variants="",
+    has_out=True,
+    out_rules="exact",
+)
 def linalg_lu_factor(A, pivot):
     lu, piv, info = aten.linalg_lu_factor_ex.default(A, pivot=pivot)
     checked(info, "linalg.lu_factor", A)
@@ -432,6 +439,7 @@ _lu_permutation.derivative()
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
     variants="function",
     has_out=True,
+    out_rules="exact",
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     m, n = LU_data.shape[-2:]
@@ -450,7 +458,12 @@ def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     return p, lower, upper
 
 
-@composite("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", variants="", has_out=True)
+@composite(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    variants="",
+    has_out=True,
+    out_rules="exact",
+)
 def linalg_lu(A, pivot):
     matrix("linalg.lu", A)
     lu, piv, _ = aten.linalg_lu_factor_ex.default(A, pivot=pivot)
@@ -462,6 +475,7 @@ def linalg_lu(A, pivot):
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     variants="",
     has_out=True,
+    out_rules="exact",
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
     name = "torch.linalg.lu_solve"
@@ -489,7 +503,7 @@ def linalg_lu_solve(LU, pivots, B, left, adjoint):
 _adjoint = adjoint
 
 
-@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", has_out=True)
+@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", has_out=True, out_rules="exact")
 def lu_solve(self, LU_data, LU_pivots):
     return aten.linalg_lu_solve.default(LU_data, LU_pivots, self)
 
@@ -532,7 +546,10 @@ linalg_ldl_factor_ex.derivative()
 
 
 @composite(
-    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", variants="", has_out=True
+    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    variants="",
+    has_out=True,
+    out_rules="exact",
 )
 def linalg_ldl_factor(self, hermitian):
     ld, piv, info = aten.linalg_ldl_factor_ex.default(self, hermitian=hermitian)

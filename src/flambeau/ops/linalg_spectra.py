@@ -96,18 +96,23 @@ def _eigh_vjp(ct0, ct1, result0, result1, compute_v):
         raise RuntimeError("linalg_eigh: the eigenvectors are needed for the derivative")
     inner = aten.div.Tensor(mm(adjoint(v), ct1), _gaps(result0, math.inf))
     inner = aten.add.Tensor(inner, aten.diag_embed.default(ct0))
-    return mm(v, mm(inner, adjoint(v)))
+    whole = mm(v, mm(inner, adjoint(v)))
+    return aten.mul.Tensor(aten.add.Tensor(whole, adjoint(whole)), 0.5)  # Hermitian: half of the argument is read
 
 
 _linalg_eigh.derivative(A=_eigh_vjp)
 
 
-@composite('linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)', variants="")
+@composite(
+    'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    variants="",
+    out_rules="exact",
+)
 def linalg_eigh(self, UPLO):
     return aten._linalg_eigh.default(self, UPLO, True)
 
 
-@composite('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', variants="")
+@composite('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', variants="", out_rules="exact")
 def linalg_eigvalsh(self, UPLO):
     return aten._linalg_eigh.default(self, UPLO, True)[0]
 
@@ -128,6 +133,7 @@ def _eig_meta(self):
     variants="",
     has_out=True,
     tags=_OWN,
+    out_rules="casts",
 )
 def linalg_eig(a):
     if not np.isfinite(a).all():
@@ -243,17 +249,22 @@ _linalg_svd.derivative(A=_svd_vjp)
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     variants="",
     has_out=True,
+    out_rules="exact",
 )
 def linalg_svd(A, full_matrices, driver):
     return aten._linalg_svd.default(A, full_matrices, True, driver=driver)
 
 
-@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", variants="")
+@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", variants="", out_rules="exact")
 def linalg_svdvals(A, driver):
     return aten._linalg_svd.default(A, False, True, driver=driver)[1]
 
 
-@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", has_out=True)
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    has_out=True,
+    out_rules="exact",
+)
 def svd(self, some, compute_uv):
     matrix("linalg.svd", self)
     m, n = self.shape[-2:]
@@ -301,6 +312,7 @@ def _cut(largest, atol, rtol, shape, dtype):
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
     has_out=True,
     tags=_OWN,
+    out_rules="casts",
 )
 def linalg_pinv(self, atol, rtol, hermitian):
     matrix("linalg.pinv", self)
@@ -482,6 +494,7 @@ def _lstsq_meta(self, b, rcond, driver):
     variants="",
     has_out=True,
     tags=_OWN,
+    out_rules="casts",
 )
 def linalg_lstsq(a, b, rcond, driver):
     driver = driver or "gelsy"
@@ -589,6 +602,7 @@ def _spectral(self, dim, keepdim, reduce):
 @composite(
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     variants="",
+    out_rules="exact",
 )
 def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     self = _cast(self, dtype, "linalg.matrix_norm")
@@ -609,6 +623,7 @@ def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
 @composite(
     'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor',
     variants="",
+    out_rules="exact",
 )
 def linalg_matrix_norm_named(self, ord, dim, keepdim, dtype):
     self = _cast(self, dtype, "linalg.matrix_norm")

@@ -20,10 +20,17 @@ mm = contraction(
 )
 bmm = contraction("bmm(Tensor self, Tensor mat2) -> Tensor", "bmk,bkn->bmn", refuse=("bool",))
 mv = contraction("mv(Tensor self, Tensor vec) -> Tensor", "mk,k->m", refuse=("bool",))
-dot = contraction("dot(Tensor self, Tensor tensor) -> Tensor", "k,k->", refuse=("bool",))
+dot = contraction(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    "k,k->",
+    ranks="1D tensors expected, but got {} and {} tensors",
+    mismatch="inconsistent tensor size, expected tensor [{1}] and src [{2}] to have the same number of elements, but got {1} and {2} elements "
+    "respectively",
+    refuse=("bool",),
+)
 
 
-@composite("vdot(Tensor self, Tensor other) -> Tensor")
+@composite("vdot(Tensor self, Tensor other) -> Tensor", out_rules="exact")
 def vdot(self, other):
     return aten.dot.default(aten.conj_physical.default(self) if self.dtype.is_complex else self, other)
 
@@ -75,6 +82,7 @@ def _biased(product, bias, beta, alpha):
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart",
 )
 def addmm(self, mat1, mat2, beta, alpha):
     return _biased(aten.mm.default(mat1, mat2), self, beta, alpha)
@@ -91,6 +99,7 @@ addmm.derivative(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart",
 )
 def addmv(self, mat, vec, beta, alpha):
     return _biased(aten.mv.default(mat, vec), self, beta, alpha)
@@ -109,6 +118,7 @@ addmv.derivative(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart",
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
     return _biased(aten.bmm.default(batch1, batch2), self, beta, alpha)
@@ -121,7 +131,7 @@ baddbmm.derivative(
 )
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor")
+@composite("matmul(Tensor self, Tensor other) -> Tensor", out_rules="exact")
 def matmul(self, other):
     """Vectors, matrices and batches by the rules of the @ operator; batches are broadcast and multiplied by one bmm."""
     a, b = self.ndim, other.ndim
@@ -156,7 +166,7 @@ def matmul(self, other):
     return aten._unsafe_view.default(aten.bmm.default(left, right), sizes)
 
 
-@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", variants="nn")
+@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", variants="nn", out_rules="exact")
 def linear(input, weight, bias):
     if input.shape[-1:] != weight.shape[-1:] and input.ndim:
         rows = math.prod(input.shape[:-1])
@@ -206,6 +216,7 @@ def inner(self, other):
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart casts",
 )
 def addr(self, vec1, vec2, beta, alpha):
     if self.dtype is vec1.dtype is vec2.dtype is bool_:
@@ -223,6 +234,7 @@ def addr(self, vec1, vec2, beta, alpha):
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart",
 )
 def addbmm(self, batch1, batch2, beta, alpha):
     product = aten.bmm.default(batch1, batch2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..base.dtypes import int64
 from ..core.declare import composite
 from ..core.operator import namespace
 
@@ -119,6 +120,18 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
     return _reduced(_positive_part(aten.add.Tensor(aten.sub.Tensor(near, far), margin)), reduction)
 
 
+def _check_rows(self, target):
+    if self.ndim > 2 or (self.ndim and self.shape[-1] == 0):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}"
+        )
+
+
+def _check_labels(target):
+    if target.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_type}")
+
+
 @composite(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
     variants="",
@@ -126,10 +139,17 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
 def multi_margin_loss(self, target, p, margin, weight, reduction):
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
+    _check_rows(self, target)
     x = aten.reshape.default(self, [1, -1]) if self.ndim < 2 else self
     t = aten.reshape.default(target, [-1])
-    if x.shape[0] != t.shape[0]:
-        raise RuntimeError(f"inconsistent target size, expected {x.shape[0]} but got {list(target.shape)}")
+    if x.shape[0] != t.shape[0] or target.ndim > 1:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size "
+            f"[{x.shape[0]}], but got {list(target.shape)}."
+        )
+    if weight is not None and (weight.ndim != 1 or weight.shape[0] != x.shape[1]):
+        raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}")
+    _check_labels(target)
     column = aten.unsqueeze.default(t, 1)
     z = _positive_part(aten.add.Tensor(aten.sub.Tensor(x, aten.gather.default(x, 1, column)), margin))
     if p == 2:
@@ -143,8 +163,10 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
 
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
 def multilabel_margin_loss(self, target, reduction):
+    _check_rows(self, target)
     if self.shape != target.shape:
-        raise RuntimeError(f"inconsistent target size {list(target.shape)} for input of size {list(self.shape)}")
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    _check_labels(target)
     x, t = (aten.reshape.default(v, [1, -1]) if v.ndim < 2 else v for v in (self, target))
     n, c = x.shape
     # Labels count up to the first -1.
@@ -168,7 +190,6 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity
     steps, batch, _ = log_probs.shape
     longest = max(target_lengths) if len(target_lengths) else 0
     device = log_probs.device
-    int64 = aten.arange.default(1).dtype
     lengths = aten.scalar_tensor.default(0, dtype=int64) if not batch else _vector(target_lengths, device)
     if targets.ndim == 1:  # one after the other
         starts, at = [], 0
@@ -236,7 +257,6 @@ def _logsumexp3(a, b, c):
 
 
 def _vector(values, device):
-    int64 = aten.arange.default(1).dtype
     parts = [aten.full.default([1], v, dtype=int64, device=device) for v in values]
     return aten.cat.default(parts, 0) if parts else aten.zeros.default([0], dtype=int64, device=device)
 

@@ -8,6 +8,7 @@ from ..base import dtypes
 from ..base.dtypes import finfo
 from ..core.declare import composite, explicit, pointwise
 from ..core.operator import namespace
+from .activation import check_affine
 from .reductions import as_dtype, widened
 
 aten = namespace("aten")
@@ -142,11 +143,16 @@ mish.derivative(self=lambda ct, self: mish_backward(ct, self))
 )
 def rms_norm(input, normalized_shape, weight, eps):
     n = len(normalized_shape)
-    if n == 0 or list(input.shape[-n:]) != list(normalized_shape):
+    if n == 0:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"
+        )
+    if list(input.shape[-n:]) != list(normalized_shape):
         want = "*, " + ", ".join(map(str, normalized_shape))
         raise RuntimeError(
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
         )
+    check_affine(normalized_shape, weight)
     kind = input.dtype
     x = widened(input)  # squares of half precision overflow
     eps = finfo(x.dtype).eps if eps is None else eps

@@ -179,6 +179,7 @@ _running("cummin", np.minimum)
         tuple(self.shape), contiguous_strides(tuple(self.shape)), self.dtype, self.device
     ),
     has_out=True,
+    out_rules="apart",
 )
 def logcumsumexp(a, dim):
     normalize_dim(dim, a.ndim)
@@ -293,11 +294,11 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
     def _declare(name=_name, skip=_skip):
         tail = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
 
-        @composite(f"{name}(Tensor self, Tensor q, {tail}", has_out=True)
+        @composite(f"{name}(Tensor self, Tensor q, {tail}", has_out=True, out_rules="exact")
         def of_tensor(self, q, dim, keepdim, interpolation):
             return _quantile(name, self, q, dim, keepdim, interpolation, skip)
 
-        @composite(f"{name}.scalar(Tensor self, float q, {tail}", has_out=True)
+        @composite(f"{name}.scalar(Tensor self, float q, {tail}", has_out=True, out_rules="exact")
         def of_number(self, q, dim, keepdim, interpolation):
             if not 0 <= q <= 1:
                 raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
@@ -308,7 +309,12 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
     _declare()
 
 
-@explicit("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    variants="function method",
+    inplace=True,
+    out_rules="apart",
+)
 def renorm(self, p, dim, maxnorm):
     """Slices along ``dim`` whose p-norm exceeds ``maxnorm`` are scaled to it."""
     if p <= 0:

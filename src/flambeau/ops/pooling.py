@@ -34,8 +34,15 @@ def output_size(size, kernel, stride, padding, dilation, ceil_mode):
 
 
 def _check(self, n, kernel, stride, padding, dilation, name):
+    def refuse():
+        raise RuntimeError(
+            f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(self.shape)}"
+        )
+
     if self.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D (batch mode) tensor, but got: {list(self.shape)}")
+        refuse()
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError(f"{name}() dilation must be greater than zero, but got {', '.join(map(str, dilation))}")
     for k, p, d in zip(kernel, padding, dilation):
         if k <= 0:
             raise RuntimeError(f"{name}: kernel size should be greater than zero, but got {kernel}")
@@ -46,9 +53,7 @@ def _check(self, n, kernel, stride, padding, dilation, name):
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
             )
     if 0 in self.shape[self.ndim - n - 1 :]:
-        raise RuntimeError(
-            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(self.shape)}"
-        )
+        refuse()
     if any(s <= 0 for s in stride):
         raise RuntimeError(f"{name}: stride should be greater than zero, but got {stride}")
 
@@ -59,6 +64,8 @@ def _counts(self, n, kernel, stride, padding, dilation, ceil_mode, name):
         for i in range(n)
     ]
     if any(c < 1 for c in out):
+        if n == 1:
+            raise RuntimeError(f"{name}() Invalid computed output size: {out[0]}")
         raise RuntimeError(
             f"Given input size: {list(self.shape[self.ndim - n - 1 :])}. Calculated output size: "
             f"{[self.shape[self.ndim - n - 1], *out]}. Output size is too small"
@@ -265,6 +272,7 @@ def _avg_pool(n):
         f"bool count_include_pad=True{extra}) -> Tensor",
         variants="nn" if n > 1 else "nn function",
         images=(0, n == 1) if n < 3 else None,
+        out_rules="exact",
     )
     def avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
         kernel = spread(kernel_size, n)
@@ -333,7 +341,11 @@ def _adaptive_mean(x, dim, parts):
 def _adaptive_sizes(self, n, wanted, name):
     given = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if len(given) not in (1, n):
-        raise RuntimeError(f"{name}: output_size must be {n}" if n > 1 else "'output_size' should contain one int")
+        raise RuntimeError(
+            f"{name}: output_size must be {n}"
+            if n > 1
+            else f"{name}() argument 'output_size' should contain one int (got {len(given)})"
+        )
     if any(w is not None and w < 0 for w in given):
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {list(given)}: Trying to create tensor with "

@@ -28,7 +28,14 @@ def _count(self, dim):
 _divide = lambda s, acc, n, *params: s.div(acc, n)  # noqa: E731
 
 sum_all = reduction(
-    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "add", 0, acc="sum", dims=None, keepdim=None, dtype="dtype"
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    "add",
+    0,
+    acc="sum",
+    dims=None,
+    keepdim=None,
+    dtype="dtype",
+    out_rules="casts dtype",
 )
 sum_all.derivative(self=lambda ct, self_like: aten.expand.default(ct, list(self_like.shape)))
 sum_dim = reduction(
@@ -37,6 +44,7 @@ sum_dim = reduction(
     0,
     acc="sum",
     dtype="dtype",
+    out_rules="casts dtype",
 )
 sum_dim.derivative(self=lambda ct, self_like, dim, keepdim: _spread(ct, self_like, dim, keepdim))
 
@@ -49,6 +57,7 @@ mean_all = reduction(
     dims=None,
     keepdim=None,
     dtype="dtype",
+    out_rules="casts",
 )
 mean_all.derivative(
     self=lambda ct, self_like: aten.div.Tensor(aten.expand.default(ct, list(self_like.shape)), _count(self_like, None))
@@ -60,6 +69,7 @@ mean_dim = reduction(
     finalize=_divide,
     acc="float",
     dtype="dtype",
+    out_rules="casts",
 )
 mean_dim.derivative(
     self=lambda ct, self_like, dim, keepdim: aten.div.Tensor(
@@ -82,8 +92,8 @@ def _share(ct, self, result, dim, keepdim):
 
 amax.derivative(self=_share)
 amin.derivative(self=_share)
-max_all = reduction("max(Tensor self) -> Tensor", "maximum", None, dims=None, keepdim=None)
-min_all = reduction("min(Tensor self) -> Tensor", "minimum", None, dims=None, keepdim=None)
+max_all = reduction("max(Tensor self) -> Tensor", "maximum", None, dims=None, keepdim=None, out_rules="casts")
+min_all = reduction("min(Tensor self) -> Tensor", "minimum", None, dims=None, keepdim=None, out_rules="casts")
 
 
 def _share_all(ct, self, result):
@@ -109,6 +119,7 @@ prod_all = reduction(
     dims=None,
     keepdim=None,
     dtype="dtype",
+    out_rules="casts dtype",
 )
 prod_dim = reduction(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -116,6 +127,7 @@ prod_dim = reduction(
     1,
     acc="sum",
     dtype="dtype",
+    out_rules="casts dtype",
 )
 
 
@@ -198,12 +210,12 @@ min_dim = explicit(
 )(_extreme(argmin)).derivative(self=_extreme_vjp)
 
 
-@composite("max.other(Tensor self, Tensor other) -> Tensor")
+@composite("max.other(Tensor self, Tensor other) -> Tensor", out_rules="apart")
 def max_other(self, other):
     return aten.maximum.default(self, other)
 
 
-@composite("min.other(Tensor self, Tensor other) -> Tensor")
+@composite("min.other(Tensor self, Tensor other) -> Tensor", out_rules="apart")
 def min_other(self, other):
     return aten.minimum.default(self, other)
 
@@ -225,6 +237,7 @@ def as_dtype(dtype, x):
 @explicit(
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
     variants="",
+    out_rules="casts",
 )
 def var(self, dim, correction, keepdim):
     """Two passes: mean, then the mean of squared deviations; in double precision, in which no deviation of float32 overflows."""
@@ -260,7 +273,9 @@ def var_vjp(ct, self, dim, correction, keepdim):
 var.derivative(self=var_vjp)
 
 
-@explicit("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", variants="function method")
+@explicit(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", variants="function method", out_rules="casts"
+)
 def logsumexp(self, dim, keepdim):
     if not (self.dtype.is_floating_point or self.dtype.is_complex):
         self = aten._to_copy.default(self, dtype=dtypes.get_default_dtype())

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _C
 from ..base import blas, order
-from ..base.dtypes import int64, sortable
+from ..base.dtypes import bool_, int64, sortable
 from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern, index
@@ -73,10 +73,18 @@ def _scan(ufunc):
 
 
 cumsum = extern(
-    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    meta=_scanned,
+    inplace=True,
+    has_out=True,
+    out_rules="apart casts dtype",
 )(_scan(np.add))
 cumprod = extern(
-    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=_scanned, inplace=True, has_out=True
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    meta=_scanned,
+    inplace=True,
+    has_out=True,
+    out_rules="apart casts dtype",
 )(_scan(np.multiply))
 
 
@@ -91,6 +99,18 @@ def _reversed_cumsum(x, dim):
 cumsum.derivative(self=lambda ct, dim: _reversed_cumsum(ct, dim) if ct.ndim else ct)
 
 
+def _cumprod_slope(ct, self, dim):
+    """The same sum from all products (i, j) themselves, without division."""
+    x, ct = aten.movedim.int(self, dim, -1), aten.movedim.int(ct, dim, -1)
+    n = x.shape[-1]
+    own = aten.eye.default(n, dtype=bool_, device=x.device)
+    others = aten.where.ScalarSelf(
+        own, 1, aten.unsqueeze.default(x, -2)
+    )  # (..., i, k): the factors with the i-th left out
+    terms = aten.mul.Tensor(aten.cumprod.default(others, -1), aten.unsqueeze.default(ct, -2))
+    return aten.movedim.int(aten.sum.dim_IntList(aten.triu.default(terms), [-1]), -1, dim)
+
+
 def _cumprod_vjp(ct, self, result, dim):
     """sum over j >= i of ct_j * (product of the factors up to j but for i).
 
@@ -101,7 +121,7 @@ def _cumprod_vjp(ct, self, result, dim):
         return ct
     if _C.tls("grad_enabled") and self._array is not None and not self._array.all():
         # What follows is right as a gradient, but not as a function to differentiate once more: after a zero it is a constant.
-        raise NotImplementedError("cumprod: the second derivative at inputs with zeros is not built yet")
+        return _cumprod_slope(ct, self, dim)
     zeros = aten.cumsum.default(aten.eq.Scalar(self, 0), dim)
     before = aten.eq.Scalar(zeros, 0)
     first = aten.logical_and.default(aten.eq.Scalar(self, 0), aten.eq.Scalar(zeros, 1))
@@ -163,12 +183,14 @@ sort = extern(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     has_out=True,
     meta=lambda self, dim, descending: _sorted_meta(self),
+    out_rules="apart",
 )(_sorted_pair)
 sort.derivative(self=_scatter_back)
 sort_stable = extern(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     has_out=True,
     meta=lambda self, stable, dim, descending: _sorted_meta(self),
+    out_rules="apart",
 )(lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
 sort_stable.derivative(self=_scatter_back)
 
@@ -223,7 +245,7 @@ def argsort_stable(self, stable, dim, descending):
     return aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor", has_out=True)
+@composite("msort(Tensor self) -> Tensor", has_out=True, out_rules="apart exact")
 def msort(self):
     return aten.sort.default(self, 0)[0]
 
@@ -231,7 +253,7 @@ def msort(self):
 @explicit(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     variants="function method",
-    tags=("out_apart",),
+    out_rules="outside",
 )
 def kthvalue(self, k, dim, keepdim):
     if not 1 <= k <= (self.shape[dim] if self.ndim else 1):

@@ -101,7 +101,7 @@ index_copy.derivative(
 )
 
 
-@explicit("take(Tensor self, Tensor index) -> Tensor", variants="function method", tags=("out_apart", "out_exact"))
+@explicit("take(Tensor self, Tensor index) -> Tensor", variants="function method", out_rules="outside")
 def take(self, index):
     if index.dtype.name != "int64":
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {index.dtype}")

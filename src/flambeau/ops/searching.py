@@ -62,6 +62,7 @@ searchsorted.derivative()
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
     variants="function",
+    out_rules="exact",
 )
 def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
     value = aten.scalar_tensor.default(self, dtype=sorted_sequence.dtype)
@@ -92,6 +93,7 @@ bucketize.derivative()
 @composite(
     "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     variants="function",
+    out_rules="exact",
 )
 def bucketize_number(self, boundaries, out_int32, right):
     value = aten.scalar_tensor.default(self, dtype=boundaries.dtype)
@@ -116,6 +118,7 @@ isin.derivative()
 @composite(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
     variants="function",
+    out_rules="exact",
 )
 def isin_number(elements, test_element, assume_unique, invert):
     return (aten.ne if invert else aten.eq).Scalar(aten.contiguous.default(elements), test_element)
@@ -124,6 +127,7 @@ def isin_number(elements, test_element, assume_unique, invert):
 @composite(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
     variants="function",
+    out_rules="exact",
 )
 def number_isin(element, test_elements, assume_unique, invert):
     hit = aten.any.default(aten.eq.Scalar(test_elements, element))

@@ -23,7 +23,7 @@ def _nonzero_meta(self):
     return TensorMeta(shape, contiguous_strides(shape), dtypes.int64, self.device)
 
 
-@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True, tags=("out_exact",))
+@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True)
 def nonzero(self):
     return np.argwhere(self)
 
@@ -52,7 +52,7 @@ def _masked_select_meta(self, mask):
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     variants="function method",
     meta=_masked_select_meta,
-    tags=("out_apart", "out_exact"),
+    out_rules="outside",
 )
 def masked_select(self, mask):
     if mask.dtype.name != "bool":

@@ -29,6 +29,8 @@ def roll(self, shifts, dims):
         return aten.view.default(aten.roll.default(aten.reshape.default(self, [-1]), shifts, [0]), list(self.shape))
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if self.ndim == 0:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     out = self
     for s, d in zip(shifts, dims):
         n = self.shape[normalize_dim(d, self.ndim)]
@@ -146,7 +148,7 @@ for _n in (1, 2, 3):
     composite(f"atleast_{_n}d(Tensor self) -> Tensor", variants="function")(lambda self, n=_n: _at_least(self, n))
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", variants="function")
+@composite("hstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="any")
 def hstack(tensors):
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
@@ -154,21 +156,21 @@ def hstack(tensors):
     return aten.cat.default(ts, 0 if ts and ts[0].ndim == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", variants="function")
+@composite("vstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="any")
 def vstack(tensors):
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 2) for t in tensors], 0)
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor", variants="function")
+@composite("dstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="any")
 def dstack(tensors):
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 3) for t in tensors], 2)
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function")
+@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function", out_rules="any")
 def column_stack(tensors):
     return aten.hstack.default([t if t.ndim > 1 else aten.reshape.default(t, [t.numel(), 1]) for t in tensors])
 
@@ -298,7 +300,7 @@ def diag_embed(self, offset, dim1, dim2):
     return aten.diagonal_backward.default(self, shape, offset, d1, d2)
 
 
-@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", out_rules="exact")
 def diag(self, diagonal):
     if self.ndim == 1:
         return aten.diag_embed.default(self, diagonal)

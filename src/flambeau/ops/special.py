@@ -87,7 +87,7 @@ def rad2deg(s, self):
     return s.mul(self, 180 / math.pi)
 
 
-@pointwise("frac(Tensor self) -> Tensor", refuse=("bool", *_INTEGERS))
+@pointwise("frac(Tensor self) -> Tensor", refuse=("bool", *_INTEGERS), out_rules="exact")
 def frac(s, self):
     return s.sub(self, s.trunc(self))
 
@@ -154,6 +154,7 @@ _replace = pointwise(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart",
 )
 def nan_to_num(self, nan, posinf, neginf):
     """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity."""
@@ -193,7 +194,7 @@ def fmin(s, self, other):
     return s.fmin(self, other)
 
 
-@pointwise("heaviside(Tensor self, Tensor values) -> Tensor", numbers=False)
+@pointwise("heaviside(Tensor self, Tensor values) -> Tensor", numbers=False, out_rules="exact")
 def heaviside(s, self, values):
     return s.heaviside(self, values)
 
@@ -277,17 +278,17 @@ xlogy.derivative(**_x_log_vjps(lambda y: aten.log.default(y), lambda y: y, 0))
 special_xlog1py.derivative(**_x_log_vjps(lambda y: aten.log1p.default(y), lambda y: aten.add.Tensor(y, 1), -1))
 
 
-@pointwise("signbit(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
+@pointwise("signbit(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, out_rules="exact")
 def signbit(s, self):
     return s.signbit(self)
 
 
-@pointwise("isposinf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
+@pointwise("isposinf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, out_rules="exact")
 def isposinf(s, self):
     return s.eq(self, math.inf)
 
 
-@pointwise("isneginf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False)
+@pointwise("isneginf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, out_rules="exact")
 def isneginf(s, self):
     return s.eq(self, -math.inf)
 
@@ -304,7 +305,12 @@ def float_power_tensor(self, exponent):
     return aten.pow.Tensor_Tensor(aten._to_copy.default(self, dtype=wide), aten._to_copy.default(exponent, dtype=wide))
 
 
-@explicit("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", variants="function method", inplace=True)
+@explicit(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    variants="function method",
+    inplace=True,
+    out_rules="apart casts",
+)
 def ldexp(self, other):
     if other.dtype.is_floating_point or not self.dtype.is_floating_point:
         return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))

@@ -38,13 +38,13 @@ _same("multigammaln", "mvlgamma", "Tensor self, int p")
 _same("polygamma", "polygamma", "int n, Tensor self")
 _same("xlogy", "xlogy", "Tensor self, Tensor other", "Tensor")
 _same("softmax", "softmax", "Tensor self, int dim, ScalarType? dtype=None", "int")
-composite("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", variants="")(
-    lambda self, dim, dtype: aten.log_softmax.int(self, dim, dtype)
-)
-composite("special_round(Tensor self, *, int decimals=0) -> Tensor", variants="")(
+composite(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", variants="", out_rules="exact"
+)(lambda self, dim, dtype: aten.log_softmax.int(self, dim, dtype))
+composite("special_round(Tensor self, *, int decimals=0) -> Tensor", variants="", out_rules="exact")(
     lambda self, decimals: aten.round.decimals(self, decimals=decimals) if decimals else aten.round.default(self)
 )
-composite("i0(Tensor self) -> Tensor", inplace=True)(lambda self: aten.special_i0.default(self))
+composite("i0(Tensor self) -> Tensor", inplace=True, out_rules="apart")(lambda self: aten.special_i0.default(self))
 
 
 @composite("special_ndtr(Tensor self) -> Tensor", variants="")
@@ -114,6 +114,7 @@ for _name, _scipy in (("igamma", "gammainc"), ("igammac", "gammaincc")):
     scalar(_name, 2, "float", special_function(_scipy), {})
     pointwise(
         f"{_name}(Tensor self, Tensor other) -> Tensor",
+        numbers=False,
         refuse=("bool", "uint8", "int8", "int16", "int32", "int64", *_COMPLEX),
     )(lambda s, self, other, name=_name: getattr(s, name)(self, other))
 

@@ -15,7 +15,8 @@ aten = namespace("aten")
 
 
 std = explicit(
-    "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"
+    "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    out_rules="casts",
 )(
     lambda self, dim, correction, keepdim: as_dtype(
         self.dtype.to_real(),
@@ -130,22 +131,25 @@ def _name_of(dtype):
     return {"int64": "Long", "int32": "Int", "bool": "Bool"}.get(dtype.name, dtype.name)
 
 
-@composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
+@composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", out_rules="exact")
 def norm(self, p):
     return aten.linalg_vector_norm.default(self, p)
 
 
-@composite("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
+@composite("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", out_rules="exact")
 def norm_dim(self, p, dim, keepdim):
     return aten.linalg_vector_norm.default(self, 2 if p is None else p, dim, keepdim)
 
 
-@composite("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
+@composite("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out_rules="exact")
 def norm_dtype(self, p, dtype):
     return aten.linalg_vector_norm.default(self, 2 if p is None else p, None, False, dtype=dtype)
 
 
-@composite("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
+@composite(
+    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+    out_rules="exact",
+)
 def norm_dim_dtype(self, p, dim, keepdim, dtype):
     return aten.linalg_vector_norm.default(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
@@ -154,6 +158,7 @@ def norm_dim_dtype(self, p, dim, keepdim, dtype):
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     variants="linalg",
     name="norm",
+    out_rules="exact",
 )
 def linalg_norm(self, ord, dim, keepdim, dtype):
     if ord is not None and dim is None and self.ndim not in (1, 2):
@@ -168,6 +173,7 @@ def linalg_norm(self, ord, dim, keepdim, dtype):
 @composite(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     variants="",
+    out_rules="exact",
 )
 def linalg_norm_named(self, ord, dim, keepdim, dtype):
     if dim is None and self.ndim != 2:
@@ -196,7 +202,9 @@ def count_nonzero(self, dim):
     return aten.sum.default(hits) if dim is None else aten.sum.dim_IntList(hits, [dim])
 
 
-@composite("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+@composite(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", out_rules="dtype"
+)
 def nansum(self, dim, keepdim, dtype):
     x = aten.masked_fill.Scalar(self, aten.isnan.default(self), 0) if self.dtype.category >= 2 else self
     return aten.sum.dim_IntList(x, dim, keepdim, dtype=dtype)
@@ -213,14 +221,19 @@ def nanmean(self, dim, keepdim, dtype):
 @explicit(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     variants="function method",
-    tags=("out_exact",),
 )
 def aminmax(self, dim, keepdim):
     dims = [] if dim is None else [dim]
+    if not dims and self.numel() == 0:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     return aten.amin.default(self, dims, keepdim), aten.amax.default(self, dims, keepdim)
 
 
-@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", out_rules="exact"
+)
 def diff(self, n, dim, prepend, append):
     parts = [t for t in (prepend, self, append) if t is not None]
     x = aten.cat.default(parts, dim) if len(parts) > 1 else self

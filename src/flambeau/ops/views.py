@@ -242,6 +242,8 @@ split_with_sizes.derivative(self=lambda cts, dim: _unsplit(cts, dim))
 @view("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
 def unbind(v, dim):
     d = v.dim(dim)
+    if v.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return [v.select(d, i) for i in range(v.shape[d])]
 
 
@@ -271,9 +273,18 @@ def narrow(self, dim, start, length):
     if start < -n or start > n:
         raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
     start = start + n if start < 0 else start
-    if length < 0 or start + length > n:
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     return aten.slice.Tensor(self, dim, start, start + length)
+
+
+@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+def narrow_at(self, dim, start, length):
+    if start.ndim or start.dtype.category != 1:
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return aten.narrow.default(self, dim, start.item(), length)
 
 
 def _fits(self, shape):

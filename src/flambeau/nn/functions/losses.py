@@ -251,9 +251,25 @@ def linear_cross_entropy(
     """Cross-entropy of a linear layer's output: input (N, K) or (K,), weight (C, ..., K), bias (C, ...)."""
     from flambeau.nn import functional
 
-    if target.is_floating_point() and ignore_index is not None and ignore_index >= 0:
-        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+        )
     outer = linear_weight.shape[:-1]
+    if linear_bias is not None and tuple(linear_bias.shape) != tuple(outer):
+        raise RuntimeError(f"expected linear_bias shape {tuple(outer)}, got {tuple(linear_bias.shape)}")
+    if len(outer) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {input.shape[-1]}), got "
+            f"unbatched input with shape {tuple(input.shape)}"
+        )
+    if ignore_index is not None and tuple(target.shape) == (*input.shape[:-1], *outer):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = functional.linear(input, linear_weight.reshape(math.prod(outer), linear_weight.shape[-1]), bias)
     logits = logits.reshape(*input.shape[:-1], *outer)

@@ -40,6 +40,7 @@ row("tensor_split.sections", [call(f(5, 2), 3), call(f(2, 6), 4, 1)], lambda x, 
 row("tensor_split.tensor_indices_or_sections", [call(f(5, 2), np.array(2)), call(f(2, 5), np.array([1, 3]), 1)], lambda x, s, d=0: tuple(np.array_split(x, s.tolist(), d)), grad=(0,))
 row("tensor_split.indices", [call(f(5, 2), [1, 3]), call(f(2, 6), [2], 1)], lambda x, n, d=0: np.split(x, n, d))
 row("narrow", [call(f(5, 2), 0, 1, 3), call(f(2, 5), 1, -2, 2)], lambda x, d, s, n: _slice(x, d, s % x.shape[d], s % x.shape[d] + n))
+row("narrow.Tensor", [call(f(5, 2), 0, i(high=2), 3)], lambda x, d, s, n: _slice(x, d, int(s), int(s) + n))
 row("flatten.using_ints", [call(f(2, 3, 2)), call(f(2, 3, 2), 1), call(T(f(3, 2))), call(f(), 0, 0), call(f(2, 3, 2), 0, 1)],
     lambda x, s=0, e=-1: x.reshape(x.shape[:s] + (-1,) + x.shape[(e % max(x.ndim, 1)) + 1:]))
 row("unflatten.int", [call(f(6, 2), 0, [2, 3]), call(f(2, 6), -1, [-1, 2])], lambda x, d, s: x.reshape(*x.shape[:d % x.ndim], *s, *x.shape[d % x.ndim + 1:]))

@@ -1,0 +1,83 @@
+"""What an out= form asks of the tensors it writes to: a fact of the definition, read by the kernel, the recipe and the shape rule.
+
+| word | |
+| --- | --- |
+| ``exact`` | they have the result's dtype |
+| ``casts`` | they have a dtype that can hold the result |
+| ``any`` | they may have any dtype: fractions are cut off |
+| ``apart`` | an operand may share their whole memory, laid out alike, but not a part of it |
+| ``outside`` | no operand shares their memory |
+| ``dtype`` | where the argument ``dtype`` isn't given, theirs is meant: the result is computed in it |
+
+``RULES`` has what holds for a kind (of index operators for their mode, of composites for the implicit ones); ``out_rules=`` of a declaration replaces
+a word by its opposite or adds one. Of several results those that are integers beside values are places, and always exact.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..base.dtypes import DType, c_name
+from .operator import OpOverload
+from .promotion import check_can_hold
+
+__all__ = ["check_dtype", "computed_as", "is_exact", "rules_of"]
+
+RULES = {
+    "pointwise": "casts apart",
+    "read": "exact outside",
+    "write": "exact apart",
+    "factory": "exact dtype",
+    "random": "casts dtype",
+    "implicit": "casts",
+}  # everything else: exact
+
+
+def rules_of(op: OpOverload, words: str) -> frozenset:
+    """The rules of ``op``, of which its declaration says ``words``."""
+    d = op.definition
+    kind = d.mode if op.kind == "index" else "implicit" if op.kind == "composite" and d.implicit else op.kind
+    rules = set(RULES.get(kind, "exact").split())
+    given = set(words.split())
+    for group in ({"exact", "casts", "any"}, {"apart", "outside"}):
+        if given & group:
+            rules -= group
+    return frozenset(rules | given)
+
+
+def is_exact(op: OpOverload) -> bool:
+    return "exact" in op.out_rules
+
+
+def check_dtype(op: OpOverload, target: DType, result: DType, beside: bool = False) -> None:
+    """RuntimeError when the out= form of ``op`` may not write a result of this dtype into ``target``. ``beside``: it is one of several results."""
+    if target is not result and (is_exact(op) or (beside and result.category == 1)):
+        raise RuntimeError(f"Expected out tensor to have dtype {c_name(result)}, but got {c_name(target)} instead")
+    if "any" not in op.out_rules:
+        check_can_hold(target, result)
+
+
+@functools.cache
+def _dtype_at(op: OpOverload) -> int | None:
+    if "dtype" not in op.out_rules:
+        return None
+    return next((i for i, a in enumerate(op._schema.arguments) if a.name == "dtype"), None)
+
+
+@functools.cache
+def _default(op: OpOverload, at: int):
+    return op._schema.arguments[at].default_value
+
+
+def computed_as(op: OpOverload, arguments, target: DType) -> list:
+    """The arguments of ``op`` with the dtype that its result is computed in when it is written to a tensor of dtype ``target``."""
+    arguments, at = list(arguments), _dtype_at(op)
+    if at is None:
+        return arguments
+    if arguments[at] is None or arguments[at] is _default(op, at):
+        arguments[at] = target
+    elif arguments[at] is not target and op.kind in ("factory", "random"):
+        raise RuntimeError(
+            f"dtype {arguments[at].scalar_type} does not match dtype of out parameter ({target.scalar_type})"
+        )
+    return arguments

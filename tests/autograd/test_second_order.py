@@ -1,0 +1,15 @@
+"""Derivatives of derivatives where the first one takes a shortcut."""
+
+import flambeau as torch
+
+
+def test_eigh_reads_a_half_and_gives_a_hermitian_gradient():
+    a = torch.tensor([[1.0, 5.0], [0.5, 3.0]], dtype=torch.float64, requires_grad=True)
+    values, vectors = torch.linalg.eigh(a)
+    g = torch.autograd.grad((vectors.abs() * torch.arange(4.0).reshape(2, 2)).sum() + values[0], a)[0]
+    torch.testing.assert_close(g, g.mH)
+
+
+def test_cumprod_is_differentiated_twice_beyond_zeros():
+    x = torch.tensor([2.0, 0.0, 3.0, 0.0, 1.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: x.cumprod(0), (x,))
