@@ -60,6 +60,7 @@ from .base.symint import (  # noqa: F401
     sym_sqrt,
     sym_sum,
 )
+from .core.overrides import wrap_function as _wrap_function
 from .core.tensor import Tensor, strided  # noqa: F401
 from . import ops  # noqa: E402, F401, I001
 from .core import conversion as _conversion
@@ -121,11 +122,13 @@ if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.backend.set_accelerator(_accelerate)
 
 
+@_wrap_function
 def is_floating_point(input):
     """Whether the dtype of ``input`` is floating."""
     return input.is_floating_point()
 
 
+@_wrap_function
 def numel(input):
     """Number of elements."""
     return input.numel()

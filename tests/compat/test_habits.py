@@ -199,3 +199,70 @@ def test_a_missing_module_names_the_nearest():
 
     with pytest.raises(ModuleNotFoundError, match="torch.optm.*torch.optim"):
         TorchFinder().find_spec("torch.optm")
+
+
+class _Answers:
+    """An object with the protocol that is no tensor."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return "answered"
+
+
+FUNCTIONS_IN_PYTHON = """broadcast_tensors meshgrid where einsum get_device is_complex is_conj is_floating_point is_inference is_neg is_nonzero
+is_same_size is_signed numel unravel_index stft tensordot cdist norm split unique block_diag cartesian_prod atleast_1d chain_matmul lu""".split()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_IN_PYTHON)
+def test_functions_written_in_python_ask_the_arguments(name):
+    x = _Answers()
+    more = {"einsum": ("ij", x), "where": (x, x, x), "stft": (x, 2), "split": (x, 2), "unravel_index": (x, (2, 2))}
+    two = (
+        "is_same_size",
+        "tensordot",
+        "cdist",
+        "broadcast_tensors",
+        "meshgrid",
+        "block_diag",
+        "cartesian_prod",
+        "chain_matmul",
+    )
+    args = more.get(name) or ((x, x) if name in two else (x,))
+    assert getattr(torch, name)(*args) == "answered"
+    if name == "einsum":
+        m = torch.fx.symbolic_trace(lambda a, b: torch.einsum("i,i->", [a, b]))
+        assert [len(n.args) for n in m.graph.nodes if n.op == "call_function"] == [3]
+    if name == "broadcast_tensors":
+        for fn in ("normal_", "uniform_", "kaiming_uniform_"):
+            assert getattr(nn.init, fn)(x) == "answered"
+        assert nn.init.constant_(x, 1.0) == "answered"
+
+
+def test_hooks_on_what_every_module_and_optimizer_does():
+    from flambeau.nn.modules import module
+    from flambeau.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    seen = []
+    early = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    handles = [
+        module.register_module_parameter_registration_hook(lambda m, name, p: seen.append(name)),
+        module.register_module_buffer_registration_hook(lambda m, name, b: seen.append(name)),
+        module.register_module_module_registration_hook(lambda m, name, c: nn.Identity() if name == "other" else None),
+        module.register_module_full_backward_pre_hook(lambda m, grads: seen.append(type(m).__name__)),
+        register_optimizer_step_pre_hook(lambda o, args, kwargs: seen.append("before")),
+        register_optimizer_step_post_hook(lambda o, args, kwargs: seen.append("after")),
+    ]
+    norm = nn.BatchNorm1d(2)
+    assert seen == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    norm.other = nn.Linear(1, 1)
+    assert isinstance(norm.other, nn.Identity)
+    seen.clear()
+    norm(torch.ones(3, 2, requires_grad=True)).sum().backward()
+    early.step()
+    torch.optim.SGD(norm.parameters(), lr=0.1).step()
+    assert seen == ["BatchNorm1d", "before", "after", "before", "after"]
+    for handle in handles:
+        handle.remove()
+    seen.clear()
+    early.step(), nn.Linear(1, 1)
+    assert not seen

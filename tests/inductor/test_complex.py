@@ -134,3 +134,18 @@ def test_changing_sizes():
     for n in (3, 8, 21):
         x = torch.randn((n, 5), dtype=torch.complex64)
         _same(f(x), (x * x + 1).sum(0) / x.abs().sum(), 1e-5)
+
+
+@pytest.mark.parametrize("dtypes", PAIRS, ids=str)
+def test_parts_of_a_concatenation(dtypes):
+    """Pairs of stores that fill one buffer together, of different extents."""
+    x = torch.randn(2, 3, dtype=dtypes[0])
+
+    def f(x):
+        return (
+            torch.cat([x.conj() * 2, torch.zeros(2, 4, dtype=x.dtype), x], 1),
+            torch.nn.functional.pad(x * 2, (1, 2)),
+        )
+
+    for got, want in zip(_compiled(f, x), f(x)):
+        _same(got, want, 1e-6)

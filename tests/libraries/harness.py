@@ -53,8 +53,16 @@ def _pass(model, call, inputs) -> dict:
     out = out[0] if isinstance(out, tuple | list) else out
     loss = out if out.dim() == 0 else out.float().pow(2).mean()
     loss.backward()
-    found = gradients(model)
-    return {"out": summary(out), **{f"gradients {k}": v for k, v in found.items()}}
+    found = {"out": summary(out), **{f"gradients {k}": v for k, v in gradients(model).items()}}
+    asked = [
+        x
+        for x in (inputs if isinstance(inputs, tuple | list) else inputs.values())
+        if getattr(x, "is_leaf", False) and x.requires_grad
+    ]
+    for k, x in enumerate(asked):
+        found[f"input gradient {k}"] = summary(x.grad)
+        x.grad = None
+    return found
 
 
 def both(model, inputs, rtol=2e-3, **options) -> dict:

@@ -95,7 +95,8 @@ decorator: functional_datapipe argument_validation runtime_validation non_determ
 context: guaranteed_datapipes_determinism runtime_validation_disabled
 from compat.utils: _DatasetKind
 """,
-    "+utils.data.loader": "from compat.utils: _DatasetKind",
+    "+utils.data.loader": "from compat.utils: _DatasetKind\nvalue None: _collate_fn_t _worker_init_fn_t _T_co\nfrom utils.data: get_worker_info\n"
+    "returns None: _sharding_worker_init_fn _share_dist_seed",
     "+utils.data.collate": "from utils.data.collate: np_str_obj_array_pattern=_TEXT\nfrom compat.utils: collate_tensor_fn",
     "+utils.data.worker": "value None: _worker_info",
     "+testing": "why: comparing text of graphs is not built\nclass: FileCheck",

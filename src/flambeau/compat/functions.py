@@ -166,10 +166,11 @@ def _from_lists(*parts):
     )
 
 
-where, einsum = wrap_function(where), wrap_function(einsum)
+where, einsum = wrap_function(where), wrap_function(einsum, operands_from=1)
 _meshgrid, _broadcast_tensors = Binder("meshgrid"), Binder("broadcast_tensors")
 
 
+@wrap_function
 def meshgrid(*tensors, indexing="ij"):
     """Coordinates of a grid, a tensor for each vector: of shape (len(a), len(b), ...), or transposed in its first two with "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -177,6 +178,7 @@ def meshgrid(*tensors, indexing="ij"):
     return tuple(_meshgrid(list(tensors), indexing=indexing))
 
 
+@wrap_function
 def broadcast_tensors(*tensors):
     """All of them expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):

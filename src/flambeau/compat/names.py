@@ -255,7 +255,8 @@ value None: group
     "distributed.tensor.device_mesh": "from distributed: DeviceMesh init_device_mesh",
     "distributed.tensor.parallel": "class: ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput "
     "PrepareModuleOutput ParallelStyle\nrefuses: parallelize_module loss_parallel",
-    "distributed._tensor": "from distributed.tensor: DTensor Shard Replicate DeviceMesh Placement distribute_tensor",
+    "distributed._tensor": "rest distributed.tensor",
+    "distributed._tensor.experimental": "rest distributed.tensor.experimental",
     "distributed.optim": "class: ZeroRedundancyOptimizer DistributedOptimizer PostLocalSGDOptimizer",
     "distributed.checkpoint": "refuses: save load async_save save_state_dict load_state_dict\nmodule: state_dict "
     "filesystem default_planner optimizer format_utils planner metadata stateful\nclass: FileSystemReader FileSystemWriter DefaultLoadPlanner DefaultSavePlanner",

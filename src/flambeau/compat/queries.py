@@ -8,6 +8,7 @@ from ..base import dtypes
 from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
 from ..core.operator import namespace
+from ..core.overrides import wrap_function
 from .legacy import TypedStorage, UntypedStorage
 
 __all__ = [
@@ -30,36 +31,44 @@ __all__ = [
 aten = namespace("aten")
 
 
+@wrap_function
 def _assert(condition, message) -> None:
     """``assert`` as a function: AssertionError with the message."""
     assert condition, message
 
 
+@wrap_function
 def is_complex(input) -> bool:
     return input.is_complex()
 
 
+@wrap_function
 def is_conj(input) -> bool:
     return input.is_conj()
 
 
+@wrap_function
 def is_neg(input) -> bool:
     return input.is_neg()
 
 
+@wrap_function
 def is_inference(input) -> bool:
     return input.is_inference()
 
 
+@wrap_function
 def is_signed(input) -> bool:
     return input.is_signed()
 
 
+@wrap_function
 def is_nonzero(input) -> bool:
     """Whether the only element differs from zero."""
     return bool(input)
 
 
+@wrap_function
 def is_same_size(input, other) -> bool:
     return input.shape == other.shape
 
@@ -68,6 +77,7 @@ def is_storage(obj) -> bool:
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 
+@wrap_function
 def get_device(input) -> int:
     return input.get_device()
 
@@ -90,6 +100,7 @@ def result_type(tensor1, tensor2) -> DType:
     return _result_type(tensor1, tensor2)
 
 
+@wrap_function
 def unravel_index(indices, shape):
     """Coordinates, a tuple of tensors, of the flat ``indices`` of a row-major array of ``shape``."""
     if indices.dtype.category != 1:

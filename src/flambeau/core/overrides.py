@@ -48,6 +48,9 @@ def relevant_types(args, kwargs) -> list:
 
 def override(func, args, kwargs):
     """Run ``func(*args, **kwargs)`` through the innermost function mode and the overriding arguments. Called from native code."""
+    at = getattr(func, "operands_from", None)
+    if at is not None and len(args) == at + 1 and isinstance(args[at], (list, tuple)):
+        args = (*args[:at], *args[at])
     return _override(func, relevant_types(args, kwargs) if _C.tls("function_disabled") == 0 else [], args, kwargs)
 
 
@@ -81,9 +84,12 @@ def handle_torch_function(public_api, relevant, *args, **kwargs):
     return _override(public_api, relevant_args(relevant) if _C.tls("function_disabled") == 0 else [], args, kwargs)
 
 
-def wrap_function(fn):
-    """Give a Python function the override protocol: the result is a native Function that calls ``fn`` when nothing overrides."""
+def wrap_function(fn, operands_from: int | None = None):
+    """Give a Python function the override protocol: the result is a native Function that calls ``fn`` when nothing overrides.
+    ``operands_from``: where its operands begin, of a function that takes them as one list as well; overrides are given them one by one."""
     out = _C.Function(fn.__name__, fn)
+    if operands_from is not None:
+        out.operands_from = operands_from
     functools.update_wrapper(out, fn, assigned=("__module__", "__qualname__", "__doc__"), updated=())
     return out
 

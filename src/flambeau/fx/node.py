@@ -124,6 +124,7 @@ class Node:
         "_erased",
         "_order",
         "__weakref__",
+        "__dict__",  # passes of other people's keep their notes on nodes
     )
 
     def __init__(self, graph, name, op, target, args=(), kwargs=None, type_expr=None):

@@ -233,9 +233,13 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
             last_writer[node.buffer] = len(groups) - 1
             continue
         if node.combine == "half" and isinstance(node, Pointwise):
-            # One of the two stores that write complex numbers: they are one kernel, which nobody can follow either.
-            first = groups[-1].nodes[-1] if groups and groups[-1].kind == "loops" else None
-            if first is None or getattr(first, "combine", None) != "half" or first.buffer != node.buffer:
+            # One of the two stores that write complex numbers: they are one kernel, which nobody can follow either. Several such pairs may
+            # fill a buffer together.
+            before = groups[-1].nodes if groups and groups[-1].kind == "loops" else []
+            pair = (
+                len(before) == 1 and getattr(before[0], "combine", None) == "half" and before[0].buffer == node.buffer
+            )
+            if not pair:
                 group = Group("loops")
                 group.outer, group.closed = _extents(node.loops), True
                 groups.append(group)

@@ -31,7 +31,8 @@ _ids = itertools.count()
 global_forward: OrderedDict[int, Callable] = OrderedDict()
 global_forward_pre: OrderedDict[int, Callable] = OrderedDict()
 global_backward: OrderedDict[int, Callable] = OrderedDict()
-any_global = False  # True while one of the three has an entry: Module.__call__ reads this one name
+global_backward_pre: OrderedDict[int, Callable] = OrderedDict()
+any_global = False  # True while one of the four has an entry: Module.__call__ reads this one name
 
 
 class RemovableHandle:
@@ -80,7 +81,40 @@ def add(hooks: OrderedDict, hook: Callable, prepend: bool = False, module=None, 
 
 def _refresh_global() -> None:
     global any_global
-    any_global = bool(global_forward or global_forward_pre or global_backward)
+    any_global = bool(global_forward or global_forward_pre or global_backward or global_backward_pre)
+
+
+# Hooks on what modules are given: kind -> registry. ``hook(module, name, value)`` may return another value.
+global_registration: dict[str, OrderedDict] = {kind: OrderedDict() for kind in ("buffer", "module", "parameter")}
+
+
+def registered(kind: str, module, name: str, value):
+    """What is registered: ``value``, or what the last hook that returned something made of it."""
+    for hook in list(global_registration[kind].values()):
+        output = hook(module, name, value)
+        if output is not None:
+            value = output
+    return value
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, name, buffer)`` whenever a module is given a buffer."""
+    return add(global_registration["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, name, submodule)`` whenever a module is given a submodule."""
+    return add(global_registration["module"], hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, name, param)`` whenever a module is given a parameter."""
+    return add(global_registration["parameter"], hook)
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+    """``hook(module, grad_output)`` in the backward of every module, before its gradients are known."""
+    return add(global_backward_pre, hook)
 
 
 def register_module_forward_hook(hook: Callable) -> RemovableHandle:
@@ -144,7 +178,7 @@ def _call(module, args: tuple, kwargs: dict, done: set[int]):
                 args = result if isinstance(result, tuple) else (result,)
 
     backward = None
-    if module._backward_hooks or module._backward_pre_hooks or global_backward:
+    if module._backward_hooks or module._backward_pre_hooks or global_backward or global_backward_pre:
         backward = _BackwardHooks(module)
         args = backward.wrap_inputs(args)
 
@@ -169,7 +203,7 @@ class _BackwardHooks:
     def __init__(self, module):
         self.module = module
         self.hooks = [*global_backward.values(), *module._backward_hooks.values()]
-        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.pre_hooks = [*global_backward_pre.values(), *module._backward_pre_hooks.values()]
         self.grad_output = None
         self.n_inputs = 0
         self.input_positions: list[int] = []

@@ -15,9 +15,13 @@ from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.modules import hooks as _hooks
 from flambeau.modules.hooks import (
+    register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
 )
 from flambeau.modules.parameter import Buffer, Parameter
 from flambeau.modules.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (libraries read it here)
@@ -27,7 +31,11 @@ __all__ = [
     "Module",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
+    "register_module_buffer_registration_hook",
     "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 
 empty_like = function("empty_like")
@@ -126,6 +134,7 @@ class Module(StateDict):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
                     f"'{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
+            param = _hooks.registered("parameter", self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -136,7 +145,7 @@ class Module(StateDict):
             raise TypeError(
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -146,7 +155,7 @@ class Module(StateDict):
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, taken=hasattr(self, name) and name not in self._modules)
-        self._modules[name] = module
+        self._modules[name] = _hooks.registered("module", self, name, module)
 
     register_module = add_module
 
@@ -161,7 +170,7 @@ class Module(StateDict):
             if "_modules" not in d:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_modules")
-            self._modules[name] = value
+            self._modules[name] = _hooks.registered("module", self, name, value)
         elif "_parameters" in d and name in d["_parameters"]:
             if value is not None:
                 raise TypeError(

@@ -10,6 +10,7 @@ import warnings
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
+from flambeau.core.overrides import wrap_function
 
 __all__ = [
     "calculate_gain",
@@ -72,16 +73,19 @@ def _fan(tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
+@wrap_function
 def uniform_(tensor, a: float = 0.0, b: float = 1.0, generator=None):
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@wrap_function
 def normal_(tensor, mean: float = 0.0, std: float = 1.0, generator=None):
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
+@wrap_function
 def constant_(tensor, val: float):
     with no_grad():
         return tensor.fill_(val)
@@ -158,6 +162,7 @@ def _kaiming_std(tensor, a: float, mode: str, nonlinearity: str) -> float | None
     return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
 
 
+@wrap_function
 def kaiming_uniform_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None):
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:

@@ -7,6 +7,7 @@ to its dict. In ``state_dict`` parameters are numbered in the order of the group
 from __future__ import annotations
 
 import functools
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -66,6 +67,29 @@ def check_ways(foreach, fused, differentiable) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+_optimizers: weakref.WeakSet = weakref.WeakSet()  # all there are: hooks on every step wrap those made before, too
+_global_optimizer_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+
+def _register_global(hooks: OrderedDict, hook: Callable):
+    for optimizer in list(_optimizers):
+        optimizer._wrap_step()
+    handle = _Handle(hooks)
+    hooks[id(handle)] = hook
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable):
+    """``hook(optimizer, args, kwargs)`` before each step of every optimizer. Returns a handle with ``remove()``."""
+    return _register_global(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable):
+    """``hook(optimizer, args, kwargs)`` after each step of every optimizer. Returns a handle with ``remove()``."""
+    return _register_global(_global_optimizer_post_hooks, hook)
+
+
 class Optimizer:
     """Base class: ``step`` is defined by the algorithm."""
 
@@ -81,6 +105,9 @@ class Optimizer:
         self._step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
         self._step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
         self._saving_hooks: dict[str, OrderedDict[int, Callable]] = {}
+        _optimizers.add(self)
+        if _global_optimizer_pre_hooks or _global_optimizer_post_hooks:
+            self._wrap_step()
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -201,7 +228,7 @@ class Optimizer:
         plain = self.step
 
         def step(*args, **kwargs):
-            for hook in list(self._step_pre_hooks.values()):
+            for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
                 result = hook(self, args, kwargs)
                 if result is not None:
                     if not (isinstance(result, tuple) and len(result) == 2):
@@ -210,7 +237,7 @@ class Optimizer:
                         )
                     args, kwargs = result
             out = plain(*args, **kwargs)
-            for hook in list(self._step_post_hooks.values()):
+            for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
                 hook(self, args, kwargs)
             return out
 
@@ -315,6 +342,7 @@ class Optimizer:
         self._step_pre_hooks = OrderedDict()
         self._step_post_hooks = OrderedDict()
         self.__dict__.setdefault("_saving_hooks", {})
+        _optimizers.add(self)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -5,7 +5,7 @@ import tempfile
 
 import torch
 import torch.nn.functional as F
-from harness import gradients
+from harness import both, gradients
 from torch import nn
 
 
@@ -29,7 +29,16 @@ def torchdiffeq_adjoint():
             got.sum().backward()
             out[f"{name} {method}"] = got
             out[f"{name} {method} gradient"] = gradients(field)["total"]
-    return out
+
+    class Solved(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.field = field
+
+        def forward(self, y):
+            return odeint(self.field, y, t, method="rk4")
+
+    return out | both(Solved(), (y,))
 
 
 def gpytorch_regression():
@@ -72,22 +81,32 @@ def kornia_images():
     out = kornia.filters.gaussian_blur2d(x, (3, 3), (1.0, 1.0))
     out = kornia.color.rgb_to_hsv(out)
     out.sum().backward()
+    first = {"hsv": out, "gradient": x.grad}
     m = torch.tensor([[[1.0, 0.1, 2.0], [0.0, 1.0, -1.0]]])
-    y = x.detach()
-    return {
-        "hsv": out,
-        "gradient": x.grad,
-        "affine": kornia.geometry.warp_affine(y, m, (12, 12)),
-        "sobel": kornia.filters.sobel(y),
-        "canny": kornia.filters.canny(y)[0],
-        "gray": kornia.color.rgb_to_grayscale(y),
-        "ssim": kornia.metrics.ssim(y, y.flip(-1), 5),
-        "rotate": kornia.geometry.rotate(y, torch.tensor([30.0])),
-        "dilation": kornia.morphology.dilation(y, torch.ones(3, 3)),
-        "resize": kornia.geometry.resize(y, (9, 9)),
-        "harris": kornia.feature.harris_response(y),
-        "lab": kornia.color.rgb_to_lab(y),
-    }
+    y, x = x.detach(), x.detach().requires_grad_()
+
+    class Filters(nn.Module):
+        def forward(self, x):
+            return kornia.color.rgb_to_lab(
+                kornia.filters.sobel(kornia.filters.gaussian_blur2d(x, (3, 3), (1.0, 1.0))) + 0.1
+            )
+
+    return (
+        {k: v.detach() for k, v in first.items()}
+        | both(Filters(), (x,))
+        | {
+            "affine": kornia.geometry.warp_affine(y, m, (12, 12)),
+            "sobel": kornia.filters.sobel(y),
+            "canny": kornia.filters.canny(y)[0],
+            "gray": kornia.color.rgb_to_grayscale(y),
+            "ssim": kornia.metrics.ssim(y, y.flip(-1), 5),
+            "rotate": kornia.geometry.rotate(y, torch.tensor([30.0])),
+            "dilation": kornia.morphology.dilation(y, torch.ones(3, 3)),
+            "resize": kornia.geometry.resize(y, (9, 9)),
+            "harris": kornia.feature.harris_response(y),
+            "lab": kornia.color.rgb_to_lab(y),
+        }
+    )
 
 
 def kornia_augmentation():
@@ -130,7 +149,7 @@ def geometric_convolutions():
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return {"losses": losses}
+    return {"losses": losses} | both(net, (batch.x, batch.edge_index, batch.batch))
 
 
 def peft_lora():
@@ -166,6 +185,7 @@ def peft_lora():
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())
+    compiled = both(model, {"input_ids": ids, "labels": ids})
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         again = PeftModel.from_pretrained(fresh, folder)
@@ -174,7 +194,7 @@ def peft_lora():
         "losses": losses,
         "merged": merged(ids).logits,
         "trainable": [float(sum(p.numel() for p in model.parameters() if p.requires_grad))],
-    }
+    } | compiled
 
 
 def torch_optimizer_steps():
