@@ -16,6 +16,15 @@
 #define CLONES
 #endif
 
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define TURNED __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3", "no-math-errno", "fp-contract=fast")))
+#else
+#define TURNED
+#endif
+
+#define BLOCK (20 * TALL)       /* keys of a block of turned scores */
+#define FEW 8                   /* rows up to which products of matrices aren't worth their packing */
+
 typedef struct {
     char *data;
     int64_t stride[4];          /* bytes */
@@ -30,6 +39,7 @@ typedef struct {
     Operand q, k, v, o, lse, g, gq, gk, gv;
     const char *mask;
     int64_t mask_stride[4];
+    char *packed;               /* keys and values of all heads, for turned scores */
     int *failed;
 } Attention;
 
@@ -51,16 +61,35 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
     return x < -87.3f ? 0.f : p;
 }
 
+/* The same for a vector of numbers that aren't above 0: the rounded power of two stands in the low bits of a sum with 1.5 * 2^23. */
+#define EXP_LANES(x)                                                                                                                              \
+    {                                                                                                                                             \
+        B little = x < -87.3f;                                                                                                                    \
+        V y = EITHER(little, (V){0} - 87.3f, x), sum_ = y * 1.44269504f + 12582912.f, n_ = sum_ - 12582912.f;                                       \
+        V r_ = y - n_ * 0.693145752f - n_ * 1.42860677e-6f;                                                                                        \
+        V p_ = 1.f + r_ * (1.f + r_ * (.5f + r_ * (.166666672f + r_ * (.0416666667f + r_ * (.00833345205f + r_ * .00138891447f)))));               \
+        p_ *= (V)(((B)sum_ - (0x4b400000 - 127)) << 23);                                                                                          \
+        x = (V)((B)p_ & ~little);                                                                                                                 \
+    }
+#define EACH_LANE(x) \
+    for (int i_ = 0; i_ < LANES; i_++) x[i_] = exp(x[i_]);
+
 #define T float
+#define TI int32_t
+#define EXPV EXP_LANES
 #define NAME(x) x##_f32
 #define EXP(x) exp_f32(x)
 #define LOG(x) logf(x)
 #include "attention_kernels.h"
 #undef T
+#undef TI
+#undef EXPV
 #undef NAME
 #undef EXP
 #undef LOG
 #define T double
+#define TI int64_t
+#define EXPV EACH_LANE
 #define NAME(x) x##_f64
 #define EXP(x) exp(x)
 #define LOG(x) log(x)
@@ -68,17 +97,35 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 
 static void attention_range(void *context, int64_t begin, int64_t end) {
     const Attention *a = context;
-    if (a->backward) (a->f64 ? backward_f64 : backward_f32)(a, begin, end);
+    if (a->packed) (a->f64 ? forward_turned_f64 : forward_turned_f32)(a, begin, end);
+    else if (a->backward) (a->f64 ? backward_f64 : backward_f32)(a, begin, end);
     else (a->f64 ? forward_f64 : forward_f32)(a, begin, end);
 }
 
+static void pack_range(void *context, int64_t begin, int64_t end) {
+    const Attention *a = context;
+    (a->f64 ? pack_heads_f64 : pack_heads_f32)(a, begin, end);
+}
+
 static void run(Attention *a) {
+    int turned = !a->backward && !a->mask && a->queries > FEW && flb_is_own(a->gemm);
     a->high = a->causal && a->queries <= 512 ? 32 : 64;
     a->wide = a->keys < 512 ? a->keys : 512;
+    if (turned) {
+        int64_t held = a->batch * (a->heads / a->group), keys = (a->keys + TALL - 1) / TALL * TALL, width = (a->width + TALL - 1) / TALL * TALL;
+        if (a->queries <= 32) a->high = 32;
+        a->wide = a->keys < BLOCK ? a->keys : BLOCK;
+        if (!(a->packed = flb_api->malloc(held * (keys * a->width + width * a->keys) * (a->f64 ? 8 : 4)))) {
+            *a->failed = 1;
+            return;
+        }
+        flb_parallel(pack_range, a, 2 * held, 1 + 100000 / (a->keys * a->width));
+    }
     a->cuts = (a->queries + a->high - 1) / a->high;
     int64_t total = a->backward ? a->batch * (a->heads / a->group) : a->batch * a->heads * a->cuts;
     double flops = (a->backward ? 10. : 4.) * a->batch * a->heads * a->queries * a->keys * a->width;
     flb_parallel(attention_range, a, total, 1 + (int64_t)(5e5 * (double)total / flops));
+    flb_api->free(a->packed);
 }
 
 /* Views: q, k, v, perhaps a mask, then out and lse; or the cotangent, out, lse and the cotangents of q, k and v.

@@ -79,7 +79,6 @@ CLONES static void NAME(dots)(int64_t rows, int64_t width, const T *g, int64_t l
     }
 }
 
-#define FEW 8                   /* rows up to which products of matrices aren't worth their packing */
 #define PART (128 / (int64_t)sizeof(T))
 
 /* s[r][j] = q[r] . k[j] for few rows: each key is read once. */
@@ -116,6 +115,8 @@ CLONES static void NAME(mix)(int64_t rows, int64_t n, int64_t width, const T *s,
 
 #define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
 #define ROW(what) (a->what.stride[2] / (int64_t)sizeof(T))
+
+#include "attention_turned.h"
 
 /* Pieces: a block of rows of a head. */
 static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
@@ -183,4 +184,3 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
 }
 #undef AT
 #undef ROW
-#undef FEW

@@ -178,6 +178,11 @@ int flb_is_own(GemmFn fn);      /* whether product.c makes it */
 void flb_packed_size(int f64, int64_t n, int64_t k, int64_t *bytes, int64_t *npanels);
 void flb_pack_panels(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end);
 int flb_multiply_packed(int f64, int at, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, void *c, int64_t ldc);
+#define TALL 12                 /* a multiple of the height of every kind of CPU's tiles */
+void flb_pack_rows(int f64, int along, int64_t m, int64_t k, const void *a, int64_t lda, void *to);
+void flb_transpose(int f64, int64_t rows, int64_t columns, const void *from, int64_t ld, void *to, int64_t step);
+void flb_multiply_panels(int f64, int64_t m, int64_t r0, int64_t r1, int64_t n, int64_t k, int64_t p0, int64_t deep, const void *a, const void *b, int64_t ldb,
+                         void *c, int64_t ldc, int more);
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);

@@ -109,3 +109,19 @@ void flb_pack_panels(int f64, int bt, int64_t n, int64_t k, const void *b, int64
 int flb_multiply_packed(int f64, int at, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, void *c, int64_t ldc) {
     return (f64 ? multiply_packed_f64 : multiply_packed_f32)(at, m, n, k, a, lda, b, c, ldc);
 }
+
+/* The parts of a product for those who keep what is packed (attention.c): see product_kernels.h. Room for panels of m rows: m rounded up to TALL. */
+void flb_pack_rows(int f64, int along, int64_t m, int64_t k, const void *a, int64_t lda, void *to) {
+    (f64 ? pack_rows_f64 : pack_rows_f32)(along, m, k, a, lda, to);
+}
+
+void flb_transpose(int f64, int64_t rows, int64_t columns, const void *from, int64_t ld, void *to, int64_t step) {
+    if (f64) transpose_f64(from, ld, rows, columns, to, step);
+    else transpose_f32(from, ld, rows, columns, to, step);
+}
+
+void flb_multiply_panels(int f64, int64_t m, int64_t r0, int64_t r1, int64_t n, int64_t k, int64_t p0, int64_t deep, const void *a, const void *b, int64_t ldb,
+                         void *c, int64_t ldc, int more) {
+    if (f64) multiply_panels_f64(m, r0, r1, n, k, p0, deep, a, b, ldb, c, ldc, more);
+    else multiply_panels_f32(m, r0, r1, n, k, p0, deep, a, b, ldb, c, ldc, more);
+}

@@ -93,6 +93,22 @@ __attribute__((target("avx512f,avx512vl,avx512dq"), FAST)) static int64_t NAME(t
 }
 #endif
 
+/* to[p * step + r] = from[r * ld + p] */
+CLONES static void NAME(transpose)(const T *from, int64_t ld, int64_t rows, int64_t k, T *to, int64_t step) {
+    int64_t r = 0;
+#ifdef BY_FOUR
+    int64_t turned = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : 0;
+    for (; r + 4 <= rows; r += 4) {
+        int64_t p = turned;
+        for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * step + r, step);
+        for (; p < k; p++)
+            for (int64_t i = r; i < r + 4; i++) to[p * step + i] = from[i * ld + p];
+    }
+#endif
+    for (; r < rows; r++)
+        for (int64_t p = 0; p < k; p++) to[p * step + r] = from[r * ld + p];
+}
+
 /* A panel (k, height) of `rows` lines, which are contiguous along the panel (`along`) or along k; the rest is zero. */
 CLONES static void NAME(pack)(const T *from, int along, int64_t ld, int64_t rows, int64_t height, int64_t k, T *to) {
     if (along && rows == 128 / sizeof(T) && height == rows) {
@@ -111,19 +127,8 @@ CLONES static void NAME(pack)(const T *from, int along, int64_t ld, int64_t rows
         }
         return;
     }
-    int64_t r = 0;
-#ifdef BY_FOUR
-    int64_t turned = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, height) : 0;
-    for (; r + 4 <= rows; r += 4) {
-        int64_t p = turned;
-        for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * height + r, height);
-        for (; p < k; p++)
-            for (int64_t i = r; i < r + 4; i++) to[p * height + i] = from[i * ld + p];
-    }
-#endif
-    for (; r < rows; r++)
-        for (int64_t p = 0; p < k; p++) to[p * height + r] = from[r * ld + p];
-    for (; r < height; r++)
+    NAME(transpose)(from, ld, rows, k, to, height);
+    for (int64_t r = rows; r < height; r++)
         for (int64_t p = 0; p < k; p++) to[p * height + r] = 0;
 }
 
@@ -188,6 +193,32 @@ static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const 
         }
     }
     return 0;
+}
+
+/* A (m, k), stored (k, m) where `along`, in panels of rows: the panel that begins with row r lies at to + r * k. */
+static void NAME(pack_rows)(int along, int64_t m, int64_t k, const void *a_, int64_t lda, void *to) {
+    const Shape *s = &NAME(levels)[flb_cpu_level()].shape;
+    const T *a = a_;
+    for (int64_t r = 0; r < m;) {
+        int64_t height = s->rows[NAME(next)(s, m - r)], rows = m - r < height ? m - r : height;
+        NAME(pack)(along ? a + r : a + r * lda, along, lda, rows, height, k, (T *)to + r * k);
+        r += rows;
+    }
+}
+
+/* C = or += rows [r0, r1) of A (m, k) from pack_rows, columns [p0, p0 + deep) of it, times B (deep, n); r0 is where a panel begins, n a multiple of a tile. */
+static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, int64_t k, int64_t p0, int64_t deep, const T *a, const T *b, int64_t ldb, T *c,
+                                  int64_t ldc, int more) {
+    int level = flb_cpu_level();
+    const Shape *s = &NAME(levels)[level].shape;
+    int64_t tile = 2 * s->bytes / (int64_t)sizeof(T);
+    for (int64_t r = r0; r < r1;) {
+        int which = NAME(next)(s, m - r);
+        int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
+        for (int64_t i = 0; i < n; i += tile)
+            NAME(levels)[level].kernels[which][1](deep, a + r * k + p0 * height, b + i, ldb, c + (r - r0) * ldc + i, ldc, rows, tile, more);
+        r += rows;
+    }
 }
 
 /* sgemm or dgemm: in the row-major sense C = A B + beta C, with alpha one and beta zero or one; `ta` 'T': A is stored (k, m), likewise B. */

@@ -26,6 +26,9 @@ CASES = [
     (2, 2, 2, 3, 4, 5, False, "none"),
     (1, 2, 2, 1, 700, 64, False, None),  # one more token
     (1, 1, 1, 1, 1, 1, True, None),
+    (1, 2, 1, 33, 253, 13, False, None),  # a block of keys and a tile more
+    (2, 1, 1, 64, 12, 40, True, None),
+    (1, 2, 2, 520, 491, 3, True, None),
 ]
 
 
@@ -74,6 +77,17 @@ def test_beside_whole_matrices(case, dtype):
     g = torch.randn(got.shape, dtype=torch.float64)
     for x, y in zip(torch.autograd.grad(got, tensors, g.to(dtype)), torch.autograd.grad(want, wide, g)):
         torch.testing.assert_close(x.double(), y, **(tolerance | dict(atol=tolerance["atol"] * 20)))
+
+
+def test_what_is_no_number_reaches_the_rows_that_see_it():
+    rng = np.random.default_rng(3)
+    q, k, v = (torch.from_numpy(rng.normal(size=(1, 2, 70, 8)).astype("f")) for _ in range(3))
+    q[0, 0, 5, 2], k[0, 1, 9, 0], v[0, 0, 60, 3] = torch.nan, torch.nan, torch.inf
+    got = F.scaled_dot_product_attention(q, k, v)
+    torch.testing.assert_close(got[0, 0], (q[0, 0] @ k[0, 0].T / 8**0.5).softmax(-1) @ v[0, 0], equal_nan=True)
+    assert torch.isnan(got[0, 1]).all() and torch.isnan(got[0, 0, 5]).all() and torch.isinf(got[0, 0, :5, 3]).all()
+    causal = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert torch.isfinite(causal[0, 1, :9]).all() and torch.isnan(causal[0, 1, 9:]).all()
 
 
 def test_rows_that_see_nothing_have_no_gradient():
@@ -172,6 +186,7 @@ def read_only_inside() -> None:
                 guarded(rng.normal(size=n).astype("f"), at_end)
                 for n in ((1, 2, t, e), (1, 1, s, e), (1, 1, s, e), (1, 2, t, s))
             )
+            blas.attention(q, k, v, None, causal, 0.3)
             out, lse = blas.attention(q, k, v, None if causal else mask, causal, 0.3)
             out, g = (guarded(np.ascontiguousarray(x), at_end) for x in (out, q))
             blas.attention(
