@@ -225,4 +225,4 @@ def test_nested_compile_region():
     def h(x):
         return x + 1
 
-    assert graphs(lambda x: h(h(x)) * 2, X) == [["add", "add", "mul"]]
+    assert graphs(lambda x: h(h(x)) * 2, X) == [["invoke_subgraph", "getitem", "invoke_subgraph", "getitem", "mul"]]

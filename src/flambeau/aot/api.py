@@ -14,6 +14,7 @@ import numpy as np
 from .. import _C
 from .. import autograd as _autograd
 from ..base import pytree
+from ..base.collector import collecting_later
 from ..base.logs import artifact
 from ..core import modes
 from ..fx import GraphModule, Interpreter
@@ -43,6 +44,7 @@ class Compilers:
         self.decompositions = decompositions() if callable(decompositions) else decompositions
 
 
+@collecting_later
 def compile_flat(
     fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None, captured: Any = None
 ) -> Callable:
@@ -98,6 +100,7 @@ class Part:
     def gm(self) -> GraphModule:
         return self.make()
 
+    @collecting_later
     def compile(self, compiler: Callable, example_inputs: list[Any] | None = None) -> Callable:
         recall = getattr(compiler, "recall", None)
         found = recall(self.entry, self.onto) if recall is not None and self.entry is not None else None

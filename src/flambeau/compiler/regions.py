@@ -169,8 +169,21 @@ def substitute_in_graph(
 
 
 def nested_compile_region(fn: Callable | None = None):
-    """Mark a region that is called often. It is captured with its caller; regions are not kept apart in the graph."""
-    return fn if fn is not None else nested_compile_region
+    """A function that is one region wherever compiled code calls it: captured into a graph of its own (a node ``invoke_subgraph``), which calls on
+    equal shapes share, so that it is differentiated and compiled once. Regions that write, draw random numbers or change objects of the program
+    are captured with their caller. Plainly it is the function."""
+    if fn is None:
+        return nested_compile_region
+
+    @functools.wraps(fn)
+    def region(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    region.__dict__[trace_rules.REGION] = "region"
+    return region
+
+
+nested_compile_region.__dict__[trace_rules.REGION] = "maker"
 
 
 def _places() -> Iterator[dict]:

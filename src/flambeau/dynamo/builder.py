@@ -193,6 +193,11 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_disabled(value):
         _guard(tx, source, "ID_MATCH", value)
         return _disabled(value, source)
+    if trace_rules.is_nn_module_class(cls):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        if isinstance(value, GraphModule):
+            value.real_recompile()  # its class has a function for ``forward`` only then
+        return ModuleVariable(value, cls, source)
     if isinstance(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExceptionVariable(value, source)
@@ -233,11 +238,6 @@ def _wrap(tx, value, source: Source) -> Variable:
         return NullContextVariable(
             contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result"))
         )
-    if trace_rules.is_nn_module_class(cls):
-        _guard(tx, source, "TYPE_MATCH", cls)
-        if isinstance(value, GraphModule):
-            value.real_recompile()  # its class has a function for ``forward`` only then
-        return ModuleVariable(value, cls, source)
     base = builtin_base(cls)
     if base is not None:
         _guard(tx, source, "TYPE_MATCH", cls)

@@ -21,6 +21,7 @@ from typing import Any
 from flambeau import _C, _frame
 from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
 from flambeau.base import logs
+from flambeau.base.collector import collecting_later
 from flambeau.base.shape_env import ConstraintViolationError
 
 from . import numpy_bridge, tensors, trace_rules, utils
@@ -298,6 +299,7 @@ class Compiler(_frame.Context):
             cache.__dict__["warned"] = True
             log.warning(text)
 
+    @collecting_later
     def _capture(self, func, args, cache, event: Event, top: bool) -> bool:
         code = func.__code__
         start = time.perf_counter()

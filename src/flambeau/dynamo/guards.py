@@ -53,7 +53,7 @@ SAME = ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH", "CODE_MATCH", "EMPTY_D
 FACT_KIND = {True: "ID_MATCH", False: "EQUALS_MATCH"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Fact:
     """One thing assumed of a dict or a class: what is found under ``key`` (behind the class ``after`` in the MRO), or ABSENT. ``exact``: that
     very object, not an equal constant."""

@@ -12,7 +12,7 @@ from .codegen import STACK_ARGUMENT
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
 from .variables import exception_groups, operators
-from .variables.base import NullVariable, Variable
+from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import BuiltinVariable
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
@@ -24,6 +24,7 @@ from .variables.handlers import HANDLERS
 from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
 from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
+from .variables.tensor import TensorVariable
 from .versions import NULL_FIRST
 
 BINARY = {
@@ -48,6 +49,7 @@ COMPARE = {
 SEQUENCE_FLAG, MAPPING_FLAG, MATCH_SELF_FLAG = 1 << 5, 1 << 6, 1 << 22  # Py_TPFLAGS_*
 
 
+JUST_DROPPED = frozenset((ConstantVariable, TensorVariable, TupleVariable))  # most values: nothing to close
 HEADER = ("COPY_FREE_VARS", "MAKE_CELL")  # what a frame starts with
 
 
@@ -71,7 +73,7 @@ class Opcodes:
         self.pop()
 
     def _dropped(self, v):
-        if must_be_closed(v):
+        if type(v) not in JUST_DROPPED and must_be_closed(v):
             unsupported("generator-close", "a generator is dropped inside try or with", "The interpreter closes it.")
 
     def PUSH_NULL(self, inst):
@@ -94,6 +96,9 @@ class Opcodes:
     # -- locals, cells, globals --
     def LOAD_FAST(self, inst):
         v = self.locals.get(inst.argval)
+        if v is not None and type(v) is not Lazy:
+            self.stack.append(v)
+            return
         if v is None:
             cell = self.cells.get(inst.argval)
             if cell is not None:  # the place holds a cell: since 3.13 this is LOAD_CLOSURE too
@@ -470,8 +475,9 @@ class Opcodes:
         self.push(f)
 
     def RETURN_VALUE(self, inst):
+        result = self.top()
         for v in self.locals.values():
-            if v is not self.top():
+            if v is not result:
                 self._dropped(v)
         self.result = self.pop()
         return False

@@ -30,17 +30,14 @@ from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .examples import example
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
-from .opaque import FunctionTemplate, guard_function, writes_to_closure
+from .opaque import guard_function
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .subgraphs import Level
 from .variables.base import Lazy, Variable
-from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
-from .variables.functions import fixed as fixed_value
 from .variables.lists import ListVariable, TupleVariable
-from .variables.namespaces import PythonModuleVariable
 from .variables.symbolic import SymbolicVariable, wrap_number
 from .variables.tensor import GIVES_NUMBERS, GIVES_SIZES, NumpyNdarrayVariable, TensorVariable, wrap_result
 from .variables.torch_functions import TorchFunctionVariable
@@ -610,42 +607,6 @@ class OutputGraph:
         if out.is_constant() and out.as_constant() is NotImplemented:
             unsupported("function-mode", "a function mode that returns NotImplemented")
         return out
-
-    def function_node(self, tx, f: NestedFunctionVariable):
-        """A node that makes the function ``f``, whose closure holds values of the graph."""
-        if f.node is not None:
-            return f.node
-        if writes_to_closure(f.code):
-            unsupported("closure", f"{f!r} writes to its closure and is passed into the graph")
-        contents, fixed = [], {}
-        for i, c in enumerate(f._closure):
-            v = c.get(tx)
-            if v is None:
-                unsupported("closure", f"{f!r} closes over an unbound variable and is passed into the graph")
-            if isinstance(v, UserFunctionVariable):
-                guard_function(tx, v.fn, v.source)
-            if isinstance(v, (UserFunctionVariable, TorchFunctionVariable, PythonModuleVariable, ClassVariable)):
-                fixed[i] = v.fn if isinstance(v, UserFunctionVariable) else v.value
-            elif v.mutable:
-                unsupported(
-                    "opaque-function",
-                    f"{f.name} goes into the graph and reads {f.code.co_freevars[i]}, a {v.python_type_name()}",
-                    "It could change without being noticed, or be changed.",
-                    "Pass what is needed as an argument.",
-                )
-            else:
-                contents.append(v.as_proxy())
-        if not all(map(fixed_value, [*f._defaults, *f._kwdefaults.values()])):
-            unsupported("closure", f"{f!r} has defaults that depend on the call and is passed into the graph")
-        defaults = tuple(d.as_constant() for d in f._defaults)
-        template = FunctionTemplate(
-            f.code, f.globals, defaults, {k: v.as_constant() for k, v in f._kwdefaults.items()}, fixed
-        )
-        value = template(*fx.map_arg(contents, lambda n: n.meta["val"]))
-        guard_function(tx, value, ConstSource(value, f.name), closure=False)
-        f.node = self.create_node(tx, "call_function", template, tuple(contents), {})
-        f.node.meta["val"] = value
-        return f.node
 
     def guard_numpy_errors(self) -> None:
         """Captured operations neither raise nor call anything on overflow and its kin, and warn no more than under "ignore"."""

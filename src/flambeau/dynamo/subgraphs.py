@@ -96,6 +96,9 @@ class Template:
         return v.as_constant() if v.can_constant() else Opaque(v)
 
 
+NO_CALLABLES = frozenset((ConstantVariable, NumpyNdarrayVariable, TensorVariable, TupleVariable))
+
+
 def is_callable_of_user(v: Variable) -> bool:
     """Whether the library's function would run the user's code by calling ``v``."""
     if isinstance(v, FunctionVariable | UserMethodVariable | ModuleVariable | TransformVariable):

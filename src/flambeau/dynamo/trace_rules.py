@@ -51,6 +51,9 @@ NOT_INLINED_IN_PACKAGE = (
     os.path.join(PACKAGE, "nn", "functional") + os.sep,
 )
 INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy", "operator", "enum", "abc", "typing")
+REGION = (
+    "_torchdynamo_nested_compile_region"  # attribute of functions that nested_compile_region made; "maker": of itself
+)
 
 allowed_ids: dict[int, Any] = {}  # id → object, kept alive
 disallowed_ids: dict[int, Any] = {}

@@ -233,6 +233,19 @@ class Graph:
             val_map[node] = self.node_copy(node, val_map.__getitem__)
         return None
 
+    def adopt(self, node: Node) -> None:
+        """Move a node of another graph, whose arguments are nodes of this one, to the insert point."""
+        for a in node._inputs:
+            if a.graph is not self:
+                raise RuntimeError(f"Argument {a.name!r} of node {node.name!r} belongs to a different graph")
+        node._unlink()
+        node.graph._len -= 1
+        node._prev = node._next = node
+        node.graph = self
+        node.name = self._namespace.create_name(node.name)
+        self._insert(node)
+        self._len += 1
+
     # -- editing --------------------------------------------------------------------------------------------------
 
     def erase_node(self, node: Node) -> None:

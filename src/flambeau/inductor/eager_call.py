@@ -76,11 +76,14 @@ class EagerCall:
         return out
 
     def prepare(self) -> None:
-        """An operator may have a call of its own for graphs: ``override("prepared", fn)``. ``fn(template)``, in which a Slot with k from 0 on is
-        a tensor and one below 0 a number, gives what is called with tensors and numbers and returns a list of dense tensors, none of which is one of
-        the operands; or None."""
-        op = self.call.args[0] if getattr(self.call, "func", None) is call_schema else None
-        prepared = op.overrides.get("prepared") if op is not None and not self.floats else None
+        """An operator may have a call of its own for graphs: ``override("prepared", fn)``, one with bodies a rule of that name. ``fn(template)``,
+        in which a Slot with k from 0 on is a tensor and one below 0 a number, gives what is called with tensors and numbers and returns a list
+        of dense tensors, none of which is one of the operands; or None."""
+        made_by = getattr(self.call, "func", None)
+        op = self.call.args[0] if made_by in (call_schema, call_rule) else None
+        prepared = None
+        if op is not None and not self.floats:
+            prepared = (op.overrides if made_by is call_schema else op.rules).get("prepared")
         self.prepared = prepared and functools.partial(prepared, self.template)
         self.run = None
 

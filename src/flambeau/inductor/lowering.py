@@ -69,6 +69,7 @@ class Lowering(ComplexLowering):
         self.late: dict = {}  # symbol that depends on data -> buffer of the call that tells it
         self.example = None  # some symbolic integer of the graph
         self.fallbacks: list[str] = []
+        self.bodies: dict[GraphModule, Any] = {}
         self._ids = itertools.count()
         self._names = itertools.count()
 
@@ -713,7 +714,7 @@ class Lowering(ComplexLowering):
             outs.append(buffer.name)
             results.append(self.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
         if isinstance(op, HigherOrderOperator):
-            full = replace(full, self.compile_body, GraphModule)
+            full = replace(full, self.compiled_body, GraphModule)
             name, effect, run = op.__name__, True, functools.partial(call_rule, op)
         else:
             effect = bool({"nondeterministic_seeded", "has_side_effects"} & set(op.tags))
@@ -724,6 +725,13 @@ class Lowering(ComplexLowering):
         plan = EagerCall(run, full, [self.buffers[n] for n in outs], self.values.hint, floats)
         self.add(ExternCall("call", name, regions, outs, plan, effect, replays="may_run_plainly" in op.tags))
         return results if isinstance(val, (tuple, list)) else results[0]
+
+    def compiled_body(self, gm: GraphModule):
+        """The body of an operator, compiled once however many nodes call it."""
+        found = self.bodies.get(gm)
+        if found is None:
+            found = self.bodies[gm] = self.compile_body(gm)
+        return found
 
     def told(self, v) -> str:
         """The buffer of a number that a call tells: a floating-point one is read from memory, an integer is no memory at all."""

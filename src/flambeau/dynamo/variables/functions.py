@@ -93,6 +93,12 @@ class UserFunctionVariable(FunctionVariable):
         if self.fn.__code__ is CONTEXT_HELPER and isinstance(getattr(self.fn, "__wrapped__", None), types.FunctionType):
             inner = self.getattr(tx, "__wrapped__")
             return GeneratorContextVariable(inner.call(tx, args, kwargs))
+        if trace_rules.REGION in self.fn.__dict__:
+            from .. import regions
+
+            if self.fn.__dict__[trace_rules.REGION] == "maker":
+                return regions.RegionVariable(self.fn, args[0]) if args else self
+            return regions.call_region(tx, super().call, args, kwargs)
         return super().call(tx, args, kwargs)
 
     code = property(lambda self: self.fn.__code__)
@@ -226,8 +232,9 @@ class NestedFunctionVariable(FunctionVariable):
         if not self._closure or all(map(fixed, (c.contents for c in self._closure))):
             return self.plain()
         from ..executor import current
+        from ..function_nodes import function_node
 
-        return current().output.function_node(current(), self)
+        return function_node(current(), self)
 
     def reconstruct(self, cg):
         flags = 0

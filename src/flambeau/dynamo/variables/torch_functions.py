@@ -78,7 +78,12 @@ class TorchFunctionVariable(Variable):
             r = handler(tx, self, args, kwargs)
             if r is not None:
                 return r
-        if any(map(subgraphs.is_callable_of_user, [*args, *kwargs.values()])) and not trace_rules.is_allowed(fn):
+        operands = [*args, *kwargs.values()]
+        if (
+            not subgraphs.NO_CALLABLES.issuperset(map(type, operands))
+            and any(map(subgraphs.is_callable_of_user, operands))
+            and not trace_rules.is_allowed(fn)
+        ):
             return subgraphs.call_library(tx, fn, args, kwargs)
         return tx.output.call_in_graph(tx, "call_function", fn, args, kwargs)
 

@@ -1,0 +1,65 @@
+"""Automatic collections are put off while something is captured, and only then."""
+
+import gc
+
+import pytest
+
+import flambeau as torch
+from flambeau.base import collector
+from flambeau.base.collector import collecting_later
+
+
+def test_off_inside_and_on_again():
+    seen = []
+
+    @collecting_later
+    def f():
+        seen.append(gc.isenabled())
+        return g()
+
+    @collecting_later
+    def g():
+        seen.append(gc.isenabled())
+        return 3
+
+    assert f() == 3 and seen == [False, False] and gc.isenabled()
+
+
+def test_on_again_after_an_error():
+    @collecting_later
+    def f():
+        raise KeyError("k")
+
+    with pytest.raises(KeyError):
+        f()
+    assert gc.isenabled()
+
+
+def test_who_turned_it_off_finds_it_off():
+    gc.disable()
+    try:
+        assert collecting_later(gc.isenabled)() is False
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_backends_run_with_it_off_and_the_program_with_it_on():
+    seen = []
+
+    def backend(gm, inputs):
+        seen.append(gc.isenabled())
+        return gm.forward
+
+    torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
+    assert seen == [False] and gc.isenabled()
+
+
+def test_a_child_of_a_fork_turns_on_what_threads_it_lacks_turned_off():
+    gc.disable()
+    try:
+        collector._putting_off.add(-1)
+        collector._in_child()
+        assert gc.isenabled() and not collector._putting_off
+    finally:
+        gc.enable()
