@@ -136,9 +136,11 @@ def _(torch):
     hooks = importlib.import_module("torch._C._dynamo.eval_frame")
     compiled = torch.compile(model, backend="eager")
     compiled(i)
-    (entry,) = hooks._debug_get_cache_entry_list(type(model).forward.__code__)
-    manager, f_locals = entry.guard_manager, {"self": model, "i": i}
-    assert manager.check(f_locals)
+    forward = type(model).forward
+    (entry,) = hooks._debug_get_cache_entry_list(forward.__code__)
+    cells = (c.cell_contents for c in forward.__closure__ or ())
+    manager, f_locals = entry.guard_manager, {"self": model, "i": i, **dict(zip(forward.__code__.co_freevars, cells))}
+    assert manager.check(f_locals), manager.check_verbose(f_locals).verbose_code_parts
     return lambda: least(lambda: (compiled, manager.check(f_locals)))
 
 
@@ -174,12 +176,7 @@ COUNTS: dict[str, int] = {}  # what a measurement counted besides
 
 
 def optimizer_step(torch, name: str, compiled: bool):
-    torch.manual_seed(0)
-    parameters = [torch.nn.Parameter(torch.randn(32, 32)) for _ in range(100)]
-    optimizer = getattr(torch.optim, name)(parameters, lr=1e-3)
-    for p in parameters:
-        p.grad = torch.randn(32, 32)
-    step = torch.compile(optimizer.step) if compiled else optimizer.step
+    step = importlib.import_module("cases").optimizer_step(torch, name, compiled)
     for _ in range(8):  # states, and what is compiled after a few steps
         step()
     return lambda: least(step)
@@ -205,11 +202,7 @@ def _(torch):
 
 @row("first compiled AdamW step over 100 parameters", FIRST)
 def _(torch):
-    parameters = [torch.nn.Parameter(torch.randn(32, 32)) for _ in range(100)]
-    optimizer = torch.optim.AdamW(parameters, lr=1e-3)
-    for p in parameters:
-        p.grad = torch.randn(32, 32)
-    return torch.compile(optimizer.step)
+    return importlib.import_module("cases").optimizer_step(torch, "AdamW", True)
 
 
 @row("first compiled step of EfficientNet-B0 (CIFAR)", FIRST)

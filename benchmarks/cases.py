@@ -148,13 +148,18 @@ def _(torch):
 # An optimizer's step over 100 parameters: plain, and captured as one graph
 
 
-def _optimizer_step(torch, name: str, compiled: bool):
+def optimizer_step(torch, name: str, compiled: bool):
+    """A step that has not run yet."""
     torch.manual_seed(0)
     parameters = [torch.nn.Parameter(torch.randn(32, 32)) for _ in range(100)]
     optimizer = getattr(torch.optim, name)(parameters, lr=1e-3)
     for p in parameters:
         p.grad = torch.randn(32, 32)
     step = torch.compile(optimizer.step) if compiled else optimizer.step
+    return step
+
+
+def warm(step):
     for _ in range(8):  # states, and what is compiled after a few steps
         step()
     return step
@@ -163,7 +168,7 @@ def _optimizer_step(torch, name: str, compiled: bool):
 for _name in ("SGD", "AdamW"):
     for _how in (False, True):
         case(f"{_name} step over 100 parameters, {'compiled' if _how else 'eager'}")(
-            lambda torch, name=_name, how=_how: _optimizer_step(torch, name, how)
+            lambda torch, name=_name, how=_how: warm(optimizer_step(torch, name, how))
         )
 
 
