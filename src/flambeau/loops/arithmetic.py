@@ -19,12 +19,14 @@ from .values import Declined, Scalar, register_type
 __all__ = [
     "MATH",
     "absolute",
+    "as_type",
     "binary",
     "cast",
     "choose",
     "compare",
     "invert",
     "negate",
+    "stored",
     "to_bool",
     "to_float",
     "to_int",
@@ -59,10 +61,16 @@ def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None = ...) -> Sca
         v = e.op(f"{'fpext' if dtype.itemsize > s.dtype.itemsize else 'fptrunc'} {a} {s.v} to {b}")
     elif dtype.kind == "f":
         v = e.op(f"{'sitofp' if s.kind == 'i' else 'uitofp'} {a} {s.v} to {b}")
+    elif s.kind == "f" and dtype == np.uint64:
+        v = e.call(f"llvm.fptoui.sat.i64.{'f32' if a == 'float' else 'f64'}", b, (a, s.v))
     elif s.kind == "f":
-        v = e.call(
-            f"llvm.fpto{'si' if dtype.kind == 'i' else 'ui'}.sat.{b}.{'f32' if a == 'float' else 'f64'}", b, (a, s.v)
-        )
+        # As x86 does it: to 64 bits, or to 32 for shorter ones; nan and what is out of range become the least number.
+        bits = 64 if dtype.itemsize == 8 or dtype == np.uint32 else 32
+        end = float_literal(2.0 ** (bits - 1))
+        low = e.op(f"fcmp oge {a} {s.v}, {float_literal(-(2.0 ** (bits - 1)))}")
+        inside = e.op(f"and i1 {low}, {e.op(f'fcmp olt {a} {s.v}, {end}')}")
+        v = e.op(f"select i1 {inside}, i{bits} {e.op(f'fptosi {a} {s.v} to i{bits}')}, i{bits} {-(1 << (bits - 1))}")
+        v = e.op(f"trunc i{bits} {v} to {b}") if 8 * dtype.itemsize < bits else v
     elif s.kind == "b" or dtype.itemsize > s.dtype.itemsize:
         v = e.op(f"{'sext' if s.kind == 'i' else 'zext'} {a} {s.v} to {b}")
     elif dtype.itemsize < s.dtype.itemsize:
@@ -122,6 +130,38 @@ def fitting(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
                 )
             e.check(ok, "OverflowError", f"Python integer {{0}} out of bounds for {dtype}", s.v)
     return cast(e, s, dtype).v
+
+
+def stored(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
+    """The number as an element of an array of ``dtype``, to which it is assigned by itself. Integers have to hold it: NumPy goes through int()."""
+    if dtype.kind not in "iu" or s.kind not in "iuf":
+        return cast(e, s, dtype).v
+    if s.weak is not False and s.kind == "i":
+        return fitting(e, s if s.weak else Scalar(s.dtype, True, s.v, s.bounds, s.const), dtype)
+    info, text = np.iinfo(dtype), f"a number out of bounds for {dtype} is stored in a compiled loop"
+    if s.kind == "f":
+        x = cast(e, s, F64)
+        # The next numbers outside that are doubles: what lies between them and the ends is cut off.
+        low = e.op(f"fcmp {'oge' if dtype == I64 else 'ogt'} double {x.v}, {float_literal(float(info.min) - (dtype != I64))}")
+        high = e.op(f"fcmp olt double {x.v}, {float_literal(float(info.max + 1))}")
+        e.check(e.op(f"and i1 {low}, {high}"), "OverflowError", text)
+        return e.op(f"fpto{'si' if dtype.kind == 'i' else 'ui'} double {x.v} to {register_type(dtype)}")
+    x, given = cast(e, s, I64), np.iinfo(s.dtype)
+    low, high = x.bounds or (int(given.min), int(given.max))
+    if s.dtype == np.uint64 and dtype != np.uint64:
+        most = e.op(f"icmp ule i64 {s.v}, {info.max}")
+        e.check(most, "OverflowError", text)
+    elif low < info.min:
+        e.check(e.op(f"icmp sge i64 {x.v}, {info.min}"), "OverflowError", text)
+    if high > info.max and s.dtype != np.uint64:
+        e.check(e.op(f"icmp sle i64 {x.v}, {info.max}"), "OverflowError", text)
+    return cast(e, s, dtype).v
+
+
+def as_type(e: Emitter, s: Scalar, dtype: np.dtype) -> Scalar:
+    """``np.int32(number)`` and the like."""
+    v = cast(e, s, dtype).v if s.weak is False and s.kind != "f" else stored(e, s, dtype)
+    return Scalar(dtype, False, v)
 
 
 def both_python(a: Scalar, b: Scalar) -> bool:

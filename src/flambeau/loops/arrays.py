@@ -297,7 +297,7 @@ def assign(e: Emitter, target: View, value) -> None:
     """``target[...] = value``"""
     x = as_expression(e, value)
     if isinstance(x, Scalar):
-        v = _converted(e, x, target.dtype)
+        v = arithmetic.stored(e, x, target.dtype)
         for indices in e.loop(target.sizes, parallel=True):
             e.store(address(e, target, indices), target.dtype, v, target.origins)
         return
@@ -328,7 +328,7 @@ def fill(e: Emitter, target: View, x: Expression) -> None:
 
     def write():
         for indices in e.loop(target.sizes, parallel=True):
-            v = _converted(e, x.element(_indices_of(e, x, indices, target.sizes)), target.dtype)
+            v = cast(e, x.element(_indices_of(e, x, indices, target.sizes)), target.dtype).v
             e.store(address(e, target, indices), target.dtype, v, target.origins)
 
     e.versions(broadcast_pairs(x, target.sizes), write)
@@ -350,7 +350,7 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:
             )
     if any(view.origins & target.origins and not _same_place(view, target) for view in mask.reads):
         raise Declined("a mask of other elements of the array that is written")
-    v = _converted(e, value, target.dtype)
+    v = arithmetic.stored(e, value, target.dtype)
     for indices in e.loop(target.sizes):
         yes, on = e.new_label(), e.new_label()
         e.branch(mask.element(indices).v, yes, on)
@@ -376,13 +376,6 @@ def materialise(e: Emitter, x: Expression, place: str) -> View:
     return view
 
 
-def _converted(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
-    """A number as an element of an array of ``dtype``: any Python or NumPy number may be stored, Python integers must fit."""
-    if s.weak is not False and s.kind == "i" and dtype.kind in "iu":
-        return arithmetic.fitting(e, s if s.weak else Scalar(s.dtype, True, s.v, s.bounds, s.const), dtype)
-    return cast(e, s, dtype).v
-
-
 def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
     """``view[key] = number``"""
     keys = key.items if isinstance(key, Tuple) else (key,)
@@ -392,7 +385,7 @@ def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
     offset = "0"
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
-    e.store(e.at(view.ptr, offset), view.dtype, _converted(e, value, view.dtype), view.origins)
+    e.store(e.at(view.ptr, offset), view.dtype, arithmetic.stored(e, value, view.dtype), view.origins)
 
 
 def where(e: Emitter, c: Scalar, a: Scalar, b: Scalar) -> Scalar:

@@ -83,6 +83,12 @@ class Calls:
             return arithmetic.choose(e, f is max, args)
         if f is len and isinstance(args[0], View):
             return self.size(args[0].sizes[0])
+        if isinstance(f, type) and issubclass(f, np.generic) and len(args) == 1 and isinstance(args[0], Scalar):
+            dtype = np.dtype(f)
+            memory_type(dtype)
+            return arithmetic.as_type(e, args[0], dtype)
+        if f in (np.iinfo, np.finfo) and len(args) == 1:
+            return Known(f(_dtype(args[0])))
         if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
             return _ON_NUMBERS[f](e, *args)
         if f is abs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import arithmetic, arrays
+from .arithmetic import cast, stored
 from .arrays import as_expression
 from .emitter import BOOL, I64, Emitter
 from .values import Declined, Expression, Known, Scalar, Slice, Tuple, View
@@ -142,10 +143,11 @@ def write(e: Emitter, view: View, key, value, passing, place: str) -> None:
             one = e.op(f"icmp eq i64 {n}, 1")
 
         def put(indices, at):
-            x = value
             if isinstance(value, Expression):
-                x = value.element((e.op(f"select i1 {one}, i64 0, i64 {at}"),))
-            e.store(arrays.address(e, view, indices), view.dtype, arrays._converted(e, x, view.dtype))
+                v = cast(e, value.element((e.op(f"select i1 {one}, i64 0, i64 {at}"),)), view.dtype).v
+            else:
+                v = stored(e, value, view.dtype)
+            e.store(arrays.address(e, view, indices), view.dtype, v)
 
         _where(e, mask, f"at@{place}", put)
         return
@@ -166,10 +168,11 @@ def write(e: Emitter, view: View, key, value, passing, place: str) -> None:
                     m,
                 )
     for indices in e.loop(places.sizes):
-        x = value
         if isinstance(value, Expression):
-            x = value.element(arrays._indices_of(e, value, indices, places.sizes))
-        e.store(places.address(indices), view.dtype, arrays._converted(e, x, view.dtype))
+            v = cast(e, value.element(arrays._indices_of(e, value, indices, places.sizes)), view.dtype).v
+        else:
+            v = stored(e, value, view.dtype)
+        e.store(places.address(indices), view.dtype, v)
 
 
 def nonzero(e: Emitter, place: str, x) -> Tuple:

@@ -670,6 +670,9 @@ class Interpreter(Calls, Inlining, Iteration):
         self.push_callable(self.attribute(self.pop(), inst.argval))
 
     def attribute(self, owner, name: str):
+        if isinstance(owner, Known) and isinstance(owner.value, np.iinfo | np.finfo):
+            n = getattr(owner.value, name)
+            return constant(n) if type(n) is int or isinstance(n, np.floating) else Known(n)
         if isinstance(owner, Known):
             return self.given(self.inputs.attribute(owner, name))
         if isinstance(owner, View):
