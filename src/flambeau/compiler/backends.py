@@ -124,8 +124,11 @@ def aot_eager(gm, example_inputs, **kwargs):
 
 @register_backend
 def inductor(gm, example_inputs, options=None, **kwargs):
-    """``options``: settings of ``torch._inductor.config`` for this graph, by dotted name; those that aren't built are passed over."""
+    """``options``: settings of ``torch._inductor.config`` for this graph, by dotted name; those that aren't built are passed over. ``cache``: False
+    is ``force_disable_caches``."""
     if options:
+        if options.get("cache") is False:
+            options = {**options, "force_disable_caches": True}
         settings = importlib.import_module("flambeau.inductor.settings").config
         with settings.patch({k: v for k, v in options.items() if k in settings}):
             return inductor(gm, example_inputs)

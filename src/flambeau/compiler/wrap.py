@@ -52,6 +52,7 @@ def compile(
     ``recompile_limit``: how many variants of one frame are kept, in the place of
     ``config.recompile_limit``. ``isolate_recompiles``: share captured code with no other callable that is compiled the same way.
     ``options["guard_filter_fn"]`` drops guards, see ``torch.compiler.skip_all_guards_unsafe``; the other options are the backend's.
+    ``options["fastmath"]`` lets native loops round as suits them, ``options["cache"] = False`` keeps machine code off the disk (docs/numba.md).
 
     Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode or backend."""
     if mode is not None and options is not None:
@@ -126,7 +127,7 @@ def compiler_for(
     name = backend if isinstance(backend, str) else getattr(fn, "__name__", type(fn).__name__)
     c = _compilers[key] = Compiler(call, name, fullgraph, dynamic, shapes)
     c.key_backend, c.extra = fn, extra
-    c.recompile_limit, c.guard_filter = limit, guard_filter
+    c.recompile_limit, c.guard_filter, c.options = limit, guard_filter, options
     return c
 
 

@@ -154,6 +154,7 @@ class Compiler(_frame.Context):
         self.fullgraph, self.dynamic = fullgraph, dynamic
         self.recompile_limit: int | None = None  # instead of the setting
         self.guard_filter: Callable | None = None  # see guard_filters
+        self.options: dict = {}  # of compile(options=): those for native loops are read here
         self.shapes = shapes or {}  # by source: what compile(dynamic_shapes=) says of dimensions
         self.listeners: list[Callable[[Event], None]] = []
         self.top_codes: weakref.WeakSet[types.CodeType] = weakref.WeakSet()

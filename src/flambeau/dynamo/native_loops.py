@@ -194,7 +194,8 @@ def _native(tx, header: int, trip) -> bool:
     )
     where = f"{code.co_name} ({code.co_filename}:{insts[header].line})"
     try:
-        done = compile_region(insts, header, inputs, lambda i: live_locals(code, i))
+        fast = bool(tx.output.compiler.options.get("fastmath"))
+        done = compile_region(insts, header, inputs, lambda i: live_locals(code, i), fast)
         if not done.arrays and not done.results:
             raise Declined("it computes nothing")
     except Declined as reason:
@@ -212,7 +213,7 @@ def _native(tx, header: int, trip) -> bool:
             ListVariable(operands),
             ListVariable([n if isinstance(n, SymbolicVariable) else ConstantVariable(n) for n in done.ints]),
             ListVariable([x if isinstance(x, SymbolicVariable) else ConstantVariable(x) for x in done.floats]),
-            ConstantVariable(program(done, first)),
+            ConstantVariable(program(done, first, tx.output.compiler.options.get("cache") is not False)),
         ],
         {},
     ).items(tx)

@@ -142,7 +142,9 @@ def stored(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
     if s.kind == "f":
         x = cast(e, s, F64)
         # The next numbers outside that are doubles: what lies between them and the ends is cut off.
-        low = e.op(f"fcmp {'oge' if dtype == I64 else 'ogt'} double {x.v}, {float_literal(float(info.min) - (dtype != I64))}")
+        low = e.op(
+            f"fcmp {'oge' if dtype == I64 else 'ogt'} double {x.v}, {float_literal(float(info.min) - (dtype != I64))}"
+        )
         high = e.op(f"fcmp olt double {x.v}, {float_literal(float(info.max + 1))}")
         e.check(e.op(f"and i1 {low}, {high}"), "OverflowError", text)
         return e.op(f"fpto{'si' if dtype.kind == 'i' else 'ui'} double {x.v} to {register_type(dtype)}")

@@ -137,11 +137,14 @@ def type_of(name: str, e: Emitter) -> str:
     return next(w.rstrip(",") for w in rest if w.rstrip(",") in _TYPES)
 
 
+_ROUNDED = ("fadd ", "fsub ", "fmul ", "fdiv ")
+_FAST = "reassoc nsz arcp contract"  # nans and infinities stay what they are
 _TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr")
 
 
 class Emitter:
-    def __init__(self, sizes: dict[str, tuple[int, int]] | None = None):
+    def __init__(self, sizes: dict[str, tuple[int, int]] | None = None, fast: bool = False):
+        self.fast = fast
         self.sizes = sizes if sizes is not None else {}  # bounds of values that are known when the kernel starts
         self.known: dict[str, tuple[int, int]] = {}  # and of others, which sizes are made of
         self.lines: list[str] = []
@@ -171,6 +174,9 @@ class Emitter:
     def op(self, text: str) -> str:
         """An instruction that has a value."""
         self.count += 1
+        if self.fast and text.startswith(_ROUNDED):
+            what, rest = text.split(" ", 1)
+            text = f"{what} {_FAST} {rest.removeprefix('reassoc ').removeprefix('contract ')}"
         self.types[f"%t{self.count}"] = text
         self.lines.append(f"  %t{self.count} = {text}")
         return f"%t{self.count}"

@@ -120,7 +120,7 @@ class Interpreter(Calls, Inlining, Iteration):
         self.joins: dict[int, int] = {}  # how often paths met at a block
         self.tests: dict[int, tuple] = {}  # id of a comparison's result -> it, operator, operands
         self.e = Emitter(self.sizes)
-        self.final = self.alike = False
+        self.final = self.alike = self.fast = False
 
     # ---- inputs --------------------------------------------------------------------------------------------------------
     def given(self, what, name: str | None = None):
@@ -377,7 +377,7 @@ class Interpreter(Calls, Inlining, Iteration):
             raise Declined("the loop never ends")
         if exit_state.stack:
             raise Declined("the loop ends with something on the stack")
-        self.final, self.e = True, Emitter(self.sizes)
+        self.final, self.e = True, Emitter(self.sizes, self.fast)
         self.types, self.values, self.stack = {}, {}, []
         self.alike = self._lie_alike()
         ((target, state),) = self.start()
@@ -768,9 +768,12 @@ def _same_key(a, b) -> bool:
     return a is b or (isinstance(a, Known) and a == b)
 
 
-def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int], frozenset[str]]) -> Compiled:
+def compile_region(
+    insts, header: int, inputs: Inputs, live_out: Callable[[int], frozenset[str]], fast: bool = False
+) -> Compiled:
     """The loop that starts at instruction ``header`` as a kernel. ``live_out(i)``: variables that may be read at or after instruction i.
-    Declined when something in it isn't understood."""
+    ``fast``: sums may be taken in another order, products and sums contracted, divisions be products. Declined when something in it isn't
+    understood."""
     region = find(insts, header)
     names = {
         name
@@ -780,6 +783,7 @@ def compile_region(insts, header: int, inputs: Inputs, live_out: Callable[[int],
         for name in (insts[i].argval,)
     }
     run = Interpreter(insts, region, inputs, names, live_out(region.exit) if region.exit is not None else frozenset())
+    run.fast = fast
     try:
         return run.compile()
     except Declined as reason:

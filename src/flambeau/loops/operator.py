@@ -8,6 +8,7 @@ arrays that the loop made, and the numbers that are used later.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import importlib
 import json
@@ -26,9 +27,9 @@ from .interpreter import Compiled
 __all__ = ["loop", "program"]
 
 
-def program(compiled: Compiled, first: bool = True) -> str:
+def program(compiled: Compiled, first: bool = True, cached: bool = True) -> str:
     """What the operator's last argument is for a compiled region. ``first``: nothing that comes before it in the graph has an effect, so that all
-    may be done again plainly when the loop meets an error."""
+    may be done again plainly when the loop meets an error. ``cached``: machine code may be kept on disk."""
     return json.dumps(
         {
             "text": "; a loop\n" + compiled.text,
@@ -40,6 +41,7 @@ def program(compiled: Compiled, first: bool = True) -> str:
             "errors": compiled.errors,
             "shapes": compiled.sizes,
             "first": first,
+            "cached": cached,
         }
     )
 
@@ -56,7 +58,8 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> _run
     p = _parsed(text)
     cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
     name = cache.kernel_name(p["text"])
-    address = cache.addresses({name: p["text"].replace("@KERNEL", f"@{name}")}, optimise=True)[name]
+    with contextlib.nullcontext() if p["cached"] else cache.config.patch(force_disable_caches=True):
+        address = cache.addresses({name: p["text"].replace("@KERNEL", f"@{name}")}, optimise=True)[name]
 
     def fail(code: int, *numbers: int):
         kind, text = p["errors"][code - 1]

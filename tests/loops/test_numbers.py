@@ -1,0 +1,217 @@
+"""Arithmetic and stores of single numbers in native loops, beside NumPy: promotion, bounds, division, conversions."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.testing.loops import check, run, same
+
+RNG = np.random.default_rng(4)
+
+
+def blend8(a, b):
+    out = np.empty_like(a)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = a[i, j] // 2 + b[i, j] // 2
+    return out
+
+
+def divmods(a, b):
+    q = np.zeros(100, np.int64)
+    r = np.zeros(100, np.int64)
+    for i in range(100):
+        if b[i] != 0:
+            q[i] = a[i] // b[i]
+            r[i] = a[i] % b[i]
+    return q, r
+
+
+def divmods_int(a, b):
+    q = 0
+    r = 0
+    f = 0.0
+    for i in range(100):
+        x = int(a[i])
+        y = int(b[i])
+        if y:
+            q += x // y
+            r = r * 7 % 1000003 + x % y
+            f += x / y
+    return q, r, f
+
+
+def fdivmods(a, b):
+    q = np.zeros(50)
+    r = np.zeros(50)
+    for i in range(50):
+        q[i] = a[i] // b[i]
+        r[i] = a[i] % b[i]
+    return q, r
+
+
+def mix(a):
+    s = 0
+    t = 0.0
+    m = a[0]
+    for i in range(len(a)):
+        s += a[i]
+        t = t + a[i] * 0.5
+        m = m if m > a[i] else a[i]
+    return s, t, m, s / len(a)
+
+
+def f32(a, s):
+    t = 0.0
+    u = np.float32(0)
+    for i in range(len(a)):
+        t += a[i] * s
+        u = u + a[i] * s
+        a[i] = a[i] * s + 1
+    return t, u
+
+
+def zero_div(x, d):
+    s = 0
+    for i in range(40):
+        x[i] = 0
+        s += 10 // int(d[i])
+    return s
+
+
+def to_ints(x):
+    out = np.zeros(16, np.int64)
+    for i in range(16):
+        out[i] = x[i]
+    return out
+
+
+def to_int8(x):
+    out = np.zeros(16, np.int8)
+    for i in range(16):
+        out[i] = x[i]
+    return out
+
+
+def to_int8_int(x):
+    out = np.zeros(40, np.int8)
+    for i in range(40):
+        out[i] = i * 5
+    return out
+
+
+def to_int8_np(x):
+    out = np.zeros(40, np.int8)
+    for i in range(40):
+        out[i] = x[i]
+    return out
+
+
+def mixed_u64(x, y):
+    s = 0.0
+    for i in range(40):
+        s += x[i] * y[i]
+    return s
+
+
+def pow_int(x, k):
+    s = 0
+    t = 0.0
+    for i in range(30):
+        s += i**2 - i**3
+        t += x[i] ** k + x[i] ** -1.5 + 2.0**i
+    return s, t
+
+
+def shifts(x):
+    s = 0
+    for i in range(30):
+        s ^= (1 << int(x[i] % 40)) | (int(x[i]) >> 2)
+    return s
+
+
+def np_shifts(x):
+    out = np.zeros(30, np.int32)
+    for i in range(30):
+        out[i] = np.int32(5) << x[i]
+    return out
+
+
+PROGRAMS = [
+    (
+        blend8,
+        lambda: (RNG.integers(0, 256, (12, 12)).astype(np.uint8), RNG.integers(0, 256, (12, 12)).astype(np.uint8)),
+    ),
+    (divmods, lambda: (RNG.integers(-20, 20, 100), RNG.integers(-6, 6, 100))),
+    (divmods_int, lambda: (RNG.integers(-20, 20, 100), RNG.integers(-6, 6, 100))),
+    (fdivmods, lambda: (RNG.random(50) * 100 - 50, RNG.random(50) * 8 - 4)),
+    (mix, lambda: (RNG.integers(0, 100, 100).astype(np.int32),)),
+    (f32, lambda: (RNG.random(100).astype(np.float32), 2.5)),
+    (zero_div, lambda: (RNG.random(40), np.zeros(40, np.int64))),
+    (to_ints, lambda: (np.array([1e300, np.nan, np.inf, -3.7] * 4),)),
+    (to_int8, lambda: (np.array([1.5, -3.7, 300.2, -129.9] * 4),)),
+    (to_int8_int, lambda: (np.arange(40),)),
+    (to_int8_np, lambda: (np.arange(40) * 10,)),
+    (mixed_u64, lambda: (np.arange(40), np.arange(40).astype(np.uint64))),
+    (pow_int, lambda: (RNG.random(30), 3)),
+    (shifts, lambda: (RNG.integers(0, 63, 30),)),
+    (np_shifts, lambda: (RNG.integers(0, 80, 30).astype(np.int32),)),
+]
+
+
+@pytest.mark.parametrize("f, arguments", PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
+def test_program(f, arguments):
+    check(f, *arguments())
+
+
+NUMBERS = [0, 1, 127, 128, 255, 256, -1, -128, -129, 2**31 - 1, 2**31, 2**32, 2**62, 0.5, -0.5, 127.5, np.nan, np.inf]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "u4", "i8", "u8"])
+@pytest.mark.parametrize("given", ["f4", "f8", "i8", "u8"])
+def test_stored(dtype, given):
+    """A number that an array of integers doesn't hold is NumPy's error; arrays are cast as in C."""
+
+    def one_by_one(x, out):
+        for i in range(len(x)):
+            out[i] = x[i]
+
+    compiled = torch.compile(one_by_one)
+    for n in NUMBERS:
+        with np.errstate(all="ignore"):
+            x = np.array([n] * 20).astype(given)
+        a, b = np.zeros(20, dtype), np.zeros(20, dtype)
+        same(run(compiled, x, a), run(one_by_one, x, b))
+        same(a, b)
+
+
+def test_fastmath_is_asked_for():
+    def dot(x, y):
+        s = 0.0
+        for i in range(len(x)):
+            s += x[i] * y[i]
+        return s
+
+    x, y = RNG.random(3001), RNG.random(3001)
+    assert torch.compile(dot)(x, y) == dot(x, y)  # as written, to the last bit
+    fast = torch.compile(dot, options={"fastmath": True})
+    assert abs(fast(x, y) - dot(x, y)) < 1e-9 and np.isnan(fast(x * np.nan, y))
+
+
+def test_code_stays_off_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+
+    def scaled(x, by):
+        for i in range(len(x)):
+            x[i] = x[i] * by + 0.123456789
+
+    def scaled_otherwise(x, by):
+        for i in range(len(x)):
+            x[i] = x[i] * by - 0.123456789
+
+    for f, kept in ((scaled, False), (scaled_otherwise, True)):
+        torch._dynamo.reset()
+        x = np.ones(4001)
+        torch.compile(f, options={"cache": kept})(x, 2.0)
+        assert round(abs(x[0] - 2.0), 12) == 0.123456789
+        assert any(p.is_file() for p in tmp_path.rglob("*")) == kept
