@@ -113,7 +113,38 @@ def floats_into_integers(x):
     return i
 
 
+def writes_by_function(x):
+    m = np.outer(x, x)
+    np.copyto(m[1:3], x)
+    np.copyto(m, 0.5, where=m > 12)
+    np.putmask(m, m == 4, -1)
+    np.fill_diagonal(m, 9)
+    x[::2].sort()
+    m[0].fill(3)
+    i = np.zeros(3, np.int8)
+    np.copyto(i, 2)
+    i.fill(7)
+    return (
+        m,
+        i,
+        np.angle(x - 2),
+        np.append(x, 3.0),
+        np.insert(x, 2, [5, 6]),
+        np.delete(x, [0, 3]),
+        np.linalg.diagonal(m),
+    )
+
+
+def writes_that_are_refused(x):
+    i = np.zeros(3, np.int32)
+    try:
+        np.copyto(i, 2.5)
+    except TypeError as e:
+        return str(e)
+
+
 CASES = [
+    (writes_by_function, (np.array([3.0, 1, 2, 0, -1, 4]),)), (writes_that_are_refused, (X,)),
     (index_after_a_write, (X, OUT)), (index_then_product, (X, OUT)), (write_out_of_bounds, (X, OUT)), (singular_is_caught, (ZERO,)),
     (unused_result_raises, (ZERO,)), (singular_after_a_write, (ZERO,)), (shifted_onto_itself, (X,)), (added_onto_itself, (X,)),
     (reversed_onto_itself, (X,)), (out_overlaps, (X,)), (scalars_are_not_changed, (X,)), (bins_by_data, (np.linspace(-10, 10, 500),)),

@@ -426,6 +426,9 @@ def _function(tx, value, source):
         if isinstance(inner, types.FunctionType) and not trace_rules.is_torch_callable(inner):
             return _library_wrapper(tx, value, inner, source)
         return _torch_function(value, source)
+    if (value.__module__ or "").startswith("scipy.") and config.trace_numpy and numpy_bridge.lookup(value) is not None:
+        _guard(tx, source, "ID_MATCH", value)
+        return _numpy_function(value, source)
     what, why = trace_rules.inline_reason(value)
     if what == "skip":
         _guard(tx, source, "ID_MATCH", value)

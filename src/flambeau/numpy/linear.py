@@ -26,7 +26,7 @@ def _pair(name, *xs):
     return [cast(as_tensor(x), d) for x in xs]
 
 
-@implements(np.matmul)
+@implements(np.matmul, np.linalg.matmul)
 def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True):
     """np.matmul."""
     if order not in ("K", "C") or subok is not True or casting != "same_kind":

@@ -65,7 +65,7 @@ implements(method="transpose", gives_array=True)(
 implements(attribute="T", gives_array=True)(lambda a: transpose(a))
 
 
-@implements(np.matrix_transpose, attribute="mT", gives_array=True)
+@implements(np.matrix_transpose, np.linalg.matrix_transpose, attribute="mT", gives_array=True)
 def matrix_transpose(x, /):
     """The last two axes exchanged."""
     return swapaxes(x, -1, -2)
@@ -326,6 +326,12 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     """np.diagonal."""
     x = as_tensor(a)
     return aten.diagonal.default(x, operator.index(offset), _axis(axis1, x.ndim), _axis(axis2, x.ndim))
+
+
+@implements(np.linalg.diagonal)
+def matrix_diagonal(x, /, *, offset=0):
+    """np.linalg.diagonal: of the last two axes."""
+    return diagonal(x, offset, -2, -1)
 
 
 @implements(np.diag)

@@ -28,17 +28,18 @@ from ..dynamo.numpy_bridge import ufunc_methods
 from .promotion import is_tensor
 from .table import FUNCTIONS, METHODS, OPERATORS, implements, into
 
-__all__ = ["FUNCTIONS_BY_MODULE", "opaque"]
+__all__ = ["DIFFERENTIABLE", "FUNCTIONS_BY_MODULE", "differentiable", "opaque"]
 
 FUNCTIONS_BY_MODULE = {
     "numpy": (
-        "argpartition argsort bartlett bitwise_count blackman cbrt choose convolve copysign corrcoef correlate cov cross cumulative_prod "
-        "cumulative_sum diag_indices diagflat diff digitize divmod ediff1d fix frexp gcd geomspace gradient hamming hanning heaviside histogram "
-        "histogram2d histogramdd hypot i0 indices interp isclose iscomplex isin isneginf isposinf isreal kaiser lcm ldexp left_shift lexsort "
-        "logaddexp logaddexp2 logspace mask_indices matvec median modf nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian "
-        "nanmin nanpercentile nanquantile nanstd nanvar nextafter packbits pad partition percentile polyadd polyder polyfit polyint polymul "
-        "polysub polyval quantile ravel_multi_index resize right_shift searchsorted select signbit sinc sort_complex spacing take_along_axis "
-        "trapezoid tril_indices tril_indices_from triu_indices triu_indices_from unpackbits unravel_index unwrap vander vecdot vecmat"
+        "angle append argpartition argsort bartlett bitwise_count blackman block cbrt choose convolve copysign corrcoef correlate cov cross "
+        "cumulative_prod cumulative_sum delete diag_indices diagflat diff digitize divmod ediff1d fix frexp gcd geomspace gradient hamming hanning "
+        "heaviside histogram histogram2d histogramdd hypot i0 indices insert interp isclose iscomplex isin isneginf isposinf isreal kaiser lcm "
+        "ldexp left_shift lexsort logaddexp logaddexp2 logspace mask_indices matvec median modf nanargmax nanargmin nancumprod nancumsum nanmax "
+        "nanmean nanmedian nanmin nanpercentile nanquantile nanstd nanvar nextafter packbits pad partition percentile polyadd polyder polyfit "
+        "polyint polymul polysub polyval quantile ravel_multi_index resize right_shift searchsorted select signbit sinc sort_complex spacing "
+        "take_along_axis trapezoid tril_indices tril_indices_from triu_indices triu_indices_from unpackbits unravel_index unwrap vander vecdot "
+        "vecmat"
     ),
     "numpy.linalg": (
         "cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank multi_dot outer pinv qr "
@@ -91,7 +92,7 @@ def _parsed(call: str):
     module, name, args, kwargs = ast.literal_eval(call)
     head, _, method = name.partition(".")
     f = getattr(importlib.import_module(module), head)
-    if isinstance(f, np.ufunc) and module == "numpy" and method in ("", *UFUNC_METHODS):
+    if isinstance(f, np.ufunc) and module in ("numpy", "scipy.special") and method in ("", *UFUNC_METHODS):
         return (getattr(f, method) if method else f), args, kwargs
     if name not in FUNCTIONS_BY_MODULE.get(module, "").split():
         raise ValueError(f"{module}.{name} is not a function that graphs call")
@@ -171,7 +172,7 @@ def call_numpy(arrays, call):
     return [np.array(leaf, copy=True) if leaf.base is not None else leaf for leaf in leaves]
 
 
-_DIFFERENTIABLE = {
+DIFFERENTIABLE = {
     "numpy.linalg.solve": ("linalg_solve", 2, {}), "numpy.linalg.inv": ("linalg_inv", 1, {}), "numpy.linalg.det": ("linalg_det", 1, {}),
     "numpy.linalg.slogdet": ("linalg_slogdet", 1, {}), "numpy.linalg.cholesky": ("linalg_cholesky", 1, {}),
     "numpy.linalg.eigvalsh": ("linalg_eigvalsh", 1, {}), "numpy.linalg.eigh": ("linalg_eigh", 1, {}),
@@ -180,8 +181,19 @@ _DIFFERENTIABLE = {
     "numpy.hypot": ("hypot", 2, {}), "numpy.kron": ("kron", 2, {}), "numpy.diff": ("diff", 1, {}), "numpy.cross": ("linalg_cross", 2, {}),
     "numpy.sinc": ("sinc", 1, {}), "numpy.fft.fft": ("fft_fft", 1, {}), "numpy.fft.ifft": ("fft_ifft", 1, {}),
     "numpy.fft.rfft": ("fft_rfft", 1, {}), "numpy.fft.irfft": ("fft_irfft", 1, {}),
+    **{f"numpy.fft.{f}": (f"fft_{f}", 1, {}) for f in (
+        "fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn", "fftshift", "ifftshift")},
+    "numpy.linalg.svdvals": ("linalg_svdvals", 1, {}), "numpy.linalg.vecdot": ("linalg_vecdot", 2, {}), "numpy.vecdot": ("linalg_vecdot", 2, {}),
+    "numpy.linalg.cross": ("linalg_cross", 2, {}), "numpy.i0": ("special_i0", 1, {}), "numpy.copysign": ("copysign", 2, {}),
+    "numpy.trapezoid": ("trapezoid", 1, {}), "numpy.cov": ("cov", 1, {}), "numpy.corrcoef": ("corrcoef", 1, {}), "numpy.nanmean": ("nanmean", 1, {}),
 }  # fmt: skip
-"""What has a derivative all the same: the operator that computes the same, the number of arguments, and the keyword arguments with which it does."""
+"""What has a derivative all the same: the operator that computes the same, the number of arguments, and the keyword arguments with which it does. Or
+a function of the arguments."""
+
+
+def differentiable(module: str, name: str) -> bool:
+    """Whether a function that is called as NumPy's has a derivative."""
+    return f"{module}.{name}" in DIFFERENTIABLE
 
 
 def opaque(module: str, name: str):
@@ -198,12 +210,17 @@ def opaque(module: str, name: str):
         if any(isinstance(a, np.ndarray) for a in arrays):
             raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
         if _C.tls("grad_enabled") and any(a.requires_grad for a in arrays):
-            found = _DIFFERENTIABLE.get(f"{module}.{name}")
+            found = DIFFERENTIABLE.get(f"{module}.{name}")
+            if callable(found):
+                return found(*args, **kwargs)
             if found is not None and len(args) == found[1] and all(map(is_tensor, args)) and kwargs == found[2]:
                 out = getattr(namespace("aten"), found[0])(*args)
-                return type(_sample_for(text, arrays))(*out) if isinstance(out, tuple) else out
+                if not isinstance(out, tuple):
+                    return out
+                cls = type(_sample_for(text, arrays))
+                return cls(*out) if hasattr(cls, "_fields") else tuple(out)
             raise NotImplementedError(
-                f"np.{name} has no derivative here: call it on arrays that no gradient is asked for"
+                f"{module.replace('numpy', 'np', 1)}.{name} has no derivative here: call it on arrays that no gradient is asked for"
             )
         shape = _sample_for(text, arrays)
         return _rebuild(shape, iter(call_numpy(arrays, text)))

@@ -1,0 +1,129 @@
+"""What becomes of each documented NumPy function in captured code: ``python -m flambeau.testing.numpy_cover docs/numpy.md``."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import flambeau.numpy  # noqa: F401  # fills the tables in
+
+from ..dynamo import numpy_bridge
+from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
+
+__all__ = ["REASONS", "status", "table"]
+
+MODULES = (np, np.linalg, np.fft, np.random)
+KERNEL = "kernel"
+CALLED = "called"
+DERIVED = "called, with a derivative"
+CONSTANT = "constant"
+REASONS = {
+    "the size of the result, or which Python object it is, depends on values": (
+        "allclose argwhere array_equal array_equiv bincount compress count_nonzero extract flatnonzero histogram_bin_edges intersect1d nonzero "
+        "poly polydiv real_if_close roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values"
+    ),
+    "it calls a Python function": "apply_along_axis apply_over_axes fromfunction fromiter frompyfunc piecewise",
+    "it writes into an argument by index": "place put put_along_axis",
+    "it is about memory: flags, order, views with negative strides, what is shared": (
+        "asarray_chkfinite asfortranarray flip fliplr flipud from_dlpack frombuffer isfortran may_share_memory nested_iters require rot90 "
+        "shares_memory"
+    ),
+    "it returns views or arrays in a form of its own": "asmatrix bmat diag_indices_from dsplit einsum_path ix_ row_stack",
+    "text, files, dates and settings": (
+        "array2string array_repr array_str base_repr binary_repr busday_count busday_offset datetime_as_string datetime_data format_float_positional "
+        "format_float_scientific fromfile fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr geterrcall info is_busday "
+        "isdtype load loadtxt mintypecode printoptions save savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall show_config "
+        "show_runtime test typename"
+    ),
+}
+"""Why functions of NumPy's own module are left to plain code."""
+RANDOM = "NumPy's generator gives the numbers, in the order of plain code"
+
+
+def functions(module) -> Iterator[tuple[str, object]]:
+    """Documented functions of a module, by name."""
+    for name in sorted(getattr(module, "__all__", None) or dir(module)):
+        f = getattr(module, name)
+        if not name.startswith("_") and callable(f) and not isinstance(f, (type, types.ModuleType)):
+            yield name, f
+
+
+def status(module, name: str, f) -> tuple[str, str]:
+    """(what becomes of it, why where it is left to plain code)"""
+    if f in numpy_bridge.DESCRIPTIONS or f in numpy_bridge.ATTRIBUTE_OF:
+        return CONSTANT, ""
+    impl = numpy_bridge.lookup(f)
+    if impl is None:
+        if module is np.random:
+            return "plain", RANDOM
+        return "plain", next((why for why, names in REASONS.items() if name in names.split()), "")
+    if impl.__module__ == "flambeau.numpy.opaque" and not hasattr(impl, "__wrapped__"):
+        return (DERIVED if differentiable(module.__name__, name) else CALLED), ""
+    return KERNEL, ""
+
+
+def derived(module: str) -> list[str]:
+    """The functions of a module that have a derivative."""
+    return [name[len(module) + 1 :] for name in DIFFERENTIABLE if name.startswith(f"{module}.")]
+
+
+def table() -> str:
+    """The document."""
+    out = [
+        "# NumPy functions in captured code",
+        "",
+        f"Written by `python -m flambeau.testing.numpy_cover docs/numpy.md` with NumPy {'.'.join(np.__version__.split('.')[:2])}.",
+        "*Kernel*: operators of the graph, fused and differentiable (what an operator has no rule for, half precision for example, is called).",
+        "*Called*: one node of the graph that calls NumPy; its result's shapes are known from those of the arguments. *Constant*: it follows from",
+        "shapes and dtypes. Everything else runs as plain NumPy between two graphs; `torch._dynamo.explain` names the line and the reason. Ufuncs'",
+        "`reduce`, `accumulate`, `outer` and `reduceat` are kernels or called, `at` is plain.",
+        "",
+    ]
+    for module in MODULES:
+        groups: dict[tuple[str, str], list[str]] = {}
+        for name, f in functions(module):
+            groups.setdefault(status(module, name, f), []).append(name)
+        total = sum(map(len, groups.values()))
+        captured = sum(len(names) for (what, _), names in groups.items() if what != "plain")
+        out += [
+            f"## {module.__name__}",
+            "",
+            f"{captured} of {total} functions are captured.",
+            "",
+            "| | functions |",
+            "| --- | --- |",
+        ]
+        for (what, why), names in sorted(groups.items()):
+            out.append(f"| {what}{': ' + why if why else ''} | {' '.join(names)} |")
+        out.append("")
+    out += [
+        "## SciPy",
+        "",
+        "Called, once the program has imported the module; with a derivative where marked by a star:",
+        "",
+    ]
+    for module, names in sorted(FUNCTIONS_BY_MODULE.items()):
+        if module.startswith("scipy."):
+            marked = [f"{n}*" if differentiable(module, n) else n for n in sorted({*names.split(), *derived(module)})]
+            out.append(f"- {module}: {' '.join(marked)}{', and all ufuncs' if module == 'scipy.special' else ''}")
+    out.append("")
+    methods = [n for n in dir(np.ndarray) if not n.startswith("_")]
+    described = {"shape", "ndim", "size", "itemsize", "nbytes", "dtype"}
+    known = [n for n in methods if n in numpy_bridge.methods or n in numpy_bridge.attributes or n in described]
+    out += [
+        "## Methods and attributes of ndarray",
+        "",
+        f"{len(known)} of {len(methods)} are captured: {' '.join(known)}.",
+        "",
+        f"Plain: {' '.join(n for n in methods if n not in known)}.",
+        "",
+    ]
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(table())
