@@ -48,6 +48,7 @@ RUNTIME = (
     "attention",
     "scan",
     "order",
+    "recurrent",
     "pool",
     "natives",
     "graph",

@@ -97,6 +97,7 @@ typedef struct FlbRule {
     uint8_t nothing;    /* never records */
     uint8_t is_view;
     uint8_t by_value;   /* the plan depends on the non-tensor arguments */
+    uint8_t bare;       /* cotangents that never came stay NULL */
     struct FlbRule *functional; /* of an in-place operator: the rule of the operator it is made from */
 } FlbRule;
 

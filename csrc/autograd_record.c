@@ -30,11 +30,11 @@ static void rule_dealloc(FlbRule *r) {
     PyObject_GC_Del(r);
 }
 static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *kw[] = {"op", "n_args", "name", "outputs", "inputs", "native", "nothing", "is_view", "by_value", "functional", NULL};
+    static char *kw[] = {"op", "n_args", "name", "outputs", "inputs", "native", "nothing", "is_view", "by_value", "functional", "bare", NULL};
     PyObject *op, *name, *functional = Py_None;
     unsigned long long outputs, inputs;
-    int native, nothing, is_view, by_value, n_args;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OiUKKpppp|O", kw, &op, &n_args, &name, &outputs, &inputs, &native, &nothing, &is_view, &by_value, &functional))
+    int native, nothing, is_view, by_value, n_args, bare = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OiUKKpppp|Op", kw, &op, &n_args, &name, &outputs, &inputs, &native, &nothing, &is_view, &by_value, &functional, &bare))
         return NULL;
     if (n_args < 0 || n_args > MAX_ARGUMENTS) return PyErr_SetString(PyExc_ValueError, "an operator has at most 64 arguments"), NULL;
     if (is_view && !n_args) return PyErr_SetString(PyExc_ValueError, "a view has a base"), NULL;
@@ -49,7 +49,7 @@ static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     r->outputs = outputs;
     r->inputs = inputs;
     r->n_args = n_args;
-    r->native = native, r->nothing = nothing, r->is_view = is_view, r->by_value = by_value;
+    r->native = native, r->nothing = nothing, r->is_view = is_view, r->by_value = by_value, r->bare = bare;
     r->plans = PyList_New(0);
     PyObject_GC_Track(r);
     if (!r->plans) Py_CLEAR(r);
@@ -365,6 +365,7 @@ static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full,
     node->needs = needs;
     void *extra;
     if (flb_node_setup(&node->base, n_edges, (int)outs.n, n_dims, sizeof(FlbSaved) * plan->n_saves, &extra) < 0) goto fail;
+    node->base.materialize = !rule->bare;
     node->saved = extra;
     Py_ssize_t *dims = (Py_ssize_t *)((char *)node->base.outputs + sizeof(FlbMeta) * outs.n);
     for (Py_ssize_t k = 0; k < outs.n; k++)

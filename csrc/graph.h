@@ -163,6 +163,8 @@ int flb_max_pool_backward_step(const View *v, int n, const int64_t *numbers, int
 int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_recurrence_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_recurrence_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);
 PyObject *flb_emit_configure(PyObject *self, PyObject *args);

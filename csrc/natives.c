@@ -14,6 +14,8 @@ static const struct {
     {"convolution", flb_convolve_step, 3, 13},
     {"scan", flb_scan_step, 2, 3},
     {"order", flb_order_step, 3, 6},
+    {"recurrence", flb_recurrence_step, 4, 5},
+    {"recurrence_backward", flb_recurrence_backward_step, 6, 4},
     {"max_pool", flb_max_pool_step, 3, 7},
     {"max_pool_backward", flb_max_pool_backward_step, 3, 2},
 };

@@ -79,6 +79,8 @@ def parts(node: Node) -> frozenset[str]:
     kind = getattr(op, "kind", "extern")
     if kind != "composite":
         return frozenset([kind])
+    if op.definition.eager is not None:  # a kernel of its own
+        return frozenset(["extern"])
     if "data" in op.tags:  # gives a number of the tensor's: nothing fuses over it
         return frozenset(["extern"])
     found = _parts.get(op)

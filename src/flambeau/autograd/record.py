@@ -44,6 +44,9 @@ def _differentiable_arguments(op: OpOverload) -> int:
     return 1 if op.kind == "view" else 0
 
 
+BARE = "bare_cotangents"  # tag of an operator with several results whose formula takes None for a cotangent that never came
+
+
 def describe(op: OpOverload):
     """The native Rule of an operator."""
     arguments = op._schema.arguments
@@ -61,6 +64,7 @@ def describe(op: OpOverload):
         is_view=op._schema.is_view,
         by_value=op.vjp_formulas is None and op.kind == "pointwise",
         functional=describe(functional) if inplace else None,
+        bare=BARE in op.tags,
     )
 
 

@@ -25,7 +25,7 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import native, native_order
+from . import native, native_order, native_recurrence
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -304,6 +304,7 @@ class Lowering(ComplexLowering):
     scan, convolution, attention = native.scan, native.convolution, native.attention
     max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
     arrange = native_order.arrange
+    recurrence, recurrence_backward = native_recurrence.forward, native_recurrence.backward
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):

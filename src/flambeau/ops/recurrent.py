@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core.declare import composite
 from ..core.operator import namespace
+from .recurrence import layer, streams
 
 aten = namespace("aten")
 
@@ -59,6 +60,9 @@ class _Cell:
 
 def _padded(cell, x, state, reverse):
     """x (steps, batch, features): outputs (steps, batch, hidden) and the last state."""
+    parameters = (cell.w_ih, cell.w_hh, cell.b_ih, cell.b_hh)
+    if cell.w_hr is None and streams([t for t in (x, *parameters, *state) if t is not None]):
+        return layer(cell.kind, x, *parameters, state, reverse)
     rows = aten.unbind.int(cell.inputs(x), 0)
     outputs = []
     for inner in reversed(rows) if reverse else rows:
@@ -101,16 +105,16 @@ def _network(kind, run, x, states, params, has_biases, layers, dropout, train, b
     directions = 2 if bidirectional else 1
     count = len(params) // (layers * directions)
     finals = []
-    for layer in range(layers):
+    for level in range(layers):
         outputs = []
         for d in range(directions):
-            k = layer * directions + d
+            k = level * directions + d
             cell = _Cell(kind, params[k * count : (k + 1) * count])
             out, final = run(cell, x, tuple(aten.select.int(s, 0, k) for s in states), d == 1)
             outputs.append(out)
             finals.append(final)
         x = outputs[0] if directions == 1 else aten.cat.default(outputs, x.ndim - 1)
-        if dropout and train and layer < layers - 1:
+        if dropout and train and level < layers - 1:
             x = aten.dropout.default(x, dropout, True)
     return x, *(aten.stack.default([f[k] for f in finals], 0) for k in range(len(states)))
 

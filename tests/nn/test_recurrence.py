@@ -1,0 +1,183 @@
+"""Recurrent layers as one launch over all steps: beside the steps written out, in all kinds, directions and sizes, and their derivatives."""
+
+import ctypes
+import itertools
+import mmap
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.base import recurrence
+from flambeau.ops import load_family
+
+load_family("recurrent")
+NETS = {
+    "LSTM": torch.nn.LSTM,
+    "GRU": torch.nn.GRU,
+    "RNN": torch.nn.RNN,
+    "RELU": lambda *a, **k: torch.nn.RNN(*a, nonlinearity="relu", **k),
+}
+OPTIONS = [{}, {"bidirectional": True}, {"bias": False}, {"num_layers": 2, "batch_first": True}]
+
+
+def results(net, x, states=None, loss_of_state=True):
+    out, state = net(x, states) if states is not None else net(x)
+    states = state if isinstance(state, tuple) else (state,)
+    loss = (out * out.detach().cos()).sum() + (sum((s * s).sum() for s in states) if loss_of_state else 0)
+    return [t.detach() for t in (out, *states)] + list(torch.autograd.grad(loss, [x, *net.parameters()]))
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("loss_of_state", [True, False])
+def test_beside_single_steps(name, options, loss_of_state, monkeypatch):
+    torch.manual_seed(0)
+    for width, batch, dtype in ((7, 3, "float32"), (16, 1, "float32"), (33, 27, "float32"), (12, 5, "float64")):
+        net = NETS[name](5, width, **options).to(getattr(torch, dtype))
+        x = torch.randn(4, batch, 5, dtype=getattr(torch, dtype), requires_grad=True)
+        got = [results(f, x, None, loss_of_state) for f in (net, torch.compile(net))]
+        with monkeypatch.context() as m:
+            m.setattr(sys.modules["flambeau.ops.recurrent"], "streams", lambda tensors: False)
+            want = results(net, x, None, loss_of_state)
+        for made in got:
+            for g, w in zip(made, want):
+                assert g.shape == w.shape and g.stride() == w.stride()
+                tolerance = 2e-5 if dtype == "float32" else 1e-12
+                assert torch.allclose(g, w, rtol=tolerance, atol=tolerance * max(1.0, float(w.abs().max())))
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_derivatives_of_both_orders(name):
+    torch.manual_seed(0)
+    net = NETS[name](2, 3).double()
+    names = [n for n, _ in net.named_parameters()]
+    x = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
+    f = lambda x, *p: torch.func.functional_call(net, dict(zip(names, p)), (x,))[0]  # noqa: E731
+    parameters = [p.detach().clone().requires_grad_() for p in net.parameters()]
+    assert torch.autograd.gradcheck(f, (x, *parameters))
+    assert torch.autograd.gradgradcheck(f, (x, *parameters))
+
+
+def test_transforms():
+    torch.manual_seed(0)
+    net = torch.nn.LSTM(3, 4)
+    x = torch.randn(5, 2, 3)
+    loss = lambda x: net(x)[0].square().sum()  # noqa: E731
+    y = x.clone().requires_grad_()
+    loss(y).backward()
+    assert torch.allclose(torch.func.grad(loss)(x), y.grad, atol=1e-5)
+    many = torch.randn(3, 5, 2, 3)
+    with torch.no_grad():
+        assert torch.allclose(torch.vmap(lambda x: net(x)[0])(many), torch.stack([net(x)[0] for x in many]), atol=1e-5)
+    each = torch.vmap(torch.func.grad(loss))(many)
+    assert torch.allclose(each[1], torch.func.grad(loss)(many[1]), atol=1e-5)
+
+
+def test_any_number_of_steps_and_sequences():
+    torch.manual_seed(0)
+    net = torch.nn.GRU(3, 8, batch_first=True)
+    f = torch.compile(net, dynamic=True)
+    for batch, steps in ((2, 5), (4, 9), (3, 30)):
+        x, y = (torch.ones(batch, steps, 3).cumsum(1).cos().requires_grad_() for _ in range(2))
+        f(x)[0].sum().backward()
+        net(y)[0].sum().backward()
+        assert torch.allclose(x.grad, y.grad, atol=1e-5)
+
+
+def test_nothing_is_kept_without_gradients_and_nan_reaches_what_follows():
+    net = torch.nn.LSTM(3, 4)
+    x = torch.randn(6, 2, 3)
+    x[2, 1, 0] = float("nan")
+    with torch.no_grad():
+        out = net(x)[0]
+    assert torch.isnan(out[2:, 1]).all() and torch.isfinite(out[:2]).all() and torch.isfinite(out[:, 0]).all()
+    assert [o.size for o in call("LSTM", keep=False)[2:]] == [0, 0]
+
+
+def call(name, steps=4, batch=40, hidden=50, keep=True, make=lambda a: a):
+    rng = np.random.default_rng(0)
+    kind = list(NETS).index(name)
+    array = lambda *shape: make((rng.normal(size=shape) * hidden**-0.5).astype("f"))  # noqa: E731
+    wide = recurrence.GATES[kind] * hidden
+    biases = (array(wide), array(wide))
+    return recurrence.forward(
+        kind,
+        False,
+        keep,
+        array(steps, batch, wide),
+        array(wide, hidden),
+        biases,
+        array(batch, hidden),
+        array(batch, hidden),
+    )
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_threads_do_not_matter(name):
+    old, made = torch.get_num_threads(), []
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            made.append(call(name))
+    finally:
+        torch.set_num_threads(old)
+    assert all((x == y).all() for other in made[1:] for x, y in zip(made[0], other))
+
+
+def stays_inside() -> None:
+    """Layers whose inputs lie between pages that nobody may touch; what they make is as long as it should be."""
+    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
+
+    def guarded(a, at_end):
+        page = mmap.PAGESIZE
+        room = -(-a.nbytes // page) * page
+        area = mmap.mmap(-1, room + 2 * page)
+        maps.append(area)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+        for place in (start, start + page + room):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+        out = np.frombuffer(area, a.dtype, a.size, page + (room - a.nbytes if at_end else 0)).reshape(a.shape)
+        out[...] = a
+        return out
+
+    for at_end, name, (batch, hidden) in itertools.product(
+        (False, True), NETS, [(1, 5), (4, 16), (7, 33), (30, 40), (5, 64)]
+    ):
+        make = lambda s, t: guarded(np.zeros(s, t), at_end) if np.prod(s) else np.zeros(s, t)  # noqa: B023, E731
+        recurrence.numpy = types.SimpleNamespace(
+            empty=make, zeros=make, ascontiguousarray=np.ascontiguousarray, float64=np.float64
+        )
+        made = call(name, 3, batch, hidden, True, lambda a: guarded(a, at_end))  # noqa: B023
+        rng, kind = np.random.default_rng(1), list(NETS).index(name)
+        array = lambda *shape: guarded(rng.normal(size=shape).astype("f"), at_end)  # noqa: B023, E731
+        wide = recurrence.GATES[kind] * hidden
+        given = array(3, batch, hidden), array(batch, hidden) if kind == 0 else None, array(wide, hidden)
+        recurrence.backward(kind, True, *given, array(batch, hidden), array(batch, hidden), made[0], *made[2:])
+    os._exit(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.parametrize("level", ["", "avx2", "default"])
+def test_reads_nothing_outside_its_arrays(level):
+    folder = str(Path(__file__).parent)
+    code = f"import sys; sys.path.insert(0, {folder!r}); import test_recurrence; test_recurrence.stays_inside()"
+    environment = {**os.environ, **({"FLAMBEAU_CPU": level} if level else {})}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+
+
+@pytest.mark.parametrize("level", ["avx2", "default"])
+def test_lesser_processors(level, tmp_path):
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import test_recurrence as t, numpy; numpy.savez(sys.argv[2], *[a for n in t.NETS for a in t.call(n)])"
+    folder = str(Path(__file__).parent)
+    for name, extra in (("own", {}), (level, {"FLAMBEAU_CPU": level})):
+        file = str(tmp_path / f"{name}.npz")
+        subprocess.run([sys.executable, "-c", code, folder, file], check=True, timeout=120, env={**os.environ, **extra})
+    own, less = (np.load(tmp_path / f"{name}.npz") for name in ("own", level))
+    for key in own:
+        np.testing.assert_allclose(own[key], less[key], rtol=2e-5, atol=2e-5)
