@@ -25,7 +25,7 @@ enum { C_TYPE, C_ID, C_EQUALS, C_TENSOR, C_NDARRAY, C_LENGTH, C_KEYS, C_HAS_KEY,
 typedef struct {
     PyTypeObject *type;
     PyObject *dtype, *device;
-    int ndim, requires_grad;
+    int ndim, requires_grad, inference;
     int filled;                      /* tensor: all sizes are known and none is zero */
     uint32_t keys;
     Py_ssize_t dims[];               /* shape, then strides (tensor: elements, ndarray: bytes); ANY: a symbol, SIZES says more */

@@ -61,14 +61,14 @@ long *flb_longs(PyObject *seq, Py_ssize_t *n)
     return out;
 }
 
-/* payload: (type, dtype, device, shape, strides, requires_grad or writeable, keys) */
+/* payload: (type, dtype, device, shape, strides, requires_grad or writeable, keys, whether made in inference mode) */
 static void *array_facts(PyObject *p, PyTypeObject *base)
 {
     PyObject *type, *dtype, *device, *shape, *strides;
-    int flag;
+    int flag, inference;
     unsigned int keys;
-    if (!PyTuple_Check(p) || !PyArg_ParseTuple(p, "OOOO!O!pI", &type, &dtype, &device, &PyTuple_Type, &shape, &PyTuple_Type, &strides, &flag,
-                                               &keys)) {
+    if (!PyTuple_Check(p) || !PyArg_ParseTuple(p, "OOOO!O!pIp", &type, &dtype, &device, &PyTuple_Type, &shape, &PyTuple_Type, &strides, &flag,
+                                               &keys, &inference)) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "guard: array facts must be a tuple");
         return NULL;
     }
@@ -86,6 +86,7 @@ static void *array_facts(PyObject *p, PyTypeObject *base)
     f->ndim = (int)n;
     f->requires_grad = flag;
     f->keys = keys;
+    f->inference = inference;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *size = PyTuple_GET_ITEM(shape, i), *stride = PyTuple_GET_ITEM(strides, i);
         f->dims[i] = size == Py_None ? ANY : PyLong_AsSsize_t(size);

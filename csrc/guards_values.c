@@ -95,6 +95,7 @@ int flb_tensor_fits(PyObject *v, const ArrayFacts *f)
         if (r <= 0) return r;
     }
     if (((t->flags & FLB_REQUIRES_GRAD) != 0) != f->requires_grad) return 0;
+    if ((t->storage ? t->storage->inference : (t->flags & FLB_INFERENCE) != 0) != f->inference) return 0;
     if (!t->array && t->payload && !t->keys) return 0; /* sparse, or a conjugated view: graphs are given plain memory */
     /* A view that may have to take over a history: the slow way finds out. */
     if (!f->requires_grad && t->autograd && t->storage && t->storage->recorded) return 0;

@@ -716,8 +716,9 @@ static PyObject *py_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !is_tensor_class(args[1]))
         return PyErr_SetString(PyExc_TypeError, "data(tensor, cls): a tensor and a Tensor class are needed"), NULL;
     FlbTensor *t = (FlbTensor *)args[0];
-    FlbStorage *s = t->array ? flb_storage(t) : NULL;
-    if (t->array && !s) return NULL;
+    int lies = t->array || t->storage;
+    FlbStorage *s = lies ? flb_storage(t) : NULL;
+    if (lies && !s) return NULL;
     PyObject *out = flb_alias(t, (PyTypeObject *)args[1]);
     if (!out || !s) return out;
     if (s->memory) s = s->memory;

@@ -23,7 +23,7 @@ from . import cache
 from .compiled_function import Plan, Ways
 from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import plain_callable, wrap
-from .tracing import trace
+from .tracing import NoDerivative, trace
 
 __all__ = ["aot_function", "aot_module", "aot_module_simplified", "nop"]
 
@@ -141,6 +141,7 @@ def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) 
 
 _PARTITIONS = (default_partition, min_cut_rematerialization_partition)
 _GRAPHS = artifact("aot_graphs", "forward and backward graphs after differentiation")
+_HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 _JOINT = artifact("aot_joint_graph", "the joint graph before partitioning")
 
 
@@ -280,10 +281,18 @@ def aot_module_simplified(
         return leaves
 
     unique, positions = _deduplicate(list(args))
-    if len(unique) == len(args):
-        call = compile_flat(flat, unique, compilers, lifted, captured)
-    else:
-        inner = compile_flat(lambda *a: flat(*a[:n], *(a[n + p] for p in positions)), unique, compilers, lifted)
+    try:
+        if len(unique) == len(args):
+            call = inner = compile_flat(flat, unique, compilers, lifted, captured)
+        else:
+            inner = compile_flat(lambda *a: flat(*a[:n], *(a[n + p] for p in positions)), unique, compilers, lifted)
+    except NoDerivative as e:
+        if not isinstance(mod, GraphModule):
+            raise
+        # A value that the backward needs is written over, say: the error is the program's own, and only if it gets there.
+        _HINTS("a graph runs operator by operator: %s", e)
+        return mod.forward
+    if len(unique) != len(args):
         first = [positions.index(i) for i in range(len(unique))]
 
         def call(*args):

@@ -159,6 +159,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
                 sorted(traced.mutated_with_grad),
                 traced.random,
                 traced.fallible,
+                sorted(traced.uncounted),
             ),
         }
         if len(enc.symbols) != len(key.symbols):
@@ -184,10 +185,10 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
     if body is None:
         return None
     entry = marshal.loads(body)
-    dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True))
+    dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=key.env))
     if not _assume(entry["guards"], dec, key.env):
         return None
-    mutated, num_forward, joint, tangent_of, with_grad, random, fallible = entry["plain"]
+    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted = entry["plain"]
     traced = Traced(
         None,
         [dec.value(v) for v in entry["inputs"]],
@@ -201,6 +202,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         [(i, _decode_fact(v, dec)) for i, v in entry["reshaped"]],
         random,
         fallible,
+        frozenset(uncounted),
     )
     ways = entry["ways"] and Ways.read(entry["ways"])
     return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways, _name(key, body)

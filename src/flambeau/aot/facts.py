@@ -117,6 +117,8 @@ class Traced:
     random: bool = False
     # Whether an error that depends on data may come out of the graph: an index out of bounds, a matrix that is singular.
     fallible: bool = False
+    # Of the mutated inputs, those written through ``x.data`` only: autograd doesn't count that.
+    uncounted: frozenset = frozenset()
     # Makes ``gm`` where it was left on disk.
     load: Any = None
 

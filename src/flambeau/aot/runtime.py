@@ -87,6 +87,8 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         lines.append("    with no_grad():")
         for k, i in written:
             update = f"{names[i]}._bump_version() if outs[{k}] is None else {names[i]}.copy_(outs[{k}])"
+            if i in traced.uncounted:
+                update = f"None if outs[{k}] is None else {names[i]}.data.copy_(outs[{k}])"
             lines.append(f"        {update}")
     made_again = [o for o in traced.outputs if isinstance(o, (InputView, OutputView))]
     views = any(sizes_in(o.chain) for o in [*made_again, *(view for _, view in traced.reshaped)])

@@ -31,7 +31,11 @@ from ..proxy import ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
 
-__all__ = ["trace", "trace_subgraph"]
+__all__ = ["NoDerivative", "trace", "trace_subgraph"]
+
+
+class NoDerivative(RuntimeError):
+    """The derivative of what is traced is an error: a program that asks for it gets that in its backward, others get none."""
 
 
 def trace(
@@ -103,6 +107,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     storages = {id(t._storage): i for i, t in reversed(list(enumerate(given))) if isinstance(t, _C.TensorBase)}
     by_id = {id(t): i for i, t in enumerate(given)}
     mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
+    uncounted = frozenset(i for i in mutated if given[i]._version == 0)
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]
     fresh = [o for o in outs if isinstance(o, _C.TensorBase) and id(o) not in by_id]
@@ -136,7 +141,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     mode.insert_checks()
     num = len(forward)
     nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
-    traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad)
+    traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad, uncounted=uncounted)
     for i, t in enumerate(given):
         if id(t) in mode.reshaped:
             if i in with_grad:
@@ -245,9 +250,12 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             traced.fake_tangents.append(tangent)
     grads: list[Node | None] = [None] * len(fakes)
     if ends and wanted:
-        found = _autograd.grad(
-            [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
-        )
+        try:
+            found = _autograd.grad(
+                [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
+            )
+        except RuntimeError as e:
+            raise NoDerivative(f"the backward of the graph raises {type(e).__name__}: {e}") from e
         for i, g in zip(wanted, found):
             grads[i] = None if g is None else mode.argument(g)
     return grads

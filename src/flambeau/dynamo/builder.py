@@ -476,14 +476,18 @@ def _disabled(value, source):
     )
 
 
+def _left_plainly(value, source):
+    return SkippedFunctionVariable(
+        value, "region", "a region is left that was entered before", "It is left by plain code.", source=source
+    )
+
+
 def _method(tx, value, source):
     if value.__name__ == "__exit__" and (
         type(value.__self__).__module__ == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
     ):
         _guard(tx, source, "TYPE_MATCH", types.MethodType)
-        return SkippedFunctionVariable(
-            value, "region", "a region is left that was entered before", "It is left by plain code.", source=source
-        )
+        return _left_plainly(value, source)
     if not isinstance(value.__self__, _C.TensorBase) and (
         trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value)
     ):
@@ -498,6 +502,9 @@ def _method(tx, value, source):
 
 def _builtin_method(tx, value, source):
     owner = getattr(value, "__self__", None)
+    if isinstance(owner, grad_mode.inference_mode) and value.__name__ == "__exit__":
+        _guard(tx, GetAttrSource(source, "__self__"), "TYPE_MATCH", type(owner))
+        return _left_plainly(value, source)
     if isinstance(owner, grad_mode._Switch) and value.__name__ == "__exit__":
         left = _entered_grad_mode(tx, value, source)
         if left is not None:

@@ -15,7 +15,7 @@ def example(x):
     """An argument of a node as the operation gets it: fake tensors for nodes, in plain containers."""
     t = type(x)
     if t is fx.Node:
-        value = x.meta["val"]
+        value = x.meta["now"] if "now" in x.meta else x.meta["val"]
         return thaw(value) if isinstance(value, (list, tuple, dict)) else value
     if t in ATOMS:
         return x

@@ -29,7 +29,7 @@ from .variables.contexts import ContextExit, GradModeVariable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, FunctionVariable, UserFunctionVariable, bind
-from .variables.iterators import GeneratorVariable, must_be_closed
+from .variables.iterators import GeneratorVariable, closes_with
 from .variables.lists import ListVariable, TupleVariable
 from .variables.slots import slots_of
 from .variables.tracebacks import Entry
@@ -257,7 +257,9 @@ class Frame(Opcodes):
         frame = self.frame_of(f, locals)
         if code.co_flags & inspect.CO_GENERATOR:
             return GeneratorVariable(frame)
-        return frame.run()
+        result = frame.run()
+        frame.locals.clear()  # the frame may be in cycles; what it alone held is dropped now
+        return result
 
     def frame_of(self, f: FunctionVariable, locals: dict[str, Variable]) -> InlineFrame:
         """A frame of ``f``, called from here."""
@@ -501,6 +503,10 @@ class RootFrame(Frame):
                     self.emit_return()
                     return
                 self.step()
+                if self.output.generator_dropped:
+                    unsupported(
+                        "generator-close", "a generator is dropped inside try or with", "The interpreter closes it."
+                    )
         except Unsupported as e:
             if not e.reason.user_stack:
                 e.reason.user_stack = self.user_stack()
@@ -523,7 +529,7 @@ class RootFrame(Frame):
 
     def emit_return(self) -> None:
         value = self.stack[-1]
-        kept = {n: v for n, v in self.locals.items() if must_be_closed(v) and not n.startswith(STACK_ARGUMENT)}
+        kept = {n: v for n, v in self.locals.items() if closes_with(v, self) and not n.startswith(STACK_ARGUMENT)}
         self.instructions = self.output.emit(self, [value], kept, lambda cg: cg.emit("RETURN_VALUE"), returning=True)
 
     def base_grad_mode(self) -> bool:

@@ -281,11 +281,11 @@ class _Missing(Exception):
 
 def tensor_facts(t) -> tuple:
     """Payload of TENSOR_MATCH for this tensor."""
-    return (type(t), t._dtype, t._device, tuple(t._shape), tuple(t._strides), t._requires_grad, t._keys)
+    return (type(t), t._dtype, t._device, tuple(t._shape), tuple(t._strides), t._requires_grad, t._keys, t._inference)
 
 
 def ndarray_facts(a: np.ndarray) -> tuple:
-    return (type(a), a.dtype, None, a.shape, a.strides, a.flags.writeable, 0)
+    return (type(a), a.dtype, None, a.shape, a.strides, a.flags.writeable, 0, False)
 
 
 def _value(access: str, parent, key, func, args):

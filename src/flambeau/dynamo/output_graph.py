@@ -115,6 +115,10 @@ class OutputGraph:
         self.initial_grad = tensors.grad_enabled()
         self.initial_state = global_state()  # while tracing, modes are off
         self.outer_exception: BaseException | None = None  # that a caller handles
+        self.generators: weakref.WeakSet = weakref.WeakSet()  # of traced code
+        self.generator_dropped = (
+            False  # one that is suspended inside try or with: the interpreter closes it there and then
+        )
         self.modes = None  # those that are on when the function is called
         self.graph_module = None
         self.compile_seconds = 0.0
@@ -184,11 +188,12 @@ class OutputGraph:
             vars(self._fake_mode).pop("becoming", None)
 
     def _becoming(self, tensor, view) -> None:
-        """The sizes of a value of the graph are about to be changed: nodes keep what they were."""
+        """The sizes of a value of the graph are about to be changed: nodes keep what they were, and are operands with what they are now."""
         self._fake_mode.effects.add("writes")
         for level in (self.root, *(lv.graph for lv in self.levels)):
             for n in level.nodes:
                 if n.meta.get("val") is tensor:
+                    n.meta["now"] = tensor
                     n.meta["val"] = n.meta["example_value"] = tensors.same_place(tensor)
 
     # -- symbols --

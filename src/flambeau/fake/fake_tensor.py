@@ -117,11 +117,12 @@ class FakeTensorMode(TorchDispatchMode):
             shape, strides = self.shape_env.create_shape(meta.shape, meta.strides, dynamic, source)
             meta = replace(meta, shape=shape, strides=strides)
         storage = self._storages.get(t._storage)
-        out = FakeTensor(self, meta, storage)
-        if storage is None:
-            self._storages[t._storage] = out._storage
-        if t._requires_grad:
-            out.requires_grad_(True)
+        with _C.Guard(inference=t._inference):  # as the tensor was made
+            out = FakeTensor(self, meta, storage)
+            if storage is None:
+                self._storages[t._storage] = out._storage
+            if t._requires_grad:
+                out.requires_grad_(True)
         mode, key = weakref.ref(self), id(t)
 
         def forget(_):

@@ -18,6 +18,7 @@ __all__ = [
     "IteratorVariable",
     "UserIteratorVariable",
     "advance_iterator",
+    "closes_with",
     "must_be_closed",
     "remaining",
 ]
@@ -239,10 +240,18 @@ class GeneratorVariable(IteratorVariable):
     """A generator of traced code: its frame, suspended between values."""
 
     def __init__(self, frame, cls=types.GeneratorType):
-        super().__init__(pull=self._pull, cls=cls)
+        super().__init__(cls=cls)
+        del self.pull  # below: a bound method would keep the generator alive
+        self.drainable = False
         self.frame = frame
+        frame.output.generators.add(self)
 
-    def _pull(self, tx):
+    def __del__(self):
+        """Variables are referred to like what they stand for, so the last reference to the generator goes where the program's does."""
+        if self.frame.must_be_closed():
+            self.frame.output.generator_dropped = True
+
+    def pull(self, tx):
         return self.frame.resume(tx, ConstantVariable(None))
 
     def returned(self):
@@ -314,6 +323,20 @@ class GeneratorVariable(IteratorVariable):
         if self.cls is not types.GeneratorType and cg.returning:
             unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "It is traced as a generator.")
         self.frame.reconstruct_generator(cg)
+
+
+def closes_with(v: Variable, tx, depth: int = 5) -> bool:
+    """Whether dropping the value, or what only it holds, runs code: see ``must_be_closed``."""
+    if must_be_closed(v):
+        return True
+    if not depth or not any(g.frame.must_be_closed() for g in tx.output.generators):
+        return False
+    parts = [x for x in vars(v.unwrap()).values()]
+    for x in parts:
+        inner = x.values() if isinstance(x, dict) else x if isinstance(x, list | tuple) else (x,)
+        if any(isinstance(i, Variable) and closes_with(i, tx, depth - 1) for i in inner):
+            return True
+    return False
 
 
 def must_be_closed(v: Variable) -> bool:
