@@ -67,6 +67,16 @@ kernel("attention", (8, 3, 64, 64), (4, 8, 256, 32), (1, 8, 1024, 64))(_attentio
 kernel("attention, causal", (8, 8, 128, 32), (4, 8, 256, 32), (1, 8, 1024, 64))(_attention(True))
 
 
+@kernel("attention of one's own scores", (8, 3, 64, 64), (4, 8, 256, 32), (1, 8, 1024, 64))
+def _(torch, b, h, t, e):
+    far = (torch.arange(t)[:, None] - torch.arange(t)).abs() * 0.1
+
+    def attend(q, k, v):
+        return ((q @ k.transpose(-2, -1)) * e**-0.5 - far).softmax(-1) @ v
+
+    return attend, [_grad(torch, b, h, t, e) for _ in range(3)]
+
+
 @kernel("attention, one more token", (1, 8, 128, 32), (1, 12, 512, 64), (4, 12, 2048, 64))
 def _(torch, b, h, s, e):
     tensors = [torch.randn(b, h, n, e) for n in (1, s, s)]

@@ -58,6 +58,25 @@ def _attention(torch, width, heads, causal):
     return Block
 
 
+def _trunk(torch, block, layers, width, outputs, mean: bool, **head):
+    """Blocks, a norm and a linear head, of the mean over places if ``mean``."""
+    nn = torch.nn
+
+    class Trunk(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(block() for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, outputs, **head)
+
+        def forward(self, x):
+            for b in self.blocks:
+                x = b(x)
+            x = self.norm(x)
+            return self.head(x.mean(1) if mean else x)
+
+    return Trunk()
+
+
 def _gpt(torch, width=256, layers=4, heads=8, batch=8, time=128, vocabulary=256):
     nn = torch.nn
     block = _attention(torch, width, heads, causal=True)
@@ -66,14 +85,10 @@ def _gpt(torch, width=256, layers=4, heads=8, batch=8, time=128, vocabulary=256)
         def __init__(self):
             super().__init__()
             self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(time, width)
-            self.blocks = nn.ModuleList(block() for _ in range(layers))
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+            self.trunk = _trunk(torch, block, layers, width, vocabulary, False, bias=False)
 
         def forward(self, ids):
-            x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
-            for b in self.blocks:
-                x = b(x)
-            return self.head(self.norm(x)).view(-1, vocabulary)
+            return self.trunk(self.tokens(ids) + self.places(torch.arange(ids.shape[1]))).view(-1, vocabulary)
 
     ids = torch.randint(0, vocabulary, (batch, time))
     return GPT(), ids, torch.randint(0, vocabulary, (batch * time,))
@@ -88,14 +103,10 @@ def _vit(torch, width=192, layers=4, heads=3, batch=8, patch=4):
             super().__init__()
             self.patches = nn.Conv2d(3, width, patch, patch)
             self.places = nn.Parameter(torch.zeros(1, (32 // patch) ** 2, width))
-            self.blocks = nn.ModuleList(block() for _ in range(layers))
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+            self.trunk = _trunk(torch, block, layers, width, 10, True)
 
         def forward(self, images):
-            x = self.patches(images).flatten(2).transpose(1, 2) + self.places
-            for b in self.blocks:
-                x = b(x)
-            return self.head(self.norm(x).mean(1))
+            return self.trunk(self.patches(images).flatten(2).transpose(1, 2) + self.places)
 
     return ViT(), torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
 
@@ -323,15 +334,11 @@ def _whisper(torch, width=192, layers=3, heads=3, batch=4, time=256, mels=80):
             super().__init__()
             self.c1, self.c2 = nn.Conv1d(mels, width, 3, padding=1), nn.Conv1d(width, width, 3, stride=2, padding=1)
             self.places = nn.Parameter(torch.zeros(1, time // 2, width))
-            self.blocks = nn.ModuleList(block() for _ in range(layers))
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+            self.trunk = _trunk(torch, block, layers, width, 10, True)
 
         def forward(self, x):
             gelu = nn.functional.gelu
-            x = gelu(self.c2(gelu(self.c1(x)))).transpose(1, 2) + self.places
-            for b in self.blocks:
-                x = b(x)
-            return self.head(self.norm(x).mean(1))
+            return self.trunk(gelu(self.c2(gelu(self.c1(x)))).transpose(1, 2) + self.places)
 
     return Encoder(), torch.randn(batch, mels, time), torch.randint(0, 10, (batch,))
 

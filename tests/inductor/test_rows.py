@@ -219,3 +219,18 @@ def test_other_kinds_of_cpu(level, products):
 @pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
 def test_nothing_outside_is_touched():
     _alone("guarded()")
+
+
+def test_a_package_keeps_chains(tmp_path):
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(64, 200), torch.nn.Linear(200, 64)
+
+        def forward(self, x):
+            return x + self.down(F.gelu(self.up(x)))
+
+    block, x = Block(), torch.randn(300, 64)
+    path = str(tmp_path / "block.pt2")
+    torch._inductor.aoti_compile_and_package(torch.export.export(block, (x,)), package_path=path)
+    assert torch.allclose(torch._inductor.aoti_load_package(path)(x), block(x), rtol=1e-5, atol=1e-6)
