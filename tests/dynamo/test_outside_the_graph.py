@@ -129,3 +129,75 @@ def test_a_distribution_given_to_a_function_is_guarded_by_its_class():
     assert len(made) == 1
     which = d.Laplace(torch.tensor(0.0), torch.tensor(1.0))
     assert torch.equal(f(x, which), score(x, which))
+
+
+def inverted(x):
+    try:
+        return torch.linalg.inv(x)
+    except RuntimeError:
+        return x + 1
+
+
+def indexed(x):
+    log = []
+    try:
+        y = torch.arange(3.0)[x]
+        log.append("read")
+    except IndexError as e:
+        log.append(str(e))
+        y = x * 0
+    finally:
+        log.append("left")
+    return y, log
+
+
+class Suppressing:
+    entered = 0
+
+    def __init__(self):
+        self.seen = []
+
+    def __enter__(self):
+        Suppressing.entered += 1
+
+    def __exit__(self, kind, *_):
+        Suppressing.entered -= 1
+        self.seen.append(kind)
+        return True
+
+
+def factored(x):
+    y, block = x, Suppressing()
+    with block:
+        y = torch.linalg.cholesky(x)
+    return y, block.seen, Suppressing.entered
+
+
+def with_growing_jitter(x, n=0):
+    try:
+        return torch.linalg.cholesky(x)
+    except torch.linalg.LinAlgError:
+        if n > 3:
+            raise
+        return with_growing_jitter(x + torch.eye(2) * 10**n * 0.01, n + 1)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "fn, good, bad",
+    [
+        (inverted, torch.eye(2) * 2, torch.zeros(2, 2)),
+        (indexed, torch.tensor([1]), torch.tensor([7])),
+        (factored, torch.eye(2), -torch.eye(2)),
+        (with_growing_jitter, torch.eye(2), torch.tensor([[1.0, 2.0], [2.0, 1.0]])),
+    ],
+)
+def test_an_error_that_data_make_comes_to_the_handler_around_the_operator(fn, good, bad, backend):
+    """The graph runs where the block is left already; without effects it is given up and the function runs plainly."""
+    f = torch.compile(fn, backend=backend)
+    for x in (good, bad, good, bad):
+        want, got = fn(x), f(x)
+        if isinstance(want, tuple):
+            assert want[1:] == got[1:]
+            want, got = want[0], got[0]
+        torch.testing.assert_close(got, want)

@@ -29,6 +29,7 @@ from .config import config
 from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .examples import example
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
+from .graph_effects import under_handler, writes
 from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
 from .opaque import guard_function
 from .side_effects import SideEffects
@@ -88,6 +89,7 @@ class OutputGraph:
         self.had_subgraphs = False
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
+        self.under_handler = False  # whether a node was made where the program handles exceptions
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
         self.left_strict = False
         self.regions: list[Any] = []  # entered while tracing: error_on_graph_break, patched settings
@@ -537,6 +539,7 @@ class OutputGraph:
                 "A leaf of the autograd graph stays one only if it is made outside of the compiled graph.",
             )
         node = self.create_node(tx, op, target, pargs, pkwargs)
+        self.under_handler = self.under_handler or under_handler(tx)
         node.meta["effects"] = frozenset(effects) if effects else NO_EFFECTS
         node.meta["val"] = node.meta["example_value"] = value
         if value is None:
@@ -750,10 +753,9 @@ class OutputGraph:
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
         graph = _frame.DisabledFunction(fn)
-        if gm.meta["arrays"] and not self.has_effects(not getattr(fn, "keeps_inputs_at_errors", False)):
-            graph.again = (
-                numpy_bridge.is_ours
-            )  # nothing has happened at an error: the frame is run plainly, which does as NumPy does
+        if (gm.meta["arrays"] or self.under_handler) and not self.has_effects(not getattr(fn, "keeps_inputs_at_errors", False)):
+            # Nothing has happened at an error: the frame is run plainly, which raises it where a handler may wait for it, as NumPy does for arrays.
+            graph.again = numpy_bridge.is_ours
         return graph
 
     def has_effects(self, writes: bool = True) -> bool:
@@ -794,7 +796,3 @@ def release(graph) -> None:
 
 def has_nodes(args, kwargs) -> bool:
     return any(True for _ in fx.node.nodes_in((args, kwargs)))
-
-
-def writes(node) -> bool:
-    return "writes" in node.meta.get("effects", ()) or trace_rules.is_allowed(node.target)
