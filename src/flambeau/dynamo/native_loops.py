@@ -21,6 +21,7 @@ from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_t
 from . import numpy_bridge
 from .config import config
 from .exc import Unsupported, unsupported
+from .graph_effects import has_effects
 from .instructions import decode, live_locals, per_code
 from .trace_rules import inline_reason
 from .utils import counters
@@ -181,7 +182,7 @@ def _native(tx, header: int, trip) -> bool:
             },
         )
 
-    first = not tx.output.has_effects()
+    first = not has_effects(tx.output)
     inputs = Inputs(
         local,
         lambda name: _describe(tx, tx.load_global(name)),

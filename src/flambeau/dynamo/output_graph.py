@@ -28,9 +28,9 @@ from .codegen import TEMP, Codegen
 from .config import config
 from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .examples import example
-from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
-from .graph_effects import under_handler, writes
-from .guards import GuardBuilder, global_state, ndarray_facts, overlapping, tensor_facts
+from .exc import BackendCompilerFailed, Unsupported, UserRaises, unsupported
+from .graph_effects import has_effects, refuse_shared_memory, under_handler, writes
+from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
 from .opaque import guard_function
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
@@ -66,11 +66,6 @@ NUMPY_ERRORS = ConstSource(np._core.umath._extobj_contextvar, "np.geterr()")
 """Where NumPy keeps what it does on floating-point errors."""
 
 
-def numpy_is_quiet(variable) -> bool:
-    """Whether floating-point errors end no NumPy operation now."""
-    return all(how in ("warn", "ignore") for how in np.geterr().values())
-
-
 class OutputGraph:
     """One per attempt at tracing a frame."""
 
@@ -78,9 +73,8 @@ class OutputGraph:
         self.compiler = compiler
         self.seen = seen or Seen()
         self.numbers: dict[str, Variable] = {}  # by path, the numbers that are symbols
-        self._constants: dict[
-            str, dict[int, Any]
-        ] = {}  # label -> the objects that go by it, in the order they were met
+        # label -> the objects that go by it, in the order they were met
+        self._constants: dict[str, dict[int, Any]] = {}
         self.tx = None  # the frame that is interpreted
         self.resumes = None  # of the frame that is captured
         self.code, self.globals = code, globals
@@ -618,9 +612,9 @@ class OutputGraph:
 
     def guard_numpy_errors(self) -> None:
         """Captured operations neither raise nor call anything on overflow and its kin, and warn no more than under "ignore"."""
-        if not numpy_is_quiet(None):
+        if not numpy_bridge.numpy_is_quiet(None):
             unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
-        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", numpy_is_quiet)
+        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", numpy_bridge.numpy_is_quiet)
 
     def set_grad_mode(self, tx, mode: bool) -> None:
         if tensors.grad_enabled() != mode:
@@ -721,7 +715,7 @@ class OutputGraph:
                 self.root.erase_node(i.node)
         self.inputs = keep
         if any(writes(n) for n in self.root.nodes if n.op.startswith("call")):
-            self._refuse_shared_memory([i for i in keep if not i.number])
+            refuse_shared_memory(self, [i for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
         gm.meta["arrays"] = getattr(self.root, "holds_arrays", False)
         weakref.finalize(gm, release, self.graph).atexit = False
@@ -753,38 +747,12 @@ class OutputGraph:
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
         graph = _frame.DisabledFunction(fn)
-        if (gm.meta["arrays"] or self.under_handler) and not self.has_effects(not getattr(fn, "keeps_inputs_at_errors", False)):
+        if (gm.meta["arrays"] or self.under_handler) and not has_effects(
+            self, not getattr(fn, "keeps_inputs_at_errors", False)
+        ):
             # Nothing has happened at an error: the frame is run plainly, which raises it where a handler may wait for it, as NumPy does for arrays.
             graph.again = numpy_bridge.is_ours
         return graph
-
-    def has_effects(self, writes: bool = True) -> bool:
-        """Whether running the graph does more than give values: it draws random numbers, calls what it knows nothing of or, with ``writes``, writes
-        to inputs. What it writes to arrays of its own doesn't count."""
-        for n in self.root.nodes:
-            if n.op.startswith("call") and (
-                "draws" in n.meta.get("effects", ())
-                or n.target is tensors.set_grad_enabled
-                or trace_rules.is_allowed(n.target)
-            ):
-                return True
-        return writes and any(not i.number and i.node.meta["val"]._version for i in self.inputs)
-
-    def _refuse_shared_memory(self, inputs: list) -> None:
-        """Something is written: no input that is may share memory with another one, at this call and at later ones."""
-        if not overlapping([i.example._array for i in inputs if i.example._array is not None]):
-            self.guards.no_overlap([i.source for i in inputs])
-            return
-        opaque = any(trace_rules.is_allowed(n.target) for n in self.root.nodes if n.op == "call_function")
-        for i in inputs:
-            if not opaque and i.node.meta["val"]._version == 0:
-                continue  # what is written is made here, or another input
-            for other in inputs:
-                if other is i:
-                    continue
-                if overlapping([x.example._array for x in (i, other) if x.example._array is not None]):
-                    raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
-                self.guards.no_overlap([i.source, other.source])
 
 
 def release(graph) -> None:
