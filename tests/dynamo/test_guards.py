@@ -1,5 +1,6 @@
 """Guards: what makes a captured variant not fit, natively and in the Python mirror; recompilation and its limit."""
 
+import collections
 import logging
 import math
 import threading
@@ -347,3 +348,22 @@ def test_modes_see_every_call():
 
 def test_constants_of_numpy():
     check(lambda x, k: x * float(k), X, np.float32(2))
+
+
+@pytest.mark.parametrize(
+    "table", [collections.Counter(a=2), collections.defaultdict(int, a=2)], ids=["Counter", "defaultdict"]
+)
+def test_a_key_that_went_is_not_asked_of_missing(table):
+    """Native guards and their mirror say alike that the key is gone, and looking doesn't put it back."""
+    before = _frame.set_strict_guards(True)
+    try:
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x: x + table["a"], backend="eager")
+        x = torch.ones(2)
+        assert compiled(x).tolist() == [3, 3]
+        table.clear()
+        assert compiled(x).tolist() == [1, 1]
+        table["a"] = 5
+        assert compiled(x).tolist() == [6, 6]
+    finally:
+        _frame.set_strict_guards(before)

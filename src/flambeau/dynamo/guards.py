@@ -313,9 +313,11 @@ def _value(access: str, parent, key, func, args):
             return tuple.__getitem__(parent, key)
         return list.__getitem__(parent, key) if isinstance(parent, list) else parent[key]
     if access == "key":
-        if not isinstance(parent, dict):
+        # Not [], which asks __missing__: a Counter has everything, a defaultdict makes it.
+        found = dict.get(parent, key, ABSENT) if isinstance(parent, dict) else ABSENT
+        if found is ABSENT:
             raise _Missing
-        return dict.__getitem__(parent, key)
+        return found
     if access == "instance_dict":
         return object.__getattribute__(parent, "__dict__")
     if access == "type_lookup":
