@@ -23,7 +23,7 @@ from . import cache
 from .compiled_function import Plan, Ways
 from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import plain_callable, wrap
-from .tracing import NoDerivative, trace
+from .tracing import RunsAsItIs, trace
 
 __all__ = ["aot_function", "aot_module", "aot_module_simplified", "nop"]
 
@@ -60,7 +60,7 @@ def compile_flat(
     shared = _shared_memory(everything) if traced.mutated else ()
     for i in traced.mutated:
         if i in shared:
-            raise RuntimeError(
+            raise RunsAsItIs(
                 f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; pass one of them only, or clone it"
             )
     if not (traced.num_forward or traced.random or traced.fallible):
@@ -286,7 +286,7 @@ def aot_module_simplified(
             call = inner = compile_flat(flat, unique, compilers, lifted, captured)
         else:
             inner = compile_flat(lambda *a: flat(*a[:n], *(a[n + p] for p in positions)), unique, compilers, lifted)
-    except NoDerivative as e:
+    except RunsAsItIs as e:
         if not isinstance(mod, GraphModule):
             raise
         # A value that the backward needs is written over, say: the error is the program's own, and only if it gets there.

@@ -31,10 +31,14 @@ from ..proxy import ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
 
-__all__ = ["NoDerivative", "trace", "trace_subgraph"]
+__all__ = ["NoDerivative", "RunsAsItIs", "trace", "trace_subgraph"]
 
 
-class NoDerivative(RuntimeError):
+class RunsAsItIs(RuntimeError):
+    """What is traced can't be compiled ahead of time; run operator by operator it does what the program does."""
+
+
+class NoDerivative(RunsAsItIs):
     """The derivative of what is traced is an error: a program that asks for it gets that in its backward, others get none."""
 
 

@@ -458,6 +458,14 @@ def _library_wrapper(tx, value, inner, source):
         mode = bool(switch.sets_grad)
         args = (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ()
         fn = wrap(tx, inner, GetAttrSource(source, "__wrapped__"))
+        if isinstance(switch, grad_mode.inference_mode):
+            return SkippedFunctionVariable(
+                value,
+                "region",
+                "a call of a function under inference_mode",
+                "It is entered by plain code.",
+                source=source,
+            )
         return ModeWrapped(GradModeVariable(type(switch), mode, args), fn, source)
     return of_wrapper(value, wrap(tx, inner, GetAttrSource(source, "__wrapped__")), source)
 
@@ -516,7 +524,12 @@ def _builtin_method(tx, value, source):
             return TorchFunctionVariable(value, source)
         if type(source) is not ConstSource and isinstance(owner, BASES):
             return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
-    _guard(tx, source, "ID_MATCH", value)
+    if isinstance(owner, type):  # such a method is made anew by each read
+        _guard(tx, source, "TYPE_MATCH", type(value))
+        _guard(tx, GetAttrSource(source, "__self__"), "ID_MATCH", owner)
+        _guard(tx, GetAttrSource(source, "__name__"), "EQUALS_MATCH", value.__name__)
+    else:
+        _guard(tx, source, "ID_MATCH", value)
     return _c_callable(tx, value, source)
 
 

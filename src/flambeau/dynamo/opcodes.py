@@ -134,9 +134,6 @@ class Opcodes:
         self.stack.append(NullVariable() if v is None else v)
 
     def DELETE_FAST(self, inst):
-        old = self.locals.get(inst.argval)
-        if old is not None and not inst.argval.startswith(STACK_ARGUMENT):  # those are on the stack
-            self._dropped(old)
         self.locals.pop(inst.argval, None)
 
     def MAKE_CELL(self, inst):

@@ -462,6 +462,15 @@ class DequeVariable(ListVariable):
         return super().call_method(tx, name, args, kwargs)
 
 
+COMBINED = {
+    **{n: n for n in ("union", "intersection", "difference", "symmetric_difference")},
+    "__or__": "union",
+    "__and__": "intersection",
+    "__sub__": "difference",
+    "__xor__": "symmetric_difference",
+}
+
+
 class SetVariable(Variable):
     """A set or frozenset: ``entries`` maps hashable keys to variables."""
 
@@ -534,7 +543,27 @@ class SetVariable(Variable):
         out.grown = False
         return out
 
+    def combined(self, tx, name: str, args) -> dict:
+        """The entries of the union, intersection, ... with the arguments; of equal elements CPython keeps the same one."""
+        out = dict(self.entries)
+        for a in args:
+            other = {hashable_key(e): e for e in reversed(a.items(tx))}
+            other = dict(reversed(other.items()))
+            if name == "union":
+                out = {**other, **out}
+            elif name == "intersection":
+                swap = isinstance(a, SetVariable) and len(other) > len(out)  # the smaller set is gone through
+                out = {k: out[k] for k in out if k in other} if swap else {k: e for k, e in other.items() if k in out}
+            elif name == "difference":
+                out = {k: e for k, e in out.items() if k not in other}
+            else:
+                new = {k: e for k, e in other.items() if k not in out}
+                out = {**{k: e for k, e in out.items() if k not in other}, **new}
+        return out
+
     def call_method(self, tx, name, args, kwargs):
+        if name in ("add", "discard", "remove", "update", "clear", "pop") and self.cls is frozenset:
+            tx.raise_user(AttributeError(f"'frozenset' object has no attribute '{name}'"))
         if name == "add":
             self.changed(tx)
             self.entries.setdefault(hashable_key(args[0]), args[0])
@@ -559,16 +588,19 @@ class SetVariable(Variable):
             return self.contains(tx, *args)
         elif name == "__len__":
             return ConstantVariable(len(self.entries))
-        elif name in ("union", "__or__"):
-            out = self.unordered(self.items(tx))
-            for a in args:
-                for e in a.items(tx):
-                    out.entries.setdefault(hashable_key(e), e)
-            return out
-        elif name in ("intersection", "__and__", "difference", "__sub__") and len(args) == 1:
-            other = {hashable_key(e) for e in args[0].items(tx)}
-            keep = name in ("intersection", "__and__")
-            return self.unordered([e for k, e in self.entries.items() if (k in other) == keep])
+        elif name in COMBINED:
+            return self.unordered(self.combined(tx, COMBINED[name], args).values())
+        elif name.endswith("_update") and name.removesuffix("_update") in COMBINED and self.cls is set:
+            entries = self.combined(tx, name.removesuffix("_update"), args)
+            self.changed(tx)
+            self.grown = False
+            self.entries = entries
+        elif name == "pop" and self.entries:
+            e = self.ordered()[0]
+            self.changed(tx)
+            self.grown = False
+            del self.entries[hashable_key(e)]
+            return e
         elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
             other = {hashable_key(e) for e in args[0].items(tx)}
             return ConstantVariable(getattr(set(self.entries), name)(other))

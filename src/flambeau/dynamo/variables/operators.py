@@ -223,9 +223,10 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         a.changed(tx)
         a.elements[:] = old * b.as_constant()
         return a
-    if isinstance(a, SetVariable) and fn in (operator.ior,):
-        a.call_method(tx, "update", [b], {})
-        return a
+    if fn in SET_OPERATIONS and (isinstance(a, SetVariable) or isinstance(b, SetVariable)):
+        r = set_operation(tx, fn, a, b)
+        if r is not None:
+            return r
     if isinstance(a, DictVariable) and fn in (operator.ior, operator.or_):
         target = a if fn is operator.ior else a.call_method(tx, "copy", [], {})
         target.call_method(tx, "update", [b], {})
@@ -262,13 +263,52 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if fn in (operator.eq, operator.ne):
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))
-    if isinstance(a, (SetVariable, DictView)) and fn in (operator.and_, operator.or_, operator.sub):
-        return SetVariable(a.items(tx)).call_method(
-            tx, {operator.and_: "__and__", operator.or_: "__or__", operator.sub: "__sub__"}[fn], [b], {}
-        )
+    if isinstance(a, DictView) and a.what == "keys" and fn in SET_OPERATIONS:
+        return set_operation(tx, fn, SetVariable(a.items(tx)), SetVariable(iterate(tx, b).items(tx)))
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+# Operator -> (method that makes a set, method that changes the left one).
+SET_OPERATIONS = {
+    operator.or_: ("union", None),
+    operator.and_: ("intersection", None),
+    operator.sub: ("difference", None),
+    operator.xor: ("symmetric_difference", None),
+    operator.ior: ("union", "update"),
+    operator.iand: ("intersection", "intersection_update"),
+    operator.isub: ("difference", "difference_update"),
+    operator.ixor: ("symmetric_difference", "symmetric_difference_update"),
+}
+
+
+def set_operation(tx, fn, a, b) -> Variable | None:
+    """An operator on sets, which wants a set on both sides; None for what isn't that."""
+    views = [isinstance(x, DictView) and x.what == "keys" for x in (a, b)]
+    if not all(isinstance(x, SetVariable) or view for x, view in zip((a, b), views)):
+        known = all(x.is_constant() or isinstance(x, (SequenceVariable, DictVariable, SetVariable)) for x in (a, b))
+        if known:
+            sign = {
+                "or_": "|",
+                "and_": "&",
+                "sub": "-",
+                "xor": "^",
+                "ior": "|=",
+                "iand": "&=",
+                "isub": "-=",
+                "ixor": "^=",
+            }
+            kinds = " and ".join(f"'{x.python_type().__name__}'" for x in (a, b))
+            tx.raise_user(TypeError(f"unsupported operand type(s) for {sign[fn.__name__]}: {kinds}"))
+        return None
+    make, change = SET_OPERATIONS[fn]
+    if views[0]:
+        a = SetVariable(a.items(tx))
+    elif change is not None and a.cls is set:
+        a.call_method(tx, change, [b], {})
+        return a
+    return a.call_method(tx, make, [b], {})
 
 
 def symbolic_binary(tx, fn, a, b) -> Variable | None:

@@ -12,6 +12,7 @@ from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable, GradModeVariable, NullContextVariable
+from .tensor import NOT_TRACED_METHODS, TensorMethodVariable, TensorVariable
 
 __all__ = ["TorchClassVariable", "TorchFunctionVariable", "special"]
 
@@ -73,6 +74,13 @@ class TorchFunctionVariable(Variable):
             )
         if trace_rules.is_allowed(fn) and config.check_allow_in_graph:
             opaque.watch(tx, fn)
+        if (
+            name in NOT_TRACED_METHODS
+            and args
+            and isinstance(args[0], TensorVariable)
+            and getattr(tensors.Tensor, name, None) is fn
+        ):
+            return TensorMethodVariable(args[0], name).call(tx, args[1:], kwargs)
         handler = SPECIAL.get(name) if not trace_rules.is_allowed(fn) else None
         if handler is not None:
             r = handler(tx, self, args, kwargs)
