@@ -5,27 +5,23 @@
 typedef struct {
     PyObject_HEAD
     PyObject *impl;      /* called when there are no overloads, or native code can't tell which */
-    PyObject *list;      /* list() -> the overloads in order of declaration, and those with most tensors first; or NULL */
-    PyObject *overloads, *by_tensors; /* tuples of Operators, or NULL: not asked for yet */
+    PyObject *list;      /* list() -> the overloads in order of declaration; or NULL */
+    PyObject *overloads; /* tuple of Operators, or NULL: not asked for yet */
     PyObject *name, *dict;
     vectorcallfunc vectorcall;
     uint8_t direct;      /* __torch_function__ doesn't see its calls */
 } FlbFunction;
 
 static int learn_overloads(FlbFunction *f) {
-    PyObject *pair = PyObject_CallNoArgs(f->list), *a, *b;
-    if (!pair) return -1;
-    if (!PyArg_ParseTuple(pair, "O!O!", &PyTuple_Type, &a, &PyTuple_Type, &b)) return Py_DECREF(pair), -1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a) + PyTuple_GET_SIZE(b); i++) {
-        PyObject *op = i < PyTuple_GET_SIZE(a) ? PyTuple_GET_ITEM(a, i) : PyTuple_GET_ITEM(b, i - PyTuple_GET_SIZE(a));
-        if (!PyObject_TypeCheck(op, &FlbOperator_Type)) {
-            Py_DECREF(pair);
-            return PyErr_SetString(PyExc_TypeError, "overloads are operators"), -1;
-        }
+    PyObject *all = PyObject_CallNoArgs(f->list);
+    if (!all) return -1;
+    int good = PyTuple_CheckExact(all);
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(all); i++) good = PyObject_TypeCheck(PyTuple_GET_ITEM(all, i), &FlbOperator_Type);
+    if (!good) {
+        Py_DECREF(all);
+        return PyErr_SetString(PyExc_TypeError, "overloads are a tuple of operators"), -1;
     }
-    Py_XSETREF(f->overloads, Py_NewRef(a));
-    Py_XSETREF(f->by_tensors, Py_NewRef(b));
-    Py_DECREF(pair);
+    Py_XSETREF(f->overloads, all);
     return 0;
 }
 static int any_zero_dim(PyObject *const *args, Py_ssize_t n) {
@@ -39,8 +35,9 @@ static int any_zero_dim(PyObject *const *args, Py_ssize_t n) {
 /* 1: done. 0: ask Python. -1: exception. */
 static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **result) {
     if (!f->overloads && learn_overloads(f) < 0) return -1;
-    PyObject *overloads = PyTuple_GET_SIZE(f->overloads) > 1 && any_zero_dim(args, n) ? f->by_tensors : f->overloads;
-    Py_INCREF(overloads); /* the call may define others */
+    PyObject *overloads = Py_NewRef(f->overloads); /* the call may define others */
+    /* A tensor without dimensions is a tensor before it is a number: overloads that would read it are passed over. */
+    int pass_over = PyTuple_GET_SIZE(overloads) > 1 && any_zero_dim(args, n);
     PyObject *values[MAX_ARGUMENTS];
     int status = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(overloads) && !status; i++) {
@@ -50,7 +47,7 @@ static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, Py
             break;
         }
         int fits = flb_bind_user(op, args, n, kwnames, values);
-        if (fits == 0) continue;
+        if (fits == 0 || (fits == -1 && pass_over)) continue;
         if (fits == 1) {
             int n_values = op->n_parameters;
             uint32_t keys = flb_scan(values, n_values);
@@ -118,14 +115,12 @@ static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
     Py_VISIT(f->impl);
     Py_VISIT(f->list);
     Py_VISIT(f->overloads);
-    Py_VISIT(f->by_tensors);
     Py_VISIT(f->dict);
     return 0;
 }
 /* Breaks cycles through what may be missing; a function that can be reached keeps its impl. */
 static int function_clear(FlbFunction *f) {
     Py_CLEAR(f->overloads);
-    Py_CLEAR(f->by_tensors);
     Py_CLEAR(f->dict);
     return 0;
 }
@@ -139,7 +134,6 @@ static void function_dealloc(FlbFunction *f) {
 }
 static PyObject *function_forget(FlbFunction *f, PyObject *unused) {
     Py_CLEAR(f->overloads);
-    Py_CLEAR(f->by_tensors);
     Py_RETURN_NONE;
 }
 static PyObject *function_descr_get(PyObject *self, PyObject *obj, PyObject *type) {

@@ -13,3 +13,11 @@ def test_eigh_reads_a_half_and_gives_a_hermitian_gradient():
 def test_cumprod_is_differentiated_twice_beyond_zeros():
     x = torch.tensor([2.0, 0.0, 3.0, 0.0, 1.0], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: x.cumprod(0), (x,))
+
+
+def test_bessel_functions_are_differentiated_twice_at_zero():
+    x = torch.tensor([0.0, 0.5], dtype=torch.float64, requires_grad=True)
+    for fn in (torch.special.i1, torch.special.i1e):
+        g = torch.autograd.grad(fn(x).sum(), x, create_graph=True)[0]
+        second = torch.autograd.grad(g.sum(), x)[0]
+        assert second[0] == 0 and second.isfinite().all()

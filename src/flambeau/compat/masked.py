@@ -123,7 +123,10 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log of the sum of the exponentials of the kept elements."""
-    return aten.logsumexp(_prepared(input, mask, dtype, -math.inf), _dims(input, dim), keepdim)
+    whole = input.dtype.category < 2 and dtype is None
+    x = _prepared(input, mask, dtypes.get_default_dtype() if whole else dtype, -math.inf)
+    out = aten.logsumexp(x, _dims(input, dim), keepdim)
+    return out.to(input.dtype) if whole else out  # integers for integers, as in PyTorch
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):

@@ -176,6 +176,16 @@ class Signature:
             return False
         return not self.tensors_take_numbers or any(isinstance(x, _TensorBase) for x in (*args, *kwargs.values()))
 
+    def reads_tensors(self, args, kwargs) -> bool:
+        """Whether a 0-d tensor among arguments that fit stands for a number."""
+        args, kwargs = self.arrange(args, kwargs)
+        given = [*zip(self.positional, args), *((self.by_name.get(name), x) for name, x in kwargs.items())]
+        return any(
+            a is not None and a.type != "Tensor" and isinstance(v, _TensorBase)
+            for a, x in given
+            for v in (x if isinstance(x, (list, tuple)) else (x,))
+        )
+
     @property
     def call(self):
         if self._call is None:
@@ -335,9 +345,9 @@ class Binder:
             if not any(a.name == word for sig in self.signatures for a in sig.args):
                 kwargs[_NUMPY_WORDS[word]] = kwargs.pop(word)
 
-    def overloads(self) -> tuple[tuple, tuple]:
-        """The operators in order of declaration, and those that take most tensors first: a 0-d tensor is a tensor before it is a number."""
-        return tuple(s.op for s in self.signatures), tuple(s.op for s in _by_tensors(self.signatures))
+    def overloads(self) -> tuple:
+        """The operators in order of declaration."""
+        return tuple(s.op for s in self.signatures)
 
     def resolve(self, args, kwargs) -> OpOverload:
         """The overload that these arguments select."""
@@ -349,11 +359,13 @@ class Binder:
         candidates = signatures or self.signatures
         if any(isinstance(a, _TensorBase) and a._ndim == 0 for a in (*args, *kwargs.values())):
             # A 0-d tensor is a tensor before it is a number: reading it would break graphs being traced.
-            candidates = _by_tensors(candidates)
+            for sig in candidates:
+                if sig.match(args, kwargs) and not sig.reads_tensors(args, kwargs):
+                    return sig
         for sig in candidates:
             if sig.match(args, kwargs):
                 return sig
-        raise TypeError(self._error(args, kwargs, signatures or self.signatures))
+        raise TypeError(self._error(args, kwargs, candidates))
 
     def _with_out(self, args, kwargs):
         out = kwargs.pop("out")
@@ -442,10 +454,6 @@ def _takes_numbers(op: OpOverload) -> bool:
         and base.takes_numbers
         and sum(a.is_tensor for a in op._schema.arguments) > 1
     )
-
-
-def _by_tensors(signatures):
-    return sorted(signatures, key=lambda s: -sum(a.is_tensor for a in s.args))
 
 
 def _shown(a):

@@ -402,6 +402,15 @@ def index_put(self, indices, values, accumulate):
     return out
 
 
+def _values_vjp(ct, values_like, indices):
+    """Of a mask alone the number of places is that of the values, so that it needn't be counted: a compiled backward has its sizes."""
+    alone = len(indices) == 1 and indices[0].dtype.name == "bool" and values_like.ndim == ct.ndim - indices[0].ndim + 1
+    if alone and values_like.shape[0] != 1:
+        places = aten.nonzero_static.default(indices[0], size=values_like.shape[0])
+        indices = list(aten.unbind.int(places, 1))
+    return aten.index.Tensor(ct, indices)
+
+
 index_put.override(
     "lower",
     lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val),
@@ -410,7 +419,7 @@ index_put.derivative(
     self=lambda ct, indices, values_like, accumulate: (
         ct if accumulate else aten.index_put.default(ct, indices, aten.new_zeros.default(ct, list(values_like.shape)))
     ),
-    values=lambda ct, indices: aten.index.Tensor(ct, indices),
+    values=lambda ct, values_like, indices: _values_vjp(ct, values_like, indices),
 )
 
 

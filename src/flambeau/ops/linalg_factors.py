@@ -6,6 +6,8 @@ S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions"
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..base.dtypes import int32
@@ -411,8 +413,8 @@ def _lu_with_info(self, pivot, check_errors):
 
 
 def _permutation(pivots, m):
-    order = np.broadcast_to(np.arange(m), (*pivots.shape[:-1], m)).copy().reshape(-1, m)
-    for row, swaps in zip(order, pivots.reshape(-1, pivots.shape[-1])):
+    order = np.broadcast_to(np.arange(m), (*pivots.shape[:-1], m)).copy().reshape(math.prod(pivots.shape[:-1]), m)
+    for row, swaps in zip(order, pivots.reshape(len(order), pivots.shape[-1])):
         for k, p in enumerate(swaps):
             row[k], row[p - 1] = row[p - 1], row[k]
     return order.reshape(*pivots.shape[:-1], m)

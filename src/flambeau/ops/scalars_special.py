@@ -42,12 +42,17 @@ _unary("digamma", _special("digamma"), lambda s, ct, x, r: (s.mul(ct, s.trigamma
 _unary("trigamma", lambda x: _zeta2(x), None, "_trigamma")
 _unary("i0", _special("i0"), lambda s, ct, x, r: (s.mul(ct, s.i1(x)),), "special_i0")
 _unary("i0e", _special("i0e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i1e(x), s.mul(s.sign(x), r))),), "special_i0e")
-_unary("i1", _special("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.div(r, x)))),), "special_i1")
-_unary("i1e", _special("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0e(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.mul(r, s.add(s.sign(x), s.reciprocal(x)))))),),
+_unary("i1", _special("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.div(r, _away(s, x))))),), "special_i1")
+_unary("i1e", _special("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0e(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.mul(r, s.add(s.sign(x), s.reciprocal(_away(s, x))))))),),
        "special_i1e")
 _unary("ndtri", _special("ndtri"), lambda s, ct, x, r: (s.mul(ct, s.mul(math.sqrt(2 * math.pi), s.exp(s.mul(0.5, _square(s, r))))),), "special_ndtri")
 _unary("log_ndtr", _special("log_ndtr"),
        lambda s, ct, x, r: (s.mul(ct, s.div(math.sqrt(2 / math.pi), s.erfcx(s.mul(x, -math.sqrt(0.5))))),), "special_log_ndtr")
+
+
+def _away(s, x):
+    """``x``, or 1 at 0, so that what is not selected there has a derivative that is a number."""
+    return s.where(s.lt(s.abs(x), 1e-30), 1.0, x)
 
 
 def _zeta2(x):

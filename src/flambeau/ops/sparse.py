@@ -313,7 +313,8 @@ def _to_dense_backward(grad, self, masked_grad):
     return aten._sparse_mask.default(grad, aten._coalesce.default(self))
 
 
-_to_dense_backward.derivative(grad=lambda ct: aten._to_dense.default(ct))
+# Where the elements lie is no variable.
+_to_dense_backward.derivative(grad=lambda ct: aten._to_dense.default(ct), self=lambda ct: None)
 
 
 @composite(
@@ -530,7 +531,7 @@ def _sparse_mask(self, mask):
     return make(replace(p, values=from_array(np.ascontiguousarray(values))), mask._shape)
 
 
-_sparse_mask.derivative(self=lambda ct, self: aten._to_sparse_backward.default(ct, self))
+_sparse_mask.derivative(self=lambda ct, self: aten._to_sparse_backward.default(ct, self), mask=lambda ct: None)
 
 
 @composite("sparse_mask(Tensor self, Tensor mask) -> Tensor", variants="method", has_out=False)

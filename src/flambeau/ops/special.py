@@ -39,6 +39,9 @@ def _trigamma(s, self):
     return s.trigamma(self)
 
 
+_trigamma.derivative(self=lambda ct, self: aten.mul.Tensor(ct, aten.polygamma.default(2, self)))
+
+
 def _alias(name, of, places="function method"):
     def fn(self):
         return getattr(aten, of).default(self)

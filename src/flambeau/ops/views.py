@@ -343,5 +343,9 @@ def sum_to_size(self, size):
     if pad < 0 or any(n != 1 and n != m for n, m in zip(size, self.shape[pad:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(self.shape)}}}.")
     dims = list(range(pad)) + [i + pad for i, n in enumerate(size) if n == 1 and self.shape[i + pad] != 1]
-    out = aten.sum.dim_IntList(self, dims, True) if dims else self
+    if not len(size):
+        return aten.sum.default(self)
+    if not dims:
+        return self
+    out = aten.sum.dim_IntList(self, dims, True)
     return aten.view.default(out, list(size)) if pad else out

@@ -1,0 +1,47 @@
+"""Which overload users' arguments select: a tensor without dimensions is a tensor before it is a number, and a number is what it is elsewhere."""
+
+import pytest
+
+import flambeau as torch
+from flambeau.utils._python_dispatch import TorchDispatchMode
+
+T0 = torch.tensor(2.0)
+SELECTED = {
+    "eq of a number": (lambda: torch.eq(T0, 2), "aten.eq.Scalar"),
+    "eq of a tensor": (lambda: torch.eq(T0, T0), "aten.eq.Tensor"),
+    "power of a number": (lambda: T0**2, "aten.pow.Tensor_Scalar"),
+    "power of a tensor": (lambda: torch.pow(T0, T0), "aten.pow.Tensor_Tensor"),
+    "fill with a number": (lambda: torch.fill(T0, 1.5), "aten.fill.Scalar"),
+    "fill with a tensor": (lambda: torch.fill(T0, T0), "aten.fill.Tensor"),
+    "clamp by a number": (lambda: torch.clamp(T0, 1), "aten.clamp.default"),
+    "clamp by a tensor": (lambda: torch.clamp(T0, T0), "aten.clamp.Tensor"),
+    "lerp by a number": (lambda: torch.lerp(T0, T0, 0.5), "aten.lerp.Scalar"),
+    "lerp by a tensor": (lambda: torch.lerp(T0, T0, T0), "aten.lerp.Tensor"),
+}
+
+
+class _Names(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_selected(name):
+    call, want = SELECTED[name]
+    with _Names() as names:
+        call()
+    assert names.seen == [want]
+
+
+def test_a_tensor_stands_for_a_number_where_nothing_else_fits():
+    assert torch.full((2,), T0).tolist() == [2.0, 2.0]
+    assert torch.arange(6).sum(torch.tensor(0)).item() == 15
+
+
+def test_a_number_fills_each_example():
+    assert torch.func.vmap(lambda a: torch.fill(a, 1.5))(torch.ones(2)).tolist() == [1.5, 1.5]
