@@ -7,7 +7,7 @@ benchmarks/jax_ports.py has them (compared with NumPy at the small size first). 
 own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
 call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
 ``--quick`` takes one short round, waits half a minute at most and asks torch only for programs without Python loops over arrays (the others it
-unrolls): about ten minutes in all.
+unrolls), twenty minutes at most (``--minutes``). ``--into docs/performance.md`` puts the table into the document.
 """
 
 from __future__ import annotations
@@ -233,8 +233,25 @@ def table(values: dict[str, dict[str, list[float]]], peers: list[Peer]) -> str:
     lines.append(
         f"First calls: {quick} of {len(values)} within 0.5 s, the longest {max(firsts, default=math.nan):.2f} s."
     )
+    for p in peers:
+        if p.name not in ("flambeau", "numpy") and p.first:
+            lines.append(
+                f"First calls of {p.name}: median {unit(median(p.first.values()))}, the longest {unit(max(p.first.values()))}."
+            )
     lines += [f"- {n} ({p.name}): {why}" for p in peers for n, why in p.failed.items() if why != LEFT_OUT]
     return "\n".join(lines)
+
+
+MARKS = "<!-- numpy_programs.py: begin -->", "<!-- numpy_programs.py: end -->"
+
+
+def put_into(document: Path, text: str) -> None:
+    """Replace what is between the marks of a document. ValueError when it has none."""
+    before, _, rest = document.read_text().partition(MARKS[0])
+    _, mark, after = rest.partition(MARKS[1])
+    if not mark:
+        raise ValueError(f"{document} has no marks {' and '.join(MARKS)}")
+    document.write_text(f"{before}{MARKS[0]}\n{text.strip()}\n{MARKS[1]}{after}")
 
 
 def main() -> None:
@@ -249,10 +266,18 @@ def main() -> None:
         "--limit", type=float, help="seconds for one measurement, the first call included: 40, with --quick 30"
     )
     parser.add_argument("--span", type=float, default=SPAN, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--minutes", type=float, help="after so long only flambeau and numpy are asked; with --quick 18"
+    )
     parser.add_argument("--out", type=Path, help="also write the table here")
+    parser.add_argument("--into", type=Path, help="also put the table into this document, between its marks")
+    parser.add_argument("--table", type=Path, help="measure nothing: the table is that of an earlier --out, for --into")
     options = parser.parse_args()
     if options.worker:
         return worker(options.worker, options.span)
+    if options.table:
+        return put_into(options.into, options.table.read_text())
+    started, minutes = perf_counter(), options.minutes or (18 if options.quick else math.inf)
     span = SPAN / 4 if options.quick else SPAN
     rounds = options.rounds or (1 if options.quick else 5)
     limit = options.limit or (30 if options.quick else 40)
@@ -269,6 +294,8 @@ def main() -> None:
                         peer.failed[name] = LEFT_OUT
             for _ in range(rounds):
                 for peer in peers:
+                    if peer.name not in ("flambeau", "numpy") and perf_counter() - started > 60 * minutes:
+                        peer.failed.setdefault(name, LEFT_OUT)
                     seconds = peer.seconds(name)
                     if seconds is not None:
                         row[peer.name].append(seconds)
@@ -280,6 +307,8 @@ def main() -> None:
     print(text)
     if options.out:
         options.out.write_text(text)
+    if options.into:
+        put_into(options.into, text)
 
 
 if __name__ == "__main__":

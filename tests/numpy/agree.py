@@ -4,6 +4,7 @@ import copy
 import warnings
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 import flambeau as torch
 
@@ -32,9 +33,21 @@ def numbers(x):
     return [a for v in x for a in numbers(v)] if isinstance(x, (tuple, list)) else []
 
 
+def cloned(a):
+    """An argument of its own memory, arrays with the same strides and flags."""
+    if not isinstance(a, np.ndarray):
+        return copy.deepcopy(a)
+    low, high = byte_bounds(a)
+    memory = np.zeros(high - low, np.uint8)
+    made = np.ndarray(a.shape, a.dtype, memory, a.__array_interface__["data"][0] - low if a.size else 0, a.strides)
+    made[...] = a
+    made.flags.writeable = a.flags.writeable
+    return made
+
+
 def outcome(f, args):
     """(result or None, arguments afterwards, error as text)"""
-    args = copy.deepcopy(args)
+    args = tuple(map(cloned, args))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

@@ -143,7 +143,35 @@ def writes_that_are_refused(x):
         return str(e)
 
 
+def numbers_are_written_as_numpy_does(x):
+    i = np.zeros(4, np.int8)
+    i[0] = 2.9
+    i[1:] = np.float32(-3.5)
+    x[[]] = 2
+    try:
+        i[2] = np.uint64(2**63)
+    except OverflowError as e:
+        return i, str(e)
+
+
+def complex_into_floats(x):
+    try:
+        x[[]] = 1j
+    except TypeError as e:
+        return str(e)
+
+
+def padded_without_dimensions(x):
+    return np.pad(x[..., 0], 1), np.block(x[0])
+
+
+def objects_that_are_called(x):
+    p = np.poly1d([1.0, 2.0])
+    return p(x), p.coeffs
+
+
 CASES = [
+    (numbers_are_written_as_numpy_does, (X,)), (complex_into_floats, (X,)), (padded_without_dimensions, (X,)), (objects_that_are_called, (X,)),
     (writes_by_function, (np.array([3.0, 1, 2, 0, -1, 4]),)), (writes_that_are_refused, (X,)),
     (index_after_a_write, (X, OUT)), (index_then_product, (X, OUT)), (write_out_of_bounds, (X, OUT)), (singular_is_caught, (ZERO,)),
     (unused_result_raises, (ZERO,)), (singular_after_a_write, (ZERO,)), (shifted_onto_itself, (X,)), (added_onto_itself, (X,)),

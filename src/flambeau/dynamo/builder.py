@@ -204,7 +204,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if issubclass(cls, Iterator) and world.instance_dict(value) is None:
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExistingIteratorVariable(value, source)
-    if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value)):
+    if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value) and cls.__hash__ is not None):
         _guard(tx, source, "ID_MATCH", value)
         return _numpy_function(value, source)
     if is_autocast(cls):

@@ -286,6 +286,9 @@ def _in_place(impl):
 for _name, _ufunc in _OPERATORS.items():
     OPERATORS[_name] = next(impl for f, impl in FUNCTIONS if f is _ufunc)
     OPERATORS[f"i{_name.rstrip('_')}"] = _in_place(OPERATORS[_name])
+for _f, _impl in FUNCTIONS:
+    if _f in (np.pad, np.block):
+        _impl.gives_array = True  # of what has no dimensions too
 for _name in ("argsort", "argpartition", "searchsorted", "choose"):
     METHODS.setdefault(_name, opaque("numpy", _name))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -356,8 +357,21 @@ class NumpyNdarrayVariable(TensorVariable):
             out = tx.output.call_in_graph(tx, "call_method", "clone", [out], {})
         return as_ndarray(out, scalar=not whole)
 
+    def cast_number(self, number) -> ConstantVariable:
+        """A number as NumPy writes it into an array like this one; the graph breaks where it refuses, or warns."""
+        place = np.zeros(1, numpy_bridge.np_dtype(self.val))
+        try:
+            with np.errstate(all="raise"), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                place[0] = number
+        except Exception as e:
+            unsupported("numpy", f"{number!r} written into an array of {place.dtype}", f"NumPy raises or warns: {e}.")
+        return ConstantVariable(place[0].item())
+
     def setitem(self, tx, key, value):
         parts = key.elements if hasattr(key, "elements") else [key]
+        if value.is_constant() and isinstance(value.as_constant(), (int, float, complex, np.generic)):
+            value = self.cast_number(value.as_constant())
         if isinstance(value, NumpyNdarrayVariable) and value.val._storage is self.val._storage:
             value = tx.output.call_in_graph(
                 tx, "call_method", "clone", [value], {}
