@@ -201,3 +201,15 @@ def test_an_error_that_data_make_comes_to_the_handler_around_the_operator(fn, go
             assert want[1:] == got[1:]
             want, got = want[0], got[0]
         torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_element_of_an_expanded_input_is_written(backend):
+    def f(x):
+        y = x.sum() * 2
+        x[..., -1].sub_(5)
+        return y, x
+
+    base = torch.arange(1.0, 7.0)
+    y, x = torch.compile(f, backend=backend)(base[:1].expand(4))
+    assert y.item() == 8 and x.tolist() == [-4] * 4 and base.tolist() == [-4, 2, 3, 4, 5, 6]

@@ -17,6 +17,7 @@ from ..base import pytree
 from ..base.collector import collecting_later
 from ..base.logs import artifact
 from ..core import modes
+from ..core.layouts import overlaps_itself
 from ..fx import GraphModule, Interpreter
 from ..proxy import current_proxy_mode
 from . import cache
@@ -63,6 +64,8 @@ def compile_flat(
             raise RunsAsItIs(
                 f"ahead-of-time autograd: input {i} is written in place and shares its memory with another input; pass one of them only, or clone it"
             )
+        if overlaps_itself(everything[i]._shape, everything[i]._strides):
+            raise RunsAsItIs(f"ahead-of-time autograd: input {i} is written in place and is expanded; clone it")
     if not (traced.num_forward or traced.random or traced.fallible):
         run = _no_outputs
     elif not traced.joint:
