@@ -27,6 +27,11 @@ PROGRAMS = {
     "reinforce": [""],
     "super_resolution": [""],
     "siamese": [""],
+    "actor_critic": [""],
+    "graph_attention": ["", "--model gat"],
+    "neural_style": [""],
+    "nano_gpt": ["", "--compile", "--dtype bfloat16"],  # compiled, it prints what it prints plain
+    "cifar_resnet": [""],
 }
 RUNS = [f"{name} {options}".strip() for name, lines in PROGRAMS.items() for options in lines]
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
