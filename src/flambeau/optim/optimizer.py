@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 
-from flambeau.autograd.grad_mode import enable_grad, set_grad_enabled
+from flambeau.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
@@ -166,7 +166,8 @@ class Optimizer:
 
     def _recording(self):
         """The grad mode of an update: recorded by autograd with ``differentiable=True``, otherwise not."""
-        return set_grad_enabled(bool(self.defaults.get("differentiable")))
+        # Guards of the native state, and no call that sets the mode before the block: a failed allocation leaves nothing behind.
+        return enable_grad() if self.defaults.get("differentiable") else no_grad()
 
     def _has_state(self, group: dict) -> bool:
         """Whether parameters of this group get a state: where not, ``state_dict()`` has no entry for them."""
@@ -180,7 +181,7 @@ class Optimizer:
         """
         out = []
         for group in self.param_groups:
-            rows = []
+            rows, has_state, differentiable = [], self._has_state(group), group.get("differentiable")
             for p in group["params"]:
                 grad = p.grad
                 if grad is not None:
@@ -188,13 +189,13 @@ class Optimizer:
                         name = type(self).__name__
                         hint = ", please consider SparseAdam instead" if name == "Adam" else ""
                         raise RuntimeError(f"{name} does not support sparse gradients{hint}")
-                    state = self.state[p] if self._has_state(group) else {}
+                    state = self.state[p] if has_state else {}
                     if not state:
                         self._init_state(state, p, group)
-                    if group.get("differentiable"):
+                    if differentiable:
                         # What the last step's graph has saved of the state stays as it is.
                         state.update({k: v.clone() for k, v in state.items() if isinstance(v, Tensor)})
-                    if self.complex_as_pairs and p.is_complex():
+                    if p._dtype.is_complex and self.complex_as_pairs:
                         p, grad = view_as_real(p), view_as_real(grad)
                         state = {k: view_as_real(v) if _is_complex(v) else v for k, v in state.items()}
                     rows.append((p, grad, state))
