@@ -209,7 +209,9 @@ WIDE static void fill(const Job *j, const Window *w, float *to) {
         lo = lo > w->row ? w->row : lo, hi = hi > w->row ? w->row : hi < lo ? lo : hi;
         top = top > rows ? rows : top, bottom = bottom > rows ? rows : bottom < top ? top : bottom;
         int joined = v->step == 1 && h->step == 1 && w->row == v->size && !c0; /* rows follow each other there as here */
-        for (int64_t ch = 0; ch < j->depth; ch++)
+        for (int64_t ch = 0; ch < j->depth; ch++) {
+            /* Taps read on behind the last plane, against zeros; what the memory held before might not be finite. */
+            memset(start + (ch * j->used + s) * by + whole, 0, (by - whole) * sizeof(float));
             for (int64_t n = w->n0; n < w->n1; n++) {
                 const float *from = j->source + (n * channels + w->group * j->depth + ch) * area + (first + top * h->step) * v->size + c0;
                 to = start + (ch * j->used + s) * by + (n - w->n0) * w->plane;
@@ -237,6 +239,7 @@ WIDE static void fill(const Job *j, const Window *w, float *to) {
                     }
                 memset(to, 0, (rows - bottom) * w->row * sizeof(float));
             }
+        }
     }
     memset(start + j->depth * j->used * by, 0, SLACK * sizeof(float));
 }

@@ -196,3 +196,18 @@ def test_transposed_convolutions_with_output_padding_have_a_compiled_backward(di
         assert torch._inductor.metrics.num_fallbacks == before
         for a, b in zip(got, want):
             assert float((a.double() - b).abs().max()) <= 1e-5 * float(b.abs().max())
+
+
+def test_what_memory_held_before_makes_no_difference():
+    """Products of shifted rows read on behind a plane, against zeros: what is there has to be finite."""
+    x = torch.randn(2, 32, 7, 9)
+    w = torch.randn(17, 32, 1, 1, requires_grad=True)
+
+    def gradient():
+        return torch.autograd.grad(torch.nn.functional.conv2d(x, w, padding=1).sum(), w)[0]
+
+    want = gradient()
+    for size in range(1000, 120_000, 5000):
+        spoiled = [torch.full((size,), float("nan")) for _ in range(3)]
+        del spoiled
+        assert torch.equal(gradient(), want)
