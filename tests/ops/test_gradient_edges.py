@@ -39,6 +39,8 @@ DIFFERENT = {
     "binary_cross_entropy_backward": "of the denominator that is limited to 1e-12",
     "native_group_norm": "two passes",
     "group_norm": "two passes",
+    "matrix_power": "powers that are multiplied in another order where an entry is infinite",
+    "linalg_matrix_power": "powers that are multiplied in another order where an entry is infinite",
     "instance_norm": "two passes",
     "scaled_dot_product_attention": "a query that is infinite has no gradient in PyTorch, and nan here",
     "prod": "other factors that underflow or overflow",

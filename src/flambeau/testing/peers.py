@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.dtypes import DType
+from ..base.memory_format import MemoryFormat
 
 __all__ = ["arguments_for"]
 
@@ -14,6 +15,8 @@ def arguments_for(module, array, x):
     kept."""
     if isinstance(x, DType):
         return getattr(module, x.name)
+    if isinstance(x, MemoryFormat):
+        x = x.name
     if isinstance(x, str) and x.endswith("_format"):
         return getattr(module, x)
     if isinstance(x, (list, tuple)):
