@@ -138,7 +138,8 @@ def worker(peer: str, span: float) -> None:
                 count += 1
             answer["seconds"] = seconds / count
         except Exception as error:  # a program that a peer can't run is a row without its number
-            answer = {"error": f"{type(error).__name__}: {error}".strip().splitlines()[0][:120]}
+            text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            answer = {"error": text.replace(f"{Path(__file__).resolve().parents[1]}/", "")[:120]}
         print(json.dumps(answer), file=out, flush=True)
 
 
