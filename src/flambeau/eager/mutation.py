@@ -12,7 +12,7 @@ from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload
 from ..core.out_rules import check_dtype, computed_as
 from ..core.promotion import check_can_hold
-from .backend import rule
+from .backend import accelerated, may_accelerate, rule
 
 
 def _span(t):
@@ -91,8 +91,9 @@ def copy_into(target, result) -> None:
 @rule("inplace")
 def inplace(op: OpOverload):
     functional = op.definition.functional.facet("eager")
-
     elementwise = op.definition.functional.kind == "pointwise"
+    if elementwise and may_accelerate(op.definition.functional):
+        functional = accelerated(functional, op.definition.functional)
 
     def run(*args):
         if elementwise and len(args) > 1:

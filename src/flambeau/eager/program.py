@@ -15,6 +15,7 @@ from ..base import dtypes
 from ..base.records import slotted
 from ..base.shapes import broadcast_shapes, contiguous_strides
 
+WRITTEN = 1 << 24  # likewise where the result is written over an argument, and nothing is made
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
 
 
@@ -75,7 +76,9 @@ def merged(shape, rows, order=None):
 class Program:
     """Steps on values."""
 
-    def __init__(self):
+    def __init__(self, most: int = LARGE):
+        """``most``: how many elements a tensor argument has fewer than."""
+        self.most = most
         self.steps: list[tuple] = []
         self.counts = {"tensor": 0, "number": 0, "result": 0, "temporary": 0, "constant": 0}
         self.numbers: list[int] = []
@@ -88,7 +91,7 @@ class Program:
     # -- values ----------------------------------------------------------------------------------------------------------
     def tensor(self, a: np.ndarray) -> Value:
         """The next tensor argument."""
-        if a.size == 0 or a.size >= LARGE:
+        if a.size == 0 or a.size >= self.most:
             raise NoRecipe
         v = Value(("tensor", self._next("tensor")), a.shape, a.strides, a.dtype)
         self.inputs.append(v)

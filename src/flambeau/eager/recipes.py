@@ -33,7 +33,7 @@ from ..core.viewmap import Strided
 from .backend import PRODUCTS, compiled
 from .contraction import SMALL
 from .pointwise import _WIDE
-from .program import LARGE, NoRecipe, Program, Value, bytes_of, narrow
+from .program import LARGE, WRITTEN, NoRecipe, Program, Value, bytes_of, narrow
 from .reduction import LONG
 
 RULES = {}  # kind -> rule(program, op, values, out or None) -> Value (or a list of them)
@@ -61,9 +61,9 @@ def cook(op: OpOverload, values: tuple):
         found = _whole(op, values)
         if found is not None:
             return found
-        p = Program()
-        bound = [_bind(p, x) for x in values]
         base = op.definition.functional if op.kind in ("inplace", "out") else op
+        p = Program(WRITTEN if base is not op and base.kind == "pointwise" else LARGE)
+        bound = [_bind(p, x) for x in values]
         target = None
         if op.kind == "inplace":
             target = bound[0]
