@@ -41,7 +41,7 @@ def is_freed(output, val) -> bool:
 
 class Freed(autograd.Function):
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx, x, *ways):
         return x.alias() if hasattr(x, "alias") else x.view(x.shape)
 
     @staticmethod
@@ -54,10 +54,10 @@ class Freed(autograd.Function):
         )
 
 
-def with_freed_history(value):
-    """The tensor as a result whose history a backward has freed."""
+def with_freed_history(value, *ways):
+    """The tensor as a result whose history, which led to ``ways``, a backward has freed."""
     with autograd.enable_grad():
-        return Freed.apply(value.requires_grad_())
+        return Freed.apply(value.requires_grad_(), *ways)
 
 
 OWN_HISTORY = "The graph holds its own part of the history only: what lies before its inputs would be missing."

@@ -15,7 +15,7 @@ class OptimizerVariable(ObjectVariable):
 
     def getattr(self, tx, name):
         if name == "_gather" and self.value is not None:
-            if all(is_library(self.class_attr(tx, n)) for n in ("_gather", "_init_state")):
+            if all(is_library(self.class_attr(tx, n)) for n in ("_gather", "_has_state", "_init_state")):
                 self.make_states(tx)
         return super().getattr(tx, name)
 
@@ -27,7 +27,7 @@ class OptimizerVariable(ObjectVariable):
             return
         for group in self.value.param_groups:
             for p in group["params"]:
-                if self.has_gradient(tx, p) and not state.get(p):
+                if self.value._has_state(group) and self.has_gradient(tx, p) and not state.get(p):
                     self.value._init_state(state.setdefault(p, {}), p, group)
 
     def has_gradient(self, tx, p) -> bool:

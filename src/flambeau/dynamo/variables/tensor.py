@@ -104,7 +104,14 @@ class TensorVariable(Variable):
 
         output = current().output
         if is_freed(output, self.val):
-            cg.call_function(with_freed_history, lambda: cg.graph_output(output.detached(self.node)), 1)
+            ways = [i.source for i in output.inputs if tensors.is_tensor(i.example) and i.example.requires_grad]
+
+            def push():
+                cg.graph_output(output.detached(self.node))
+                for source in ways:
+                    cg.load_source(source)
+
+            cg.call_function(with_freed_history, push, 1 + len(ways))
         else:
             cg.graph_output(self.node)
 
