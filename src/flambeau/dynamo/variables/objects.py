@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 
 from .. import trace_rules, world
@@ -116,7 +117,12 @@ class ObjectVariable(Variable):
         if self.value is not None and not isinstance(type_item(self.cls, name), types.MemberDescriptorType):
             d = world.instance_dict(self.value)
             if d is None:
-                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+                more = (
+                    " and no __dict__ for setting new attributes"
+                    if value is not None and sys.version_info >= (3, 13)
+                    else ""
+                )
+                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}{more}"))
             before = name in d
             tx.output.guard(InstanceDictSource(self.source), "HAS_KEY" if before else "NO_KEY", name)
         if value is None and before is False:
