@@ -8,13 +8,14 @@ from setuptools import Extension, setup
 COMMON = dict(
     include_dirs=["csrc", numpy.get_include()],
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
-    extra_compile_args=["-O2", "-std=c11", "-fvisibility=hidden", "-Wall", "-Wno-unused-function"],
+    extra_compile_args=["-O2", "-std=c11", "-fvisibility=hidden", "-Wall", "-Wno-unused-function", "-fno-math-errno"],
     depends=glob.glob("csrc/*.h"),
 )
 
 CORE = (
     "state",
     "tensor",
+    "operators",
     "allocator",
     "binder",
     "loops",
@@ -48,6 +49,10 @@ RUNTIME = (
     "attention",
     "scan",
     "order",
+    "random",
+    "lapack",
+    "lapack_blocks",
+    "select",
     "recurrent",
     "pool",
     "natives",

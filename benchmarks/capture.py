@@ -208,7 +208,7 @@ def _(torch):
 @row("first compiled step of EfficientNet-B0 (CIFAR)", FIRST)
 def _(torch):
     networks = importlib.import_module("networks")
-    return networks.training_step(torch, networks._efficientnet, True)
+    return networks.training_step(torch, *networks._efficientnet(torch), True)
 
 
 # --- worker -----------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def main() -> None:
         first = any(name.startswith(n) for n in FIRST)
         lines.append(line(f"{name} ({'wall' if what == 'wall' else 'CPU'})" if first else name, values, what, unit))
         counted = [a for v in values.values() for a in v if "instructions" in a]
-        if counted:
+        if counted and name.startswith("capture"):
             each = median(a["cpu"] / a["loop"] / a["instructions"] for a in counted) * unit
             lines.append(f"| capture, for each of {counted[0]['instructions']} instructions | {shown(each)} | | |")
     slower = median(units) / unit

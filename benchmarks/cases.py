@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-import models
+import layers
 
 GPT_SOURCE = Path(__file__).resolve().parents[1] / "src/flambeau/examples/gpt.py"
 
@@ -284,7 +284,7 @@ def _(torch):
     return step
 
 
-models.register(case)
+layers.register(case)
 
 # First calls: each runs once in a fresh process
 

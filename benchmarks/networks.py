@@ -1,6 +1,7 @@
-"""Networks that people train, written once for any module that looks like torch: models.py measures their training steps.
+"""Networks that people train, written once for any module that looks like torch: models.py measures their steps.
 
-``NETWORKS[name](torch)`` -> (model, inputs, targets); the loss is the cross-entropy of the model's output. The convolutional ones are the usual
+``NETWORKS[name](torch)`` -> (model, inputs, targets); the loss is the cross-entropy of the model's output;
+``DECODERS[name](torch)`` -> (model, keys and values, token). The convolutional ones are the usual
 versions for 32x32 images (He et al. 2016, Hu et al. 2018, Simonyan and Zisserman 2015, Tan and Le 2019).
 """
 
@@ -393,9 +394,8 @@ def _diffusion(torch, width=32, batch=4, side=32):
     return UNet(), torch.randn(batch, 3, side, side), torch.randint(0, 10, (batch,))
 
 
-def decode(torch, compiled: bool, width=256, layers=4, heads=8, past=128, vocabulary=256):
-    """A call that makes the next token of a GPT beside a cache of ``past`` keys and values a layer."""
-    torch.manual_seed(0)
+def _decoder(torch, width=256, layers=4, heads=8, past=128, vocabulary=256):
+    """A GPT that makes one more token beside a cache of ``past`` keys and values a layer; the largest score is the output."""
     nn, F = torch.nn, torch.nn.functional
 
     class Layer(nn.Module):
@@ -414,23 +414,19 @@ def decode(torch, compiled: bool, width=256, layers=4, heads=8, past=128, vocabu
             x = x + self.proj(y)
             return x + self.down(F.gelu(self.up(self.n2(x))))
 
-    tokens, blocks = nn.Embedding(vocabulary, width), nn.ModuleList(Layer() for _ in range(layers))
-    head = nn.Linear(width, vocabulary)
-    cache = [torch.randn(2, 1, heads, past, width // heads) for _ in range(layers)]
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.blocks = nn.Embedding(vocabulary, width), nn.ModuleList(Layer() for _ in range(layers))
+            self.head = nn.Linear(width, vocabulary)
 
-    def step(token, cache):
-        x = tokens(token)
-        for b, c in zip(blocks, cache):
-            x = b(x, c[0], c[1])
-        return head(x)[0, -1].argmax()
+        def forward(self, cache, token):
+            x = self.tokens(token)
+            for i, block in enumerate(self.blocks):
+                x = block(x, cache[i, 0], cache[i, 1])
+            return self.head(x)[0, -1].max(0)
 
-    run, token = torch.compile(step) if compiled else step, torch.zeros(1, 1, dtype=torch.int64)
-
-    def call():
-        with torch.no_grad():
-            return run(token, cache)
-
-    return call
+    return Decoder(), torch.randn(layers, 2, 1, heads, past, width // heads), torch.zeros(1, 1, dtype=torch.int64)
 
 
 NETWORKS = {
@@ -452,10 +448,11 @@ NETWORKS = {
 }
 
 
-def training_step(torch, make, compiled: bool):
+DECODERS = {"GPT 4x256, one more token beside 128": _decoder}
+
+
+def training_step(torch, model, x, target, compiled: bool):
     """A call that makes one step of SGD and returns the loss. The first one compiles."""
-    torch.manual_seed(0)
-    model, x, target = make(torch)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     run = torch.compile(model) if compiled else model
 
@@ -464,6 +461,37 @@ def training_step(torch, make, compiled: bool):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        return loss
+        return loss.detach()
 
     return step
+
+
+def decoding_step(torch, model, cache, token, compiled: bool):
+    """A call that makes one token and returns its score."""
+    run = torch.compile(model) if compiled else model
+
+    def step():
+        with torch.no_grad():
+            return run(cache, token)[0]
+
+    return step
+
+
+def state(model, x, target) -> dict:
+    """Weights, buffers and data as NumPy arrays by name, for ``from_arrays``."""
+    arrays = {f"model.{name}": value.numpy() for name, value in model.state_dict().items()}
+    return {**arrays, "x": x.numpy(), "target": target.numpy()}
+
+
+def from_arrays(torch, make, arrays: dict) -> tuple:
+    """(model, input, target) of a network with the weights and data of ``state``, so that modules that look like torch may be compared."""
+    model, _, _ = make(torch)
+    tensors = {key: torch.from_numpy(value.copy()) for key, value in arrays.items()}
+    model.load_state_dict({key[6:]: value for key, value in tensors.items() if key.startswith("model.")})
+    return model, tensors["x"], tensors["target"]
+
+
+def with_state(torch, name: str, arrays: dict, compiled: bool):
+    """The step of network ``name`` from given weights on given data."""
+    model, x, target = from_arrays(torch, {**NETWORKS, **DECODERS}[name], arrays)
+    return (decoding_step if name in DECODERS else training_step)(torch, model, x, target, compiled)

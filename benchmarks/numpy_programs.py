@@ -17,11 +17,8 @@ import json
 import math
 import multiprocessing
 import platform
-import queue
-import subprocess
 import sys
 import tempfile
-import threading
 import types
 from pathlib import Path
 from statistics import median
@@ -33,9 +30,10 @@ sys.path.insert(0, str(HERE))
 import numpy as np  # noqa: E402
 from harness import environment, unit  # noqa: E402
 from numpy_suite import PROGRAMS  # noqa: E402
+from peers import LEFT_OUT, Peer, described, geometric_mean, put_into  # noqa: E402
 
 SPAN = 0.2  # seconds of one measurement, about
-LEFT_OUT = "left out"  # why a peer wasn't asked for a program
+NAME = "numpy_programs.py"
 
 
 # ---- a peer ----------------------------------------------------------------------------------------------------------------
@@ -127,6 +125,7 @@ def worker(peer: str, span: float) -> None:
                 start = perf_counter()
                 f(*args)
                 answer["first"] = perf_counter() - start
+                f(*fresh(arguments))  # what one call tells (a size that varies) may be compiled at the next
                 ready[name] = f, arguments
             f, arguments = ready[name]
             seconds, count = 0.0, 0
@@ -138,70 +137,29 @@ def worker(peer: str, span: float) -> None:
                 count += 1
             answer["seconds"] = seconds / count
         except Exception as error:  # a program that a peer can't run is a row without its number
-            text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-            answer = {"error": text.replace(f"{Path(__file__).resolve().parents[1]}/", "")[:120]}
+            answer = {"error": described(error)}
         print(json.dumps(answer), file=out, flush=True)
 
 
 # ---- the comparison --------------------------------------------------------------------------------------------------------
 
 
-class Peer:
-    """A peer's process. One that exceeds the limit is ended and started anew for the next program."""
+class Programs(Peer):
+    """A peer that is asked for programs by name, and the time of each one's first call."""
 
     def __init__(self, name: str, python: str, cache: str, limit: float, span: float):
-        self.name, self.python, self.cache, self.limit, self.span = name, python, cache, limit, span
-        self.failed: dict[str, str] = {}
+        super().__init__(name, [python, __file__, "--worker", name, "--span", str(span)], environment(cache), limit)
         self.first: dict[str, float] = {}
-        self.process = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [self.python, __file__, "--worker", self.name, "--span", str(self.span)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment(self.cache),
-        )  # fmt: skip
-        self.lines: queue.Queue = queue.Queue()
-        threading.Thread(
-            target=lambda p, q: [q.put(line) for line in p.stdout] + [q.put("")],
-            args=(self.process, self.lines),
-            daemon=True,
-        ).start()
 
     def seconds(self, program: str) -> float | None:
-        if program in self.failed:
-            return None
-        if self.process is None:
-            self.start()
-        self.process.stdin.write(json.dumps({"program": program}) + "\n")
-        self.process.stdin.flush()
-        try:
-            line = self.lines.get(timeout=self.limit)
-        except queue.Empty:
-            line = None
-        if not line:
-            self.failed[program] = f"over {self.limit:.0f} s" if line is None else "the process ended"
-            self.close()
-            return None
-        answer = json.loads(line)
-        if "error" in answer:
-            self.failed[program] = answer["error"]
+        answer = self.ask(program, {"program": program})
+        if answer is None:
             return None
         self.first.setdefault(program, answer.get("first", math.nan))
         return answer["seconds"]
 
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
 
-
-def geometric_mean(values) -> float:
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
-def table(values: dict[str, dict[str, list[float]]], peers: list[Peer]) -> str:
+def table(values: dict[str, dict[str, list[float]]], peers: list[Programs]) -> str:
     others = [p.name for p in peers if p.name not in ("flambeau",)]
     lines = [
         "| program | flambeau | first call | " + " | ".join(c for p in others for c in (p, f"{p} / flambeau")) + " |"
@@ -243,18 +201,6 @@ def table(values: dict[str, dict[str, list[float]]], peers: list[Peer]) -> str:
     return "\n".join(lines)
 
 
-MARKS = "<!-- numpy_programs.py: begin -->", "<!-- numpy_programs.py: end -->"
-
-
-def put_into(document: Path, text: str) -> None:
-    """Replace what is between the marks of a document. ValueError when it has none."""
-    before, _, rest = document.read_text().partition(MARKS[0])
-    _, mark, after = rest.partition(MARKS[1])
-    if not mark:
-        raise ValueError(f"{document} has no marks {' and '.join(MARKS)}")
-    document.write_text(f"{before}{MARKS[0]}\n{text.strip()}\n{MARKS[1]}{after}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -277,7 +223,7 @@ def main() -> None:
     if options.worker:
         return worker(options.worker, options.span)
     if options.table:
-        return put_into(options.into, options.table.read_text())
+        return put_into(options.into, NAME, options.table.read_text())
     started, minutes = perf_counter(), options.minutes or (18 if options.quick else math.inf)
     span = SPAN / 4 if options.quick else SPAN
     rounds = options.rounds or (1 if options.quick else 5)
@@ -285,7 +231,7 @@ def main() -> None:
     pythons = {"flambeau": sys.executable, "numpy": sys.executable}
     pythons |= {p: v for p in ("numba", "jax", "torch") if (v := getattr(options, f"{p}_python"))}
     with tempfile.TemporaryDirectory() as cache:
-        peers = [Peer(name, python, cache, limit, span) for name, python in pythons.items()]
+        peers = [Programs(name, python, cache, limit, span) for name, python in pythons.items()]
         values: dict[str, dict[str, list[float]]] = {}
         for name in (n for n in PROGRAMS if options.rows in n):
             row = values[name] = {p.name: [] for p in peers}
@@ -309,7 +255,7 @@ def main() -> None:
     if options.out:
         options.out.write_text(text)
     if options.into:
-        put_into(options.into, text)
+        put_into(options.into, NAME, text)
 
 
 if __name__ == "__main__":

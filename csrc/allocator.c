@@ -30,6 +30,7 @@
 typedef struct Block {
     size_t total;                    /* bytes mapped */
     int class;
+    int scratch;                     /* made for memory of the moment */
     time_t since;                    /* when it was freed */
     struct Block *next, *prev;       /* free blocks of the class, the newest first */
     struct Block *newer, *older;     /* all free blocks by age */
@@ -95,7 +96,23 @@ static void *small_block(size_t size, int zero) {
     return tag + 1;
 }
 
-static void *large_block(size_t size, int zero) {
+/* A free block for memory of the moment: up to four times as large, since it comes back before long. When there is none, free ones that
+ * were made for this and are smaller leave: the new one will serve for them. So templates and arenas of many sizes share a block. */
+static Block *for_the_moment(int class) {
+    for (int c = class + 3; c < class + 16 && c < CLASSES; c++)
+        if (free_blocks[c]) return free_blocks[c];
+    for (int c = class < 16 ? 0 : class - 16; c < class; c++)
+        for (Block *b = free_blocks[c], *next; b; b = next) {
+            next = b->next;
+            if (!b->scratch) continue;
+            unlink_block(b);
+            stats.released += b->total;
+            munmap(b, b->total);
+        }
+    return NULL;
+}
+
+static void *large_block(size_t size, int zero, int scratch) {
     static unsigned place;
     size_t total;
     if (size > ((size_t)1 << 47)) return NULL;
@@ -104,8 +121,10 @@ static void *large_block(size_t size, int zero) {
     Block *b = NULL;
     if (!zero || total <= ZERO_BY_HAND)
         for (int c = class; c < class + 3 && !b; c++) b = free_blocks[c];
+    if (!b && scratch) b = for_the_moment(class);
     if (b) {
         unlink_block(b);
+        b->scratch &= scratch;
         stats.hits++;
     } else {
         stats.misses++;
@@ -121,6 +140,7 @@ static void *large_block(size_t size, int zero) {
         if (total >= HUGE_FROM) madvise(b, total, MADV_HUGEPAGE);
         b->total = total;
         b->class = class;
+        b->scratch = scratch;
         fresh = 1;
     }
     stats.in_use += b->total;
@@ -135,7 +155,10 @@ static void *large_block(size_t size, int zero) {
     return data;
 }
 
-void *flb_malloc(size_t size) { return size < SMALLEST ? small_block(size, 0) : large_block(size, 0); }
+void *flb_malloc(size_t size) { return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 0); }
+
+/* Memory that goes back before the launch it belongs to ends. */
+void *flb_scratch(size_t size) { return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 1); }
 
 void flb_free(void *data) {
     if (!data) return;
@@ -171,7 +194,7 @@ static void *handler_malloc(void *context, size_t size) { return flb_malloc(size
 static void *handler_calloc(void *context, size_t count, size_t item) {
     size_t size;
     if (__builtin_mul_overflow(count, item, &size)) return NULL;
-    return size < SMALLEST ? small_block(size, 1) : large_block(size, 1);
+    return size < SMALLEST ? small_block(size, 1) : large_block(size, 1, 0);
 }
 
 static void *handler_realloc(void *context, void *data, size_t size) {

@@ -115,7 +115,7 @@ static void run(Attention *a) {
         int64_t held = a->batch * (a->heads / a->group), keys = (a->keys + TALL - 1) / TALL * TALL, width = (a->width + TALL - 1) / TALL * TALL;
         if (a->queries <= 32) a->high = 32;
         a->wide = a->keys < BLOCK ? a->keys : BLOCK;
-        if (!(a->packed = flb_api->malloc(held * (keys * a->width + width * a->keys) * (a->f64 ? 8 : 4)))) {
+        if (!(a->packed = flb_api->scratch(held * (keys * a->width + width * a->keys) * (a->f64 ? 8 : 4)))) {
             *a->failed = 1;
             return;
         }

@@ -120,7 +120,7 @@ CLONES static void NAME(mix)(int64_t rows, int64_t n, int64_t width, const T *s,
 
 /* Pieces: a block of rows of a head. */
 static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
-    char *room = flb_api->malloc((a->high * (a->wide + 2)) * sizeof(T));
+    char *room = flb_api->scratch((a->high * (a->wide + 2)) * sizeof(T));
     if (!room) {
         *a->failed = 1;
         return;
@@ -149,7 +149,7 @@ static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
 
 /* Pieces: a head of keys, with all heads of queries that share it. */
 static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
-    char *room = flb_api->malloc((a->high * (2 * a->wide + 1)) * sizeof(T));
+    char *room = flb_api->scratch((a->high * (2 * a->wide + 1)) * sizeof(T));
     if (!room) {
         *a->failed = 1;
         return;

@@ -62,7 +62,7 @@ static void NAME(pack_heads)(const Attention *a, int64_t begin, int64_t end) {
 static void NAME(forward_turned)(const Attention *a, int64_t begin, int64_t end) {
     int64_t high = a->high, wide = a->wide, width = a->width, held = a->heads / a->group;
     int64_t each = NAME(panels_of)(a->keys) * width, turned = NAME(panels_of)(width) * a->keys;
-    char *room = flb_api->malloc((high * (wide + 2 * width + 3)) * sizeof(T) + 64);
+    char *room = flb_api->scratch((high * (wide + 2 * width + 3)) * sizeof(T) + 64);
     if (!room) {
         *a->failed = 1;
         return;

@@ -27,6 +27,14 @@ int flb_autocast_alone(void) {
     return top && layers_behind(top, &behind) && !behind;
 }
 
+int flb_operators_seen(void) {
+    FlbTls *s = flb_tls();
+    if (!s->function_modes || s->function_disabled > 1) return 0;
+    for (FlbLayer *l = flb_stack(FLB_FUNCTION_MODES); l; l = l->below)
+        if (Py_TYPE(l->value) != mode_class) return 1;
+    return 0;
+}
+
 /* What calls of func do: a dtype (its arguments are cast), None (nothing), True (it runs with the mode on), False (Python does it). A new reference. */
 static PyObject *policy_of(PyObject *mode, PyObject *func) {
     PyObject *known = PyObject_GetAttr(mode, str_policies), *how = NULL;

@@ -90,6 +90,7 @@ PyObject *flb_python_key(FlbOperator *op, uint32_t keys, PyObject *args, PyObjec
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 int flb_any_override(PyObject *const *args, Py_ssize_t n); /* -1: exception */
+int flb_operators_seen(void); /* whether a function mode is on that sees operators called by name: any but an autocast */
 int flb_arguments_override(PyObject *const *args, Py_ssize_t n); /* modes aside */
 /* autocast.c: a call of a public function while an autocast is the innermost function mode. 1: *result is set; 0: a case for Python; -1: an exception. */
 enum { AUTOCAST_ARGUMENTS = 24 };

@@ -126,7 +126,7 @@ static void forward_range(void *context, int64_t begin, int64_t end) {
     const Conv *c = j->c;
     int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps, most = (j->cuts > 1 ? j->span : j->images * j->positions);
     int in_place = j->taps == 1 && c->stride[0] == 1 && c->stride[1] == 1 && c->stride[2] == 1 && !c->padding[0] && !c->padding[1] && !c->padding[2];
-    char *room = flb_api->malloc((rows + j->made) * most * item);
+    char *room = flb_api->scratch((rows + j->made) * most * item);
     if (!room) {
         *j->failed = 1;
         return;
@@ -155,7 +155,7 @@ static void input_range(void *context, int64_t begin, int64_t end) {
     const Conv *c = j->c;
     /* A piece is a block of channels of an image (or some), whose chunks it does in order: they overlap in the input. */
     int64_t item = j->f64 ? 8 : 4, most = j->cuts > 1 ? j->span : j->images * j->positions, rows = j->per * j->taps;
-    char *room = flb_api->malloc((j->block * j->taps + j->made) * most * item);
+    char *room = flb_api->scratch((j->block * j->taps + j->made) * most * item);
     if (!room) {
         *j->failed = 1;
         return;
@@ -183,7 +183,7 @@ static void weight_range(void *context, int64_t begin, int64_t end) {
     const Job *j = context;
     const Conv *c = j->c;
     int64_t item = j->f64 ? 8 : 4, most = j->cuts > 1 ? j->span : j->images * j->positions, rows = j->per * j->taps;
-    char *room = flb_api->malloc((j->block * j->taps + j->made) * most * item);
+    char *room = flb_api->scratch((j->block * j->taps + j->made) * most * item);
     if (!room) {
         *j->failed = 1;
         return;
@@ -219,7 +219,7 @@ static void run_few(Job *j) {
     f.phases = c->stride[0] * c->stride[1] * c->stride[2];
     f.plane = f.extent[0] * f.extent[1] * f.extent[2];
     f.run = ((c->out[0] - 1) * f.extent[1] + c->out[1] - 1) * f.extent[2] + c->out[2];
-    f.shift = flb_api->malloc(2 * j->taps * sizeof(int64_t));
+    f.shift = flb_api->scratch(2 * j->taps * sizeof(int64_t));
     if (!f.shift) {
         *j->failed = 1;
         return;
@@ -289,7 +289,7 @@ static void run(Job *j) {
         int64_t pieces = j->blocks * c->groups;
         j->parts = pieces >= 4 ? 1 : j->chunks < 8 ? j->chunks : 8;
         size_t size = c->outputs * rows * item;
-        j->sums = j->parts == 1 ? j->w : flb_api->malloc(j->parts * size);
+        j->sums = j->parts == 1 ? j->w : flb_api->scratch(j->parts * size);
         if (!j->sums) {
             *j->failed = 1;
             return;

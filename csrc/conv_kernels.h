@@ -159,10 +159,17 @@ CLONES static void NAME(scatter)(const Conv *c, T *x, int64_t c0, int64_t c1, in
 
 #define MOST ((int64_t)(64 / sizeof(T))) /* room for a vector of any CPU */
 
-/* Places of a padded plane: what falls outside is zero. */
+/* Places of a padded plane. What falls outside is zero before, and stays so: they are the same for every plane. */
 static void NAME(fill_phases)(const Few *f, const T *x, T *to) {
     const Conv *c = f->c;
-    memset(to, 0, f->phases * f->plane * sizeof(T));
+    if (f->phases == 1) { /* nothing to divide */
+        int64_t most = f->extent[2] - c->padding[2], n = c->in[2] < most ? c->in[2] : most;
+        for (int64_t id = 0; id < c->in[0] && id + c->padding[0] < f->extent[0]; id++)
+            for (int64_t ih = 0; ih < c->in[1] && ih + c->padding[1] < f->extent[1]; ih++)
+                NAME(copy_row)(to + ((id + c->padding[0]) * f->extent[1] + ih + c->padding[1]) * f->extent[2] + c->padding[2],
+                               x + (id * c->in[1] + ih) * c->in[2], n);
+        return;
+    }
     for (int64_t id = 0; id < c->in[0]; id++) {
         int64_t pd = id + c->padding[0], jd = pd / c->stride[0];
         if (jd >= f->extent[0]) break;

@@ -334,7 +334,7 @@ static void product_range(void *context, int64_t begin, int64_t end) {
     Job *j = context;
     int64_t high = tiles[j->tile].high, wide = tiles[j->tile].wide, ld = CHUNK / wide * wide, block = ceil_div(BLOCK, high) * high;
     int64_t plane = extent(&j->axis[0], j->band) * extent(&j->axis[1], j->across), planes = j->depth * j->used * stride(j->images * plane) + SLACK;
-    int64_t *off = flb_api->malloc(j->depth * j->count * sizeof(int64_t) + (planes + block * ld + LANES) * sizeof(float));
+    int64_t *off = flb_api->scratch(j->depth * j->count * sizeof(int64_t) + (planes + block * ld + LANES) * sizeof(float));
     if (!off) {
         j->failed = 1;
         return;
@@ -383,7 +383,7 @@ static void weight_range(void *context, int64_t begin, int64_t end) {
     most.row = extent(&j->axis[1], j->across), most.plane = extent(&j->axis[0], j->band) * most.row;
     int64_t ld = ceil_div(j->images * most.plane, LANES) * LANES, k = j->depth * j->count, rows = ceil_div(j->cut, OUTS) * OUTS;
     int64_t wide = ceil_div(k, TAPS) * TAPS, planes = j->depth * j->used * stride(j->images * most.plane) + SLACK, out = c->out[1] * c->out[2];
-    int64_t *off = flb_api->malloc(wide * sizeof(int64_t) + (planes + rows * ld + rows * wide + 2 * LANES) * sizeof(float));
+    int64_t *off = flb_api->scratch(wide * sizeof(int64_t) + (planes + rows * ld + rows * wide + 2 * LANES) * sizeof(float));
     if (!off) {
         j->failed = 1;
         return;
@@ -480,7 +480,7 @@ int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float
     Job j;
     if (!prepare(&j, c, what)) return 1;
     int64_t taps = c->kernel[1] * c->kernel[2];
-    if (!(j.taps = flb_api->malloc(taps * sizeof(Tap)))) return -1;
+    if (!(j.taps = flb_api->scratch(taps * sizeof(Tap)))) return -1;
     find_taps(&j);
     j.x = x, j.w = w, j.y = y, j.bias = bias, j.source = what == INPUT ? y : x;
     cut_windows(&j);
@@ -493,7 +493,7 @@ int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float
         if (j.cut > 64) j.cut = 64, j.cuts = ceil_div(j.high, j.cut);
         j.panels = j.cuts * c->groups >= 8 ? 1 : here < 8 ? here : 8;
         size_t size = (size_t)c->outputs * j.depth * taps;
-        j.packed = j.panels == 1 ? w : flb_api->malloc(j.panels * size * sizeof(float));
+        j.packed = j.panels == 1 ? w : flb_api->scratch(j.panels * size * sizeof(float));
         if (j.packed) {
             int64_t total = c->groups * j.panels * j.cuts;
             flb_parallel(weight_range, &j, total, (int64_t)(2e5 * total / (flops + 1)) + 1);
@@ -513,7 +513,7 @@ int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float
         j.cut = ceil_div(ceil_div(j.high, pieces), high) * high;
         if (j.cut < block) j.cut = block;
         j.cuts = ceil_div(j.high, j.cut);
-        j.packed = flb_api->malloc((size_t)c->groups * j.panels * high * j.depth * taps * sizeof(float));
+        j.packed = flb_api->scratch((size_t)c->groups * j.panels * high * j.depth * taps * sizeof(float));
         if (j.packed) {
             flb_parallel(pack_range, &j, c->groups * j.panels, 1 + 100000 / (high * j.depth * taps));
             flb_parallel(product_range, &j, windows * j.cuts, (int64_t)(2e5 * windows * j.cuts / (flops + 1)) + 1);

@@ -8,6 +8,16 @@ TARGET static void BY_SIZE(correlate)(T *to, int64_t n, T start, int64_t taps, c
     enum { LANES = BYTES / sizeof(T) };
     int64_t i = 0;
     V first = start - (V){0};
+    for (; i + 7 * LANES < n; i += 8 * LANES) { /* eight sums hide the latency of two multiplications a cycle */
+        V a = first, b = first, c = first, d = first, e = first, f = first, g = first, h = first;
+        for (int64_t t = 0; t < taps; t++) {
+            const V *p = (const V *)(from[t] + i);
+            T x = w[t];
+            a += x * p[0], b += x * p[1], c += x * p[2], d += x * p[3], e += x * p[4], f += x * p[5], g += x * p[6], h += x * p[7];
+        }
+        V *q = (V *)(to + i);
+        q[0] = a, q[1] = b, q[2] = c, q[3] = d, q[4] = e, q[5] = f, q[6] = g, q[7] = h;
+    }
     for (; i + 3 * LANES < n; i += 4 * LANES) {
         V a = first, b = first, c = first, d = first;
         for (int64_t t = 0; t < taps; t++) {

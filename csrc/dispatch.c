@@ -48,7 +48,7 @@ PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObje
 enum { FAILED_SCAN = 0 };
 static inline int scan_tensor(FlbTensor *t, uint32_t *keys) {
     uint32_t k = t->keys;
-    if (flb_tls()->grad_enabled) {
+    if (flb_tls()->grad_enabled && !flb_tls()->inference) {
         int r = flb_requires_grad(t);
         if (r < 0) return -1;
         if (r) k |= FLB_AUTOGRAD;
@@ -124,7 +124,16 @@ static void translate_error(void) {
     if (!memory && type == PyExc_ValueError) {
         PyObject *text = PyObject_Str(value);
         const char *s = text ? PyUnicode_AsUTF8(text) : NULL;
-        ours = s && (!strncmp(s, "array is too big", 16) || !strncmp(s, "Maximum allowed dimension", 25) || !strncmp(s, "maximum supported dimension", 27));
+        ours = s && (!strncmp(s, "array is too big", 16) || !strncmp(s, "Maximum allowed dimension", 25) || !strncmp(s, "maximum supported dimension", 27) ||
+                     !strncmp(s, "Maximum allowed size", 20));
+        if (s && !strcmp(s, "negative dimensions are not allowed")) {
+            PyErr_SetString(PyExc_RuntimeError, "Trying to create tensor with negative dimension");
+            Py_DECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(traceback);
+            Py_DECREF(text);
+            return;
+        }
         Py_XDECREF(text);
         if (!s) PyErr_Clear();
     }
@@ -145,7 +154,9 @@ static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     return r;
 }
 static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
-    return flb_recipe_call(op, values, result);
+    int done = flb_recipe_call(op, values, result);
+    if (done < 0) translate_error();
+    return done;
 }
 static int run_opened(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result) {
     int status = flb_opened_call(op, body, inside, values, result);
@@ -215,9 +226,19 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     Py_DECREF(kwargs);
     return r;
 }
+/* A call of a program's, which function modes see under the overload's own name. */
+static PyObject *overridden(PyObject *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    PyObject *tuple, *dict;
+    if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
+    PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, op, tuple, dict, NULL);
+    Py_DECREF(tuple);
+    Py_DECREF(dict);
+    return r;
+}
 static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     FlbOperator *op = (FlbOperator *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    if (flb_operators_seen()) return overridden(self, args, n, kwnames);
     if (!op->ready && flb_prepare(op) < 0) return NULL;
     uint32_t keys = flb_scan(args, n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
     if (keys == FAILED_SCAN) return NULL;

@@ -6,13 +6,17 @@
 
 static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
+_Thread_local TailCall *flb_handed, *flb_running;
+
 PyObject *flb_settle(PyObject *r)   /* steals r */
 {
     while (r && Py_IS_TYPE(r, &FlbTailCallType)) {
         TailCall *t = (TailCall *)r;
         Py_ssize_t n = Py_SIZE(t) - 1;
+        if (Py_IS_TYPE(t->items[0], &FlbCompiledType)) flb_handed = t;
         PyObject *next = Py_IS_TYPE(t->items[0], &FlbCompiledType) ? compiled_call_raw((Callable *)t->items[0], t->items + 1, n, NULL)
                                                                 : PyObject_Vectorcall(t->items[0], t->items + 1, n, NULL);
+        flb_handed = NULL;
         Py_DECREF(r);
         r = next;
     }
@@ -24,9 +28,22 @@ PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (n < 1) { PyErr_SetString(PyExc_TypeError, "tail_call expects a callable"); return NULL; }
     TailCall *t = PyObject_GC_NewVar(TailCall, &FlbTailCallType, n);
     if (!t) return NULL;
+    t->released = 0;
     for (Py_ssize_t i = 0; i < n; i++) { Py_INCREF(args[i]); t->items[i] = args[i]; }
     PyObject_GC_Track(t);
     return (PyObject *)t;
+}
+
+PyObject *flb_release_arguments(PyObject *module, PyObject *unused)
+{
+    TailCall *t = flb_running;
+    for (Py_ssize_t i = 1; t && i < Py_SIZE(t); i++) {   /* the frame has references of its own; nobody runs the call a second time */
+        PyObject *old = t->items[i];
+        t->items[i] = Py_NewRef(Py_None);
+        Py_DECREF(old);
+    }
+    if (t) t->released = 1;
+    Py_RETURN_NONE;
 }
 
 static int tail_call_traverse(TailCall *t, visitproc visit, void *arg)
@@ -42,9 +59,23 @@ static void tail_call_dealloc(TailCall *t)
     PyObject_GC_Del(t);
 }
 
+/* The drivers of generators make such calls, with what is sent: once, and the arguments are the called frame's alone from then on. */
+static PyObject *tail_call_made(TailCall *t, PyObject *args, PyObject *kwargs)
+{
+    Py_ssize_t n = Py_SIZE(t), more = PyTuple_GET_SIZE(args);
+    if (kwargs || !t->items[0]) { PyErr_SetString(PyExc_TypeError, "a tail call is made once, without keyword arguments"); return NULL; }
+    TailCall *call = PyObject_GC_NewVar(TailCall, &FlbTailCallType, n + more);
+    if (!call) return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) { call->items[i] = t->items[i]; t->items[i] = NULL; }
+    for (Py_ssize_t i = 0; i < more; i++) call->items[n + i] = Py_NewRef(PyTuple_GET_ITEM(args, i));
+    PyObject_GC_Track(call);
+    return flb_settle((PyObject *)call);
+}
+
 PyTypeObject FlbTailCallType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "flambeau._frame.TailCall", .tp_basicsize = offsetof(TailCall, items), .tp_itemsize = sizeof(PyObject *),
+    .tp_call = (ternaryfunc)tail_call_made,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, .tp_doc = "A call that captured code leaves to its caller",
     .tp_traverse = (traverseproc)tail_call_traverse, .tp_dealloc = (destructor)tail_call_dealloc,
 };

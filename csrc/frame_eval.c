@@ -60,7 +60,13 @@ static PyObject *run_entry(Entry *e, Context *ctx, PyFunctionObject *func, PyObj
     }
     e->hits++;
     Context *prev = flb_enter(e->needs_eval ? ctx : NULL);
+    _PyErr_StackItem *handling = PyThreadState_Get()->exc_info;
+    PyObject *handled = Py_XNewRef(handling->exc_value);
     PyObject *r = PyObject_Vectorcall(fn, args, n, NULL);
+    /* Captured code makes an exception of the program's the handled one, and what it does meanwhile may fail where the program has no handler
+     * that would take that back. */
+    if (!r && handling->exc_value != handled) Py_XSETREF(handling->exc_value, handled);
+    else Py_XDECREF(handled);
     flb_enter(prev);
     Py_DECREF(fn);
     return r;
@@ -134,6 +140,8 @@ static PyObject *make_suspended(Context *ctx, PyFunctionObject *func, PyObject *
 PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n, int run_only, int *ran)
 {
     int error;
+    TailCall *mine = flb_handed;
+    flb_handed = NULL;
     *ran = 1;
     if (((PyCodeObject *)func->func_code)->co_flags & SUSPENDS) {
         error = 0;
@@ -173,8 +181,11 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     Py_INCREF(code);
     PyObject *held = cache->dict;    /* the resume functions, which captured code knows weakly */
     Py_XINCREF(held);
+    TailCall *outside = flb_running;
+    flb_running = mine;
     PyObject *r = run_entry(e, ctx, func, args, n);
-    if (!r && to_run_plainly()) *ran = FLB_PLAINLY;
+    flb_running = outside;
+    if (!r && !(mine && mine->released) && to_run_plainly()) *ran = FLB_PLAINLY;
     Py_XDECREF(held);
     Py_DECREF(code);
     Py_DECREF(tree);
@@ -310,6 +321,8 @@ static PyMethodDef methods[] = {
     {"forget", m_forget, METH_O, "forget(code): empty all its caches"},
     {"tail_call", (PyCFunction)(void (*)(void))flb_tail_call, METH_FASTCALL,
      "tail_call(callable, *args): returned by captured code, whose native caller then makes the call"},
+    {"release_arguments", flb_release_arguments, METH_NOARGS,
+     "called by captured code that a tail call started: the code alone holds its arguments from here on"},
     {"traceback_entry", m_traceback_entry, METH_VARARGS,
      "traceback_entry(next or None, code, globals, lasti, line) -> traceback with one more entry in front, of a frame that never ran"},
     {"set_watcher", flb_set_watcher, METH_O,

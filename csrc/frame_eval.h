@@ -52,6 +52,7 @@ typedef struct {
  * functions does not grow the stack. */
 typedef struct {
     PyObject_VAR_HEAD
+    int released;                    /* the arguments are gone: see flb_release_arguments */
     PyObject *items[1];              /* callable, then its arguments */
 } TailCall;
 
@@ -78,6 +79,10 @@ void flb_plain_once(PyCodeObject *code);
 /* frame_call.c */
 PyObject *flb_settle(PyObject *r);          /* makes the calls that captured code left to its caller; steals r */
 PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* Captured code that a tail call started says that it alone holds the call's arguments from here on. */
+PyObject *flb_release_arguments(PyObject *module, PyObject *unused);
+/* The tail call whose code is about to run, and the one whose code runs: borrowed, NULL for others. */
+extern _Thread_local TailCall *flb_handed, *flb_running;
 PyObject *flb_set_watcher(PyObject *module, PyObject *arg);
 PyObject *flb_set_watching(PyObject *module, PyObject *arg);
 PyObject *flb_set_plainly(PyObject *module, PyObject *arg);

@@ -163,6 +163,7 @@ PyObject *flb_python_key(FlbOperator *op, uint32_t keys, PyObject *args, PyObjec
 
 /* ---- module functions ----------------------------------------------------------------------------------------------- */
 
+static PyObject *py_operators_seen(PyObject *m, PyObject *unused) { return PyBool_FromLong(flb_operators_seen()); }
 static PyObject *py_has_override(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     int r = flb_any_override(args, n);
     return r < 0 ? NULL : PyBool_FromLong(r);
@@ -190,6 +191,7 @@ static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
     return NULL;
 }
 static PyMethodDef functions[] = {
+    {"operators_seen", py_operators_seen, METH_NOARGS, "Whether a function mode is on that sees calls of operators by name."},
     {"has_override", (PyCFunction)(void (*)(void))py_has_override, METH_FASTCALL, "Whether a function mode or an argument overrides __torch_function__."},
     {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS, "__torch_function__ that overrides nothing."},
     {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS, "__torch_dispatch__ of classes that have none."},

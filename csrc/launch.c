@@ -405,7 +405,7 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
         c.places[g->input_slot[k]].ptr = PyArray_DATA(array);
         c.places[g->input_slot[k]].owner = Py_NewRef((PyObject *)array);
     }
-    if (c.f[g->arena] && !(c.arena = flb_api->malloc(c.f[g->arena]))) {
+    if (c.f[g->arena] && !(c.arena = flb_api->scratch(c.f[g->arena]))) {
         PyErr_NoMemory();
         goto done;
     }
@@ -509,6 +509,8 @@ static PyMethodDef functions[] = {
      "attention(q, k, v, mask, causal, scale[, g, out, lse]) -> (out, lse), or the cotangents of q, k and v; None without a BLAS library"},
     {"convolve", flb_convolve, METH_VARARGS,
      "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
+    {"default_engine", flb_default_engine, METH_NOARGS, "default_engine() -> ndarray: the state of the default generator, see random.c"},
+    {"use_lapack", flb_use_lapack, METH_VARARGS, "use_lapack(type, wide, addresses): LAPACK's routines for an element type, as of lapack.h"},
     {"native", flb_run_native, METH_VARARGS, "native(name, arrays, numbers): run a template of natives.c over ndarrays; the last of them are written"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain, params) -> (code, value, size): run one kernel over ndarrays"},
     {"emit_configure", flb_emit_configure, METH_VARARGS, "emit_configure(functions, machines, triple, layout): addresses in LLVM's library, see emit.c"},

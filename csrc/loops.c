@@ -1,7 +1,16 @@
 /* Inner loops that NumPy has no ufunc for, with a ufunc's signature: copies, casts, where. */
 #include "recipe.h"
+#include <string.h>
 
 #define LOOP(NAME) static void NAME(char **args, const npy_intp *dims, const npy_intp *steps, void *data)
+
+/* One element n times: a block that stays in the first-level cache, and copies of it. */
+static void fill(char *to, const void *value, size_t item, npy_intp n) {
+    size_t size = item * (size_t)n, done = item;
+    memcpy(to, value, item);
+    for (; done < size && done < 4096; done *= 2) memcpy(to + done, to, done < size - done ? done : size - done);
+    for (size_t block = done; done < size; done += block) memcpy(to + done, to, block < size - done ? block : size - done);
+}
 
 #define COPY(T, NAME)                                                                                                          \
     LOOP(copy_##NAME) {                                                                                                        \
@@ -9,6 +18,11 @@
         char *a = args[0], *b = args[1];                                                                                       \
         if (s == (npy_intp)sizeof(T) && d == (npy_intp)sizeof(T)) {                                                            \
             memmove(b, a, n * sizeof(T));                                                                                      \
+            return;                                                                                                            \
+        }                                                                                                                      \
+        if (!s && d == (npy_intp)sizeof(T) && n) {                                                                             \
+            T value = *(T *)a;                                                                                                 \
+            fill(b, &value, sizeof(T), n);                                                                                     \
             return;                                                                                                            \
         }                                                                                                                      \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = *(T *)a;                                                    \

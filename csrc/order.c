@@ -4,6 +4,7 @@
  * complement. The key with the place in the line behind it is unique, so whatever finds the right elements finds those of a stable sort, and results
  * depend neither on the method nor on the number of threads. Lines go over the pool. */
 #include "graph.h"
+#include "order_keys.h"
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -12,8 +13,6 @@
 #define FAST
 #endif
 
-enum { F32, F64, I64, I32, I16, I8, U8, F16, BF16, KINDS };
-static const int item_of[KINDS] = {4, 8, 8, 4, 2, 1, 1, 2, 2};
 #define MOST_DIMS 64
 
 enum { WHOLE, FIRST, RANK, MEDIAN, NANMEDIAN };
@@ -26,24 +25,6 @@ typedef struct {
     int64_t shape[MOST_DIMS], strides[3][MOST_DIMS], step[3]; /* of what is read, the values and the places; step: along the line, in bytes */
     int failed;
 } Order;
-
-/* Keys: of 32 bits for types of up to four bytes, of 64 for the others. */
-static inline uint32_t of_f32(uint32_t b) {
-    return b << 1 > 0xff000000u ? ~0u : !(b << 1) ? 0x80000000u : b ^ ((uint32_t)((int32_t)b >> 31) | 0x80000000u);
-}
-static inline uint32_t of_bf16(uint16_t b) { return of_f32((uint32_t)b << 16); }
-static inline uint32_t of_f16(uint16_t b) {
-    uint32_t low = (uint32_t)(b & 0x7fff);
-    return low > 0x7c00 ? ~0u : b & 0x8000 ? 0x80000000u - low : 0x80000000u + low;
-}
-static inline uint64_t of_f64(uint64_t b) {
-    return b << 1 > 0xffe0000000000000u ? ~(uint64_t)0 : !(b << 1) ? (uint64_t)1 << 63 : b ^ ((uint64_t)((int64_t)b >> 63) | (uint64_t)1 << 63);
-}
-static inline uint64_t of_i64(uint64_t b) { return b ^ (uint64_t)1 << 63; }
-static inline uint32_t of_i32(uint32_t b) { return b ^ 0x80000000u; }
-static inline uint32_t of_i16(uint16_t b) { return (uint32_t)(uint16_t)(b ^ 0x8000u); }
-static inline uint32_t of_i8(uint8_t b) { return (uint32_t)(uint8_t)(b ^ 0x80u); }
-static inline uint32_t of_u8(uint8_t b) { return b; }
 
 #define KEYS(T, of)                                                                                                                            \
     for (int64_t i = 0; i < n; i++) to[i] = (Pair)(Key)(of(((const T *)line)[i]) ^ flip) << BITS | (Pair)(from + i);                           \

@@ -113,7 +113,7 @@ FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
     int few = o->what == FIRST && o->k < n / 8;
     if (few) pairs = 4 * o->k + 2 * BLOCK;
     /* Two arrays of pairs (the second of two parts where few are wanted), then the line. */
-    char *room = flb_api->malloc((few ? 3 : 2) * pairs * sizeof(Pair) + n * item + 16);
+    char *room = flb_api->scratch((few ? 3 : 2) * pairs * sizeof(Pair) + n * item + 16);
     if (!room) {
         __atomic_store_n(&o->failed, 1, __ATOMIC_RELAXED);
         return;

@@ -93,7 +93,7 @@ static int run(Recurrence *r, int f64, int reverse, int64_t steps) {
     const Level *level = &levels[f64][flb_cpu_level()];
     int64_t lanes = level->lanes / item, unit = r->backward ? 2 * lanes : lanes, blocks = (r->hidden + unit - 1) / unit, all = r->gates * r->hidden;
     size_t weights = (size_t)(blocks * unit * all * item), biases = (size_t)((r->gates + 1) * r->hidden * item);
-    char *room = flb_api->malloc(weights + biases + 128);
+    char *room = flb_api->scratch(weights + biases + 128);
     if (!room) return -1;
     r->packed = (char *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
     r->bias = r->packed + weights;

@@ -110,7 +110,7 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
         whole += count[i] * c.bytes[i];
         c.panels[i + 1] = c.panels[i] + count[i] * n;
     }
-    char *memory = whole ? flb_api->malloc(whole + 64) : NULL;
+    char *memory = whole ? flb_api->scratch(whole + 64) : NULL;
     if (whole && !memory) {
         status[0] = -1;
         return;

@@ -126,7 +126,7 @@ int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status)
         return 0;
     }
     s.pieces = (s.n + PIECE - 1) / PIECE;
-    if (!(s.totals = flb_api->malloc(s.outer * s.pieces * 8))) return -1;
+    if (!(s.totals = flb_api->scratch(s.outer * s.pieces * 8))) return -1;
     flb_parallel(range, &(Ranged){&s, totals}, s.outer * s.pieces, 1);
     carry[2 * s.type + s.product](&s);
     flb_parallel(range, &(Ranged){&s, pieces}, s.outer * s.pieces, 1);

@@ -15,6 +15,11 @@ extern PyTypeObject *flb_tensor_class, *flb_parameter_class;
 extern PyObject *flb_size_class, *flb_cpu_device;
 extern PyMethodDef flb_tensor_functions[], flb_dispatch_functions[];
 
+/* operators.c: the number slots and comparisons of a tensor, and the module's set_operators(). */
+extern PyNumberMethods flb_tensor_number;
+PyObject *flb_tensor_richcompare(PyObject *a, PyObject *b, int cmp);
+PyObject *flb_set_operators(PyObject *module, PyObject *args);
+
 PyObject *flb_from_array(PyObject *array);
 PyObject *flb_from_array_as(PyTypeObject *type, PyObject *array);
 FlbTensor *flb_alloc(PyTypeObject *type);
@@ -51,6 +56,7 @@ static inline float flb_bfloat16_value(uint16_t bits) {
 FlbTls *flb_tls(void);
 /* The caching allocator (allocator.c); flb_use_allocator makes it NumPy's in the present context, -1 with an exception on failure. */
 void *flb_malloc(size_t size);
+void *flb_scratch(size_t size);
 void flb_free(void *data);
 int flb_use_allocator(void);
 /* Calls the __torch_function__ machinery for func with n (1 or 2) arguments. */

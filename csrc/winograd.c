@@ -305,7 +305,7 @@ static void weight_range(void *context, int64_t begin, int64_t end) {
 static void strip_range(void *context, int64_t begin, int64_t end) {
     const Wino *w = context;
     int64_t cb = w->cin / L, ob = w->cout / L, vstep = w->most * w->cin + L, mstep = w->most * w->cout + L, ustep = w->cin * w->cout + L;
-    char *memory = flb_api->malloc((PLACES * (vstep + mstep) + plane_room(w)) * sizeof(float) + 64);
+    char *memory = flb_api->scratch((PLACES * (vstep + mstep) + plane_room(w)) * sizeof(float) + 64);
     if (!memory) {
         *w->failed = 1;
         return;
@@ -329,7 +329,7 @@ static void strip_range(void *context, int64_t begin, int64_t end) {
 
 static void all_range(void *context, int64_t begin, int64_t end) {
     const Wino *w = context;
-    char *memory = flb_api->malloc(plane_room(w) * sizeof(float) + 64);
+    char *memory = flb_api->scratch(plane_room(w) * sizeof(float) + 64);
     if (!memory) {
         *w->failed = 1;
         return;
@@ -341,7 +341,7 @@ static void all_range(void *context, int64_t begin, int64_t end) {
 static void column_range(void *context, int64_t begin, int64_t end) {
     const Wino *w = context;
     int64_t ustep = 2 * DEEP * L + L, mstep = 2 * w->most * L + L;
-    char *memory = flb_api->malloc((PLACES * (ustep + mstep) + plane_room(w)) * sizeof(float) + 64);
+    char *memory = flb_api->scratch((PLACES * (ustep + mstep) + plane_room(w)) * sizeof(float) + 64);
     if (!memory) {
         *w->failed = 1;
         return;
@@ -366,7 +366,7 @@ static void column_range(void *context, int64_t begin, int64_t end) {
 static void tiles_range(void *context, int64_t begin, int64_t end) {
     const Wino *w = context;
     int64_t cb = w->cin / L, ob = w->cout / L;
-    char *memory = flb_api->malloc(plane_room(w) * sizeof(float) + 64);
+    char *memory = flb_api->scratch(plane_room(w) * sizeof(float) + 64);
     if (!memory) {
         *w->failed = 1;
         return;
@@ -420,7 +420,7 @@ static int forward(Wino *w, int64_t tiles) {
         w->per = w->images, w->rows = w->th, w->strips = 1;
         if (w->per == 1) w->per = 2;  /* images are not cut */
         w->most = tiles_of(w, 0), w->step = w->most * w->cin + L;
-        char *memory = flb_api->malloc(PLACES * w->step * sizeof(float) + 64);
+        char *memory = flb_api->scratch(PLACES * w->step * sizeof(float) + 64);
         if (!memory) return -1;
         w->all = aligned(memory);
         flb_parallel(all_range, w, w->cin / L, 1 + (int64_t)(2e5 / (w->most * 16 * 100.0)));
@@ -428,7 +428,7 @@ static int forward(Wino *w, int64_t tiles) {
         flb_api->free(memory);
         return failed ? -1 : 0;
     }
-    char *memory = flb_api->malloc(PLACES * (w->cin * w->cout + L) * sizeof(float) + 64);
+    char *memory = flb_api->scratch(PLACES * (w->cin * w->cout + L) * sizeof(float) + 64);
     if (!memory) return -1;
     w->u = aligned(memory);
     flb_parallel(weight_range, w, w->cout / L, 1 + (int64_t)(1e5 / (w->cin * 100.0)));
@@ -449,8 +449,8 @@ static int gradient(Wino *w) {
     }
     w->step = longest * w->cin + L, w->gstep = longest * w->cout + L;
     int64_t pieces = w->cin / L * ((w->cout / L + 1) / 2), size = PLACES * 16 * 2 * L;
-    char *memory = flb_api->malloc(PLACES * (w->step + w->gstep) * sizeof(float) + 64);
-    char *sums = rounds > 1 ? flb_api->malloc(pieces * size * sizeof(float) + 64) : NULL;
+    char *memory = flb_api->scratch(PLACES * (w->step + w->gstep) * sizeof(float) + 64);
+    char *sums = rounds > 1 ? flb_api->scratch(pieces * size * sizeof(float) + 64) : NULL;
     if (!memory || (rounds > 1 && !sums)) failed = 1;
     w->all = aligned(memory), w->gall = w->all + PLACES * w->step, w->sums = sums ? aligned(sums) : NULL;
     for (w->first = 0; w->first < w->strips && !failed; w->first = w->last) {

@@ -1,4 +1,4 @@
-"""NumPy's own tests, their functions captured: ``python tools/numpy_tests.py [--backend eager] [--file NAME ...] [--out FILE] [-k EXPRESSION]``.
+"""NumPy's own tests, their functions captured: ``python tools/numpy_tests.py [--backend eager] [--file NAME] [--out FILE] [-k TESTS] [--every N]``.
 
 The tests that NumPy installs with itself (or those below ``--folder``) are copied to a folder outside of site-packages, so that they are a
 program's code and not a library's. Each file is run twice, in processes of their own: plainly, and with every test function compiled and the
@@ -31,23 +31,33 @@ FILES = {
     "random": "test_random test_randomstate test_generator_mt19937 test_smoke test_seed_sequence",
     "polynomial": "test_polynomial test_chebyshev test_polyutils",
 }
-LIMIT = 900  # seconds for a file
+LIMIT = 3600  # seconds for a file
 MARKERS = ("slow", "leaks_references", "valgrind_error", "slow_pypy", "parallel_threads", "iterations", "thread_unsafe")
 
 
 class Plugin:
     """In the process of a file: the outcome of each test, and the functions captured when ``backend`` is given."""
 
-    def __init__(self, backend: str, out: str):
-        self.backend, self.out = backend, out
+    def __init__(self, backend: str, out: str, every: int = 1):
+        self.backend, self.out, self.every = backend, out, every
         self.outcomes: dict[str, str] = {}
         self.captured: dict[str, int] = {}
         self.breaks: Counter = Counter()
-        self.graphs = 0
+        self.graphs, self.failed = 0, ""
 
     def pytest_configure(self, config):
         for marker in MARKERS:
             config.addinivalue_line("markers", f"{marker}: of NumPy's")
+
+    def pytest_collection_modifyitems(self, config, items):
+        if self.every > 1:
+            taken = [item for k, item in enumerate(items) if k % self.every == 0]
+            config.hook.pytest_deselected(items=[item for k, item in enumerate(items) if k % self.every])
+            items[:] = taken
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.failed = last_line(report.longreprtext)
 
     def pytest_pyfunc_call(self, pyfuncitem):
         if not self.backend or pyfuncitem.get_closest_marker("slow"):
@@ -78,7 +88,9 @@ class Plugin:
 
     def pytest_sessionfinish(self):
         Path(self.out).write_text(
-            json.dumps({"outcomes": self.outcomes, "graphs": self.captured, "breaks": self.breaks})
+            json.dumps(
+                {"outcomes": self.outcomes, "graphs": self.captured, "breaks": self.breaks, "ended": self.failed}
+            )
         )
 
 
@@ -87,7 +99,7 @@ def last_line(text: str) -> str:
     return " | ".join(lines[:2])[:300] or text.strip().splitlines()[-1][:300] if text.strip() else ""
 
 
-def run_here(path: str, backend: str, out: str, more: list[str]) -> None:
+def run_here(path: str, backend: str, out: str, every: int, more: list[str]) -> None:
     """A file's tests in this process."""
     import pytest
 
@@ -101,6 +113,8 @@ def run_here(path: str, backend: str, out: str, more: list[str]) -> None:
         "error",
         "-W",
         "ignore::pytest.PytestWarning",
+        "-W",
+        "ignore:the matrix subclass:PendingDeprecationWarning",
         "--timeout=60",
         "--no-header",
         "--tb=short",
@@ -108,7 +122,7 @@ def run_here(path: str, backend: str, out: str, more: list[str]) -> None:
         "not slow",
     ]
     args += ["-c", os.devnull, "--rootdir", str(Path(path).parent), *more]
-    pytest.main(args, plugins=[Plugin(backend, out)])
+    pytest.main(args, plugins=[Plugin(backend, out, every)])
 
 
 def outcome(path: Path, backend: str, more: list[str]) -> dict:
@@ -128,7 +142,9 @@ def outcome(path: Path, backend: str, more: list[str]) -> dict:
 def copied(folder: Path, source: Path) -> Path:
     """NumPy's tests in a folder of their own, by package."""
     for package in FILES:
-        shutil.copytree(source / package / "tests", folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            source / package / "tests", folder / package, ignore=shutil.ignore_patterns("__pycache__", "__init__.py")
+        )
     return folder
 
 
@@ -141,10 +157,15 @@ def main() -> int:
     parser.add_argument("--known", type=Path, help="a file that names tests which differ, a line each")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     parser.add_argument("-k", default=None)
+    parser.add_argument(
+        "--every", type=int, default=1, help="of each file only the tests whose number is a multiple of this"
+    )
     args = parser.parse_args()
-    more = ["-k", args.k] if args.k else []
+    more = [*(["-k", args.k] if args.k else []), "--every", str(args.every)]
     if args.here:
-        run_here(args.here, "" if args.backend == "none" else args.backend, args.out, more)
+        run_here(
+            args.here, "" if args.backend == "none" else args.backend, args.out, args.every, more[:2] if args.k else []
+        )
         return 0
     import numpy as np
 
@@ -167,12 +188,13 @@ def main() -> int:
             with_graph = sum(captured.get("graphs", {}).get(t, 0) > 0 for t in passing)
             print(
                 f"{name}: {len(passing) - len(differ)} of {len(passing)} pass captured, {with_graph} of them with graphs",
-                captured.get("ended", ""),
+                plain.get("ended", "") or captured.get("ended", ""),
                 flush=True,
             )
             for t, o in differ.items():
                 print(f"  {t.split('::', 1)[1]}: {o}", flush=True)
                 status |= f"{name}::{t.split('::', 1)[1]}" not in known
+            status |= bool(plain.get("ended") or captured.get("ended"))
             results[name] = {
                 "plain": len(passing),
                 "captured": len(passing) - len(differ),

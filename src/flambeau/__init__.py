@@ -85,8 +85,9 @@ _quiet.run(_np.seterr, all="ignore")
 _C.set_handlers(quiet=next(iter(_quiet.items())))
 globals().update({name: fn for name, fn in _attach().items() if name not in globals()})
 
-tensor, as_tensor, from_numpy = map(_wrap, (_conversion.tensor, _conversion.as_tensor, _conversion.from_numpy))
-asarray = as_tensor
+tensor, as_tensor, asarray, from_numpy = map(
+    _wrap, (_conversion.tensor, _conversion.as_tensor, _conversion.asarray, _conversion.from_numpy)
+)
 is_tensor = _conversion.is_tensor
 Generator, manual_seed, seed = _generator.Generator, _generator.manual_seed, _generator.seed
 default_generator = _generator.default_generator

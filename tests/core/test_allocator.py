@@ -167,3 +167,35 @@ def test_switched_off_by_the_environment_and_a_users_handler_stays():
             [sys.executable, "-c", code], env={**__import__("os").environ, **env}, capture_output=True, text=True
         )
         assert out.stdout.startswith(want), out
+
+
+def test_memory_of_the_moment_is_shared_by_templates_of_different_sizes():
+    """What a convolution needs while it runs comes from one block for all, and a second pass asks for none."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # how many run at once decides how many blocks there are
+    try:
+        _check_shared()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check_shared():
+    layers = []
+    for side in (24, 28, 34, 40, 48, 56):
+        x, w = torch.randn(2, 32, side, side), torch.randn(32, 32, 3, 3, requires_grad=True)
+        layers.append((x, w, torch.ones(2, 32, side, side)))
+
+    def kept_after(some):
+        torch.cpu.empty_cache()
+        for x, w, g in some:
+            torch.autograd.grad(torch.nn.functional.conv2d(x, w, padding=1), w, g)
+        return torch.cpu.memory_stats()["kept"]
+
+    apart = [kept_after([layer]) for layer in layers]
+    together = kept_after(layers)
+    # The results' blocks stay, one of each size; they take less than half of what one layer needs.
+    assert max(apart) <= together < 0.75 * sum(apart)
+    before = torch.cpu.memory_stats()["misses"]
+    for x, w, g in layers:
+        torch.autograd.grad(torch.nn.functional.conv2d(x, w, padding=1), w, g)
+    assert torch.cpu.memory_stats()["misses"] == before

@@ -140,3 +140,32 @@ def test_wrap_torch_function():
         return a
 
     assert mine(3) == 3 and mine(Duck()) == ("mine", (Duck,))
+
+
+def test_function_modes_see_operators_called_by_name():
+    seen = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 2)
+    with Mode():
+        torch.ops.aten.add.Tensor(x, x)
+        torch.ops.aten.add(x, 1)
+        with torch.autocast("cpu"):
+            assert torch.ops.aten.mm(x, x).dtype is torch.bfloat16
+        with Mode():
+            torch.ops.aten.layer_norm(x, [2])
+        with DisableTorchFunction():
+            torch.ops.aten.mul.Tensor(x, x)
+    assert [s for s in seen if s.startswith("aten")] == [
+        "aten.add.Tensor",
+        "aten.add",
+        "aten.mm",
+        *["aten.layer_norm"] * 2,
+    ]
+    seen.clear()
+    torch.compile(lambda x: torch.ops.aten.add.Tensor(x, x), backend="aot_eager")(x)
+    assert not seen

@@ -297,3 +297,18 @@ def test_a_tensor_without_dimensions_is_flipped():
         assert y.item() == 2.0 and torch.autograd.grad(y, x)[0].item() == 1.0
     with pytest.raises(IndexError):
         x.flip(1)
+
+
+def test_a_number_fills_every_layout():
+    """One element many times: by blocks where elements lie side by side, one by one where they don't; cut to the tensor's dtype."""
+    for kind in (torch.float32, torch.int64, torch.float16, torch.uint8, torch.bool, torch.complex128):
+        for n in (1, 3, 1000, 70001):
+            for view in (lambda x: x, lambda x: x[::2], lambda x: x[1:]):
+                for value in (0, 1, 1.75):
+                    x = torch.full((n + 1,), 1, dtype=kind)
+                    y = view(x)
+                    for _ in range(3):
+                        y.fill_(value)
+                    expected = np.ones(n + 1, x.numpy().dtype)
+                    view(expected)[...] = value
+                    np.testing.assert_array_equal(x.numpy(), expected)

@@ -608,3 +608,21 @@ def checkpoint_sequential_of_modules(C, torch):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_effects(name):
     agree(PROGRAMS[name])
+
+
+def test_functions_of_the_library_that_act_are_called_once():
+    """They take no tensors and have no node: capture breaks before the call instead of trying it."""
+    done = []
+    future = torch.futures.Future()
+    future.add_done_callback(lambda f: done.append(f.value()))
+
+    def f(x, name):
+        torch.library.define(f"flb_effects::{name}", "(Tensor x) -> Tensor")
+        future.set_result(5)
+        return x + future.value()
+
+    assert torch.equal(torch.compile(f, backend="eager")(torch.ones(2), "once"), torch.full((2,), 6.0))
+    assert done == [5]
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(lambda: future.then(done.append), backend="eager", fullgraph=True)()
+    assert done == [5]

@@ -10,7 +10,7 @@ import weakref
 
 import fuzz_generators
 import pytest
-from programs import snapshot
+from programs import agree, attempt, snapshot
 
 import flambeau as torch
 from flambeau.dynamo.config import config
@@ -375,7 +375,74 @@ def test_fullgraph_takes_yields():
         list(torch.compile(breaking, backend="eager", fullgraph=True)(X(), 2))
 
 
-@pytest.mark.parametrize("seed", [2, 7, 16, 27, 85])
+@pytest.mark.parametrize("seed", [2, 7, 16, 27, 85, 115, 90031, 780042, 780076])
 def test_random_generators(seed):
     """Each differed once: see fuzz_generators.py."""
     fuzz_generators.run(seed)
+
+
+def under_no_grad(x):
+    with torch.no_grad():
+        yield x * 2
+        yield x * 3
+
+
+def leaves_no_grad(x):
+    torch.set_grad_enabled(False)
+    try:
+        yield x * 2
+    finally:
+        torch.set_grad_enabled(True)
+
+
+def left_by_break(x):
+    for y in under_no_grad(x):  # noqa: B007
+        break
+    return y, x * 3, torch.is_grad_enabled()
+
+
+def around_a_break(x):
+    with torch.enable_grad():
+        it = under_no_grad(x)
+        y = next(it)
+        torch._dynamo.graph_break()
+        z = x * 2
+    w = x * 3
+    del it
+    return y, z, w, x * 3, torch.is_grad_enabled()
+
+
+def two_dropped(x):
+    it = under_no_grad(x)
+    next(it)
+    other = leaves_no_grad(x)
+    next(other)
+    torch._dynamo.graph_break()
+    a = x * 2
+    del other
+    b = x * 2
+    it = None
+    return a, b, x * 2
+
+
+def mode_inside_a_block(x):
+    with torch.no_grad():
+        torch.set_grad_enabled(True)
+        torch._dynamo.graph_break()
+        y = x * 2
+    return y, x * 3
+
+
+def view_made_without_grad(x):
+    y = x * 1
+    with torch.no_grad():
+        v = y[0]
+    v.mul_(2)
+    return y
+
+
+@pytest.mark.parametrize(
+    "fn", [left_by_break, around_a_break, two_dropped, mode_inside_a_block, view_made_without_grad]
+)
+def test_grad_modes_around_suspended_generators(fn):
+    agree(lambda C, torch: [attempt(C(fn), X().requires_grad_())])

@@ -25,6 +25,57 @@ def test_tangents_follow_functions_methods_and_operators():
     )
 
 
+def test_operators_by_name_push_tangents():
+    x, t = torch.rand(3), torch.rand(3)
+    torch.testing.assert_close(_tangent(lambda d: torch.ops.aten.mul.Tensor(d, 3), (x, t)), 3 * t)
+    torch.testing.assert_close(_tangent(lambda d: torch.ops.aten.sin(d), (x, t)), x.cos() * t)
+
+
+def test_a_function_says_its_own_tangents():
+    class Made(torch.autograd.Function):
+        @staticmethod
+        def forward(x, k):
+            return x * x * k, x.round()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(inputs[0])
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return None, None
+
+        @staticmethod
+        def jvp(ctx, t, k):
+            assert k is None
+            return 2 * ctx.saved_tensors[0] * t * ctx.k, t * 7
+
+    class Quiet(torch.autograd.Function):  # without jvp: what its backward says
+        @staticmethod
+        def forward(ctx, x):
+            return x.round()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 4
+
+    x, t = torch.rand(3), torch.rand(3)
+    torch.testing.assert_close(_tangent(lambda d: Made.apply(d, 3)[0], (x, t)), 6 * x * t)
+    torch.testing.assert_close(_tangent(lambda d: Made.apply(d * 1, 3)[1] * 2, (x, t)), 14 * t)
+    torch.testing.assert_close(_tangent(lambda d: Quiet.apply(d) * 2, (x, t)), 8 * t)
+
+
+def test_a_batch_of_tangents():
+    """Examples that share memory, an expanded primal here, don't share derivatives."""
+    x, t = torch.rand(6), torch.rand(2, 6)
+    push = lambda f: torch.vmap(lambda t: torch.func.jvp(f, (x,), (t,))[1])(t)  # noqa: E731
+    torch.testing.assert_close(push(lambda x: x.as_strided((2, 2), (3, 1), 1)), t.as_strided((2, 2, 2), (6, 3, 1), 1))
+    torch.testing.assert_close(push(lambda x: x[2:].as_strided((3,), (1,), 1)), t[:, 1:4] * torch.tensor([0.0, 1, 1]))
+    filled = push(lambda x: torch.ops.aten.fill.Tensor(torch.zeros(2, 3), x.sum()))
+    torch.testing.assert_close(filled, t.sum(1)[:, None, None].expand(2, 2, 3))
+
+
 def test_in_place_calls_give_their_target_a_tangent():
     x, t = torch.rand(3), torch.ones(3)
 

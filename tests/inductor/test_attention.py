@@ -1,17 +1,11 @@
 """Attention by the streaming kernel beside whole matrices in float64: masks, shared heads, rows that see nothing, derivatives of both orders."""
 
-import ctypes
-import mmap
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau.base import blas
+from flambeau.testing import guard_pages
 
 F = torch.nn.functional
 CASES = [
@@ -155,47 +149,24 @@ def sweep() -> None:
 
 @pytest.mark.parametrize("level", ["avx2", "default"])
 def test_other_cpus(level):
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_attention; test_attention.sweep()"
-    )
-    environment = {**os.environ, "FLAMBEAU_CPU": level, "FLAMBEAU_PRODUCTS": "own"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
 
 
 def read_only_inside() -> None:
     rng = np.random.default_rng(0)
-    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
-
-    def guarded(array, at_end):
-        page = mmap.PAGESIZE
-        room = -(-array.nbytes // page) * page
-        area = mmap.mmap(-1, room + 2 * page)
-        maps.append(area)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
-        for place in (start, start + page + room):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-        out = np.frombuffer(area, array.dtype, array.size, page + (room - array.nbytes if at_end else 0)).reshape(
-            array.shape
-        )
-        out[...] = array
-        return out
-
     for at_end in (False, True):
+        guarded = guard_pages.GuardPages(at_end)
         for t, s, e, causal in ((7, 9, 5, False), (33, 33, 16, True), (70, 550, 8, False)):
             q, k, v, mask = (
-                guarded(rng.normal(size=n).astype("f"), at_end)
+                guarded(rng.normal(size=n).astype("f"))
                 for n in ((1, 2, t, e), (1, 1, s, e), (1, 1, s, e), (1, 2, t, s))
             )
             blas.attention(q, k, v, None, causal, 0.3)
             out, lse = blas.attention(q, k, v, None if causal else mask, causal, 0.3)
-            out, g = (guarded(np.ascontiguousarray(x), at_end) for x in (out, q))
-            blas.attention(
-                q, k, v, None if causal else mask, causal, 0.3, g, out, guarded(np.ascontiguousarray(lse), at_end)
-            )
-    os._exit(0)
+            out, g = (guarded(x) for x in (out, q))
+            blas.attention(q, k, v, None if causal else mask, causal, 0.3, g, out, guarded(lse))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 def test_reads_nothing_outside_its_arrays():
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_attention; test_attention.read_only_inside()"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    guard_pages.run_alone(__file__, "read_only_inside()")

@@ -1,18 +1,12 @@
 """Templates that a compiled graph launches between its kernels: beside the eager operators, in all layouts, dtypes and sizes."""
 
-import ctypes
-import mmap
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau import _runtime
 from flambeau.base import blas
+from flambeau.testing import guard_pages
 
 F = torch.nn.functional
 
@@ -176,20 +170,11 @@ def read_only_inside() -> None:
     """Convolutions and scans over arrays between pages that nobody may touch."""
     rng = np.random.default_rng(0)
     blas.share_threads()
-    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
 
     def guarded(shape, at_end):
-        page, size = mmap.PAGESIZE, int(np.prod(shape)) * 4
-        room = -(-size // page) * page
-        area = mmap.mmap(-1, room + 2 * page)
-        maps.append(area)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
-        for place in (start, start + page + room):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-        out = np.frombuffer(area, "f", size // 4, page + (room - size if at_end else 0)).reshape(shape)
-        out[...] = rng.normal(size=shape)
-        return out
+        return place[at_end](rng.normal(size=shape).astype("f"))
 
+    place = [guard_pages.GuardPages(at_end) for at_end in (False, True)]
     shapes = [
         ((2, 3, 13, 17), (8, 3, 5, 5), (1, 2)),
         ((1, 6, 30, 31), (9, 6, 3, 3), (2, 1)),
@@ -210,12 +195,9 @@ def read_only_inside() -> None:
             _runtime.native("convolution", (y, a, b), (2, 0, 0, *rest))
         for shape, dim in (((5, 37), 1), ((3, 11, 67), 1), ((1, 70000), 1)):
             _runtime.native("scan", (guarded(shape, at_end), guarded(shape, at_end)), (dim, 0, 0))
-    os._exit(0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 @pytest.mark.parametrize("level", ["", "avx2", "default"])
 def test_reads_nothing_outside_its_arrays(level):
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_native; test_native.read_only_inside()"
-    environment = {**os.environ, **({"FLAMBEAU_CPU": level} if level else {})}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+    guard_pages.run_alone(__file__, "read_only_inside()", **({"FLAMBEAU_CPU": level} if level else {}))

@@ -1,18 +1,12 @@
 """Sorting, the first k, medians and ranks: the native lines beside NumPy's stable sort, eager and compiled, in all dtypes, layouts and orders."""
 
-import ctypes
-import mmap
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau import _runtime
 from flambeau.base import order
+from flambeau.testing import guard_pages
 
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
 SHAPES = [((7,), 0), ((5, 33), 1), ((33, 5), 0), ((3, 300, 2), 1), ((2, 5000), 1), ((50,), 0), ((4, 1, 3), 1)]
@@ -148,34 +142,17 @@ def test_threads_do_not_matter():
 
 def stays_inside() -> None:
     """Lines between pages that nobody may touch."""
-    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
-
-    def guarded(a, at_end):
-        page = mmap.PAGESIZE
-        room = -(-a.nbytes // page) * page
-        area = mmap.mmap(-1, room + 2 * page)
-        maps.append(area)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
-        for place in (start, start + page + room):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-        out = np.frombuffer(area, a.dtype, a.size, page + (room - a.nbytes if at_end else 0)).reshape(a.shape)
-        out[...] = a
-        return out
-
     for at_end in (False, True):
+        guarded = guard_pages.GuardPages(at_end)
         for dtype in ("float32", "float64", "int16", "uint8"):
             for shape, dim in SHAPES[:-1]:
                 a = lines(shape, dtype)
                 for what, k in ((order.WHOLE, a.shape[dim]), (order.FIRST, 2), (order.RANK, 1), (order.MEDIAN, 1)):
                     out = (*shape[:dim], k if what in (order.WHOLE, order.FIRST) else 1, *shape[dim + 1 :])
-                    arrays = [guarded(x, at_end) for x in (a, np.zeros(out, dtype), np.zeros(out, np.int64))]
+                    arrays = [guarded(x) for x in (a, np.zeros(out, dtype), np.zeros(out, np.int64))]
                     _runtime.native("order", tuple(arrays), (dim, what, order.KINDS[dtype], 1, k, 1))
-    os._exit(0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 def test_reads_nothing_outside_its_arrays():
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_order; test_order.stays_inside()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    guard_pages.run_alone(__file__, "stays_inside()")

@@ -1,17 +1,15 @@
 """Matrix products of the runtime beside float64, over shapes that meet every tile, for each kind of CPU; and that no template reads outside its arrays."""
 
-import ctypes
 import itertools
-import mmap
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from flambeau.base import blas
+from flambeau.testing import guard_pages
 
 SIDES = (1, 3, 8, 12, 13, 16, 17, 33, 65, 100)
 DEEP = (1, 2, 5, 16, 64, 385, 800)
@@ -39,36 +37,13 @@ def sweep(every: int) -> None:
 @pytest.mark.parametrize("level", ["", "avx2", "default"])
 def test_products(level):
     """Each level runs in a process of its own: the CPU is looked at once."""
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_products; test_products.sweep({7 if level else 3})"
-    environment = {**os.environ, "FLAMBEAU_CPU": level, "FLAMBEAU_PRODUCTS": "own"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    guard_pages.run_alone(__file__, f"sweep({7 if level else 3})", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
 
 
 def test_the_library_insisted_on():
     code = "import numpy as np; from flambeau.base import blas; a = np.ones((64, 64), 'f'); assert (blas.matmul(a, a) == 64).all()"
     environment = {**os.environ, "FLAMBEAU_PRODUCTS": "library"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
-
-
-class Guarded:
-    """Arrays that end (or begin) at a page that can't be read."""
-
-    def __init__(self, at_end: bool):
-        self.at_end, self.maps = at_end, []
-
-    def __call__(self, array):
-        page, size = mmap.PAGESIZE, max(array.nbytes, 1)
-        room = -(-size // page) * page
-        area = mmap.mmap(-1, room + 2 * page)
-        self.maps.append(area)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
-        protect = ctypes.CDLL(None, use_errno=True).mprotect
-        for place in (start, start + page + room):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-        offset = page + (room - size if self.at_end else 0)
-        out = np.frombuffer(area, array.dtype, array.size, offset).reshape(array.shape)
-        out[...] = array
-        return out
 
 
 def read_only_inside() -> None:
@@ -84,20 +59,18 @@ def read_only_inside() -> None:
     for at_end in (False, True):
         for m, n, k in ((13, 33, 5), (16, 100, 17), (70, 40, 9), (5, 3, 4)):
             for ta, tb in itertools.product((False, True), repeat=2):
-                guarded = Guarded(at_end)
+                guarded = guard_pages.GuardPages(at_end)
                 a = guarded(rng.normal(size=(k, m) if ta else (m, k)).astype("f"))
                 b = guarded(rng.normal(size=(n, k) if tb else (k, n)).astype("f"))
                 blas.matmul(a.T if ta else a, b.T if tb else b)
         for x_shape, w_shape, rest in how.values():
-            guarded = Guarded(at_end)
+            guarded = guard_pages.GuardPages(at_end)
             x, w = guarded(rng.normal(size=x_shape).astype("f")), guarded(rng.normal(size=w_shape).astype("f"))
             g = guarded(blas.convolve(0, x, w, None, (), *rest))
             blas.convolve(1, g, w, None, x_shape[2:], *rest)
             blas.convolve(2, g, x, None, w_shape[2:], *rest)
-    os._exit(0)  # the maps are still looked at by arrays
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 def test_templates_read_nothing_outside_their_arrays():
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_products; test_products.read_only_inside()"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    guard_pages.run_alone(__file__, "read_only_inside()")

@@ -93,8 +93,8 @@ def test_graphs_of_symbolic_sizes_are_kept(tmp_path):
     assert (again, same) == (0, value)
     assert not llvm or sys.platform != "linux" or _runtime.load_objects([], []) is None
     fresh = run(tmp_path / "other", (6, 3, 11), SIZES)
-    other = run(tmp_path, (6, 3, 11), SIZES)  # other examples
-    assert other[1] == fresh[1]
+    other = run(tmp_path, (6, 3, 11), SIZES)  # other examples, by which sums may be cut elsewhere
+    assert float.fromhex(other[1]) == pytest.approx(float.fromhex(fresh[1]), rel=1e-6)
 
 
 def test_settings_are_part_of_the_name(tmp_path):

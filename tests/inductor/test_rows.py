@@ -1,16 +1,12 @@
 """Products and the kernels beside them taken through blocks of rows: the same results as apart, whatever the sizes, threads and CPU, and nothing touched outside."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau.inductor import debug
 from flambeau.inductor.settings import config
+from flambeau.testing import guard_pages
 
 F = torch.nn.functional
 
@@ -193,32 +189,24 @@ def sweep(every: int) -> None:
 
 def guarded() -> None:
     """All operands lie between pages that can't be touched."""
-    from test_products import Guarded
-
     for at_end in (False, True):
         for m, k, n in SIZES[:4]:
-            place = Guarded(at_end)
+            place = guard_pages.GuardPages(at_end)
             args = [torch.from_numpy(place(a.numpy())) for a in operands(m, k, n, np.float32)]
             for f in (linear_relu, residual):
                 _, source = compiled(f, *args)
                 assert "through each of these" in source
-    os._exit(0)  # the maps are still looked at by arrays
-
-
-def _alone(call: str, **environment) -> None:
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_rows; test_rows.{call}"
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, check=True, timeout=300)
 
 
 @pytest.mark.parametrize(("level", "products"), [("avx2", "own"), ("default", "own"), ("avx2", ""), ("", "library")])
 def test_other_kinds_of_cpu(level, products):
     """In a process of its own: the CPU is looked at once."""
-    _alone("sweep(5)", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS=products)
+    guard_pages.run_alone(__file__, "sweep(5)", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS=products)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 def test_nothing_outside_is_touched():
-    _alone("guarded()")
+    guard_pages.run_alone(__file__, "guarded()")
 
 
 def test_a_package_keeps_chains(tmp_path):

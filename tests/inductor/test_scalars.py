@@ -23,6 +23,7 @@ INEXACT = {
     "tanh",
     "erf",
     "pow",
+    *("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma atan2 hypot logaddexp logaddexp2".split()),
 }
 
 

@@ -6,7 +6,13 @@ from kernels import NUMPY, elementwise, padded
 
 from flambeau.core.body import TABLE
 
-ULP = {"tan": 2.5, "erf": 3.1}  # default 2; erf in float64 is measured against SciPy's, which has its own error
+ULP = {
+    "tan": 2.5,
+    "sinh": 2.5,
+    "erf": 3.1,
+    "erfinv": 3.1,
+}  # default 2; erf in float64 is measured against SciPy's, which has its own error
+SCIPYS = {"erf", "erfc", "erfinv", "lgamma"}
 OPS = [
     "exp",
     "expm1",
@@ -23,6 +29,7 @@ OPS = [
     "reciprocal",
     "exp2",
     "sigmoid",
+    *("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma".split()),
 ]
 SPECIAL = [
     0.0,
@@ -74,6 +81,8 @@ def sample(t):
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_accuracy(op, t, lanes):
+    if (op, t) in (("erfc", "f64"), ("lgamma", "f64")):
+        return  # SciPy's are too far from the truth to measure the C library's by: see below
     x = sample(t)
     if op in ("log", "log2", "sqrt", "rsqrt"):
         x = np.concatenate([np.abs(x), padded([-1.0, -np.inf], x.dtype)])
@@ -81,7 +90,7 @@ def test_accuracy(op, t, lanes):
         x = np.maximum(x, -87 if t == "f32" else -708)
     got = elementwise(op, [t], t, lanes)(x)
     with np.errstate(all="ignore"):
-        wide = x.astype(np.float64 if t == "f32" or op == "erf" else np.longdouble)
+        wide = x.astype(np.float64 if t == "f32" or op in SCIPYS else np.longdouble)
         reference = TABLE[op].numpy(wide)
         rounded = reference.astype(x.dtype)
         finite = np.isfinite(rounded) & np.isfinite(got)
@@ -89,7 +98,7 @@ def test_accuracy(op, t, lanes):
     assert error.max() <= ULP.get(op, 2.0), f"{float(error.max()):.2f} ulp at {x[finite][error.argmax()]!r}"
     np.testing.assert_array_equal(np.isnan(got), np.isnan(rounded))
     np.testing.assert_array_equal(got[np.isinf(rounded)], rounded[np.isinf(rounded)])
-    zero = rounded == 0
+    zero = (rounded == 0) & (op != "erfinv")  # SciPy's loses the sign
     np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(rounded[zero]))
 
 
@@ -102,3 +111,11 @@ def test_pow(t):
         want = np.power(x, y)
     np.testing.assert_allclose(got, want, rtol=3e-7 if t == "f32" else 4e-16)
     np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
+
+
+@pytest.mark.parametrize("op", ["erfc", "lgamma"])
+def test_doubles_of_the_c_library(op):
+    x = np.concatenate([np.linspace(-6, 26, 4000), [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 300.0]])
+    got = elementwise(op, ["f64"], "f64", 8)(x)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(got, TABLE[op].numpy(x), rtol=1e-13, atol=1e-13)

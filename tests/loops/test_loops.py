@@ -272,7 +272,7 @@ def test_what_is_not_understood_stays_python():
         check(strings, np.zeros(60), native=False)
 
 
-def test_gradients_unroll():
+def test_gradients():
     def f(x):
         y = x.copy()
         for i in range(1, len(x)):
@@ -439,3 +439,21 @@ def test_explain_tells_what_became_of_each_loop():
     assert len(notes) >= 2 and notes[0].endswith(": native") and __file__ in notes[0]
     line = mixed.__code__.co_firstlineno + 5
     assert any("stays Python: a call of" in note and f"line {line}" in note for note in notes[1:]), notes
+
+
+def test_a_loop_that_was_no_native_one_when_it_ran():
+    """Which is known when it has failed: captured anew, it isn't tried at each call."""
+
+    def f(x, n):
+        y = x.reshape((1, x.shape[0]))
+        for _ in range(n):
+            m, half = y.shape[0], y.shape[1] // 2
+            turned = np.exp(-1j * np.pi * np.arange(m) / m)[:, None] * y[:, half:]
+            y = np.vstack([y[:, :half] + turned, y[:, :half] - turned])
+        return y
+
+    x, frames = np.arange(65536) + 0j, torch._dynamo.testing.CompileCounter()
+    g = torch.compile(f, backend=frames)
+    for _ in range(4):
+        assert np.allclose(g(x, 16), f(x, 16))
+    assert frames.frame_count == 2

@@ -215,3 +215,18 @@ def test_code_stays_off_the_disk(tmp_path, monkeypatch):
         torch.compile(f, options={"cache": kept})(x, 2.0)
         assert round(abs(x[0] - 2.0), 12) == 0.123456789
         assert any(p.is_file() for p in tmp_path.rglob("*")) == kept
+
+
+def test_several_numbers_that_vary_between_calls():
+    def f(x, a, b, c):
+        s = 0
+        for i in range(a):
+            s = s + b * i - c
+            x[i % 3] += 1
+        return s
+
+    compiled = torch.compile(f, dynamic=True)
+    for numbers in ((1000, 3, 50), (1100, 5, 60), (1200, 7, 80)):
+        x, y = np.zeros(3), np.zeros(3)
+        assert compiled(x, *numbers) == f(y, *numbers)
+        np.testing.assert_array_equal(x, y)

@@ -1,8 +1,6 @@
 """Recurrent layers as one launch over all steps: beside the steps written out, in all kinds, directions and sizes, and their derivatives."""
 
-import ctypes
 import itertools
-import mmap
 import os
 import subprocess
 import sys
@@ -15,6 +13,7 @@ import pytest
 import flambeau as torch
 from flambeau.base import recurrence
 from flambeau.ops import load_family
+from flambeau.testing import guard_pages
 
 load_family("recurrent")
 NETS = {
@@ -132,43 +131,26 @@ def test_threads_do_not_matter(name):
 
 def stays_inside() -> None:
     """Layers whose inputs lie between pages that nobody may touch; what they make is as long as it should be."""
-    protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
-
-    def guarded(a, at_end):
-        page = mmap.PAGESIZE
-        room = -(-a.nbytes // page) * page
-        area = mmap.mmap(-1, room + 2 * page)
-        maps.append(area)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
-        for place in (start, start + page + room):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-        out = np.frombuffer(area, a.dtype, a.size, page + (room - a.nbytes if at_end else 0)).reshape(a.shape)
-        out[...] = a
-        return out
-
     for at_end, name, (batch, hidden) in itertools.product(
         (False, True), NETS, [(1, 5), (4, 16), (7, 33), (30, 40), (5, 64)]
     ):
-        make = lambda s, t: guarded(np.zeros(s, t), at_end) if np.prod(s) else np.zeros(s, t)  # noqa: B023, E731
+        guarded = guard_pages.GuardPages(at_end)
+        make = lambda s, t: guarded(np.zeros(s, t))  # noqa: B023, E731
         recurrence.numpy = types.SimpleNamespace(
             empty=make, zeros=make, ascontiguousarray=np.ascontiguousarray, float64=np.float64
         )
-        made = call(name, 3, batch, hidden, True, lambda a: guarded(a, at_end))  # noqa: B023
+        made = call(name, 3, batch, hidden, True, guarded)
         rng, kind = np.random.default_rng(1), list(NETS).index(name)
-        array = lambda *shape: guarded(rng.normal(size=shape).astype("f"), at_end)  # noqa: B023, E731
+        array = lambda *shape: guarded(rng.normal(size=shape).astype("f"))  # noqa: B023, E731
         wide = recurrence.GATES[kind] * hidden
         given = array(3, batch, hidden), array(batch, hidden) if kind == 0 else None, array(wide, hidden)
         recurrence.backward(kind, True, *given, array(batch, hidden), array(batch, hidden), made[0], *made[2:])
-    os._exit(0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 @pytest.mark.parametrize("level", ["", "avx2", "default"])
 def test_reads_nothing_outside_its_arrays(level):
-    folder = str(Path(__file__).parent)
-    code = f"import sys; sys.path.insert(0, {folder!r}); import test_recurrence; test_recurrence.stays_inside()"
-    environment = {**os.environ, **({"FLAMBEAU_CPU": level} if level else {})}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+    guard_pages.run_alone(__file__, "stays_inside()", **({"FLAMBEAU_CPU": level} if level else {}))
 
 
 @pytest.mark.parametrize("level", ["avx2", "default"])

@@ -12,11 +12,19 @@ BACKENDS = ("eager", "inductor")
 
 
 def described(x):
-    """A value as something that compares equal for equal values: class, dtype and shape of arrays, and what is exact in them."""
+    """A value as something that compares equal for equal values: class, dtype, shape and memory order of arrays, and what is exact in them."""
     if isinstance(x, (np.ndarray, np.generic)):
         a = np.asarray(x)
         text = a.tolist() if a.dtype.kind not in "fc" else None
-        return type(x).__name__, a.dtype, a.shape, str(text)
+        return (
+            type(x).__name__,
+            a.dtype,
+            a.shape,
+            str(text),
+            a.flags.writeable,
+            a.flags.c_contiguous,
+            a.flags.f_contiguous,
+        )
     if isinstance(x, (tuple, list)):
         return type(x).__name__, [described(v) for v in x]
     if isinstance(x, dict):

@@ -82,7 +82,7 @@ def bins_by_data(x):
 
 def complex_eigenvalues(m):
     w = np.linalg.eigvals(m)
-    return w.dtype, w
+    return w.dtype, w * 2
 
 
 def classes_of_dtypes(x):

@@ -31,6 +31,8 @@ MATRICES = {
     "svdvals": lambda m: np.sum(sl.svdvals(m) ** 3),
     "eigvalsh": lambda m: np.sum(sl.eigvalsh(m + m.T) ** 2),
     "triangular": lambda m: np.sum(sl.solve_triangular(np.tril(m), np.arange(4.0), lower=True)),
+    "transposed": lambda m: np.sum(sl.solve_triangular(np.triu(m), np.arange(4.0), trans="T") ** 2),
+    "adjoint": lambda m: np.sum(sl.solve_triangular(np.tril(m), m[:, :2], trans=2, lower=True) ** 2),
     "fft2": lambda m: np.sum(np.abs(np.fft.fft2(m)) ** 2) + np.sum(np.cov(m) ** 2),
 }
 BOTH = {**VECTORS, **MATRICES}

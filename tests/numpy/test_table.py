@@ -228,9 +228,9 @@ def test_out():
     s = torch.zeros(3, 4, dtype=torch.float64)
     assert impl[np.sum](tensors(X), 0, out=s) is s
     same(s, X.sum(0))
-    with pytest.raises(TypeError, match="Cannot cast output from float64 to int64 with casting rule 'same_kind'"):
+    with pytest.raises(TypeError, match=r"Cannot cast ufunc 'add' output from dtype\('float64'\) to dtype\('int64'\)"):
         impl[np.add](tensors(X), 1, out=torch.zeros(2, 3, 4, dtype=torch.int64))
-    with pytest.raises(ValueError, match="output array of shape"):
+    with pytest.raises(TypeError, match="could not be broadcast together"):
         impl[np.add](tensors(X), 1, out=torch.zeros(2))
 
 
@@ -345,8 +345,7 @@ def test_views_are_views():
 
 
 DECLINED = [
-    (np.power, (I, -1)), (np.sum, (U8,)), (np.where, (B,)), (np.sum, (np.float16(X),)), (np.round, (B,)), (np.add, (U8, 300)),
-    (np.take, (X, 0, None, None, "wrap")), (np.reshape, (X, -1, "F")), (np.sort, (X + 1j,)),
+    (np.power, (I, -1)), (np.where, (B,)), (np.add, (U8, 300)), (np.reshape, (X, -1, "F")), (np.repeat, (V, np.abs(I[0, 0]))),
 ]  # fmt: skip
 
 
@@ -358,6 +357,7 @@ def test_declines_what_it_does_not_cover(f, args):
 
 
 BY_NUMPY = [
+    (np.sum, (U8,)), (np.sum, (np.float16(X),)), (np.round, (B,)), (np.take, (X, 0, None, None, "wrap")), (np.sort, (X + 1j,)),
     (np.sin, (np.float16(X),)), (np.sin, (U8,)), (np.floor_divide, (I, np.abs(I) + 1)), (np.remainder, (I, 3)), (np.power, (I, np.abs(I))),
     (np.matmul, (I[0], I[0].T)), (np.bitwise_count, (I,)), (np.hypot, (X, F)), (np.divmod, (X, 0.3)),
     (np.frexp, (X,)), (np.gcd, (I, 6)), (np.interp, (V, np.sort(W), W)), (np.median, (X, 1)), (np.diff, (X,)), (np.fft.rfft, (X,)),

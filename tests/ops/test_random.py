@@ -39,6 +39,14 @@ CASES = {
         lambda: torch.zeros(4, 3).t().random_(),
         [71389, 452012, 12949630, 14895652, 1771142, 7912302],
     ),
+    "random_ from to, transposed": (
+        lambda: torch.zeros(4, 3).t().random_(2, 7),
+        [3, 4, 2, 6, 5, 2, 2, 6, 4, 2, 3, 3],
+    ),
+    "bernoulli_ of a tensor, transposed": (
+        lambda: torch.zeros(4, 3).t().bernoulli_(torch.linspace(0, 1, 12).reshape(3, 4)),
+        [0, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1, 1],
+    ),
     "normal_ with gaps": (
         lambda: torch.zeros(4, 12)[:, ::2].normal_(),
         [0.80328, 0.17483, 0.08898, -0.61372, 0.04618, -1.36826],
@@ -138,3 +146,21 @@ def test_probabilities_outside_of_0_to_1_are_refused():
         for draw in (lambda: torch.bernoulli(torch.tensor([p])), lambda: torch.ones(1).bernoulli_(torch.tensor([p]))):
             with pytest.raises(RuntimeError, match="p_in <= 1"):
                 draw()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+@pytest.mark.parametrize("name", ["normal_", "uniform_", "exponential_", "cauchy_", "log_normal_"])
+def test_continuous_distributions_refuse_integers(name, dtype):
+    x = torch.zeros(4, dtype=dtype)
+    state = torch.get_rng_state()
+    with pytest.raises(RuntimeError):
+        getattr(x, name)()
+    assert not x.any() and torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("join", [torch.cat, torch.stack])
+def test_joined_floats_dont_go_into_integers(join):
+    out = torch.zeros(0, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        join([torch.ones(2) * 1.5, torch.ones(2)], out=out)
+    assert out.shape == (0,)

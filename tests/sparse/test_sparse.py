@@ -181,12 +181,28 @@ def test_gradient_of_a_sparse_leaf_has_its_pattern():
             "col_indices < ncols. is not satisfied",
         ),
         (lambda: torch.sparse_csr_tensor([0, 1, 3], [1, 2, 0], [1.0, 2, 3], (2, 3)), "are sorted and distinct"),
+        (lambda: torch.sparse_coo_tensor((2, -1)), "negative dimension"),
+        (lambda: torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (-3,)), "negative dimension"),
+        (lambda: torch.sparse_coo_tensor([[0], [0]], [1.0], (2**40, 2**40)), "numel: integer multiplication overflow"),
+        (lambda: torch.sparse_coo_tensor([[0], [0]], [1.0], (2**30, 2**30)).to_dense(), "can't allocate memory"),
+        (lambda: torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (3,), is_coalesced=True), "uncoalesced"),
+        (lambda: torch.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2], (2, 3)), "is not satisfied"),
+        (lambda: torch.sparse_csr_tensor([0, 1, 2], [0, -1], [1.0, 2], (2, 3)), "is not satisfied"),
+        (lambda: torch.sparse_csr_tensor([1, 1, 2], [0, 1], [1.0, 2], (2, 3)), "== 0. is not satisfied"),
+        (lambda: torch.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2], (2**40, 2**40)), "overflow"),
+        (lambda: torch.sparse_bsr_tensor([0, 1, 2], [0, 1], torch.ones(2, 2, 2), (5, 5)), "divisible with blocksize"),
+        (lambda: repeated().to_sparse(1), "sparse_dim argument !=self.sparse_dim"),
+        (lambda: torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([0.0, 1.0]), (3, 3)), "dtype Long"),
+        (lambda: torch.sparse.mm(repeated(), torch.ones(5, 2)), "cannot be multiplied"),
+        (lambda: repeated() + torch.sparse_coo_tensor((3, 5)), "size"),
+        (lambda: repeated().index_select(0, torch.tensor([5])), "index"),
+        (lambda: repeated().index_select(0, torch.tensor([-9])), "index contains -9"),
         (lambda: repeated().indices(), "Cannot get indices on an uncoalesced tensor"),
         (lambda: torch.ones(2).coalesce(), "coalesce expected sparse coordinate tensor layout but got Strided"),
     ],
 )
 def test_invalid(make, error):
-    with pytest.raises(RuntimeError, match=error):
+    with pytest.raises((RuntimeError, IndexError), match=error):
         make()
 
 

@@ -14,3 +14,4 @@ from .backends import make_boxed_compiler as make_boxed_compiler
 from .backends import make_boxed_func as make_boxed_func
 from .partitioners import default_partition as default_partition
 from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
+from .settings import config as config

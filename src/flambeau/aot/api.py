@@ -125,8 +125,9 @@ def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) 
         traced.load = makers[0]
         parts = [Part(make, f"{entry} {k}") for k, make in enumerate(makers)]
         return traced, parts[1:] if traced.joint else parts, ways
+    mode = getattr(captured, "meta", {}).get("fake_mode")
     try:
-        traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions)
+        traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions, fake_mode=mode)
     except RuntimeError as error:
         if "modified by an inplace operation" not in str(error) or not getattr(captured, "meta", {}).get("arrays"):
             raise

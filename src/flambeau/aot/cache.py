@@ -32,6 +32,7 @@ from ..proxy import find_fake_mode
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from .compiled_function import Ways
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced
+from .settings import config
 
 __all__ = ["enabled", "key_of", "read", "write"]
 
@@ -113,6 +114,7 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> Key | None:
         str(dtypes.get_default_dtype()),
         partition.__module__,
         partition.__qualname__,
+        config.key(),
         redefined,
     )
     text = repr((_fingerprint(), code.src, rows, settings))
@@ -238,7 +240,7 @@ def _encode_fact(o: Any, enc: Encoder) -> tuple:
         for op, rest, kwargs, which in o.chain:
             named = [(k, enc.argument(v, {})) for k, v in kwargs.items()]
             chain.append((enc.target(op), [enc.argument(a, {}) for a in rest], named, which))
-        return ("view" if isinstance(o, InputView) else "output view", o.index, chain, o.history)
+        return ("view" if isinstance(o, InputView) else "output view", o.index, chain, o.history, o.unrecorded)
     if type(o.value) not in _PLAIN:
         raise NotEncodable(f"an output of type {type(o.value).__name__}")
     return ("constant", o.value)
@@ -257,4 +259,4 @@ def _decode_fact(o: tuple, dec: Decoder) -> Any:
     for op, rest, kwargs, which in o[2]:
         named = {k: dec.argument(v, []) for k, v in kwargs}
         chain.append((dec.target(op), tuple(dec.argument(a, []) for a in rest), named, which))
-    return (InputView if o[0] == "view" else OutputView)(o[1], tuple(chain), o[3])
+    return (InputView if o[0] == "view" else OutputView)(o[1], tuple(chain), o[3], o[4])

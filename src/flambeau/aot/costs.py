@@ -16,7 +16,7 @@ from ..core import modes
 from ..core.modes import TorchDispatchMode
 from ..fx import Node
 
-__all__ = ["Cost", "cost", "is_fusible", "is_view", "nbytes"]
+__all__ = ["Cost", "cost", "elements", "is_fusible", "is_size", "is_view", "nbytes"]
 
 
 class Cost(enum.Enum):
@@ -128,12 +128,19 @@ def tensors(value: Any) -> list:
     return [t for v in value for t in tensors(v)] if isinstance(value, (tuple, list)) else []
 
 
+def elements(node: Node) -> int:
+    """Elements of the tensors that a node produces."""
+    return sum(_elements(t) for t in tensors(node.meta.get("val")))
+
+
+def _elements(t) -> int:
+    n = 1
+    for s in t.shape:
+        n *= s if isinstance(s, int) else s.hint or UNKNOWN
+    return n
+
+
 def nbytes(node: Node) -> int:
     """Bytes of the tensors that a node produces."""
-    total = 0
-    for t in tensors(node.meta.get("val")):
-        n = t.dtype.itemsize
-        for s in t.shape:
-            n *= s if isinstance(s, int) else s.hint or UNKNOWN
-        total += n
+    total = sum(t.dtype.itemsize * _elements(t) for t in tensors(node.meta.get("val")))
     return total + (8 if isinstance(node.meta.get("val"), NUMBERS) else 0)

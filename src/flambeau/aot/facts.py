@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..autograd.grad_mode import no_grad
 from ..base.relations import evaluate
 from ..base.symint import NUMBERS
 from ..fx import GraphModule
@@ -34,14 +35,22 @@ class View:
     """A view that is made again at each call, so that memory and history are shared as they are without compiling.
 
     ``chain``: (operator, arguments after the first, keyword arguments, which result or None) from the base on. ``history``: the graph's output
-    whose gradient it carries, where it shares its memory with the base and not its history (it was detached and written later)."""
+    whose gradient it carries, where it shares its memory with the base and not its history (it was detached and written later).
+    ``unrecorded``: it is made under no_grad, so that writes to it are refused as they are without compiling."""
 
     index: int
     chain: tuple
     history: int | None = None
+    unrecorded: bool = False
 
     def replay(self, tensor: Any, sizes: dict | None = None) -> Any:
         """The view of ``tensor``; ``sizes``: values of the symbols in the arguments."""
+        if self.unrecorded:
+            with no_grad():
+                return self._made(tensor, sizes)
+        return self._made(tensor, sizes)
+
+    def _made(self, tensor: Any, sizes: dict | None) -> Any:
         for op, rest, kwargs, which in self.chain:
             if sizes is not None:
                 rest, kwargs = _numbers(rest, sizes), _numbers(kwargs, sizes)

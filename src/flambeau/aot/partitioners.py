@@ -17,6 +17,8 @@ from ..base.symint import NUMBERS, SymInt
 from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
+from .again import open_for_backward
+from .budget import budget, within
 from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .maxflow import INFINITE, FlowNetwork
 
@@ -99,10 +101,21 @@ def min_cut_rematerialization_partition(
 ):
     """Save the fewest bytes. Returns (forward module, backward module)."""
     sides = _Sides(joint_module.graph, num_fwd_outputs)
+    if open_for_backward(joint_module.graph, sides.backward, sides.fw_outputs):
+        sides = _Sides(joint_module.graph, num_fwd_outputs)
     reach = _ancestors(list(sides.wanted))
     nodes = [n for n in sides.forward if n in reach]
     if not nodes:
         return _split(joint_module, sides, [])
+    saved = _minimum_cut(nodes, sides, lambda n: not _never_again(n, sides))
+    part = budget()
+    if part < 1:
+        saved = within(nodes, part, saved, lambda may: _minimum_cut(nodes, sides, may, limited=True))
+    return _split(joint_module, sides, saved)
+
+
+def _minimum_cut(nodes: list[Node], sides: _Sides, again: Callable[[Node], bool], limited: bool = False) -> list[Node]:
+    """Which of the nodes to save. ``again``: whether a node may be computed again; ``limited``: inputs count for nothing, the caller has them."""
     index = {n: i for i, n in enumerate(nodes)}
     source, sink = 2 * len(nodes), 2 * len(nodes) + 1
     net = FlowNetwork(2 * len(nodes) + 2)
@@ -111,12 +124,14 @@ def min_cut_rematerialization_partition(
     for n, i in index.items():
         if n.op == "get_attr":
             continue  # available to both graphs
-        if n.op == "placeholder" or _never_again(n, sides):
+        if n.op == "placeholder" or not again(n):
             net.add_edge(source, 2 * i, INFINITE)
         if _is_saveable(n) and "overwritten" not in n.meta:
             # A value that needn't exist in memory otherwise costs a write and a read. Among equals the nearest to its
             # use is saved.
             weight = max(nbytes(n), 1) * (1 if n in materialised else 1.5)
+            if limited and n.op == "placeholder":
+                weight = 1
             if is_view(n):
                 weight *= 1.5  # what a view is a view of serves as well, and others may read it too
             net.add_edge(2 * i, 2 * i + 1, int(weight * 64 * 1.05 ** min(distance[n], 60)))
@@ -128,8 +143,7 @@ def min_cut_rematerialization_partition(
             if u in index:
                 net.add_edge(2 * i + 1, 2 * index[u], INFINITE)
     _, side = net.minimum_cut(source, sink)
-    saved = [n for n, i in index.items() if 2 * i + 1 in side and 2 * i not in side and n.op != "get_attr"]
-    return _split(joint_module, sides, saved)
+    return [n for n, i in index.items() if 2 * i + 1 in side and 2 * i not in side and n.op != "get_attr"]
 
 
 def _never_again(n: Node, sides: _Sides) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
-from .. import autograd as _autograd
 from ..autograd.node import set_history
 from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
@@ -69,7 +68,7 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     )
     if direct:
         return run
-    scope: dict[str, Any] = {"run": run, "no_grad": _autograd.no_grad}
+    scope: dict[str, Any] = {"run": run, "Guard": _C.Guard}
     n = len(lifted)
     for i, t in enumerate(lifted):
         scope[f"lifted_{i}"] = t
@@ -84,7 +83,7 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         if i in traced.mutated_with_grad:
             lines.append(f"    {names[i]}.copy_(outs[{k}])")
     if written:
-        lines.append("    with no_grad():")
+        lines.append("    with Guard(grad_enabled=0):")
         for k, i in written:
             update = f"{names[i]}._bump_version() if outs[{k}] is None else {names[i]}.copy_(outs[{k}])"
             if i in traced.uncounted:

@@ -28,7 +28,7 @@ from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
-from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
+from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
 
 __all__ = ["NoDerivative", "RunsAsItIs", "trace", "trace_subgraph"]
@@ -99,7 +99,7 @@ def _as_non_leaf(mode, fake):
     is checked when its new contents are copied into it."""
     if not isinstance(fake, _C.TensorBase) or not fake.requires_grad:
         return fake
-    with modes.disabled("dispatch"), _autograd.enable_grad():
+    with modes.disabled("dispatch"), _C.Guard(grad_enabled=1, inference=0):
         result = fake.clone()
     given = mode.snapshot(fake)  # a clone may be laid out differently
     set_history(given, result._grad_fn, result._output_nr)
@@ -138,8 +138,8 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
         elif id(o._storage) in storages and (view := _view_of_input(mode, o, fakes)) is not None:
             facts.append(replace(view, history=computed(o)) if _own_history(o, given[view.index]) else view)
         elif id(o) in derived:
-            base, chain = derived[id(o)]
-            facts.append(OutputView(computed(base), chain, computed(o) if _own_history(o, base) else None))
+            base, view = derived[id(o)]
+            facts.append(replace(view, index=computed(base), history=computed(o) if _own_history(o, base) else None))
         else:
             facts.append(Computed(computed(o), joint and o.requires_grad))
     mode.insert_checks()
@@ -149,7 +149,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     for i, t in enumerate(given):
         if id(t) in mode.reshaped:
             if i in with_grad:
-                raise NotImplementedError(
+                raise RunsAsItIs(
                     f"input {i} is written in place under grad and its sizes are changed in place: compiled code can't hand back both"
                 )
             fakes[i] = mode.inputs[i].meta["val"] if fakes[i] is t else fakes[i]
@@ -188,13 +188,14 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
     return found
 
 
-def _without_history(chain: tuple, view, base) -> tuple:
-    """The chain, ended by detach where the view (made under no_grad) carries no gradient though its base does."""
-    return (
-        (*chain, (namespace("aten").detach.default, (), {}, None))
-        if base.requires_grad and not view.requires_grad
-        else chain
-    )
+def _made_again(kind: type[View], index: int, chain: tuple, view, base) -> View:
+    """How ``view`` is made of ``base`` at each call: under no_grad, or ended by detach, where it carries no gradient though its base does."""
+    detach = namespace("aten").detach.default
+    if not base.requires_grad or view.requires_grad:
+        return kind(index, chain)
+    if any(link[0] is detach for link in chain):
+        return kind(index, (*chain, (detach, (), {}, None)))
+    return kind(index, chain, unrecorded=True)
 
 
 def _own_history(o, base) -> bool:
@@ -212,11 +213,11 @@ def _view_of_input(mode, o, fakes) -> InputView | None:
         s not in n.env.hints for link in found[1] for n in sizes_in(link) for s in n.expr.symbols()
     ):
         return None  # a size that depends on data is known inside the graph only
-    return InputView(index, _without_history(found[1], o, fakes[index]))
+    return _made_again(InputView, index, found[1], o, fakes[index])
 
 
-def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, tuple]]:
-    """Outputs that are views of other outputs: by id, what they are views of and how."""
+def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, OutputView]]:
+    """Outputs that are views of other outputs: by id, what they are views of and how (with no index yet)."""
     storages = Counter(id(t._storage) for t in {id(o): o for o in outs}.values())
     shared = {mode.node_of(o): o for o in reversed(outs) if storages[id(o._storage)] > 1}
     derived = {}
@@ -224,7 +225,7 @@ def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, tuple]]:
         found = _view_chain(mode, o, shared.__contains__)
         if found is not None and shared[found[0]] is not o:
             base = shared[found[0]]
-            derived[id(o)] = base, _without_history(found[1], o, base)
+            derived[id(o)] = base, _made_again(OutputView, -1, found[1], o, base)
     return derived
 
 

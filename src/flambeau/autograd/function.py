@@ -30,9 +30,16 @@ class FunctionCtx:
         """Tensors for backward, checked there for writes; call it once, in forward or setup_context."""
         self._to_save = tensors
 
+    _saved_for_forward: tuple = ()
+    _forward = False  # jvp is running
+
     def save_for_forward(self, *tensors):
-        """Tensors for jvp."""
+        """Tensors for jvp, which finds them as ``saved_tensors``."""
         self._saved_for_forward = tensors
+
+    @property
+    def saved_for_forward(self):
+        return self._saved_for_forward
 
     def mark_non_differentiable(self, *tensors):
         self._non_differentiable = frozenset(map(id, tensors))
@@ -48,6 +55,8 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self):
+        if self._forward:
+            return self._saved_for_forward
         if self._saved is None:
             return self._to_save
         node = self if isinstance(self, Node) else None
@@ -146,6 +155,15 @@ class Function(metaclass=_Meta):
             result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
             if result is not NotImplemented:
                 return result
+        if _C.tls("function_modes") and "dual" in HANDLERS:
+            result = HANDLERS["dual"](cls, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return cls._run(args, kwargs)
+
+    @classmethod
+    def _run(cls, args, kwargs, look=None):
+        """:meth:`apply` of one call; ``look(ctx, output)`` is called between forward and what is recorded."""
         needs = tuple(isinstance(a, _C.TensorBase) and a._requires_grad for a in args)
         recording = True in needs and bool(_C.tls("grad_enabled"))
         ctx = cls._backward_cls()
@@ -156,6 +174,8 @@ class Function(metaclass=_Meta):
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
+            if look is not None:
+                look(ctx, output)
         return output if not recording or _record_one(ctx, args, output) else _record(cls, ctx, args, output)
 
 

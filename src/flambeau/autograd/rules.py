@@ -60,15 +60,13 @@ def _formulas(op: OpOverload):
 
 
 def plan(op: OpOverload, args: tuple, needs: tuple[int, ...]) -> Plan:
-    """The plan for these arguments. NotImplementedError naming the operator when there is no derivative."""
+    """The plan for these arguments; without a derivative one that refuses when it is asked for."""
     if op.vjp_formulas is not None:
         made = _given(op, needs)
     else:
         rule = _RULES.get(op.kind)
         if rule is None:
-            raise NotImplementedError(
-                f"derivative for {op.name()} is not implemented (kind {op.kind}: give formulas with .derivative())"
-            )
+            return _refusing(op, f"kind {op.kind}: give formulas with .derivative()")
         made = rule(op, args, needs)
     return made if "own_complex_derivative" in op.tags else Plan(made.saves, _conjugating(made.run))
 
@@ -131,6 +129,10 @@ def _given(op: OpOverload, needs) -> Plan:
 # ---- pointwise: reverse-mode differentiation of the body, evaluated with ATen operators ---------------------------------------
 
 
+def _is_number(a, b) -> bool:
+    return isinstance(a, _C.TensorBase) and not isinstance(b, _C.TensorBase)
+
+
 class AtenHandler:
     """Gives each scalar operation the ATen operator on tensors; Python numbers take the overload for numbers."""
 
@@ -164,6 +166,12 @@ class AtenHandler:
         return call
 
     add, mul = _commuting("add"), _commuting("mul")
+
+    def ge(self, a, b):
+        """Of complex numbers the real parts: where a power of 0 has a derivative is asked so."""
+        return (
+            aten.ge.Scalar(aten.real.default(a) if a._dtype.is_complex else a, b) if _is_number(a, b) else aten.ge(a, b)
+        )
 
     def maximum(self, a, b):
         return self._clamp(a, b, aten.maximum, aten.clamp_min)

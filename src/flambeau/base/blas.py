@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import os
 
 import numpy
 
 from .. import _runtime
 
-__all__ = ["attention", "convolve", "gemm_address", "matmul", "native_matmul", "scan", "share_threads"]
+__all__ = [
+    "attention",
+    "convolve",
+    "function",
+    "gemm_address",
+    "matmul",
+    "native_matmul",
+    "scan",
+    "share_threads",
+    "wide",
+]
 
 
 def matmul(a, b):
@@ -84,15 +95,20 @@ def gemm_address(t: str) -> int:
     return _runtime.gemm_address(t == "f64")
 
 
-def _function(name: str) -> int:
-    """Address of "sgemm", "dgemv", ..."""
+def wide() -> bool:
+    """Whether the library's integers have 64 bits."""
+    found = _library()
+    return found is not None and "64" in found[1]
+
+
+def function(name: str, lapack: bool = False) -> int:
+    """Address of "sgemm", "dgemv", ...; of "sgetrf", ... with ``lapack``."""
     found = _library()
     if found is not None:
         library, form = found
         return ctypes.cast(getattr(library, form.format(name)), ctypes.c_void_p).value
-    import scipy.linalg.cython_blas as blas
-
-    capsule = blas.__pyx_capi__[name]
+    pointers = importlib.import_module(f"scipy.linalg.cython_{'lapack' if lapack else 'blas'}")
+    capsule = pointers.__pyx_capi__[name]
     ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
     ctypes.pythonapi.PyCapsule_GetName.argtypes = [ctypes.py_object]
     ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
@@ -112,4 +128,4 @@ def share_threads() -> None:
             if None not in fs:
                 threads = [ctypes.cast(f, ctypes.c_void_p).value for f in fs]
                 break
-    _runtime.use_blas(*map(_function, ("sgemm", "dgemm", "sgemv", "dgemv")), *threads)
+    _runtime.use_blas(*map(function, ("sgemm", "dgemm", "sgemv", "dgemv")), *threads)

@@ -79,9 +79,13 @@ class Config:
         want = self._knobs[name].type
         if want is not None and not isinstance(value, want):
             raise TypeError(f"{self._path}.{name} must be {want.__name__}, not {type(value).__name__}")
-        self._values[name] = value
-        for listener in self._listeners:
-            listener(name, value)
+        before, self._values[name] = self._values[name], value
+        try:
+            for listener in self._listeners:
+                listener(name, value)
+        except BaseException:
+            self._values[name] = before
+            raise
 
     def __dir__(self):
         return [*self._values, *self._groups, *self._aliases, "patch", "help", "key"]

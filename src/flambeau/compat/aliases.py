@@ -32,6 +32,7 @@ ALIASES: dict[str, str] = {
     "_higher_order_ops.scan": "aot.control_flow",
     "_higher_order_ops.while_loop": "aot.control_flow",
     "_functorch.aot_autograd": "aot.api",
+    "_functorch.config": "aot.settings:config",
     "_functorch.partitioners": "aot.partitioners",
     "_inductor": "inductor",
     "_inductor.config": "inductor.settings:config",

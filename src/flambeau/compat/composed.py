@@ -89,25 +89,9 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
 
 def chain_matmul(*matrices, out=None):
     """Product of several matrices in the order that needs the fewest operations."""
-    result = _chain(list(matrices))
-    return result if out is None else out.copy_(result)
-
-
-def _chain(ms):
-    n = len(ms)
-    sizes = [m.shape[0] for m in ms] + [ms[-1].shape[1]]
-    cost, cut = {(i, i): 0 for i in range(n)}, {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            cost[i, j], cut[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
-
-    def product(i, j):
-        return ms[i] if i == j else aten.mm.default(product(i, cut[i, j]), product(cut[i, j] + 1, j))
-
-    return product(0, n - 1)
+    if out is not None:
+        return aten.chain_matmul.out(list(matrices), out=out)
+    return aten.chain_matmul.default(list(matrices))
 
 
 def range_(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False, out=None, layout=None):

@@ -38,6 +38,13 @@ def _assert(condition, message) -> None:
 
 
 @wrap_function
+def _assert_async(input, assert_msg="Expected Tensor with single nonzero value, but got zero") -> None:
+    """RuntimeError with the message where the one element of ``input`` is zero. Computation here is never ahead of the program."""
+    if not input:
+        raise RuntimeError(assert_msg)
+
+
+@wrap_function
 def is_complex(input) -> bool:
     return input.is_complex()
 

@@ -66,10 +66,11 @@ def get_default_backend() -> str | Callable:
     return _default[0]
 
 
-def set_default_backend(backend: str | Callable) -> None:
-    """``compile()`` uses this backend unless it is given one."""
-    lookup_backend(backend)
-    _default[0] = backend
+def set_default_backend(backend: str | Callable | None) -> None:
+    """``compile()`` uses this backend unless it is given one; None: inductor again."""
+    if backend is not None:
+        lookup_backend(backend)
+    _default[0] = "inductor" if backend is None else backend
 
 
 def registered_name(backend: Callable) -> str | None:

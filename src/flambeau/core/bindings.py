@@ -449,11 +449,7 @@ def _copied(name: str, results, out):
 
 def _takes_numbers(op: OpOverload) -> bool:
     base = op.definition.functional if op.kind == "inplace" else op
-    return (
-        op.kind in ("pointwise", "inplace")
-        and base.takes_numbers
-        and sum(a.is_tensor for a in op._schema.arguments) > 1
-    )
+    return base.kind == "pointwise" and base.takes_numbers and sum(a.is_tensor for a in op._schema.arguments) > 1
 
 
 def _shown(a):

@@ -18,14 +18,17 @@ import numpy as np
 from ..base.records import slotted
 
 __all__ = [
+    "REAL_ONLY",
     "TABLE",
     "Expr",
     "Scalar",
     "Trace",
     "evaluate",
     "inputs_used",
+    "real_only",
     "scalar",
     "substitute",
+    "takes_complex",
     "topological",
     "trace",
     "vjp",
@@ -54,6 +57,7 @@ class Scalar:
 
 
 TABLE: dict[str, Scalar] = {}
+REAL_ONLY: set[str] = set()  # rows that need an order, or that nobody continues to complex numbers
 
 
 def scalar(name, arity, kind, numpy, llvm, vjp=None, aten=None, doc=""):
@@ -61,6 +65,41 @@ def scalar(name, arity, kind, numpy, llvm, vjp=None, aten=None, doc=""):
     if name in TABLE:
         raise ValueError(f"scalar operation {name} is declared twice")
     TABLE[name] = Scalar(name, arity, kind, numpy, llvm, vjp, aten or name, doc)
+
+
+def real_only(names: str) -> None:
+    """Say of rows that they take no complex operand."""
+    REAL_ONLY.update(names.split())
+
+
+class _Complexity:
+    """The handler that tells complex values (True) from real ones, and notices a row that takes none."""
+
+    def __init__(self):
+        self.refused = False
+
+    def __getattr__(self, name: str):
+        row = TABLE[name]
+
+        def run(*args):
+            if name == "cast":
+                return args[1].kind == "c" if isinstance(args[1], np.dtype) else getattr(args[1], "is_complex", False)
+            if name == "where":
+                return any(a is True or isinstance(a, complex) for a in args[1:])
+            found = any(a is True or isinstance(a, complex) for a in args)
+            self.refused |= found and name in REAL_ONLY
+            return name == "complex" or (
+                found and row.kind not in ("compare", "logic") and name not in ("abs", "angle")
+            )
+
+        return run
+
+
+def takes_complex(body: Callable, args) -> bool:
+    """Whether ``body`` means something for these arguments, in which True stands for a complex tensor and False for another one."""
+    check = _Complexity()
+    body(check, *args)
+    return not check.refused
 
 
 class Expr:

@@ -111,6 +111,35 @@ def as_tensor(data, dtype=None, device=None):
     return tensor(data, dtype=dtype, device=device)
 
 
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """``obj`` (a tensor, an array, a scalar, a nested sequence, something with DLPack or the buffer protocol) as a tensor.
+
+    ``copy``: True always copies, False raises ValueError where that can't be avoided, None copies if needed. ``requires_grad``: None keeps what a
+    tensor has, False leaves its autograd history behind. ValueError for arrays with negative strides."""
+    dtype = as_dtype(dtype)
+    if not isinstance(obj, (_C.TensorBase, np.ndarray, np.generic)):
+        if hasattr(obj, "__dlpack__"):
+            obj = np.from_dlpack(obj)
+        elif isinstance(obj, (bytes, bytearray, memoryview)):
+            obj = np.frombuffer(obj, (dtype or dtypes.get_default_dtype()).np)
+        elif hasattr(obj, "__array_interface__") or hasattr(obj, "__array__"):
+            obj = np.asarray(obj)
+    if isinstance(obj, np.ndarray) and dtype in (None, dtypes.from_numpy(obj.dtype)):
+        made = from_numpy(obj) if device is None else to(from_numpy(obj), device)
+        shares = made.device == CPU
+    else:
+        made = as_tensor(obj, dtype, device)
+        shares = made is obj
+    if not shares and copy is False:
+        kind = obj.dtype if isinstance(obj, _C.TensorBase) else getattr(obj, "dtype", type(obj).__name__)
+        raise ValueError(f"can't alias {kind} into a tensor of {made.dtype} on {made.device}")
+    if copy and shares:
+        made = aten.clone.default(made)
+    if requires_grad is None or requires_grad == made.requires_grad:
+        return made
+    return made.detach().requires_grad_(requires_grad)
+
+
 def from_numpy(array):
     """A tensor sharing the memory of ``array``. TypeError for dtypes that tensors don't have; ValueError for negative strides."""
     if not isinstance(array, np.ndarray):

@@ -11,16 +11,21 @@ derived from the body: the vector-Jacobian product as an operator of its own, vi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
+from .. import _C
+from ..base import dtypes
 from . import body as bodies
 from .definition import Composite, Contraction, Extern, Factory, Index, Inplace, Pointwise, Random, Reduction, View
 from .images import as_images
 from .layouts import by_columns
 from .operator import OpOverload, namespace
 from .out_rules import rules_of
+from .promotion import refused
 
 __all__ = [
+    "COMPLEX",
     "EXPOSED",
     "composite",
     "contraction",
@@ -38,6 +43,27 @@ __all__ = [
 
 # Names users call, by place. bindings.py turns them into functions and methods.
 EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "special": {}, "linalg": {}, "fft": {}}
+
+
+COMPLEX = ("complex64", "complex128")  # for ``refuse``
+
+
+def _refusing(fn, schema: str, names):
+    """``fn``, with an error where its first tensor has one of the dtypes ``names``: of operators that have no body to be asked."""
+    opname = schema.partition("(")[0].partition(".")[0].strip().rpartition("::")[2]
+
+    @functools.wraps(fn)
+    def run(*args, **kwargs):
+        for x in args:
+            x = x[0] if isinstance(x, (list, tuple)) and x else x
+            dtype = x._dtype if isinstance(x, _C.TensorBase) else getattr(x, "dtype", None)
+            if dtype is not None:
+                if dtype.name in names:
+                    refused(opname, dtype if isinstance(dtype, dtypes.DType) else dtypes.from_numpy(dtype))
+                break
+        return fn(*args, **kwargs)
+
+    return run
 
 
 def declare(
@@ -250,16 +276,23 @@ def composite(schema, *, variants="function method", inplace=False, has_out=None
     if has_out is None:
         returns = schema.rpartition("->")[2]
         has_out = "Tensor" in returns and "(a" not in returns and "[" not in returns
+    refuse = kw.get("refuse")
     return lambda fn: declare(
-        schema, Composite(_imaged(fn, images), True, each=each), variants=variants, inplace=inplace, out=has_out, **kw
+        schema,
+        Composite(_imaged(_refusing(fn, schema, refuse) if refuse else fn, images), True, each=each),
+        variants=variants,
+        inplace=inplace,
+        out=has_out,
+        **kw,
     )
 
 
 def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, images=None, **kw):
     """Declare an explicit composite: visible to autograd and modes, opened at lowering. ``images`` as of :func:`composite`."""
+    refuse = kw.get("refuse")
     return lambda fn: declare(
         schema,
-        Composite(_imaged(fn, images), False, meta, eager),
+        Composite(_imaged(_refusing(fn, schema, refuse) if refuse else fn, images), False, meta, eager),
         variants=variants,
         inplace=inplace,
         out=has_out,
@@ -273,6 +306,8 @@ def extern(schema, *, meta, variants="function method", inplace=False, has_out=F
 
     def wrap(eager):
         rule, kernel = (meta, eager) if not columns else by_columns(meta, eager, columns)
+        if kw.get("refuse"):
+            rule, kernel = (_refusing(f, schema, kw["refuse"]) for f in (rule, kernel))
         return declare(schema, Extern(rule, kernel), variants=variants, inplace=inplace, out=has_out, **kw)
 
     return wrap

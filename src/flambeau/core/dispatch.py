@@ -14,7 +14,9 @@ from .operator import OpOverload, opened
 
 __all__ = ["HANDLERS", "excluding", "install", "python_key", "redispatch"]
 
-HANDLERS: dict[int | str, object] = {}  # "function": what runs autograd.Function while vmap does
+HANDLERS: dict[
+    int | str, object
+] = {}  # "function": what runs autograd.Function while vmap does; "dual": on dual numbers
 
 
 def install(key: int | str, handler) -> None:

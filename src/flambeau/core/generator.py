@@ -8,10 +8,11 @@ in double precision, with the second of each pair kept for the next call.
 from __future__ import annotations
 
 import math
+import struct
 
 import numpy as np
 
-from .. import _C
+from .. import _C, _runtime
 from ..base.device import as_device
 from ..base.dtypes import uint8
 
@@ -24,29 +25,35 @@ _STATE = np.dtype(
 )  # fmt: skip
 
 
+# The state that csrc/random.c works on.
+_ENGINE = np.dtype([("words", "<u4", 624), ("used", "<i4"), ("has_normal", "<i4"), ("normal", "<f8")])
+
+# What is drawn, the numbers of csrc/random.c.
+UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW = range(8)
+
+
 class Generator:
     """A stream of random words. ``manual_seed(seed)`` restarts it; ``get_state``/``set_state`` save it."""
 
     def __init__(self, device="cpu"):
         self.device = as_device(device)
+        self._engine = np.zeros(_ENGINE.itemsize, np.uint8)
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
         self._seed = int(seed)
-        self.__dict__.pop("_bits", None)
-        self.__dict__.pop("_rng", None)
-        self._next_normal = None
+        # Legacy seeding by a 32-bit word, as the C++ engine.
+        self.draw(np.empty(0), SEED, 0, self._seed & 0xFFFFFFFF)
         return self
 
-    def __getattr__(self, name):
-        """The engine is made when it is first asked: importing numpy.random costs as much as a tenth of the import of flambeau."""
-        if name not in ("_bits", "_rng"):
-            raise AttributeError(f"'Generator' object has no attribute {name!r}")
-        # Legacy seeding by a 32-bit word, as the C++ engine; NumPy's default would hash the seed first.
-        self._bits = np.random.MT19937()
-        self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
-        self._rng = np.random.Generator(self._bits)
-        return self.__dict__[name]
+    def draw(self, out: np.ndarray, what: int, kind: int = 0, a=0, b=0) -> np.ndarray:
+        """``out`` (contiguous), filled as csrc/random.c says."""
+        numbers = (what, kind, _bits(a), _bits(b))
+        if self._engine is _DEFAULT:
+            _runtime.native("draw", (out,), numbers)
+        else:
+            _runtime.native("draw_from", (self._engine, out), numbers)
+        return out
 
     def initial_seed(self) -> int:
         return self._seed
@@ -59,12 +66,11 @@ class Generator:
 
     def get_state(self):
         """The state as a uint8 tensor, byte by byte as PyTorch's CPU generator keeps it: states move between the two."""
-        engine = self._bits.state["state"]
+        engine = self._engine.view(_ENGINE)[0]
         record = np.zeros((), _STATE)
-        record["seed"], record["seeded"], record["words"] = self._seed & (2**64 - 1), 1, engine["key"]
-        record["next"], record["left"] = engine["pos"], 625 - engine["pos"]
-        if self._next_normal is not None:
-            record["normal"], record["has_normal"] = self._next_normal, 1
+        record["seed"], record["seeded"], record["words"] = self._seed & (2**64 - 1), 1, engine["words"]
+        record["next"], record["left"] = engine["used"], 625 - engine["used"]
+        record["normal"], record["has_normal"] = engine["normal"] if engine["has_normal"] else 0.0, engine["has_normal"]
         return _C.from_array(np.frombuffer(record.tobytes(), np.uint8).copy())
 
     def set_state(self, state) -> Generator:
@@ -78,102 +84,52 @@ class Generator:
                 f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} but found the input RNG state size to be {state._array.size}"
             )
         record = np.frombuffer(np.ascontiguousarray(state._array).tobytes(), _STATE)[0]
-        engine = self._bits.state
+        engine = np.zeros(1, _ENGINE)
         # With one word left the block is used up, whatever the place says: a fresh PyTorch generator has 0 there.
-        engine["state"] = {"key": record["words"].astype(np.uint32), "pos": 625 - int(record["left"])}
-        self._bits.state = engine
+        engine["words"], engine["used"] = record["words"], 625 - int(record["left"])
+        engine["normal"], engine["has_normal"] = record["normal"], bool(record["has_normal"])
+        self._engine[:] = engine.view(np.uint8)
         self._seed = int(record["seed"])
-        self._next_normal = float(record["normal"]) if record["has_normal"] else None
         return self
 
     def clone_state(self) -> Generator:
         """Another generator that goes on from the same place."""
         return Generator(self.device).set_state(self.get_state())
 
-    def words(self, n: int) -> np.ndarray:
-        """The next ``n`` 32-bit words as uint32."""
-        return self._rng.integers(0, 2**32, size=n, dtype=np.uint32)
-
-    def words64(self, n: int) -> np.ndarray:
-        """The next ``n`` 64-bit words; each is two 32-bit words, the first one high."""
-        w = self.words(2 * n).astype(np.uint64)
-        return (w[0::2] << np.uint64(32)) | w[1::2]
-
     def uniform(self, shape, dtype: np.dtype, low=0.0, high=1.0) -> np.ndarray:
         """Uniform in [low, high), complex numbers in both parts."""
         if dtype.kind == "c":
             return self.uniform((*shape, 2), _part(dtype), low, high).view(dtype).reshape(shape)
-        n = math.prod(shape)
-        if dtype == np.float64:
-            u = (self.words64(n) & np.uint64(2**53 - 1)).astype(np.float64) * (1.0 / 2**53)
-            out = u * (high - low) + low
-        else:
-            # 16-bit floats are drawn as float32 and rounded.
-            u = (self.words(n) & np.uint32(2**24 - 1)).astype(np.float32) * np.float32(1.0 / 2**24)
-            out = (u * np.float32(high - low) + np.float32(low)).astype(dtype)
-        return out.reshape(shape)
+        # 16-bit floats are drawn as float32 and rounded.
+        out = np.empty(shape, np.float64 if dtype == np.float64 else np.float32)
+        return self.draw(out, UNIFORM, out.itemsize == 8, float(low), float(high - low)).astype(dtype, copy=False)
 
     def normal(self, shape, dtype: np.dtype, mean=0.0, std=1.0) -> np.ndarray:
         """Normal(mean, std). Of a complex number each part has half of the variance, and both have the mean."""
         if dtype.kind == "c":
             return self.normal((*shape, 2), _part(dtype), mean, std / math.sqrt(2)).view(dtype).reshape(shape)
-        n = math.prod(shape)
-        kind = np.float64 if dtype == np.float64 else np.float32
-        if n >= 16:
-            full = n // 16 * 16
-            # 16-bit floats draw nothing for the incomplete block before it is drawn anew.
-            out = np.empty(n, kind)
-            drawn = full if dtype.itemsize == 2 else n
-            out[:drawn] = self.uniform((drawn,), np.dtype(kind))
-            blocks = out[:full].reshape(-1, 16)
-            blocks[...] = _box_muller(blocks, kind)
-            if n % 16:  # the last, incomplete block is drawn anew over the final 16 values
-                out[n - 16 :] = _box_muller(self.uniform((1, 16), np.dtype(kind)), kind)[0]
-            out = out * kind(std) + kind(mean)
-        else:
-            out = np.array([self._one_normal() * std + mean for _ in range(n)], np.float64)
-        return out.astype(dtype).reshape(shape)
-
-    def _one_normal(self) -> float:
-        if self._next_normal is not None:
-            value, self._next_normal = self._next_normal, None
-            return value
-        u1, u2 = self.uniform((2,), np.dtype(np.float64))
-        r, theta = math.sqrt(-2.0 * math.log1p(-u2)), 2.0 * math.pi * u1
-        self._next_normal = r * math.sin(theta)
-        return r * math.cos(theta)
+        out = np.empty(shape, np.float64 if dtype == np.float64 else np.float32)
+        kind = 1 if out.itemsize == 8 else 2 if dtype.itemsize == 2 else 0
+        return self.draw(out, NORMAL, kind, float(mean), float(std)).astype(dtype, copy=False)
 
     def bernoulli(self, shape, p) -> np.ndarray:
         """Truth values, each true with probability ``p``: a number (compared with doubles) or an array of ``shape`` (with draws of its precision)."""
-        double = not isinstance(p, np.ndarray) or p.dtype == np.float64
-        return self.uniform(shape, np.dtype(np.float64 if double else np.float32)) < p
+        if not isinstance(p, np.ndarray):
+            return self.draw(np.empty(shape, np.bool_), BERNOULLI, 0, float(p))
+        return self.uniform(shape, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
 
     def normal_sequence(self, shape) -> np.ndarray:
         """Standard normal doubles drawn one by one whatever their number, as ``log_normal`` wants them."""
-        n = math.prod(shape)
-        out = np.empty(n)
-        at = 0
-        if n and self._next_normal is not None:
-            out[0], self._next_normal, at = self._next_normal, None, 1
-        pairs = (n - at + 1) // 2
-        u = self.uniform((pairs, 2), np.dtype(np.float64))
-        r, theta = np.sqrt(-2.0 * np.log1p(-u[:, 1])), 2.0 * math.pi * u[:, 0]
-        values = np.stack([r * np.cos(theta), r * np.sin(theta)], 1).reshape(-1)
-        out[at:] = values[: n - at]
-        if len(values) > n - at:
-            self._next_normal = float(values[-1])
-        return out.reshape(shape)
+        return self.draw(np.empty(shape), SEQUENCE)
 
     def integers(self, shape, low: int, high: int) -> np.ndarray:
-        """Integers in [low, high) as int64: a word modulo the range."""
-        n, span = math.prod(shape), high - low
-        if span >= 2**32:
-            values = (self.words64(n) % np.uint64(span)).astype(np.int64)
-        else:
-            values = (
-                (self.words(n) % np.uint32(span)).astype(np.int64) if span < 2**32 else self.words(n).astype(np.int64)
-            )
-        return (values + low).reshape(shape)
+        """Integers in [low, high) as int64: a word, or two for a long range, modulo the range."""
+        span = high - low
+        return self.draw(np.empty(shape, np.int64), INTEGERS, span >= 2**32, low, span)
+
+    def permutation(self, n: int) -> np.ndarray:
+        """The numbers below ``n`` in random order, int64."""
+        return self.draw(np.empty(n, np.int64), PERMUTATION)
 
 
 def _part(dtype: np.dtype) -> np.dtype:
@@ -181,14 +137,17 @@ def _part(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
-def _box_muller(blocks, kind):
-    u1, u2 = 1 - blocks[:, :8], blocks[:, 8:]
-    radius = np.sqrt(kind(-2) * np.log(u1))
-    theta = kind(2 * math.pi) * u2
-    return np.concatenate([radius * np.cos(theta), radius * np.sin(theta)], axis=1)
+def _bits(x) -> int:
+    """A number as 64 bits with a sign: those of a double, or an integer modulo 2 ** 64."""
+    if isinstance(x, float):
+        return struct.unpack("q", struct.pack("d", x))[0]
+    return (int(x) + 2**63) % 2**64 - 2**63
 
 
+_DEFAULT = _runtime.default_engine()
 default_generator = Generator()
+default_generator._engine = _DEFAULT
+default_generator.manual_seed(default_generator.initial_seed())
 
 
 def manual_seed(seed: int) -> Generator:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from .. import _C
 from ..base.cached import cached_property
 from ..base.errors import MissingFacet
+from . import overrides
 from . import schema as schemas
 from .definition import Inplace, Out
 
@@ -313,6 +314,8 @@ class Packet:
         return None
 
     def __call__(self, *args, **kwargs):
+        if _C.operators_seen():
+            return overrides.override(self, args, kwargs)
         if self._resolve is None:
             from .bindings import packet_call
 

@@ -6,10 +6,22 @@ import functools
 
 from .. import _C
 from ..base import dtypes
+from ..base.device import CPU
 from ..base.dtypes import DType, check_number, result_type
+from .body import takes_complex
+from .definition import TensorMeta
 from .operator import OpOverload
 
-__all__ = ["accumulation_dtype", "check_can_hold", "check_scalars", "compute_dtype", "operand_indices", "result_dtype"]
+__all__ = [
+    "DIFFERENT_DEVICES",
+    "accumulation_dtype",
+    "check_can_hold",
+    "check_same_device",
+    "check_scalars",
+    "compute_dtype",
+    "operand_indices",
+    "result_dtype",
+]
 
 
 @functools.cache
@@ -22,21 +34,52 @@ def operand_indices(op: OpOverload) -> tuple[int, ...]:
     return tuple(i for i, a in enumerate(args) if a.is_tensor)
 
 
+DIFFERENT_DEVICES = "Expected all tensors to be on the same device, but found at least two devices, {} and {}!"
+
+
+def check_same_device(operands) -> None:
+    """RuntimeError for tensors (anything with shape and device) on different devices; one without dimensions on the CPU stands beside any."""
+    found = None
+    for t in operands:
+        if len(t.shape) or t.device != CPU:
+            if found is not None and t.device != found:
+                raise RuntimeError(DIFFERENT_DEVICES.format(found, t.device))
+            found = t.device
+
+
 def compute_dtype(op: OpOverload, args) -> DType:
     """dtype the body runs in, for arguments that are tensors (or TensorMeta) and numbers. RuntimeError for a dtype the operator refuses."""
     d = op.definition
     promote = d.promote if d.promote.__class__ is str else d.promote(args)
     if promote == "keep":
         first = args[operand_indices(op)[0]]
-        return first.dtype if not isinstance(first, _C.TensorBase) else first._dtype
+        t = first.dtype if not isinstance(first, _C.TensorBase) else first._dtype
+        if t.is_complex:
+            _check_complex(op, args, t)
+        return t
     t = _common_floating(op, args)
     if t is None:
         t = result_type(*[args[i] for i in operand_indices(op) if args[i] is not None])
     if op.refuses is not None and t.name in op.refuses:
         refuse(op, t)
+    if t.is_complex:
+        _check_complex(op, args, t)
     if promote == "float" and t.category < 2:
         return dtypes.get_default_dtype()
     return t
+
+
+def _check_complex(op: OpOverload, args, compute: DType) -> None:
+    """NotImplementedError where the body has no meaning for complex operands: what needs an order, say."""
+    cast = operand_indices(op)
+    marks = [
+        ((i in cast) or (a._dtype if isinstance(a, _C.TensorBase) else a.dtype).is_complex)
+        if isinstance(a, (_C.TensorBase, TensorMeta))
+        else a
+        for i, a in enumerate(args)
+    ]
+    if not takes_complex(op.definition.body, marks):
+        refuse(op, compute)
 
 
 @functools.cache
@@ -56,7 +99,11 @@ def check_scalars(op: OpOverload, args, compute: DType) -> None:
 
 def refuse(op: OpOverload, dtype: DType):
     """The error for a dtype that the operator doesn't take."""
-    raise NotImplementedError(f"\"{op._opname}_cpu\" not implemented for '{_scalar_name(dtype)}'")
+    refused(op._opname, dtype)
+
+
+def refused(opname: str, dtype: DType):
+    raise NotImplementedError(f"\"{opname}_cpu\" not implemented for '{_scalar_name(dtype)}'")
 
 
 def _common_floating(op, args):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .. import _C
+from ..base.errors import AllocationError
 from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
 from .operator import namespace
 
@@ -157,6 +158,8 @@ def resize_(self, *sizes, memory_format=None):
     if n <= room:
         made = _C.strided(self, size, strides, 0)
     else:
+        if n * kind.itemsize >= 1 << 63:
+            raise AllocationError(f"Storage size calculation overflowed with sizes={list(size)}")
         memory = np.empty(n, kind)
         memory[: max(room, 0)] = _C.strided(self, (max(room, 0),), (1,), 0)._array if room > 0 else []
         made = _C.strided(_C.from_array(memory), size, strides, 0)

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from .. import _C
 from ..base import dtypes
+from .body import REAL_ONLY
 from .operator import OpOverload
-from .promotion import accumulation_dtype
+from .promotion import accumulation_dtype, refuse
 
 
 class Arguments(NamedTuple):
@@ -33,9 +34,13 @@ def arguments(op: OpOverload):
     dims_at, keep_at, dtype_at = at.get("dims"), at.get("keepdim"), at.get("dtype")
     is_arg = d.combine in ("argmax", "argmin")
 
+    ordered = d.combine in ("argmax", "argmin") or d.combine in REAL_ONLY
+
     def read(args) -> Arguments:
         x = args[0]
         dtype = x._dtype if isinstance(x, _C.TensorBase) else x.dtype
+        if dtype.is_complex and ordered:
+            refuse(op, dtype)
         requested = args[dtype_at] if dtype_at is not None else None
         acc, out = (
             (dtype, dtypes.int64)

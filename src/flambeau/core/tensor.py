@@ -278,9 +278,12 @@ class Tensor(_C.TensorBase):
                 )
             if self._plain() is not None:
                 return self._numpy_of_view(force)
+            if self.is_meta:
+                raise TypeError(
+                    "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+                )
             raise RuntimeError(
-                f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses "
-                "and tensors on the meta device"
+                f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses"
             )
         if self._requires_grad and not force and _C.tls("grad_enabled"):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")

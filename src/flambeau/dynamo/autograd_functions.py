@@ -74,6 +74,8 @@ class ContextVariable(Variable):
 class ApplyVariable(Variable):
     """``cls.apply``."""
 
+    calls_user = True
+
     def __init__(self, cls: Variable, source=None):
         super().__init__(source)
         self.cls = cls
@@ -100,12 +102,13 @@ class ApplyVariable(Variable):
         template = Template(tx, callables=False)
         pargs = tuple(template.of(a) for a in args)
         forward = ForwardTrace(tx, self.cls)
+        stand_in = StandInBackward()
         shown = type(
             cls.__name__,
             (Function,),
             {
                 "forward": staticmethod(forward),
-                "backward": staticmethod(never),
+                "backward": staticmethod(stand_in),
                 "generate_vmap_rule": getattr(cls, "generate_vmap_rule", False),
             },
         )
@@ -114,8 +117,11 @@ class ApplyVariable(Variable):
             cls.__name__, lambda xs: shown.apply(*fill(pargs, {"operand": xs})), [[v.val for v in operands]]
         )
         found = Bodies(tx)
-        recording = tensors.grad_enabled() and any(v.val.requires_grad for v in operands)
+        # Under a transform that is on at the call, it is the transform's tensors that ask for gradients.
+        asked = any(v.val.requires_grad for v in operands) or tx.output.modes.transforms
+        recording = tensors.grad_enabled() and asked
         backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
+        stand_in.traced = backward
         target = AutogradCall(
             cls,
             pargs,
@@ -127,8 +133,23 @@ class ApplyVariable(Variable):
         return wrap_result(tx, node, value, *operands)
 
 
-def never(ctx, *grads):
-    raise AssertionError("the backward of a traced autograd.Function is not run while tracing")
+class StandInBackward:
+    """The backward while tracing, when a gradient is asked for inside the captured code: values of the right form, with a history that
+    leads to all that the real ones may come from."""
+
+    traced: Any = None
+
+    def __call__(self, ctx, *grads):
+        if self.traced is None:
+            unsupported("autograd-function", "the gradient of an autograd.Function that was not recorded")
+        given = [g for g in (*grads, *ctx.saved_tensors) if isinstance(g, _C.TensorBase) and g.dtype.is_floating_point]
+
+        def like(x):
+            if not isinstance(x, _C.TensorBase):
+                return x
+            return sum((g.sum() for g in given), tensors.Tensor.clone(x)).to(x.dtype)
+
+        return pytree.tree_map(like, fill(self.traced.template, {"result": self.traced.values}))
 
 
 class ForwardTrace:
@@ -229,9 +250,10 @@ class AutogradCall(SubgraphCall):
         self.__module__ = __name__
         self.args, self.forward, self.backward, self.marks = args, forward, backward, marks
         # The name shows in grad_fn.
-        self.function = type(
-            cls.__name__, (Replayed,), {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
-        )
+        rules: dict[str, Any] = {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
+        if getattr(cls, "vmap", None) is not None:  # it runs plainly, at each call
+            rules["vmap"] = staticmethod(lambda info, in_dims, call, *args: cls.vmap(info, in_dims[1:], *args))
+        self.function = type(cls.__name__, (Replayed,), rules)
 
     def __call__(self, subgraphs, lifted, operands):
         return self.function.apply((self, subgraphs, lifted), *fill(self.args, {"operand": list(operands)}))

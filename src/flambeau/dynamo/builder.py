@@ -30,8 +30,10 @@ from .autocast import AutocastVariable, is_autocast
 from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
+from .guards import type_item
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
+from .variables import generators
 from .variables.base import Lazy, Variable
 from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
 from .variables.callables import CachedFunctionVariable, WeakReferenceVariable
@@ -41,6 +43,7 @@ from .variables.contexts import (
     ContextExit,
     EnteredGradModeVariable,
     GradModeVariable,
+    InferenceModeVariable,
     ModeWrapped,
     NullContextVariable,
 )
@@ -181,6 +184,8 @@ def _wrap(tx, value, source: Source) -> Variable:
     maker = BY_TYPE.get(cls)
     if maker is not None:
         return maker(tx, value, source)
+    if (random := generators.of_function(tx, value, source)) is not None:
+        return random
     if isinstance(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
@@ -219,6 +224,8 @@ def _wrap(tx, value, source: Source) -> Variable:
     if cls is functools._lru_cache_wrapper and isinstance(value.__wrapped__, types.FunctionType):
         _guard(tx, source, "ID_MATCH", value)
         return CachedFunctionVariable(value, source)
+    if cls is types.MappingProxyType and type(source) is not ConstSource:
+        unsupported("class-dict", "the __dict__ of a class", "It is another object at each read.")
     if cls is weakref.ref:
         _guard(tx, source, "TYPE_MATCH", cls)
         return WeakReferenceVariable(value, source)
@@ -228,12 +235,12 @@ def _wrap(tx, value, source: Source) -> Variable:
         types.WrapperDescriptorType,
         types.MethodWrapperType,
     ):
-        _guard(tx, source, "ID_MATCH", value)
+        _made_anew(tx, value, source)
         return _c_callable(tx, value, source)
     if cls in (operator.attrgetter, operator.itemgetter, operator.methodcaller):
         _guard(tx, source, "ID_MATCH", value)
         return of_getter(tx, value, source)
-    if isinstance(value, contextlib.nullcontext):
+    if contextlib.nullcontext in cls.__mro__:  # isinstance() would ask for __class__
         _guard(tx, source, "TYPE_MATCH", cls)
         return NullContextVariable(
             contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result"))
@@ -331,15 +338,10 @@ def _ndarray(tx, value, source):
             f"a NumPy array of class {type(value).__name__}",
             "Only plain ndarrays are captured (and only with config.trace_numpy).",
         )
-    if (
-        value.dtype.kind not in "biufc"
-        or not value.dtype.isnative
-        or any(s < 0 for s in value.strides)
-        or not value.flags.writeable
-    ):
+    if value.dtype.kind not in "biufc" or not value.dtype.isnative or any(s < 0 for s in value.strides):
         unsupported(
             "numpy",
-            f"an ndarray of dtype {value.dtype}, strides {value.strides}, writeable={value.flags.writeable}",
+            f"an ndarray of dtype {value.dtype}, strides {value.strides}",
             "Tensors have no counterpart of it.",
         )
     if any(s % value.itemsize for s in value.strides):
@@ -459,13 +461,7 @@ def _library_wrapper(tx, value, inner, source):
         args = (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ()
         fn = wrap(tx, inner, GetAttrSource(source, "__wrapped__"))
         if isinstance(switch, grad_mode.inference_mode):
-            return SkippedFunctionVariable(
-                value,
-                "region",
-                "a call of a function under inference_mode",
-                "It is entered by plain code.",
-                source=source,
-            )
+            return ModeWrapped(InferenceModeVariable(type(switch), not switch.mode, (switch.mode,)), fn, source)
         return ModeWrapped(GradModeVariable(type(switch), mode, args), fn, source)
     return of_wrapper(value, wrap(tx, inner, GetAttrSource(source, "__wrapped__")), source)
 
@@ -490,7 +486,14 @@ def _left_plainly(value, source):
     )
 
 
+def _generator(tx, value, source):
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    return generators.of_generator(tx, value, source) if config.trace_numpy else OpaqueVariable(value, source)
+
+
 def _method(tx, value, source):
+    if (random := generators.of_method(tx, value, source)) is not None:
+        return random
     if value.__name__ == "__exit__" and (
         type(value.__self__).__module__ == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
     ):
@@ -524,13 +527,19 @@ def _builtin_method(tx, value, source):
             return TorchFunctionVariable(value, source)
         if type(source) is not ConstSource and isinstance(owner, BASES):
             return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
-    if isinstance(owner, type):  # such a method is made anew by each read
-        _guard(tx, source, "TYPE_MATCH", type(value))
-        _guard(tx, GetAttrSource(source, "__self__"), "ID_MATCH", owner)
-        _guard(tx, GetAttrSource(source, "__name__"), "EQUALS_MATCH", value.__name__)
-    else:
-        _guard(tx, source, "ID_MATCH", value)
+    _made_anew(tx, value, source)
     return _c_callable(tx, value, source)
+
+
+def _made_anew(tx, value, source) -> None:
+    """Guards a callable of C's. A method that is bound to something is another object at each read."""
+    owner = getattr(value, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        _guard(tx, source, "ID_MATCH", value)
+        return
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, GetAttrSource(source, "__self__"), "ID_MATCH", owner)
+    _guard(tx, GetAttrSource(source, "__name__"), "EQUALS_MATCH", value.__name__)
 
 
 def _entered_grad_mode(tx, value, source):
@@ -560,6 +569,8 @@ def _class(value, source):
         return BuiltinVariable(value, source)
     if value.__module__ == "numpy" and not issubclass(value, np.ndarray):
         return BuiltinVariable(value, source)
+    if type_item(value, "__mro__") is None:
+        unsupported("class", "a class before it has an MRO", "Its metaclass is about to say what that is.")
     if value.__module__ == "itertools" or value is functools.partial:
         return BuiltinVariable(value, source)
     if value is contextlib.nullcontext:
@@ -752,6 +763,8 @@ BY_TYPE = {
     types.BuiltinFunctionType: _builtin_method,
     functools.partial: _partial,
     types.ModuleType: _module,
+    np.random.Generator: _generator,
+    np.random.RandomState: _generator,
 }
 
 

@@ -7,6 +7,8 @@ import importlib
 from flambeau import _frame
 from flambeau.base.config import Config, Knob
 
+from .accepted import ACCEPTED, ONLY
+
 __all__ = ["config"]
 
 KNOBS = {
@@ -48,7 +50,9 @@ KNOBS = {
     "specialize_float": Knob(False, "floats are guarded by value even when they vary"),
     "assume_static_by_default": Knob(True, "sizes are constants until they are seen to vary"),
     "automatic_dynamic_shapes": Knob(True, "sizes and numbers that vary become symbols"),
-    "automatic_dynamic_shapes_mark_as": Knob("dynamic", "what they become: only dynamic is built"),
+    "automatic_dynamic_shapes_mark_as": Knob(
+        ONLY["automatic_dynamic_shapes_mark_as"], "what they become: only dynamic is built"
+    ),
     "allow_ignore_mark_dynamic": Knob(False, "what mark_dynamic names may be made constant by the program"),
     "allow_unspec_int_on_nn_module": Knob(True, "integers among the attributes of modules that vary become symbols"),
     "force_parameter_static_shapes": Knob(True, "sizes of parameters are constants unless they are marked"),
@@ -75,11 +79,17 @@ KNOBS = {
         "long loops over arrays and numbers become native ones instead of being unrolled",
         ("FLAMBEAU_NATIVE_LOOPS",),
     ),
+    "native_loop_gradients": Knob(
+        True,
+        "such loops are native where a gradient is asked for, too: derivatives run them again and note each operation (first derivatives only)",
+        ("FLAMBEAU_NATIVE_LOOP_GRADIENTS",),
+    ),
     "capture_empty_graphs": Knob(
         False, "keep captured code that has no tensor operation (to test the executor on plain Python)"
     ),
     "max_traced_instructions": Knob(2_000_000, "instructions interpreted for one frame before it is given up"),
 }
+KNOBS |= ACCEPTED
 ALIASES = {"recompile_limit": "cache_size_limit", "accumulated_recompile_limit": "accumulated_cache_size_limit"}
 
 config = Config("torch._dynamo.config", KNOBS, ALIASES)
@@ -99,10 +109,8 @@ def _strict_guards(name, value) -> None:
         _frame.set_strict_guards(value)
     if name == "strict_calls":
         _frame.set_watcher(_watched_call if value else None)
-    if name == "automatic_dynamic_shapes_mark_as" and value != "dynamic":
-        raise NotImplementedError(
-            f"config.automatic_dynamic_shapes_mark_as = {value!r} is not built: only 'dynamic' is"
-        )
+    if name in ONLY and value != ONLY[name]:
+        raise NotImplementedError(f"config.{name} = {value!r} is not built: only {ONLY[name]!r} is")
 
 
 config._listeners.append(_strict_guards)

@@ -65,14 +65,14 @@ class Unsupported(TorchDynamoException):
 class UserRaises(Unsupported):
     """The traced code raises this exception here. Handlers that are traced catch it; otherwise the plain code raises it for real."""
 
-    def __init__(self, exception: BaseException, variable=None):
+    def __init__(self, exception: BaseException, variable=None, again: bool = False):
         text = f"{type(exception).__name__}: {exception}"
         super().__init__(
             BreakReason("user-exception", f"the code raises {text}", [], "The exception is raised by ordinary Python.")
         )
         self.exception = exception
         self.variable = variable
-        self.again = False  # raised again by the frame that had caught it
+        self.again = again  # raised again by the frame that had caught it
 
 
 class UserErrorType(enum.Enum):

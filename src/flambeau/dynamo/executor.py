@@ -20,7 +20,7 @@ from . import builder, tensors, trace_rules
 from .codegen import STACK_ARGUMENT, resume_code
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode, shown_name
-from .opcodes import Opcodes
+from .opcodes import Opcodes, generator_closes
 from .source import ConstSource
 from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import sort
@@ -189,6 +189,7 @@ class Frame(Opcodes):
         except UserRaises as e:
             self.passes(inst, e)
             if inst.handler is None:
+                self.leaves_by_error()
                 raise
             self.enter_handler(inst, e)
             return True
@@ -204,6 +205,9 @@ class Frame(Opcodes):
             code, shift = self.output.resumes.origins.get(self.code, (self.code, 0))
             at = inst.offset if code is self.code else decode(code)[max(inst.index - shift, 0)].offset
             e.variable.add_entry(self, Entry(code, self.globals, at, inst.line))
+
+    def leaves_by_error(self) -> None:
+        """An exception leaves the frame, which drops its values."""
 
     def enter_handler(self, inst: Inst, e: UserRaises) -> None:
         for v in self.stack[inst.depth :]:
@@ -287,6 +291,12 @@ class InlineFrame(Frame):
     def load_global(self, name: str) -> Variable:
         return builder.global_of_dict(self, self.globals, name)
 
+    def leaves_by_error(self) -> None:
+        # The stack's values go now, the locals with the last reference to the traceback: when that is, only the interpreter knows.
+        for v in (*self.stack, *self.locals.values()):
+            if closes_with(v, self):
+                generator_closes()
+
     # -- a generator's frame --
     def resume(self, consumer: Frame, sent: Variable) -> Variable | None:
         """Run to the next value; None when it is exhausted. ``sent``: the value of the yield."""
@@ -309,7 +319,7 @@ class InlineFrame(Frame):
 
     def delegate(self) -> Variable | None:
         """The generator that ``yield from`` is at."""
-        after = self.insts[self.ip]
+        after = self.insts[self.ip] if self.suspended else self.inst  # one that runs may be at its last instruction
         if after.name == "RESUME" and after.arg & 3 == 2 and isinstance(self.stack[-2], GeneratorVariable):
             return self.stack[-2]
         return None
@@ -339,6 +349,7 @@ class InlineFrame(Frame):
         except UserRaises as e:
             self.passes(inst, e)
             if inst.handler is None:
+                self.leaves_by_error()
                 raise
             self.enter_handler(inst, e)
         self.run()
@@ -415,6 +426,13 @@ class InlineFrame(Frame):
                 cg(c)
             cg.call(3 + len(cells))
 
+        blocks = grad_blocks(self.stack)
+        mode = None
+        if blocks:  # they are entered again, from the mode that they go back to
+            cg.call_function(tensors.grad_enabled, None, 0)
+            cg.emit("STORE_FAST", mode := cg.temp())
+            cg.call_function(tensors.set_grad_enabled, lambda: cg.load_const(bool(blocks[0].previous)), 1)
+            cg.emit("POP_TOP")
         if self.started:  # it runs to the yield where it was, whose value has been given already
             cg.push_callable(lambda: cg.load_const(begun))
         cg.push_callable(function)
@@ -431,6 +449,9 @@ class InlineFrame(Frame):
         cg.call(n)
         if self.started:
             cg.call(1)
+        if mode is not None:
+            cg.call_function(tensors.set_grad_enabled, lambda: cg.emit("LOAD_FAST", mode), 1)
+            cg.emit("POP_TOP")
 
 
 def handles_nothing(exc_info) -> bool:
@@ -441,6 +462,12 @@ def make_function(code: types.CodeType, globals: dict, names: tuple[str, str], *
     f = types.FunctionType(code, globals, names[0], None, cells or None)
     f.__qualname__ = names[1]
     return f
+
+
+def grad_blocks(stack: list[Variable]) -> list[GradModeVariable]:
+    """The grad modes of the with blocks on a stack that were entered while tracing and not left."""
+    exits = [v for v in stack if isinstance(v, ContextExit) and not v.left and v.source is None]
+    return [v.manager for v in exits if isinstance(v.manager, GradModeVariable)]
 
 
 def begun(generator):
@@ -504,9 +531,7 @@ class RootFrame(Frame):
                     return
                 self.step()
                 if self.output.generator_dropped:
-                    unsupported(
-                        "generator-close", "a generator is dropped inside try or with", "The interpreter closes it."
-                    )
+                    generator_closes()
         except Unsupported as e:
             if not e.reason.user_stack:
                 e.reason.user_stack = self.user_stack()
@@ -533,12 +558,11 @@ class RootFrame(Frame):
         self.instructions = self.output.emit(self, [value], kept, lambda cg: cg.emit("RETURN_VALUE"), returning=True)
 
     def base_grad_mode(self) -> bool:
-        for v in self.stack:
-            if (
-                isinstance(v, ContextExit)
-                and not v.left
-                and v.source is None
-                and isinstance(v.manager, GradModeVariable)
-            ):
-                return bool(v.manager.previous)
-        return tensors.grad_enabled()
+        """The mode in which the with blocks on the stack were entered."""
+        blocks = grad_blocks(self.stack)
+        return bool(blocks[0].previous) if blocks else tensors.grad_enabled()
+
+    def rebuilt_grad_mode(self) -> bool:
+        """The mode when they have been entered again."""
+        blocks = grad_blocks(self.stack)
+        return blocks[-1].mode if blocks else tensors.grad_enabled()

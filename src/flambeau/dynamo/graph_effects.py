@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from . import tensors, trace_rules
-from .exc import SkipFrame
-from .guards import overlapping
+from flambeau import fx
 
-__all__ = ["has_effects", "refuse_shared_memory", "under_handler", "writes"]
+from . import tensors, trace_rules
+from .exc import SkipFrame, unsupported
+from .guards import overlapping
+from .variables.tensor import is_read_only
+
+__all__ = [
+    "has_effects",
+    "has_nodes",
+    "refuse_acting",
+    "refuse_read_only",
+    "refuse_shared_memory",
+    "under_handler",
+    "writes",
+]
 
 
 def under_handler(tx) -> bool:
@@ -50,3 +61,23 @@ def refuse_shared_memory(output, inputs: list) -> None:
             if overlapping([x.example._array for x in (i, other) if x.example._array is not None]):
                 raise SkipFrame("the function writes to a tensor, and two of its inputs share memory")
             output.guards.no_overlap([i.source, other.source])
+
+
+def has_nodes(args, kwargs) -> bool:
+    return any(True for _ in fx.node.nodes_in((args, kwargs)))
+
+
+def refuse_read_only(name: str, operands) -> None:
+    if any(is_read_only(n) for n in fx.node.nodes_in(operands)):
+        unsupported("numpy", f"{name} may write into an array that is only read", "NumPy decides, and tells the error.")
+
+
+def refuse_acting(target, operands) -> None:
+    """Unsupported for a function of the library that would act while it is captured, and once more when the graph or the plain call runs."""
+    if trace_rules.may_act(target) and not has_nodes(*operands):
+        unsupported(
+            "skipped-function",
+            f"call to skipped function {getattr(target, '__qualname__', target)}",
+            "Not traced: a function of the library that takes and makes no tensors may have effects.",
+            "torch._dynamo.allow_in_graph puts it in the graph as it is.",
+        )

@@ -11,81 +11,38 @@ import functools
 import numpy as np
 
 from flambeau.base import logs
-from flambeau.loops import Declined, compile_region
+from flambeau.loops import Declined, compile_region, operator
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
-from flambeau.loops.interpreter import Inputs, binary_name
+from flambeau.loops.instructions import binary_name
+from flambeau.loops.interpreter import Generator, Inputs
 from flambeau.loops.region import find
 from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
 
 from . import numpy_bridge
 from .config import config
-from .exc import Unsupported, unsupported
+from .exc import Unsupported
 from .graph_effects import has_effects
 from .instructions import decode, live_locals, per_code
+from .source import ConstSource, GetAttrSource
 from .trace_rules import inline_reason
 from .utils import counters
 from .variables.constant import ConstantVariable
 from .variables.functions import NestedFunctionVariable, UserFunctionVariable
+from .variables.generators import DrawVariable, GeneratorVariable
 from .variables.iterators import ArrayIteratorVariable, IteratorVariable
 from .variables.lists import ListVariable, RangeVariable, TupleVariable
+from .variables.numbers import NumberVariable, complex_of
 from .variables.symbolic import SymbolicRangeVariable, SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
-__all__ = ["NumberVariable", "loop_starts", "try_arrays", "try_range", "try_while"]
+__all__ = ["loop_starts", "try_arrays", "try_range", "try_while"]
 
 LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
 NOTES: dict[str, str] = {}
 """What became of each loop that was looked at since explain() last began, by function, file and line."""
 WORTH = 1000  # instructions that unrolling would interpret
 WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
-
-
-class NumberVariable(NumpyNdarrayVariable):
-    """A Python number that a loop computed: known as a tensor in the graph, as a number outside. Whatever is done with it happens outside.
-    ``flag``: the node that tells whether it is NumPy's after all, where that depends on data (see loops.values.Scalar)."""
-
-    def __init__(self, node, val, python_type, flag=None):
-        super().__init__(node, val)
-        self.number_type, self.flag = python_type, flag
-
-    def python_type(self):
-        if self.flag is not None:
-            self.as_proxy()
-        return self.number_type
-
-    def reconstruct(self, cg):
-        if self.flag is None:
-            cg.call_function(item, lambda: cg.graph_output(self.node), 1)
-            return
-
-        def both():
-            cg.graph_output(self.node)
-            cg.graph_output(self.flag)
-
-        cg.call_function(number, both, 2)
-
-    def as_proxy(self):
-        unsupported(
-            "loop-number", "a number that a loop computed is used in the graph", "It is Python's, not a tensor."
-        )
-
-    def getattr(self, tx, name):
-        self.as_proxy()
-
-    def call_method(self, tx, name, args, kwargs):
-        self.as_proxy()
-
-
-def item(t):
-    """The Python number that a tensor without dimensions holds."""
-    return t.item()
-
-
-def number(t, flag):
-    """The number of a tensor without dimensions as NumPy's, or as Python's float or int, as ``flag`` says."""
-    kind = flag.item()
-    return numpy_bridge.to_scalar(t) if kind == 0 else t.item() if kind == 1 else int(t.item())
 
 
 @per_code
@@ -105,13 +62,18 @@ def _describe(tx, v):
     if isinstance(v, NumpyNdarrayVariable):
         dtype = numpy_bridge.np_dtype(v.val)
         memory_type(dtype)
-        if v.val.requires_grad:
-            raise Declined("a gradient is asked for")
+        if v.val.requires_grad and not _records(tx):
+            raise Declined("a gradient is asked for, and native_loop_gradients is off")
         ndim = len(v.val.shape)
         if ndim == 0 and not v.scalar:
             raise Declined("an array without dimensions")
         tx.loop_operands[id(v.node)] = v
         return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, tuple(map(_size, v.val.shape))
+    if isinstance(v, GeneratorVariable | DrawVariable):
+        owner = v if isinstance(v, GeneratorVariable) else v.owner
+        tx.loop_operands[id(owner.node)] = owner
+        legacy = owner.cls is np.random.RandomState
+        return Generator(owner.node, tuple(map(_size, owner.val.shape)), legacy, None if owner is v else v.name)
     if isinstance(v, TensorVariable):
         raise Declined("a tensor")
     if isinstance(v, SymbolicVariable):
@@ -121,11 +83,11 @@ def _describe(tx, v):
         return Symbolic(v, np.dtype(np.int64 if kind is int else np.float64))
     if v.is_constant():
         value = v.as_constant()
-        if type(value) in (bool, int, float):
+        if type(value) in (bool, int, float, complex):
             if type(value) is int and not -(1 << 62) < value < 1 << 62:
                 raise Declined("a very large integer")
             return constant(value)
-        if isinstance(value, (np.bool_, np.integer, np.floating)):
+        if isinstance(value, (np.bool_, np.integer, np.inexact)):
             memory_type(value.dtype)
             return constant(value)
         return Known(value, v)
@@ -139,6 +101,11 @@ def _describe(tx, v):
     return Known(value, v)
 
 
+def _records(tx) -> bool:
+    """Whether loops are native where a gradient is asked for. A second derivative is taken of unrolled ones only."""
+    return config.native_loop_gradients and not tx.output.compiler.options.get("unrolled_gradients")
+
+
 def _size(n):
     """A size as a number, or as an expression; equal ones are one object."""
     return n if type(n) is int else n.expr
@@ -149,6 +116,18 @@ def _stays(where: str, reason: str) -> bool:
     if NOTES.get(where) != "native":
         NOTES[where] = f"stays Python: {reason}"
     return False
+
+
+def _with_tape(done, compiled):
+    """(the loop, the same with a tape), which are called with the same numbers. Declined where a gradient can't be taken."""
+    if done.drawn:
+        raise Declined("a gradient is asked for, and the loop draws random numbers")
+    if any(weak is True and dtype.kind == "f" for _, dtype, weak in done.results):
+        raise Declined("a gradient is asked for, and the loop computes a float of Python's")
+    done, recorded = compiled(False), compiled(True)
+    if any(len(getattr(done, what)) != len(getattr(recorded, what)) for what in ("arrays", "ints", "floats")):
+        raise Declined("a gradient is asked for, and the loop reads other numbers then")
+    return done, recorded
 
 
 def _native(tx, header: int, trip) -> bool:
@@ -194,27 +173,49 @@ def _native(tx, header: int, trip) -> bool:
         first,
     )
     where = f"{code.co_name} ({code.co_filename}:{insts[header].line})"
+    key = f"{where} {header}"
+    if not operator.SITES[key].native:
+        return _stays(where, "it met what native loops have no place for when it ran")
     try:
-        fast = bool(tx.output.compiler.options.get("fastmath"))
-        done = compile_region(insts, header, inputs, lambda i: live_locals(code, i), fast)
+        options = tx.output.compiler.options
+        fast, spread = bool(options.get("fastmath")), options.get("parallel") is not False
+        done = compile_region(insts, header, inputs, lambda i: live_locals(code, i), fast, spread)
         if not done.arrays and not done.results:
             raise Declined("it computes nothing")
+        recorded, asked = None, any(tx.loop_operands[id(node)].val.requires_grad for node in done.arrays)
+        if asked or tx.output.modes.transforms:
+            try:
+                done, recorded = _with_tape(
+                    done,
+                    lambda tape: compile_region(
+                        insts, header, inputs, lambda i: live_locals(code, i), fast, False, tape
+                    ),
+                )
+            except Declined:
+                if asked:
+                    raise
     except Declined as reason:
         return _stays(where, str(reason))
     except Unsupported as e:
         return _stays(where, e.reason.reason)
-    from flambeau.loops.operator import loop, program
-
+    tx.output.guard(GetAttrSource(ConstSource(operator.SITES[key], f"loop {key}"), "native"), "EQUALS_MATCH", True)
+    tx.output.draws = tx.output.draws or bool(done.drawn)
     operands = [tx.loop_operands[id(node)] for node in done.arrays]
+    given = list(operands)
+    if recorded is not None:  # a derivative needs them as they were
+        for n in done.written:
+            given[n] = tx.output.call_in_graph(tx, "call_method", "clone", [operands[n]], {})
     outs = tx.output.call_in_graph(
         tx,
         "call_function",
-        loop,
+        operator.drawing_loop if done.drawn else operator.loop,
         [
-            ListVariable(operands),
+            ListVariable(given),
             ListVariable([n if isinstance(n, SymbolicVariable) else ConstantVariable(n) for n in done.ints]),
             ListVariable([x if isinstance(x, SymbolicVariable) else ConstantVariable(x) for x in done.floats]),
-            ConstantVariable(program(done, first, tx.output.compiler.options.get("cache") is not False)),
+            ConstantVariable(
+                operator.program(done, first, tx.output.compiler.options.get("cache") is not False, recorded, key)
+            ),
         ],
         {},
     ).items(tx)
@@ -229,8 +230,13 @@ def _native(tx, header: int, trip) -> bool:
         tx.locals[name] = as_ndarray(next(rest), scalar=False)
     for name, dtype, weak in done.results:
         out = next(rest)
-        if weak is not False:
-            kind = {"b": bool, "i": int, "u": int, "f": float}[dtype.kind]
+        if dtype.kind == "c":
+            out = tx.output.call_in_graph(tx, "call_function", complex_of, [out, next(rest)], {})
+        if weak is None and recorded is not None and dtype.kind == "f":
+            next(rest)  # whose number it is doesn't matter where gradients go through it: NumPy's
+            tx.locals[name] = as_ndarray(out)
+        elif weak is not False:
+            kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind]
             tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
         else:
             tx.locals[name] = as_ndarray(out)

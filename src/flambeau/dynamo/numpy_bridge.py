@@ -22,6 +22,7 @@ __all__ = [
     "carried",
     "from_ndarray",
     "functions",
+    "gives_read_only",
     "lookup",
     "methods",
     "np_dtype",
@@ -31,6 +32,7 @@ __all__ = [
     "tensor_of",
     "to_carried",
     "to_ndarray",
+    "to_read_only",
 ]
 
 functions: dict[int, tuple[Any, Callable]] = {}
@@ -71,6 +73,12 @@ def ufunc_method(np_callable) -> Callable | None:
 
 
 ufunc_methods: dict[tuple[str, str], Callable] = {}
+draws: dict[tuple[type, str], Callable] = {}
+"""Methods of random generators, by class and name: functions of a generator's table. Filled in by flambeau.numpy, as are the next two."""
+makers: dict[int, tuple[Any, Callable]] = {}
+"""Functions and classes that make generators: functions that give a table."""
+of_the_global: dict[int, tuple[Any, str]] = {}
+"""Functions of np.random that call a method of its own generator."""
 loaders: list[Callable[[], Any]] = []
 
 
@@ -102,6 +110,21 @@ def from_ndarray(a: np.ndarray):
 def to_ndarray(t) -> np.ndarray:
     """The graph's output, as the array that the user's code holds. One that carries a gradient is of a class of its own (see carried.py)."""
     return carried(t, False) if t.requires_grad else t.numpy()
+
+
+def to_read_only(t) -> np.ndarray:
+    """The same for an array into which NumPy lets nobody write."""
+    a = to_ndarray(t)
+    if a.flags.writeable:
+        a = a.view()
+        a.flags.writeable = False
+    return a
+
+
+def gives_read_only(impl: Callable, operands: list) -> bool:
+    """Whether the result of a function on tensors is an array into which NumPy lets nobody write."""
+    asked = getattr(impl, "read_only", None)
+    return asked is not None and asked(*operands)
 
 
 def to_carried(t) -> np.ndarray:

@@ -14,6 +14,7 @@ from .instructions import Lasti
 from .variables import exception_groups, operators
 from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import BuiltinVariable
+from .variables.callables import is_weakly_known
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
@@ -24,6 +25,7 @@ from .variables.handlers import HANDLERS
 from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
 from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
+from .variables.symbolic import require_element
 from .variables.tensor import TensorVariable
 from .versions import NULL_FIRST
 
@@ -50,7 +52,12 @@ SEQUENCE_FLAG, MAPPING_FLAG, MATCH_SELF_FLAG = 1 << 5, 1 << 6, 1 << 22  # Py_TPF
 
 
 JUST_DROPPED = frozenset((ConstantVariable, TensorVariable, TupleVariable))  # most values: nothing to close
+HAVE_VALUES = frozenset((ObjectVariable, Lazy))
 HEADER = ("COPY_FREE_VARS", "MAKE_CELL")  # what a frame starts with
+
+
+def generator_closes():
+    unsupported("generator-close", "a generator is dropped inside try or with", "The interpreter closes it.")
 
 
 class Opcodes:
@@ -72,9 +79,17 @@ class Opcodes:
         self._dropped(self.top())
         self.pop()
 
+    def _finalized(self, v):
+        if type(v) in HAVE_VALUES and hasattr(type(v.value), "__del__"):
+            unsupported(
+                "finalizer",
+                f"an object of {type(v.value).__name__}, which has __del__, is dropped",
+                "It may be the last reference.",
+            )
+
     def _dropped(self, v):
         if type(v) not in JUST_DROPPED and must_be_closed(v):
-            unsupported("generator-close", "a generator is dropped inside try or with", "The interpreter closes it.")
+            generator_closes()
 
     def PUSH_NULL(self, inst):
         self.stack.append(NullVariable())
@@ -118,6 +133,7 @@ class Opcodes:
         old = self.locals.get(inst.argval)
         if old is not None:
             self._dropped(old)
+            self._finalized(old)
         value = self.stack.pop()
         if isinstance(value, NullVariable | CellVariable):  # what LOAD_FAST_AND_CLEAR put aside comes back
             self.locals.pop(inst.argval, None)
@@ -134,6 +150,15 @@ class Opcodes:
         self.stack.append(NullVariable() if v is None else v)
 
     def DELETE_FAST(self, inst):
+        old = self.locals.get(inst.argval)
+        if old is not None and not inst.argval.startswith(STACK_ARGUMENT):  # those are on the stack by then
+            self._dropped(old)
+            self._finalized(old)
+            if is_weakly_known(old):
+                unsupported(
+                    "weak-reference", "an object with weak references is dropped", "It may be the last reference."
+                )
+        del old
         self.locals.pop(inst.argval, None)
 
     def MAKE_CELL(self, inst):
@@ -400,11 +425,27 @@ class Opcodes:
     JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
 
     def _jump_if(self, inst, want):
+        if want and self._asserts_tensor():
+            self.pop()
+            self.ip = inst.target
+            return
         if self.truth(self.top()) == want:
             self.ip = inst.target
         self.pop()
         if self.ip in native_loops.loop_starts(self.code) and self.ip == inst.index + 1:
             native_loops.try_while(self)
+
+    def _asserts_tensor(self) -> bool:
+        """Whether the jump is an ``assert`` of a tensor and the graph checks it."""
+        after = self.insts[self.ip]
+        if after.name != "LOAD_ASSERTION_ERROR" or type(self.top()) is not TensorVariable:
+            return False
+        if not self.output.data_symbols():
+            return False
+        text = self.insts[self.ip + 1]
+        said = text.argval if text.name == "LOAD_CONST" else None
+        require_element(self, self.top(), said if isinstance(said, str) else "assertion error")
+        return True
 
     def POP_JUMP_IF_TRUE(self, inst):
         self._jump_if(inst, True)
@@ -493,7 +534,12 @@ class Opcodes:
     def SEND(self, inst):
         sent = self.pop()
         it = self.top()
-        v = it.frame.resume(self, sent) if isinstance(it, GeneratorVariable) else operators.advance(self, it)
+        if isinstance(it, GeneratorVariable):
+            v = it.frame.resume(self, sent)
+        elif isinstance(it, IteratorVariable) and not (sent.is_constant() and sent.as_constant() is None):
+            v = it.getattr(self, "send").call(self, [sent], {})
+        else:
+            v = operators.advance(self, it)
         if v is not None:
             self.push(v)
             return
@@ -673,11 +719,10 @@ class Opcodes:
     def _raise(self, v, again: bool = False):
         if not isinstance(v, ExceptionVariable):
             unsupported("raise", f"raise of {v!r}", "The exception is not made while tracing.")
-        e = UserRaises(v.exception, v)
-        e.again = again
         if not again:
             v.set_context(self, self.handled())
-        raise e
+        # No variable of this frame: that would be in a cycle with the traceback, and all values with it.
+        raise UserRaises(v.exception, v, again)
 
     def RERAISE(self, inst):
         self._raise(self.pop(), again=True)

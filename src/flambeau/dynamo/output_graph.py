@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import operator
 import re
 import sys
 import time
@@ -20,6 +21,7 @@ from flambeau.base.relations import as_symbol
 from flambeau.base.relations import symbols as relation_symbols
 from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv, hint_int
 from flambeau.base.symint import NUMBERS, is_int, is_symbolic
+from flambeau.loops.streams import journaled
 from flambeau.proxy.sizes import SizeNodes
 
 from . import autocast, numpy_bridge, subclasses, tensors, trace_rules, world
@@ -29,18 +31,34 @@ from .config import config
 from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
 from .examples import example
 from .exc import BackendCompilerFailed, Unsupported, UserRaises, unsupported
-from .graph_effects import has_effects, refuse_shared_memory, under_handler, writes
+from .graph_effects import (
+    has_effects,
+    has_nodes,
+    refuse_acting,
+    refuse_read_only,
+    refuse_shared_memory,
+    under_handler,
+    writes,
+)
 from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
 from .opaque import guard_function
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .subgraphs import Level
+from .variables import backward
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
 from .variables.lists import ListVariable, TupleVariable
 from .variables.symbolic import SymbolicVariable, wrap_number
-from .variables.tensor import GIVES_NUMBERS, GIVES_SIZES, NumpyNdarrayVariable, TensorVariable, wrap_result
+from .variables.tensor import (
+    GIVES_NUMBERS,
+    GIVES_SIZES,
+    NumpyNdarrayVariable,
+    TensorVariable,
+    mark_read_only,
+    wrap_result,
+)
 from .variables.torch_functions import TorchFunctionVariable
 from .wrapper_gradients import Region, Runner, region_of
 
@@ -82,6 +100,7 @@ class OutputGraph:
         self.levels: list[Level] = []  # subgraphs being traced, outermost first
         self.had_subgraphs = False
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
+        self.roots: dict[int, GraphInput] = {}  # fake leaves that inputs with a history come from, which are written
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
         self.under_handler = False  # whether a node was made where the program handles exceptions
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
@@ -120,6 +139,7 @@ class OutputGraph:
         self.compile_seconds = 0.0
         self.executed, self.most_instructions = 0, config.max_traced_instructions
         self.promotes = False  # whether the default dtype is guarded
+        self.draws = False  # whether the graph draws from NumPy's generators
 
     def breaks_are_errors(self) -> bool:
         """Whether ``error_on_graph_break`` is on where the trace is."""
@@ -322,6 +342,8 @@ class OutputGraph:
         if symbols:
             self._sizes.bind_tensor(fake, node)
         if ndarray:
+            if not value.flags.writeable:
+                mark_read_only(node)
             out = NumpyNdarrayVariable(node, fake, source)
             out.scalar = getattr(value, "number", False) and value.ndim == 0
             return out
@@ -470,6 +492,8 @@ class OutputGraph:
             data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
             if data and self.env is None and self.data_symbols():
                 return self.checked_fake(name, fn, args, kwargs)
+            if "leaf Variable" in str(e) and backward.give_histories(self):
+                return self.checked_fake(name, fn, args, kwargs)
             if data:
                 unsupported(
                     "data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data."
@@ -507,6 +531,7 @@ class OutputGraph:
             for a in operands:
                 if isinstance(a, NestedFunctionVariable) and a._plain is not None:
                     guard_function(tx, a._plain, ConstSource(a._plain, a.name))
+        refuse_acting(target, (pargs, pkwargs))
         fargs = tuple(map(example, pargs))
         fkwargs = {k: example(v) for k, v in pkwargs.items()} if kwargs else {}
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
@@ -532,6 +557,8 @@ class OutputGraph:
                 f"{name} makes a tensor that requires grad",
                 "A leaf of the autograd graph stays one only if it is made outside of the compiled graph.",
             )
+        if "writes" in effects and getattr(self.root, "read_only", False):
+            refuse_read_only(name, pargs[:1] if target is operator.setitem else (pargs, pkwargs))
         node = self.create_node(tx, op, target, pargs, pkwargs)
         self.under_handler = self.under_handler or under_handler(tx)
         node.meta["effects"] = frozenset(effects) if effects else NO_EFFECTS
@@ -542,7 +569,7 @@ class OutputGraph:
             self._bind_new(value, node)
             if isinstance(value, NUMBERS):
                 return SymbolicVariable(value)
-        return wrap_result(tx, node, value, *args)
+        return wrap_result(tx, node, value, *args, *kwargs.values())
 
     def _no_tensor(self, tx, target, value, pargs: tuple, pkwargs: dict) -> Variable | None:
         """The variable of a result that needs no node: numbers, sizes, what the library knows without looking at tensors. None for others."""
@@ -653,6 +680,9 @@ class OutputGraph:
                 return cell.root_name is not None and (not returning or cell.escapes or cell.root_name in cg.free)
 
             write = self.side_effects.codegen(cg, flush)
+        if not returning and tx.rebuilt_grad_mode() != final_grad:
+            cg.call_function(tensors.set_grad_enabled, lambda: cg.load_const(final_grad), 1)
+            cg.emit("POP_TOP")
         write()
         for name in reversed(list(local_names)):
             cg.store_local(name)
@@ -718,6 +748,8 @@ class OutputGraph:
             refuse_shared_memory(self, [i for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
         gm.meta["arrays"] = getattr(self.root, "holds_arrays", False)
+        if self.env is not None and all(i.number for i in keep):
+            gm.meta["fake_mode"] = self.fake_mode  # no input leads to it
         weakref.finalize(gm, release, self.graph).atexit = False
         self.graph_module = gm
         examples = [i.example if self.env is None else i.node.meta["val"] for i in keep]
@@ -725,6 +757,8 @@ class OutputGraph:
             examples = [x.detach() if tensors.is_tensor(x) else x for x in examples]
         grad = tensors.grad_enabled()
         tensors.set_grad_enabled(self.initial_grad and region is None)
+        if self.draws and self.env is not None:
+            self.env.allow_data_dependent_numbers = True  # what a generator gives may be a Python number
         start = time.perf_counter()
         try:
             fn = self.modes.backend_call(self.compiler, gm, examples)
@@ -746,6 +780,8 @@ class OutputGraph:
             raise BackendCompilerFailed(
                 self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
             )
+        if self.draws:
+            fn = journaled(fn)
         graph = _frame.DisabledFunction(fn)
         if (gm.meta["arrays"] or self.under_handler) and not has_effects(
             self, not getattr(fn, "keeps_inputs_at_errors", False)
@@ -760,7 +796,3 @@ def release(graph) -> None:
     # References that a graph has by itself: from each node and from its root; from the arguments of this call, and of getrefcount.
     if sys.getrefcount(graph) <= len(graph.nodes) + 1 + 4:
         graph.release()
-
-
-def has_nodes(args, kwargs) -> bool:
-    return any(True for _ in fx.node.nodes_in((args, kwargs)))

@@ -15,7 +15,6 @@ ordinary Python, and the functions it calls are captured.
 from __future__ import annotations
 
 import builtins
-import functools
 import types
 import weakref
 
@@ -55,6 +54,7 @@ BREAKABLE = {
     "CONTAINS_OP": lambda a: (2, 1),
     "CONVERT_VALUE": lambda a: (1, 1),
     "DELETE_ATTR": lambda a: (1, 0),
+    "DELETE_FAST": lambda a: (0, 0),
     "DELETE_GLOBAL": lambda a: (0, 0),
     "DELETE_SUBSCR": lambda a: (2, 0),
     "DICT_MERGE": lambda a: (1, 0),
@@ -194,8 +194,15 @@ def _resume(tx, inst: Inst) -> None:
     pops, pushes = BREAKABLE[inst.name](inst.arg)
     after = inst.index + 1
     names = {} if pushes is None else _locals_at(tx, after)
+    if inst.name == "DELETE_FAST":
+        names[inst.argval] = tx.locals[inst.argval]
     if inst.handler is not None:
         names = {**names, **_locals_at(tx, inst.handler)}
+    names_after = (
+        [n for n in _locals_at(tx, after) if inst.name != "DELETE_FAST" or n != inst.argval]
+        if pushes is not None
+        else []
+    )
     kept = len(tx.stack) - pops
     slots = slots_of(tx.stack[:kept]) + ["v"] * (pushes or 0)
     if inst.name in ("LOAD_METHOD", "LOAD_SUPER_METHOD"):
@@ -204,7 +211,11 @@ def _resume(tx, inst: Inst) -> None:
 
     def run():
         leaves = pushes is None and inst.handler is None
-        if leaves or any(isinstance(v, GeneratorVariable) or must_be_closed(v) for v in (*tx.stack, *cg.keep)):
+        if (
+            leaves
+            or inst.name in ("DELETE_FAST", "STORE_FAST")
+            or any(isinstance(v, GeneratorVariable) or must_be_closed(v) for v in (*tx.stack, *cg.keep))
+        ):
             # The stack and the variables alone hold the values: an exception that leaves and this frame must not keep each other alive, and
             # a generator is closed when it is dropped.
             held = [n for n in flat_argument_names(tx.func.__code__) if n.startswith(STACK_ARGUMENT)]
@@ -212,6 +223,8 @@ def _resume(tx, inst: Inst) -> None:
                 held += [cg.exc_temp(k) for k, kind in enumerate(slots_of(tx.stack)) if kind == "e"]
             for n in (*held, *dict.fromkeys(cg.temps.values())):
                 cg.emit("DELETE_FAST", n)
+            cg.call_function(_frame.release_arguments, None, 0)
+            cg.emit("POP_TOP")
         if inst.name == "CALL":
             if kw_names:
                 cg.emit("KW_NAMES", tuple(kw_names))
@@ -243,7 +256,7 @@ def _resume(tx, inst: Inst) -> None:
         elif decode(tx.code)[after].name == "RETURN_VALUE" and pushes and inst.handler is None:
             cg.emit("RETURN_VALUE")
         else:
-            _call_resume(tx, cg, after, slots, list(_locals_at(tx, after)), inst.line)
+            _call_resume(tx, cg, after, slots, names_after, inst.line)
         _place(cg, start, inst.line)
 
     cg = None
@@ -348,7 +361,7 @@ def emit_suspension(tx, inst: Inst) -> None:
 
         def go_on(target: int, stack: list, extra: list):
             names_there = list(_locals_at(tx, target))
-            cg.push_callable(lambda: cg.load_const(functools.partial))
+            cg.push_callable(lambda: cg.load_const(_frame.tail_call))
             _push_resume(tx, cg, target, [*stack, *extra], names_there, line)
             held = [given[k] for k in range(len(stack)) if k in given]
             for n in (*names_there, *held):

@@ -273,7 +273,7 @@ class SideEffects:
 
     def _global(self, cg, globals, name, value, writes):
         if value is None:
-            writes.append(lambda: self._call(cg, dict.pop, [], [globals, name]))
+            writes.append(lambda: self._call(cg, dict.pop, [], [globals, name, None]))
             return
         t = self._keep(cg, lambda: cg(value))
         if globals is cg.globals:

@@ -101,7 +101,7 @@ NO_CALLABLES = frozenset((ConstantVariable, NumpyNdarrayVariable, TensorVariable
 
 def is_callable_of_user(v: Variable) -> bool:
     """Whether the library's function would run the user's code by calling ``v``."""
-    if isinstance(v, FunctionVariable | UserMethodVariable | ModuleVariable | TransformVariable):
+    if isinstance(v, FunctionVariable | UserMethodVariable | ModuleVariable | TransformVariable) or v.calls_user:
         return True
     if isinstance(v, PartialVariable):
         return is_callable_of_user(v.fn)

@@ -108,7 +108,7 @@ def begin(compiler, resumes, func: types.FunctionType, args: tuple):
             resumes.functions["begin"] = run
     driver = types.FunctionType(driver_for(code), globals(), func.__name__)
     driver.__qualname__ = func.__qualname__
-    return driver(functools.partial(run, *(values[n] for n in names)), resumes)
+    return driver(_frame.tail_call(run, *(values[n] for n in names)), resumes)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -50,6 +50,24 @@ def set_grad_enabled(mode: bool) -> None:
     _C.tls("grad_enabled", int(mode))
 
 
+def inference_enabled() -> bool:
+    return bool(_C.tls("inference"))
+
+
+def set_inference(on: bool) -> None:
+    _C.tls("inference", int(on))
+
+
+def as_inference(t):
+    """The memory of a result as a tensor that inference mode made."""
+    before = inference_enabled()
+    set_inference(True)
+    try:
+        return _C.from_array(t.detach()._array)
+    finally:
+        set_inference(before)
+
+
 set_grad_enabled.is_grad_mode_switch = True  # for whoever gets the graph
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections.abc
+import copy
+import copyreg
 import fnmatch
 import functools
 import importlib
@@ -50,7 +53,32 @@ NOT_INLINED_IN_PACKAGE = (
     os.path.join(PACKAGE, "nn", "functional.py"),
     os.path.join(PACKAGE, "nn", "functional") + os.sep,
 )
-INLINE_STDLIB = ("functools", "contextlib", "collections", "dataclasses", "copy", "operator", "enum", "abc", "typing")
+INLINE_STDLIB = (
+    "functools",
+    "contextlib",
+    "collections",
+    "dataclasses",
+    "copy",
+    "copyreg",
+    "operator",
+    "enum",
+    "abc",
+    "typing",
+)
+COPIES = frozenset(f.__code__.co_filename for f in (copy.deepcopy, copyreg.__newobj__))
+MIXINS = collections.abc.Mapping.get.__code__.co_filename
+# os.environ is an object that holds a dict of bytes.
+ENVIRONMENT = frozenset(
+    f.__code__
+    for f in (
+        os.getenv,
+        os._Environ.__getitem__,
+        os._Environ.__iter__,
+        os._Environ.__len__,
+        os.environ.encodekey,
+        os.environ.decodevalue,
+    )
+)
 REGION = (
     "_torchdynamo_nested_compile_region"  # attribute of functions that nested_compile_region made; "maker": of itself
 )
@@ -72,6 +100,8 @@ def file_of(code_or_fn) -> str:
 @functools.lru_cache(maxsize=4096)
 def _file_rule(filename: str) -> tuple[bool, str]:
     """(skip, why)."""
+    if filename == MIXINS:
+        return False, "mixin methods of the abstract containers"
     if filename.startswith("<frozen"):
         return True, "a frozen module of the interpreter"
     path = os.path.abspath(filename) if not filename.startswith("<") else filename
@@ -129,6 +159,8 @@ def inline_reason(fn) -> tuple[str, str]:
         return "skip", f"disable_module({pattern!r})"
     if is_mode_method(fn):
         return "inline", "a method of the library's function modes"
+    if code in ENVIRONMENT:
+        return "inline", "a reader of the environment"
     skip, why = skip_file(code.co_filename)
     return ("skip" if skip else "inline"), why
 
@@ -311,6 +343,20 @@ def is_torch_callable(fn) -> bool:
     return type(fn).__module__.startswith("flambeau.") and callable(fn) and not is_nn_module_class(type(fn))
 
 
+def may_act(fn) -> bool:
+    """Whether ``fn`` is a Python function of the library that isn't known to be a question or to make tensors or functions only."""
+    return (
+        isinstance(fn, (types.FunctionType, types.MethodType))
+        and not fn.__module__.startswith(_MAKERS)
+        and not fn.__name__.startswith(_QUESTIONS)
+        and not is_allowed(fn)
+    )
+
+
+_MAKERS = ("flambeau.numpy.", "flambeau.func.", "flambeau.core.")
+_QUESTIONS = ("get_", "is_", "are_", "has_")
+
+
 def is_autograd_function(cls: type) -> bool:
     return any(c.__name__ == "Function" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
 
@@ -373,6 +419,8 @@ def skip_frame_reason(func: types.FunctionType) -> str | None:
         return "generated code"
     if getattr(func, "_torchdynamo_disable", False):
         return "torch._dynamo.disable was applied to it"
+    if code.co_filename in COPIES:
+        return "what can't be copied while tracing is copied plainly"
     pattern = disabled_module(func)
     if pattern is not None:
         return f"disable_module({pattern!r})"

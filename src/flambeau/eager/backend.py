@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from .. import _C
+from ..base.device import Device
 from ..base.errors import DataDependentOutputException, MissingFacet
 from ..core import keys as K
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
 from ..core.layouts import in_order
-from ..core.operator import FACETS, OpOverload
+from ..core.operator import FACETS, OpOverload, namespace
+from ..core.promotion import DIFFERENT_DEVICES
 from ..core.tensor import meta_tensor, strided
 from . import lazy, sparse
 
@@ -141,8 +143,19 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 
 
 def _on_meta(op: OpOverload, args, kwargs):
+    device = next((x for x in (*args, *kwargs.values()) if isinstance(x, Device)), None)
+    if device is not None and device.type == "cpu" and any(map(_is_meta, args)):
+        if op.kind not in ("factory", "random"):
+            raise NotImplementedError(_NO_DATA)
+        # What is made like another tensor looks at its shape, strides and dtype only: memory of the same kind stands for it.
+        return op(*(_memory_like(x) if _is_meta(x) else x for x in args), **kwargs)
     if op.kind in ("inplace", "out"):
         outs = {a.name for a in op._schema.arguments if a.is_out}
+        written = [v for k, v in kwargs.items() if k in outs] or args[:1]
+        if any(isinstance(t, _C.TensorBase) and t._has_data for t in written):
+            if op.kind == "out":
+                raise RuntimeError(DIFFERENT_DEVICES.format("cpu", "meta"))
+            raise NotImplementedError(_NO_DATA)
         op.definition.functional.meta(
             *args, **{k: v for k, v in kwargs.items() if k not in outs}
         )  # raises what a shape mismatch raises
@@ -153,6 +166,17 @@ def _on_meta(op: OpOverload, args, kwargs):
         raise NotImplementedError(
             f"{op}: attempted to run this operator with Meta tensors, but there was no meta rule for this operator"
         ) from None
+
+
+_NO_DATA = "Cannot copy out of meta tensor; no data!"
+
+
+def _is_meta(x) -> bool:
+    return isinstance(x, _C.TensorBase) and x._device.type == "meta"
+
+
+def _memory_like(t):
+    return namespace("aten").empty_strided.default(t._shape, t._strides, dtype=t._dtype)
 
 
 def wrap_meta(metas):

@@ -14,6 +14,22 @@ from .backend import rule
 from .pointwise import NUMPY
 
 
+class _Index:
+    """The index of every element: an array for each dimension, made when the body asks for it."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __getitem__(self, k: int):
+        k = range(len(self.shape))[k]
+        return np.arange(self.shape[k]).reshape((-1,) + (1,) * (len(self.shape) - 1 - k))
+
+    def __len__(self):
+        return len(self.shape)
+
+
 @rule("factory")
 def factory(op: OpOverload):
     d = op.definition
@@ -30,8 +46,7 @@ def factory(op: OpOverload):
         dtype = d.dtype(*args).np
         if d.body is None:
             return from_array(room(shape, dtype, args))
-        index = tuple(np.arange(n).reshape((-1,) + (1,) * (len(shape) - 1 - k)) for k, n in enumerate(shape))
-        value = d.body(NUMPY, index, *args)
+        value = d.body(NUMPY, _Index(shape), *args)
         if value.__class__ is int or value.__class__ is float:
             made = d.dtype(*args)
             check_number(value, made)

@@ -202,6 +202,8 @@ def _views(op: OpOverload, values):
 def _expression(p: Program, root, inputs: dict, shape, out, dtype: np.dtype, strides=None) -> Value:
     """The traced body ``root`` over all of ``shape``, cast to ``dtype``. ``inputs``: value of each input by name."""
     dims = None if strides is None else tuple(strides)
+    while isinstance(root, Expr) and root.op == "where" and root.args[0].__class__ is bool:  # as fill's body has it
+        root = root.args[1 if root.args[0] else 2]
     if not isinstance(root, Expr):
         return p.copy(
             p.constant(root, dtype if type(root) is not float or dtype.kind == "f" else None),

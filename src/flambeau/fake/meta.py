@@ -23,7 +23,14 @@ from ..core.layouts import (
     takes_format,
 )
 from ..core.operator import FACETS, OpOverload
-from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
+from ..core.promotion import (
+    DIFFERENT_DEVICES,
+    check_same_device,
+    check_scalars,
+    compute_dtype,
+    operand_indices,
+    result_dtype,
+)
 from ..core.reductions import arguments
 from ..core.tensor import meta_tensor
 from ..core.viewmap import Strided
@@ -47,16 +54,13 @@ def is_tensor(x) -> bool:
 
 
 def common_device(tensors):
-    """Device of an operation. RuntimeError when tensors with dimensions are on different ones."""
+    """Device of an operation, where ones on the CPU may stand beside those of another. RuntimeError when tensors are on two others."""
     found = CPU
     for t in tensors:
-        if len(t.shape) or found == CPU:
-            if found != CPU and t.device != found and t.device != CPU:
-                raise RuntimeError(
-                    f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!"
-                )
-            if t.device != CPU:
-                found = t.device
+        if (len(t.shape) or found == CPU) and t.device != CPU:
+            if found != CPU and t.device != found:
+                raise RuntimeError(DIFFERENT_DEVICES.format(found, t.device))
+            found = t.device
     return found
 
 
@@ -68,7 +72,7 @@ def dense(shape, dtype, device) -> TensorMeta:
 @rule("pointwise")
 def pointwise(op: OpOverload):
     tensor_at = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
-    operand_indices(op)
+    together = operand_indices(op)
     layout = pointwise_strides(op)
     device_at = next((i for i, a in enumerate(op._schema.arguments) if a.type == "Device"), None)
 
@@ -77,6 +81,7 @@ def pointwise(op: OpOverload):
         compute = compute_dtype(op, args)
         check_scalars(op, args, compute)
         shape = broadcast_shapes(*[t.shape for t in tensors])
+        check_same_device(args[i] for i in together if is_tensor(args[i]))
         device = (device_at is not None and args[device_at]) or common_device(tensors)
         return TensorMeta(tuple(shape), layout(shape, args), result_dtype(op, args, compute), device)
 
@@ -167,11 +172,13 @@ def creatable(shape, dtype) -> tuple:
 @rule("random")
 def factory(op: OpOverload):
     d = op.definition
-    formed = takes_format(op)
+    formed, in_order = takes_format(op), "memory_order" in op.tags
 
     def run(*args):
         out = dense(creatable(d.shape(*args), d.dtype(*args)), d.dtype(*args), _device_argument(op, args))
-        return replace(out, strides=made_strides(out.shape, args)) if formed else out
+        if not formed and not in_order:
+            return out
+        return replace(out, strides=made_strides(out.shape, args if formed else (args[0], None)))
 
     return run
 

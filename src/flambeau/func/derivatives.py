@@ -273,9 +273,10 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     vector products", 2017).
     """
     if holds_arrays(primals, tangents):
-        form = tensor_form(func)
-        with keeping():
-            return to_arrays(jvp(form, to_tensors(primals), to_tensors(tangents), strict=strict, has_aux=has_aux))
+        given = to_tensors(tangents)
+        return on_arrays(
+            lambda form: lambda *xs: jvp(form, xs, given, strict=strict, has_aux=has_aux), func, primals, {}
+        )
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     (flat, spec), (directions, given) = pytree.tree_flatten(primals), pytree.tree_flatten(tangents)

@@ -10,8 +10,10 @@ import collections
 import weakref
 
 from .. import _C
+from ..autograd.function import Function
 from ..autograd.grad_mode import set_grad_enabled
 from ..base import pytree
+from ..core.dispatch import install
 from ..core.modes import TorchFunctionMode
 from ..core.operator import namespace
 from .derivatives import linearized
@@ -37,6 +39,7 @@ class _Level(TorchFunctionMode):
 
     def __init__(self):
         self._tangents: dict[int, tuple] = {}
+        self.resting = False  # what runs now pushes its tangents itself
 
     def tangent(self, x):
         found = self._tangents.get(id(x))
@@ -47,6 +50,10 @@ class _Level(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        return func(*args, **kwargs) if self.resting else self.push(func, types, args, kwargs)
+
+    def push(self, func, types, args, kwargs):
+        """The call, and the tangents of what it returns or writes."""
         leaves, spec = pytree.tree_flatten((args, kwargs))
         at = [k for k, x in enumerate(leaves) if isinstance(x, _C.TensorBase) and self.tangent(x) is not None]
         name = getattr(func, "__name__", "")
@@ -109,6 +116,56 @@ class _Level(TorchFunctionMode):
         return pytree.tree_unflatten(full, out_spec)
 
 
+def _custom(cls, args, kwargs):
+    """An ``autograd.Function`` on dual numbers: its own ``jvp`` says the tangents; without one they follow from its backward."""
+    level = _levels[-1] if _levels else None
+    if level is None or level.resting:
+        return NotImplemented
+    tangents = [level.tangent(a) if _is_float(a) else None for a in args]
+    if all(t is None for t in tangents):
+        return NotImplemented
+    if cls.jvp is Function.jvp:
+        level.resting = True
+        try:
+            return level.push(cls.apply, (), args, kwargs)
+        finally:
+            level.resting = False
+    found: list = []
+
+    def push(ctx, output):
+        given = [
+            aten.zeros_like.default(a) if t is None and ctx._materialize and _is_float(a) else t
+            for a, t in zip(args, tangents)
+        ]
+        ctx._forward = True
+        try:
+            with set_grad_enabled(True):
+                made = cls.jvp(ctx, *given)
+        finally:
+            ctx._forward = False
+        found[:] = made if isinstance(made, (tuple, list)) else [made]
+
+    level.resting = True
+    try:
+        result = cls._run(args, kwargs, push)
+    finally:
+        level.resting = False
+    outputs = result if isinstance(result, (tuple, list)) else [result]
+    if len(found) != len(outputs):
+        raise RuntimeError(
+            f"Function {cls.__name__}Backward: jvp returned {len(found)} tangents for {len(outputs)} outputs of forward"
+        )
+    for out, t in zip(outputs, found):
+        if t is not None and _is_float(out):
+            if tuple(t.shape) != tuple(out.shape):
+                raise RuntimeError(
+                    f"{cls.__name__}: jvp returned a tangent of shape {list(t.shape)} for an output of shape {list(out.shape)}"
+                )
+            level.give(out, t)
+    return result
+
+
+install("dual", _custom)
 _AUGMENTED = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod"}
 
 

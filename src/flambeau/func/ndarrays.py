@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import weakref
 from collections.abc import Callable
 
@@ -10,10 +11,16 @@ import numpy as np
 from .. import _C
 from ..autograd.graph import saved_tensors_hooks
 from ..base import pytree
+from ..dynamo.numpy_bridge import Carried, carried, tensor_of
+from ..loops.derivatives import SecondDerivative
 
 __all__ = ["holds_arrays", "keeping", "on_arrays", "tensor_form", "to_arrays", "to_tensors"]
 
 ARRAYS = (np.ndarray, np.generic)
+_unrolled: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "unrolled", default=False
+)  # loops, for second derivatives
+_unrolled_forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -27,12 +34,18 @@ def holds_arrays(*trees) -> bool:
 
 
 def to_tensors(tree):
-    return pytree.tree_map(lambda x: _C.from_array(np.asarray(x)) if isinstance(x, ARRAYS) else x, tree)
+    """Arrays that carry a gradient (of a transform around this one, behind a graph break) bring their history along."""
+    return pytree.tree_map(
+        lambda x: (
+            tensor_of(x) if isinstance(x, Carried) else _C.from_array(np.asarray(x)) if isinstance(x, ARRAYS) else x
+        ),
+        tree,
+    )
 
 
 def to_arrays(tree):
-    """Results without dimensions are NumPy's numbers."""
-    return pytree.tree_map(lambda x: x.detach().numpy()[()] if isinstance(x, _C.TensorBase) else x, tree)
+    """Results without dimensions are NumPy's numbers; what belongs to a transform around this one carries its gradient."""
+    return pytree.tree_map(lambda x: carried(x, True) if isinstance(x, _C.TensorBase) else x, tree)
 
 
 def tensor_form(func: Callable) -> Callable:
@@ -40,12 +53,13 @@ def tensor_form(func: Callable) -> Callable:
     again = getattr(func, "tensor_form", None)
     if again is not None:
         return again()
+    forms = _unrolled_forms if _unrolled.get() else _forms
     try:
-        found = _forms.get(func)
+        found = forms.get(func)
     except TypeError:
         return _compiled(func)
     if found is None:
-        found = _forms[func] = _compiled(func)
+        found = forms[func] = _compiled(func)
     return found
 
 
@@ -53,13 +67,29 @@ def _compiled(func: Callable) -> Callable:
     from ..compiler.numpy_wrap import wrap_numpy
     from ..compiler.wrap import compile
 
-    return compile(wrap_numpy(func))
+    return compile(wrap_numpy(func), options={"unrolled_gradients": True} if _unrolled.get() else None)
 
 
 def on_arrays(transform: Callable, func: Callable, args: tuple, kwargs: dict):
     """``transform(func)(*args, **kwargs)`` for arrays among the arguments."""
     with keeping():
-        return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
+        try:
+            return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
+        except RuntimeError as e:
+            if not _of_a_loop(e):
+                raise
+        token = _unrolled.set(True)
+        try:
+            return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
+        finally:
+            _unrolled.reset(token)
+
+
+def _of_a_loop(error: BaseException | None) -> bool:
+    """Whether this error says that a native loop has no second derivative: forward mode asks for one too."""
+    while error is not None and not isinstance(error, SecondDerivative):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def keeping():

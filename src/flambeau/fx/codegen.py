@@ -119,9 +119,12 @@ class _Globals:
         if t is float:
             if math.isfinite(v):
                 return repr(v)
-            return f"float('{v}')"
+            return f"float('{'-' if v != v and math.copysign(1.0, v) < 0 else ''}{v}')"  # nan has a sign too
         if t is complex:
-            return repr(v) if math.isfinite(v.real) and math.isfinite(v.imag) else f"complex('{v}')"
+            # NOTE: read as an expression, the text of a complex number loses signs of zeros: -0j is the negative of 0j.
+            return (
+                repr(v) if v.imag and math.isfinite(v.real) and math.isfinite(v.imag) and v.real else f"complex('{v}')"
+            )
         if t is range:
             return repr(v)
         if isinstance(v, enum.Enum) or t.__name__ in ("Tensor", "Parameter"):

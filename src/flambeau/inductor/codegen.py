@@ -19,6 +19,7 @@ from ..base.expr import Expr, Var, coefficient, floordiv, mod, variable
 from .addressing import Addressing, Scope
 from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
 from .ir import Buffer
+from .lazy import DEEPEST
 from .scalar_ops import emit_scalar
 from .values import Value, Values, loaded_atoms, walk
 
@@ -396,6 +397,13 @@ class _Writer(Addressing):
 
     def _statements(self, nodes, accs):
         for node in nodes:
+            parts = walk(node.value)
+            if (
+                len(parts) > DEEPEST
+            ):  # NOTE: an operand is a call of Python's within another: from the leaves on, none is deep
+                for part in parts:
+                    self._depends(part)
+                    self.emit(part)
             if node.reduction:
                 self._accumulate(node, accs[id(node), self.lanes])
             elif node.combine is not None:

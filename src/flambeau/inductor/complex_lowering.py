@@ -34,7 +34,7 @@ class ComplexLowering:
         if not any(getattr(x, "dtype", None) is not None and x.dtype.is_complex for x in (*_tensors(full), *made)):
             return
         d = op.definition
-        if "lower" in op.overrides or d.kind in ("view", "pointwise"):
+        if "lower" in op.overrides or d.kind in ("view", "pointwise", "extern"):
             return
         if d.kind == "index" and d.mode == "read" or d.kind == "factory":
             return

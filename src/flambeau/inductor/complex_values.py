@@ -42,6 +42,8 @@ class ComplexTyped(Typed):
     def parts(self, a) -> tuple[Value, Value]:
         """Real and imaginary part of a number."""
         t = part_of(self.pairs)
+        if hasattr(a, "__sym__"):
+            a = self.values.symbolic(a.expr)
         if isinstance(a, Value):
             a = self.values.cast(a, self.pairs)
             return a.args

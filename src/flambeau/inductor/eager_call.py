@@ -20,10 +20,11 @@ def call_schema(op, full):
     pos, kw = [], {}
     for a, v in zip(op._schema.arguments, full):
         if a.kwarg_only:
-            kw[a.name] = v
+            if v is not None or not a.has_default:
+                kw[a.name] = v
         else:
             pos.append(v)
-    return op(*pos, **{k: v for k, v in kw.items() if v is not None})
+    return op(*pos, **kw)
 
 
 def call_rule(op, full):
@@ -77,7 +78,8 @@ class EagerCall:
 
     def prepare(self) -> None:
         """An operator may have a call of its own for graphs: ``override("prepared", fn)``, one with bodies a rule of that name. ``fn(template)``,
-        in which a Slot with k from 0 on is a tensor and one below 0 a number, gives what is called with tensors and numbers and returns a list
+        in which a Slot with k from 0 on is a tensor and one below 0 a number (``Slot.place`` says where either is among what is given), gives
+        what is called with tensors and numbers and returns a list
         of dense tensors, none of which is one of the operands; or None."""
         made_by = getattr(self.call, "func", None)
         op = self.call.args[0] if made_by in (call_schema, call_rule) else None
@@ -128,6 +130,10 @@ class Slot:
 
     def look(self, tensors, numbers, floats):
         return tensors[self.k] if self.k >= 0 else numbers[-self.k - 1]
+
+    def place(self, count: int) -> int:
+        """Where it is among what a call is given: ``count`` tensors, then the numbers."""
+        return self.k if self.k >= 0 else count - self.k - 1
 
 
 class Late:

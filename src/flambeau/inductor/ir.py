@@ -106,6 +106,16 @@ def dense_strides(shape) -> tuple:
     return tuple(reversed(out))
 
 
+def is_dense(shape, strides, hint=int) -> bool:
+    """Strides of a permutation of C order."""
+    step = 1
+    for n, s in sorted(((n, s) for n, s in zip(shape, strides) if n != 1), key=lambda p: hint(p[1])):
+        if s != step:
+            return False
+        step = step * n
+    return True
+
+
 def loads(node) -> frozenset[str] | set[str]:
     """Names of the buffers a node reads."""
     if isinstance(node, ExternCall):

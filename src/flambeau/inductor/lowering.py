@@ -25,15 +25,15 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import native, native_order, native_recurrence
+from . import native, native_order, native_random, native_recurrence, native_select
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
 from .complex_values import OPERATIONS as PAIRED
 from .eager_call import EagerCall, Number, call_rule, call_schema, replace, same_layout
 from .gemm import lower_contraction
-from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides
-from .lazy import Lazy
+from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, is_dense
+from .lazy import DEEPEST, Lazy, broadcast_coords
 from .opening import Call
 from .settings import config
 from .sizes import IndexOps, size, sizes, symbolic
@@ -125,7 +125,7 @@ class Lowering(ComplexLowering):
         if x.region is not None:
             return x.region
         strides = (
-            strides if strides is not None and _dense(x.sizes, strides, self.values.hint) else dense_strides(x.sizes)
+            strides if strides is not None and is_dense(x.sizes, strides, self.values.hint) else dense_strides(x.sizes)
         )
         t = short(x.dtype)
         buffer = self.new_buffer(x.sizes, strides, t)
@@ -185,7 +185,7 @@ class Lowering(ComplexLowering):
                 env[call] = self.constant(call.val)
             else:
                 args, kwargs = _map((call.args, call.kwargs), env.__getitem__)
-                env[call] = self.settle(self.call(call, args, kwargs), call)
+                env[call] = self.settle(self.call(call, args, kwargs), call, (args, kwargs))
         results = [_map(x, env.__getitem__) for x in program.outputs]
         self.finish(results, [x.val if isinstance(x, Call) else None for x in program.outputs])
 
@@ -242,10 +242,14 @@ class Lowering(ComplexLowering):
         buffer = self.new_buffer(tuple(tensor.shape), strides, short(tensor.dtype), "constant", tensor.dtype.np, array)
         return self.in_memory(Region(buffer.name, tuple(tensor.shape), strides), tensor.dtype, strides, tensor.device)
 
-    def settle(self, result, call):
-        """Give a node's result memory when several readers would each compute something costly."""
-        if isinstance(result, Lazy) and result.region is None and call.uses > 1 and self.costly(result):
-            self.realize(result, result.strides)
+    def settle(self, result, call, given):
+        """Give a node's result memory when several readers would each compute something costly, or when it is a chain of too many nodes: each
+        is one more call of Python's within another when an element is written down."""
+        if isinstance(result, Lazy) and result.region is None:
+            pending = (x.depth for x in _flatten(given) if isinstance(x, Lazy) and x.region is None)
+            result.depth = 1 + max(pending, default=0)
+            if result.depth > DEEPEST or call.uses > 1 and self.costly(result):
+                self.realize(result, result.strides)
         return result
 
     def costly(self, x: Lazy) -> bool:
@@ -260,13 +264,13 @@ class Lowering(ComplexLowering):
                 self.outputs.append(self.plain_output(x))
                 continue
             strides = sizes(val.stride()) if hasattr(val, "stride") else x.strides
-            if strides is not None and not _dense(x.sizes, strides, self.values.hint):
+            if strides is not None and not is_dense(x.sizes, strides, self.values.hint):
                 self.realize_base(x)
             region = self.realize(x, strides)
             if (
                 strides is not None
                 and not same_layout(x.sizes, region.strides, strides)
-                and _dense(x.sizes, strides, self.values.hint)
+                and is_dense(x.sizes, strides, self.values.hint)
             ):
                 region = self.realize(self.lazy(x.sizes, x.dtype, x.at), strides)
             buffer = self.buffers[region.buffer]
@@ -304,6 +308,12 @@ class Lowering(ComplexLowering):
     scan, convolution, attention = native.scan, native.convolution, native.attention
     max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
     arrange = native_order.arrange
+    draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
+    expect, mapped, _random = native_random.expect, native_random.mapped, native_random.random
+    running, logcumsumexp, search = native_select.running, native_select.logcumsumexp, native_select.search
+    contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
+    reduce_into, scattered = native_select.reduce_into, native_select.scattered
+    under_mask, write_under_mask = native_select.under_mask, native_select.write_under_mask
     recurrence, recurrence_backward = native_recurrence.forward, native_recurrence.backward
 
     # --- calls --------------------------------------------------------------------------------------------------------
@@ -381,7 +391,7 @@ class Lowering(ComplexLowering):
             actual = []
             for k, x in enumerate(full):
                 if isinstance(x, Lazy):
-                    v = x.at(_broadcast(coords, x.sizes))
+                    v = x.at(broadcast_coords(coords, x.sizes))
                     v = self.values.cast(v, t) if k in taking else v
                     actual.append(self.values.cast(v, compute_type(v.dtype)))
                 else:
@@ -597,7 +607,7 @@ class Lowering(ComplexLowering):
             loops = self.variables(shape)
             coords = tuple(variable(v) for v in loops)
             if isinstance(source, Lazy):
-                value = self.values.cast(source.at(_broadcast(coords, source.sizes)), t)
+                value = self.values.cast(source.at(broadcast_coords(coords, source.sizes)), t)
             else:
                 value = self.values.cast(self.values.const(source, compute_type(t)), t)
             where = linear(position(coords, out_shape), target.strides)
@@ -609,9 +619,6 @@ class Lowering(ComplexLowering):
 
     def _composite(self, op, full, val):
         raise Unsupported("a composite that wasn't opened")
-
-    def _random(self, op, full, val):
-        return self._extern(op, full, val)  # the eager kernel, in program order: the stream is eager's
 
     # --- operations that "lower" overrides of operators are written in ----------------------------------------------
     def concatenate(self, parts, dim, val) -> Lazy:
@@ -653,7 +660,7 @@ class Lowering(ComplexLowering):
             for k in (*before, *after):
                 out[k] = next(rest)
             for k in given:
-                v = self.values.cast(indices[k].at(_broadcast(middle, indices[k].sizes)), "i64")
+                v = self.values.cast(indices[k].at(broadcast_coords(middle, indices[k].sizes)), "i64")
                 out[k] = of(self.values.make("checked", (v, shape[k], tag, True), "i64"))
             return tuple(out)
 
@@ -677,7 +684,7 @@ class Lowering(ComplexLowering):
         if math.prod(shape):
             loops = self.variables(shape)
             coords = tuple(variable(v) for v in loops)
-            value = self.values.cast(values.at(_broadcast(coords, values.sizes)), t)
+            value = self.values.cast(values.at(broadcast_coords(coords, values.sizes)), t)
             where = linear(position(coords), target.strides)
             self.add(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
         return self.in_memory(Region(target.name, target.shape, target.strides), val.dtype, target.strides, val.device)
@@ -701,7 +708,7 @@ class Lowering(ComplexLowering):
             for n in (*v.shape, *v.stride()):
                 self.meet(n)
             shape, strides = sizes(v.shape), sizes(v.stride())
-            if not _dense(shape, strides, self.values.hint):
+            if not is_dense(shape, strides, self.values.hint):
                 strides = dense_strides(shape)
             try:
                 t = short(v.dtype)
@@ -752,21 +759,6 @@ class Lowering(ComplexLowering):
 # --- helpers ----------------------------------------------------------------------------------------------------------
 def _strides(val):
     return sizes(val.stride()) if hasattr(val, "stride") else None
-
-
-def _broadcast(coords, shape):
-    tail = coords[len(coords) - len(shape) :] if shape else ()
-    return tuple(0 if n == 1 else c for c, n in zip(tail, shape))
-
-
-def _dense(shape, strides, hint=int) -> bool:
-    """Strides of a permutation of C order."""
-    step = 1
-    for n, s in sorted(((n, s) for n, s in zip(shape, strides) if n != 1), key=lambda p: hint(p[1])):
-        if s != step:
-            return False
-        step = step * n
-    return True
 
 
 def _unflatten(flat: Expr | int, shape):

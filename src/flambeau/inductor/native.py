@@ -14,7 +14,7 @@ from .ir import ExternCall, Region, dense_strides
 from .sizes import size, sizes
 from .values import short
 
-__all__ = ["Native", "attention", "convolution", "max_pool", "max_pool_backward", "scan"]
+__all__ = ["Native", "as_dtype", "attention", "convolution", "max_pool", "max_pool_backward", "scan"]
 
 
 @dataclass(slots=True)
@@ -26,8 +26,9 @@ class Native:
     flops: Any
 
 
-def launch(lowering, name, inputs, outs, numbers, flops) -> list:
-    """A launch of a template on ``inputs`` (regions); the Lazies of its results: ``outs`` has (shape, strides, dtype, device) of each."""
+def launch(lowering, name, inputs, outs, numbers, flops, effect=False) -> list:
+    """A launch of a template on ``inputs`` (regions); the Lazies of its results: ``outs`` has (shape, strides, dtype, device) of each. ``effect``: it
+    runs in program order, wanted or not."""
     if any(not at_least(n, 1) for r in inputs for n in r.shape):
         raise NotImplementedError(f"{name} of what may be empty")
     made = []
@@ -35,7 +36,7 @@ def launch(lowering, name, inputs, outs, numbers, flops) -> list:
         buffer = lowering.new_buffer(shape, strides, short(dtype))
         made.append(lowering.in_memory(Region(buffer.name, shape, buffer.strides), dtype, buffer.strides, device))
     plan = Native(name, [size(n) for n in numbers], flops)
-    lowering.add(ExternCall("native", name, list(inputs), [x.region.buffer for x in made], plan))
+    lowering.add(ExternCall("native", name, list(inputs), [x.region.buffer for x in made], plan, effect))
     return made
 
 
@@ -43,7 +44,7 @@ def _bits(x: float) -> int:
     return struct.unpack("q", struct.pack("d", x))[0]
 
 
-def _as(lowering, x, dtype):
+def as_dtype(lowering, x, dtype):
     """The tensor in another dtype, not in memory yet."""
     if x is None or x.dtype is dtype:
         return x
@@ -72,11 +73,11 @@ def scan(lowering, val, x, dim, product: bool):
     if kind not in _SCANNED or not x.ndim:
         raise NotImplementedError(f"there is no scan for {x.ndim} dimensions of {val.dtype}")
     # From its own dtype to the result's first, as eager does: an integer may not fit into the other's.
-    x = _as(lowering, _as(lowering, x, val.dtype), kind)
+    x = as_dtype(lowering, as_dtype(lowering, x, val.dtype), kind)
     region = lowering.contiguous(x)
     out = (region.shape, dense_strides(region.shape), kind, val.device)
     numbers = [dim % len(region.shape), product, _SCANNED[kind]]
-    return _as(lowering, launch(lowering, "scan", [region], [out], numbers, math.prod(region.shape))[0], val.dtype)
+    return as_dtype(lowering, launch(lowering, "scan", [region], [out], numbers, math.prod(region.shape))[0], val.dtype)
 
 
 # ---- convolutions ------------------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def convolution(lowering, what, a, b, bias, shape, val, how):
         raise NotImplementedError(f"the padding of a convolution may be negative: {list(padding)}")
     late = bias if what == INPUT else None  # a transposed convolution's is added by whoever reads the result
     bias = bias if what == FORWARD else None
-    inputs = [lowering.contiguous(_as(lowering, x, kind)) for x in (a, b, bias) if x is not None]
+    inputs = [lowering.contiguous(as_dtype(lowering, x, kind)) for x in (a, b, bias) if x is not None]
     numbers = [what, kind is dtypes.float64, bias is not None, groups]
     for part, fill in ((stride, 1), (padding, 0), (dilation, 1)):
         numbers += [*[fill] * (3 - n), *part]
@@ -107,10 +108,10 @@ def convolution(lowering, what, a, b, bias, shape, val, how):
     flops = 2 * math.prod(inputs[0].shape) * math.prod(inputs[1].shape[1:])
     made = launch(lowering, "convolution", inputs, [out], numbers, flops)[0]
     if late is not None:
-        t, late, product = short(kind), _as(lowering, late, kind), made
+        t, late, product = short(kind), as_dtype(lowering, late, kind), made
         add = lambda c: lowering.values.make("add", (product.at(c), late.at((c[1],))), t)  # noqa: E731
         made = lowering.lazy(shape, kind, add, strides=product.strides, device=val.device)
-    return _as(lowering, made, val.dtype)
+    return as_dtype(lowering, made, val.dtype)
 
 
 # ---- attention ---------------------------------------------------------------------------------------------------------

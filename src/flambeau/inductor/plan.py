@@ -73,6 +73,8 @@ class Plan:
             return
         if code < 0:
             raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
+        if self.messages[code - 1].startswith("!"):  # a condition that the program states
+            raise RuntimeError(self.messages[code - 1][1:])
         name = self.messages[code - 1].split("::")[-1].split(".")[0]
         raise OutOfBounds(f"{name}: index {value} is out of bounds for dimension with size {size}")
 

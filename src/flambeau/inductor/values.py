@@ -135,6 +135,8 @@ class Values:
         return found
 
     def const(self, number, dtype: str) -> Value:
+        if hasattr(number, "__sym__"):
+            return self.cast(self.symbolic(number.expr), dtype)
         if dtype in _PARTS:
             return self.make("complex", tuple(self.const(x, _PARTS[dtype]) for x in (number.real, number.imag)), dtype)
         if dtype == "bool":

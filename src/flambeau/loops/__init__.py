@@ -7,6 +7,7 @@ operator ``flambeau::loop`` (:mod:`operator`). Invariant: what isn't understood 
 plainly; what is, gives Python's and NumPy's results, types and errors.
 """
 
+from . import derivatives as derivatives  # the derivative of the operator is part of it
 from .interpreter import compile_region
 from .values import Declined
 

@@ -7,11 +7,13 @@ integers wrap around, its divisions by zero give infinities; Python's raise.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
 
 from . import bounds as between
+from . import complexes
 from .bounds import LEAST, MOST
 from .emitter import BOOL, F64, I64, Emitter, constant, float_literal
 from .values import Declined, Scalar, register_type
@@ -41,9 +43,9 @@ COMPARE = {
     "==": ("eq", "eq", "oeq"), "!=": ("ne", "ne", "une"),
 }  # fmt: skip
 BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
-TOO_LONG = (
-    "an integer of a compiled loop needs more than 64 bits; run it with torch._dynamo.config.native_loops = False"
-)
+INSTEAD = "; run it with torch._dynamo.config.native_loops = False"  # what native loops have no place for
+TOO_LONG = f"an integer of a compiled loop needs more than 64 bits{INSTEAD}"
+UNKNOWN = "3"  # flag of a number of which it isn't known whether it is Python's
 EITHER = "division by zero in a compiled loop, by a number that may be Python's or NumPy's"
 
 
@@ -52,8 +54,20 @@ def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None = ...) -> Sca
     weak = s.weak if weak is ... else weak
     if s.dtype == dtype:
         return replace(s, weak=weak)
-    if s.const is not None and dtype.kind in "fb":
+    if s.const is not None and (dtype.kind == "c" or (dtype.kind in "fb" and s.kind != "c")):
         return Scalar(dtype, weak, constant(dtype.type(s.const)).v, None, s.const)
+    if dtype.kind == "c":
+        of = complexes.part(dtype)
+        v = (
+            complexes.from_float(e, cast(e, s, of).v, dtype)
+            if s.kind != "c"
+            else complexes.width(e, s.v, s.dtype, dtype)
+        )
+        return Scalar(dtype, weak, v)
+    if s.kind == "c":
+        if dtype.kind != "b":
+            raise Declined(f"a complex number as {dtype}")
+        return Scalar(dtype, weak, complexes.truth(e, s.v, s.dtype))
     a, b, kind = register_type(s.dtype), register_type(dtype), s.kind + dtype.kind
     if dtype.kind == "b":
         v = e.op(f"fcmp une {a} {s.v}, 0.0" if s.kind == "f" else f"icmp ne {a} {s.v}, 0")
@@ -87,7 +101,7 @@ def _given(s: Scalar, weak: bool):
     """A number as ufunc.resolve_dtypes wants it: its dtype, or Python's type for a weak one."""
     if not weak:
         return s.dtype
-    return {"b": bool, "i": int, "u": int, "f": float}[s.kind]
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[s.kind]
 
 
 def loop_dtypes(uf, *operands: Scalar) -> tuple[np.dtype, np.dtype]:
@@ -178,8 +192,10 @@ def flag_of(e: Emitter, s: Scalar) -> str | None:
 def met(e: Emitter, s: Scalar, dtype: np.dtype) -> Scalar:
     """A Python number in a variable that elsewhere holds numbers of another dtype (see values.join). It has to be exact there."""
     out = cast(e, s, dtype)
-    back = cast(e, out, s.dtype)
+    back = s if s.kind == "c" else cast(e, cast(e, s, complexes.part(dtype)) if dtype.kind == "c" else out, s.dtype)
     t = register_type(s.dtype)
+    if s.kind == "c":
+        return replace(out, weak=None, flag="1")
     if s.kind == "i":
         same = e.op(f"icmp eq {t} {back.v}, {s.v}")
         if dtype.kind == "u":
@@ -187,18 +203,33 @@ def met(e: Emitter, s: Scalar, dtype: np.dtype) -> Scalar:
     else:
         same = e.op(f"fcmp ueq {t} {back.v}, {s.v}")
     e.check(same, "RuntimeError", f"a Python number that {dtype} doesn't hold, in a compiled loop")
-    return replace(out, weak=None, flag="2" if s.kind == "i" and dtype.kind == "f" else "1")
+    return replace(out, weak=None, flag="2" if s.kind == "i" and dtype.kind in "fc" else "1")
 
 
 def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     """``a op b``."""
     out = _binary(e, op, a, b)
-    if out.weak is None and out.kind == "f":
+    if op in "+-" and out.dtype == I64 and out.weak:
+        if a.turn is not None and type(b.const) is int:
+            return replace(out, turn=a.turn + (b.const if op == "+" else -b.const))
+        if b.turn is not None and type(a.const) is int and op == "+":
+            return replace(out, turn=b.turn + a.const)
+    if out.weak is None and out.kind in "fc":
         x, y = flag_of(e, a), flag_of(e, b)
         if x is not None and y is not None and "i" not in (a.kind, b.kind):
-            both = e.op(f"and i1 {e.op(f'icmp eq i8 {x}, 1')}, {e.op(f'icmp eq i8 {y}, 1')}")
-            return replace(out, flag=e.op(f"zext i1 {both} to i8"))
+            return replace(out, flag=_met_flag(e, x, y))
     return out
+
+
+def _met_flag(e: Emitter, x: str, y: str) -> str:
+    """Whose the result of two floats, or complex numbers, is: NumPy's (0) if one is NumPy's, Python's (1) if one is and the other is any of
+    Python's; of two integers that are kept as floats it isn't known."""
+
+    def either(v: int) -> str:
+        return e.op(f"or i1 {e.op(f'icmp eq i8 {x}, {v}')}, {e.op(f'icmp eq i8 {y}, {v}')}")
+
+    lost = e.op(f"or i1 {e.op(f'xor i1 {either(1)}, true')}, {either(int(UNKNOWN))}")
+    return e.op(f"select i1 {either(0)}, i8 0, i8 {e.op(f'select i1 {lost}, i8 {UNKNOWN}, i8 1')}")
 
 
 def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -208,6 +239,8 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     compute, result = loop_dtypes(BINARY[op], a, b)
     if op == "**" and b.const is not None and compute.kind == "f":
         return _power(e, cast(e, a, compute), b, weak)
+    if op == "**" and compute.kind == "c":
+        return Scalar(result, weak, complexes.power(e, cast(e, a, compute).v, b.const, compute))
     x, y = fitting(e, a, compute), fitting(e, b, compute)
     return Scalar(result, weak, numpy_operation(e, op, compute, x, y))
 
@@ -215,6 +248,8 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
 def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
     if a.kind == "b" and b.kind == "b" and op in "&|^":
         return Scalar(BOOL, weak, e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor'}[op] } i1 {a.v}, {b.v}"))
+    if "c" in (a.kind, b.kind):
+        return _python_complex(e, op, a, b, weak)
     if any(s.dtype not in (BOOL, I64, F64) for s in (a, b)):
         raise Declined(f"{op} of numbers of which it isn't known whether they are Python's")
     error = ("ZeroDivisionError", None) if weak else ("RuntimeError", EITHER)
@@ -274,6 +309,22 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
     pair = e.call(f"llvm.s{name}.with.overflow.i64", "{ i64, i1 }", ("i64", x.v), ("i64", y.v))
     e.check(e.op(f"xor i1 {e.op(f'extractvalue {{ i64, i1 }} {pair}, 1')}, true"), "OverflowError", TOO_LONG)
     return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"), between.clipped(bounds), sum_of=known)
+
+
+def _python_complex(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
+    """Python's complex numbers, or those that may be Python's, or integers that are none: then what gives the same for all of them."""
+    c128 = complexes.C128
+    if any(s.kind == "c" and s.dtype != c128 for s in (a, b)) or (
+        sys.version_info >= (3, 14) and weak is True and {a.kind, b.kind} != {"c"}
+    ):
+        raise Declined(f"{op} of these complex numbers")
+    if weak is None and op not in "+*":
+        raise Declined(f"{op} of complex numbers of which it isn't known whether they are Python's")
+    x, y = cast(e, a, c128).v, cast(e, b, c128).v
+    if op == "/":
+        e.check(complexes.truth(e, y, c128), "ZeroDivisionError", "complex division by zero")
+        return Scalar(c128, weak, complexes.python_quotient(e, x, y))
+    return Scalar(c128, weak, complexes.operation(e, op, c128, x, y))
 
 
 def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
@@ -348,6 +399,8 @@ def _python_power(e, x: Scalar, y: Scalar, weak) -> Scalar:
 def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: str, y: str) -> str:
     """One element of the ufunc's loop for ``dtype``."""
     t = register_type(dtype)
+    if dtype.kind == "c":
+        return complexes.operation(e, op, dtype, x, y)
     if dtype.kind == "f":
         simple = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
         if op in simple:
@@ -413,6 +466,9 @@ def _float_division(e, op, t, x, y) -> str:
 def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     """``a op b``; integers of all types are compared as the numbers they are."""
     weak = True if a.weak and b.weak else None if both_python(a, b) else False
+    if "c" in (a.kind, b.kind):
+        dtype = complexes.C128 if both_python(a, b) else loop_dtypes(np.equal, a, b)[0]
+        return Scalar(BOOL, weak, complexes.equal(e, op, cast(e, a, dtype).v, cast(e, b, dtype).v, dtype))
     if "f" in (a.kind, b.kind):
         if both_python(a, b):
             dtype = F64
@@ -431,7 +487,9 @@ def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
 def negate(e: Emitter, s: Scalar) -> Scalar:
     if s.const is not None:
         return constant(-s.const, s.weak)
-    if s.kind == "f":
+    if s.kind == "c" and s.weak is None:
+        raise Declined("the negative of a complex number of which it isn't known whether it is Python's")
+    if s.kind in "fc":
         return Scalar(s.dtype, s.weak, e.op(f"fneg {register_type(s.dtype)} {s.v}"))
     if s.weak is not False:
         return binary(e, "-", constant(0), s)
@@ -441,12 +499,18 @@ def negate(e: Emitter, s: Scalar) -> Scalar:
 
 
 def invert(e: Emitter, s: Scalar) -> Scalar:
-    if s.kind == "f" or (s.kind == "b" and s.weak is not False):
+    if s.kind in "fc" or (s.kind == "b" and s.weak is not False):
         raise Declined("~ of this number")
     return Scalar(s.dtype, s.weak, e.op(f"xor {register_type(s.dtype)} {s.v}, {'true' if s.kind == 'b' else -1}"))
 
 
 def absolute(e: Emitter, s: Scalar) -> Scalar:
+    if s.kind == "c":
+        out = Scalar(complexes.part(s.dtype), s.weak, complexes.absolute(e, s), None, None, s.flag)
+        if s.weak is not False:
+            whole = e.op(f"fcmp olt double {out.v}, {float_literal(math.inf)}")
+            e.check(whole, "OverflowError", "absolute value too large")
+        return out
     t = register_type(s.dtype)
     if s.kind == "f":
         return Scalar(s.dtype, s.weak, e.call(f"llvm.fabs.{'f32' if t == 'float' else 'f64'}", t, (t, s.v)))
@@ -464,6 +528,8 @@ def to_bool(e: Emitter, s: Scalar) -> str:
 
 def to_int(e: Emitter, s: Scalar) -> Scalar:
     """int(x)"""
+    if s.kind == "c":
+        raise Declined("int() of a complex number")
     if s.kind == "f":
         x = cast(e, s, F64)
         e.check(e.op(f"fcmp ord double {x.v}, 0.0"), "ValueError", "cannot convert float NaN to integer")
@@ -490,6 +556,8 @@ def to_float(e: Emitter, s: Scalar) -> Scalar:
 
 def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
     """Python's max() and min() of several numbers: the first unless a later one is better."""
+    if any(v.kind == "c" for v in values):
+        raise Declined("max or min of complex numbers")
     out = values[0]
     for v in values[1:]:
         better = compare(e, ">" if greater else "<", v, out).v
@@ -515,6 +583,8 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
 def extreme(e: Emitter, greater: bool, a: Scalar, b: Scalar) -> Scalar:
     """np.maximum and np.minimum: nan when either is."""
     compute, result = loop_dtypes(np.maximum, a, b)
+    if compute.kind == "c":
+        raise Declined("the larger of complex numbers")
     x, y = fitting(e, a, compute), fitting(e, b, compute)
     t = register_type(compute)
     if compute.kind == "f":
@@ -539,6 +609,8 @@ _INTRINSIC = {np.sqrt: "sqrt", np.floor: "floor", np.ceil: "ceil", np.trunc: "tr
 def _one(uf, external: str | None, intrinsic: str | None):
     def call(e: Emitter, x: Scalar) -> Scalar:
         compute, result = loop_dtypes(uf, x)
+        if compute.kind == "c" and uf in complexes.MATH:
+            return Scalar(result, False, complexes.MATH[uf](e, cast(e, x, compute), result))
         if compute.kind != "f" or compute.itemsize < 4:
             if compute.kind in "iu" and uf in (np.floor, np.ceil, np.trunc):
                 return Scalar(compute, False, fitting(e, x, compute))
@@ -600,6 +672,11 @@ def _of_floats(test):
     """A test of floats that is the same for all integers."""
 
     def call(e: Emitter, x: Scalar) -> Scalar:
+        if x.kind == "c":
+            of = {_nan: complexes.is_nan, _finite: complexes.is_finite}.get(test)
+            if of is None:
+                raise Declined("np.isinf of a complex number")
+            return of(e, x)
         if x.kind != "f":
             return constant(np.bool_(test is _finite))
         return Scalar(BOOL, False, test(e, register_type(x.dtype), x))
@@ -621,8 +698,8 @@ def _finite(e, t, x):
 
 def sign(e: Emitter, x: Scalar) -> Scalar:
     x, t = Scalar(np.dtype(np.int64) if x.kind == "i" and x.weak else x.dtype, False, x.v), register_type(x.dtype)
-    if x.kind == "b":
-        raise Declined("np.sign of bools")
+    if x.kind in "bc":
+        raise Declined("np.sign of bools or complex numbers")
     if x.kind == "f":
         up, down = e.op(f"fcmp ogt {t} {x.v}, 0.0"), e.op(f"fcmp olt {t} {x.v}, 0.0")
         v = e.op(f"select i1 {up}, {t} 1.0, {t} {x.v}")
@@ -668,6 +745,7 @@ MATH = {
     math.isinf: lambda e, x: Scalar(BOOL, True, _of_floats(_infinite)(e, cast(e, x, F64)).v),
     np.power: lambda e, x, y: binary(e, "**", Scalar(x.dtype, False, x.v), y),
     np.square: lambda e, x: Scalar(x.dtype, False, binary(e, "*", Scalar(x.dtype, False, x.v), Scalar(x.dtype, False, x.v)).v),
+    np.conjugate: complexes.conjugate, np.real: complexes.real, np.imag: complexes.imag, np.angle: complexes.angle,
     np.absolute: lambda e, x: absolute(e, Scalar(x.dtype, False, x.v)),
     np.maximum: lambda e, x, y: extreme(e, True, x, y),
     np.minimum: lambda e, x, y: extreme(e, False, x, y),

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from . import arithmetic
+from . import arithmetic, complexes
 from . import bounds as between
 from .arithmetic import cast, loop_dtypes
 from .emitter import BOOL, I64, Emitter, constant
@@ -150,7 +150,7 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
         at = next(i for i, k in enumerate(keys) if isinstance(k, Known) and k.value is Ellipsis)
         used = sum(not (isinstance(k, Known) and k.value is None) for k in keys) - 1
         keys[at : at + 1] = [Slice(Known(None), Known(None), Known(None))] * (view.ndim - used)
-    offset, sizes, strides, d = "0", [], [], 0
+    offset, sizes, strides, d, turn = "0", [], [], 0, set(view.turn)
     for k in keys:
         if isinstance(k, Known) and k.value is None:
             sizes.append("1")
@@ -161,6 +161,7 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
         n, s = view.sizes[d], view.strides[d]
         if isinstance(k, Scalar):
             offset = e.add(offset, e.mul(_index(e, k, n, d), s))
+            turn |= _turn(view, d, k)
         elif isinstance(k, Slice):
             step = 1 if isinstance(k.step, Known) else getattr(k.step, "const", None)
             if type(step) is not int or step == 0:
@@ -185,11 +186,20 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
         d += 1
     sizes += view.sizes[d:]
     strides += view.strides[d:]
-    out = replace(view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None)
+    out = replace(
+        view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None, turn=frozenset(turn)
+    )
     return out if sizes else load(e, out, ())
 
 
+def _turn(view: View, d: int, k: Scalar) -> set[tuple[int, int]]:
+    """What an index tells of the turn of the outermost loop to which the elements belong, see View."""
+    known = view.whole is not None and k.turn is not None and k.bounds is not None and k.bounds[0] >= 0
+    return {(d, k.turn)} if known else set()
+
+
 def address(e: Emitter, view: View, indices) -> str:
+    e.touch(view)
     offset = "0"
     for i, s in zip(indices, view.strides):
         offset = e.add(offset, e.mul(i, s))
@@ -209,6 +219,19 @@ def as_expression(e: Emitter, x) -> Expression | Scalar:
     if isinstance(x, (Expression, Scalar)):
         return x
     raise Declined(f"a {type(x).__name__.lower()} in an array expression")
+
+
+def given_sizes(e: Emitter, shape) -> list:
+    """The sizes that a program gives for a new array: an integer or a tuple of them, checked not to be negative."""
+    sizes = []
+    for n in shape.items if isinstance(shape, Tuple) else (shape,):
+        if not isinstance(n, Scalar) or n.kind not in "iu":
+            raise Declined("a size of an array that isn't made of integers")
+        n = arithmetic.to_int(e, n)
+        if not (n.bounds and n.bounds[0] >= 0):
+            e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", "negative dimensions are not allowed")
+        sizes.append(e.know(n.v, n.bounds))
+    return sizes
 
 
 def filled(value: Scalar, sizes) -> Expression:
@@ -334,8 +357,8 @@ def fill(e: Emitter, target: View, x: Expression) -> None:
     e.versions(broadcast_pairs(x, target.sizes), write)
 
 
-def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:
-    """``target[mask] = number``"""
+def assign_where(e: Emitter, target: View, mask, value: Scalar, passing) -> None:
+    """``target[mask] = number``. ``passing``: puts an expression into an array of its own."""
     mask = as_expression(e, mask)
     if not isinstance(mask, Expression) or mask.dtype != BOOL or mask.ndim != target.ndim:
         raise Declined("an index that is an array of this kind")
@@ -349,7 +372,7 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar) -> None:
                 m,
             )
     if any(view.origins & target.origins and not _same_place(view, target) for view in mask.reads):
-        raise Declined("a mask of other elements of the array that is written")
+        mask = as_expression(e, passing(mask))
     v = arithmetic.stored(e, value, target.dtype)
     for indices in e.loop(target.sizes):
         yes, on = e.new_label(), e.new_label()
@@ -382,10 +405,24 @@ def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
     if len(keys) != view.ndim or not all(isinstance(k, Scalar) for k in keys):
         assign(e, subscript(e, view, key), value)
         return
-    offset = "0"
+    offset, turn = "0", set(view.turn)
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
+        turn |= _turn(view, d, k)
+    e.touch(replace(view, turn=frozenset(turn)))
     e.store(e.at(view.ptr, offset), view.dtype, arithmetic.stored(e, value, view.dtype), view.origins)
+
+
+def part(e: Emitter, x, name: str):
+    """``x.real`` and ``x.imag``: of an array in memory, a view."""
+    if isinstance(x, View) and x.dtype.kind == "c":
+        of = complexes.part(x.dtype)
+        return replace(x, ptr=e.at(x.ptr, "0" if name == "real" else str(of.itemsize)), dtype=of, whole=None)
+    if isinstance(x, View):
+        if name == "imag":
+            raise Declined("imag of an array that isn't complex")
+        return x
+    return elementwise(e, OnElements(e, complexes.real if name == "real" else complexes.imag), x)
 
 
 def where(e: Emitter, c: Scalar, a: Scalar, b: Scalar) -> Scalar:

@@ -7,11 +7,11 @@ import types
 
 import numpy as np
 
-from . import arithmetic, arrays, reductions
+from . import arithmetic, arrays, complexes, draws, reductions
 from .arrays import OnElements
 from .assembly import FUNCTIONS
 from .emitter import I64, constant
-from .values import Declined, Known, Method, Null, Scalar, Tuple, View, memory_type
+from .values import Declined, Known, Method, Null, Scalar, Stream, Tuple, View, memory_type
 
 __all__ = ["Calls"]
 
@@ -47,7 +47,12 @@ class Calls:
 
     def call(self, fn, args, kwargs):
         e = self.e
+        if isinstance(fn, Method) and isinstance(fn.owner, Stream):
+            self.drawn[fn.owner.n] = self.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
+            return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.at}")
         if isinstance(fn, Method):
+            if fn.name in ("conj", "conjugate") and not args and not kwargs:
+                return arrays.elementwise(e, OnElements(e, complexes.conjugate), fn.owner)
             if fn.name in reductions.REDUCTIONS:
                 return self.reduction(fn.name, fn.owner, *args, **kwargs)
             if kwargs:
@@ -91,6 +96,8 @@ class Calls:
             return Known(f(_dtype(args[0])))
         if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
             return _ON_NUMBERS[f](e, *args)
+        if f is complex and args and all(isinstance(a, Scalar) for a in args):
+            return complexes.python_complex(e, *args)
         if f is abs:
             return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
@@ -124,14 +131,7 @@ class Calls:
         (shape,) = args
         if isinstance(shape, View):
             return arrays.filled(constant((dtype or shape.dtype).type(value)), shape.sizes)
-        sizes = []
-        for n in shape.items if isinstance(shape, Tuple) else (shape,):
-            if not isinstance(n, Scalar) or n.kind not in "iu":
-                raise Declined("a new array of this shape")
-            n = arithmetic.to_int(e, n)
-            if not (n.bounds and n.bounds[0] >= 0):
-                e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", "negative dimensions are not allowed")
-            sizes.append(e.know(n.v, n.bounds))
+        sizes = arrays.given_sizes(e, shape)
         return arrays.filled(constant((dtype or np.dtype(np.float64)).type(value)), sizes)
 
 

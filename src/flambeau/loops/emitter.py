@@ -56,6 +56,7 @@ class Region:
     def __init__(self, e: Emitter):
         self.e, self.start = e, len(e.lines)
         self.slots, self.errors = set(e.slots.values()), len(e.error_blocks)
+        self.inner: list[str] | None = None  # sizes of the first loops within
 
     def close(self, sizes, outermost) -> None:
         e = self.e
@@ -69,19 +70,20 @@ class Region:
         )
         if len(e.error_blocks) != self.errors or any(name in self.slots for name in used):
             return  # it can end the kernel, or changes a variable: it stays where it is
-        work = "1"
         del e.lines[self.start :]
-        for n in sizes:
-            work = e.mul(work, n)
+        inner = "1"
+        for n in (*sizes[1:], *(n for n in self.inner or () if n not in made)):
+            inner = e.mul(inner, n)
+        work = e.mul(sizes[0], inner)
         number = len(e.pieces)
-        context = e.slot(f"context{number}", f"[{max(len(used), 1)} x i64]")
+        context = e.slot(f"context{number}", f"[{max(2 * len(used), 1)} x i64]")  # a complex number is two
         body = []
         for k, name in enumerate(used):
-            place = e.op(f"getelementptr i64, ptr {context}, i64 {k}")
-            e.line(f"store {type_of(name, e)} {name}, ptr {place}")
+            place = e.op(f"getelementptr i64, ptr {context}, i64 {2 * k}")
+            e.line(f"store {type_of(name, e)} {name}, ptr {place}, align 8")
             body += [
-                f"  {name}.at = getelementptr i64, ptr %context, i64 {k}",
-                f"  {name} = load {type_of(name, e)}, ptr {name}.at",
+                f"  {name}.at = getelementptr i64, ptr %context, i64 {2 * k}",
+                f"  {name} = load {type_of(name, e)}, ptr {name}.at, align 8",
             ]
         body += [f"  {slot} = alloca {llvm}" for llvm, slot in local]
         slot = e.slots[counter, "i64"]
@@ -101,13 +103,11 @@ class Region:
                 ]
             )
         )
-        inner = "1"
-        for n in sizes[1:]:
-            inner = e.mul(inner, n)
         many, few, on = e.new_label(), e.new_label(), e.new_label()
         e.branch(e.op(f"icmp sge i64 {work}, {2 * PIECE}"), many, few)
         e.label(many)
-        grain = e.add(e.op(f"sdiv i64 {PIECE}, {inner}"), "1")  # there is an element, so no size is 0
+        # There is an element, so no size is 0.
+        grain = e.add(e.op(f"sdiv i64 {PIECE}, {inner}"), "1")
         e.line(f"call void %parallel(ptr @KERNEL.p{number}, ptr {context}, i64 {sizes[0]}, i64 {grain})")
         e.jump(on)
         e.label(few)
@@ -121,25 +121,37 @@ def type_of(name: str, e: Emitter) -> str:
     text = e.types.get(name) or next((t for t, n in e.entry.items() if n == name), None)
     if text is None:
         return "i64" if re.fullmatch(r"%a\d+\.[ns]\d+", name) else "ptr"
+    for pair, token in _PAIRS.items():
+        text = text.replace(pair, token)
+    out = _of_instruction(text)
+    return next((pair for pair, token in _PAIRS.items() if token == out), out)
+
+
+_PAIRS = {"<2 x double>": "pair64", "<2 x float>": "pair32"}
+
+
+def _of_instruction(text: str) -> str:
     what, *rest = text.split()
+    if what == "extractelement":
+        return "double" if rest[0] == "pair64" else "float"
     if what in ("icmp", "fcmp"):
         return "i1"
     if what == "getelementptr":
         return "ptr"
     if what == "extractvalue":
-        return "i1" if text.endswith("1") else "i64"
+        return "double" if "{ double" in text else "i1" if text.endswith("1") else "i64"
     if " to " in text:
         return text.rsplit(" to ", 1)[1]
     if what == "select":
         return text.split(", ")[1].split()[0]
     if what == "call" and rest[0] == "{":
-        return "{ i64, i1 }"
+        return text[text.index("{") : text.index("}") + 1]
     return next(w.rstrip(",") for w in rest if w.rstrip(",") in _TYPES)
 
 
 _ROUNDED = ("fadd ", "fsub ", "fmul ", "fdiv ")
 _FAST = "reassoc nsz arcp contract"  # nans and infinities stay what they are
-_TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr")
+_TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr", *_PAIRS.values())
 
 
 class Emitter:
@@ -156,15 +168,22 @@ class Emitter:
         self.error_blocks: list[str] = []
         self.results = 0
         self.helpers = False
+        self.functions: dict[str, str] = {}  # that the kernel calls, by name
         self.ones: set[str] = set()  # sizes that are expected to be 1
         self.expecting = False  # whether sizes are what they are expected to be, in the code that is being written
         self.types: dict[str, str] = {}  # names of values -> the instructions that make them
         self.pieces: list[str] = []  # functions for parts of parallel loops
         self.rare = False  # whether the code that is being written is for sizes that aren't
+        self.element_loops = 0  # so far
+        self.region: Region | None = None  # the innermost parallel loop nest that is being written
         self.inside = 0  # element loops around the code that is being written
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
         self.scopes: set[int] = set()  # operands whose accesses have been told apart
+        self.turns = False  # whether the text is a function for a part of the outermost loop's turns
+        self.touched: dict[
+            int, frozenset
+        ] = {}  # operands -> what is known of all elements that are read and written, see View.turn
         self.owned: list[str] = []  # variables whose buffers are given back at the end
 
     # -- text --
@@ -212,15 +231,22 @@ class Emitter:
         return self.op(f"load {llvm}, ptr {p}")
 
     def load(self, p: str, dtype: np.dtype, origins: frozenset = frozenset()) -> str:
-        v = self.op(f"load {memory_type(dtype)}, ptr {p}, align {dtype.itemsize}{self.grouped()}{self.scope(origins)}")
+        v = self.op(
+            f"load {memory_type(dtype)}, ptr {p}, align {alignment(dtype)}{self.grouped()}{self.scope(origins)}"
+        )
         return self.op(f"icmp ne i8 {v}, 0") if dtype.kind == "b" else v
 
     def store(self, p: str, dtype: np.dtype, v: str, origins: frozenset = frozenset()) -> None:
         if dtype.kind == "b":
             v = self.op(f"zext i1 {v} to i8")
         self.line(
-            f"store {memory_type(dtype)} {v}, ptr {p}, align {dtype.itemsize}{self.grouped()}{self.scope(origins)}"
+            f"store {memory_type(dtype)} {v}, ptr {p}, align {alignment(dtype)}{self.grouped()}{self.scope(origins)}"
         )
+
+    def touch(self, view) -> None:
+        """Elements of the view are read or written."""
+        for n in view.origins:
+            self.touched[n] = self.touched.get(n, view.turn) & view.turn
 
     def scope(self, origins: frozenset) -> str:
         """What tells LLVM that an operand which is written shares no memory with others. ``origins``: see View."""
@@ -258,6 +284,12 @@ class Emitter:
             self.line(text)
             return ""
         return self.op(text)
+
+    def function(self, name: str, text: str) -> None:
+        """A function of the kernel's module; what it declares is in lines of their own."""
+        lines = text.strip().split("\n")
+        self.declared.update(line for line in lines if line.startswith("declare "))
+        self.functions[name] = "\n".join(line for line in lines if not line.startswith("declare "))
 
     def flush(self) -> None:
         if self.helpers:
@@ -334,9 +366,13 @@ class Emitter:
         self.line(f"br i1 {self.op(f'icmp ugt i64 {total}, {WORK}')}, label %{ask}, label %{on}, !prof !1")
         self.label(ask)
         self.set("@work", "i64", "0")
-        self.branch(self.op(f"icmp eq i64 {self.op('call i64 %interrupted()')}, 0"), on, stop)
+        signal = ends = self.op("call i64 %interrupted()")
+        if self.turns:  # or other turns have ended the loop
+            ends = self.op(f"or i64 {ends}, {self.op('load atomic i64, ptr %shared monotonic, align 8')}")
+        self.branch(self.op(f"icmp eq i64 {ends}, 0"), on, stop)
         self.label(stop)
-        self.line("store i64 -1, ptr %code")
+        asked = self.op(f"icmp ne i64 {signal}, 0")
+        self.line(f"store i64 {self.op(f'sext i1 {asked} to i64')}, ptr %code")
         self.jump("cleanup")
         self.label(on)
 
@@ -386,9 +422,13 @@ class Emitter:
                 many = self.mul(many, n)
             self.spend(many)
         self.inside += 1
+        self.element_loops += 1
         if parallel:
             self.group = self.node("!{}")
         region = Region(self) if parallel and pieces and outer is None and sizes else None
+        if self.region is not None and self.region.inner is None:
+            self.region.inner = list(sizes)
+        around, self.region = self.region, region or self.region
         for n in sizes:
             self.count += 1
             name = f"loop{self.count}"
@@ -418,6 +458,7 @@ class Emitter:
             self.label(end)
         self.group = outer
         self.inside -= 1
+        self.region = around
         if region is not None:
             region.close(sizes, closing[0])
 
@@ -449,9 +490,10 @@ class Emitter:
         self.store(self.op(f"getelementptr i64, ptr %out, i64 {self.results}"), value.dtype, value.v)
         self.results += 1
 
-    def text(self, shapes: list[int], fresh: int = 0, written=()) -> str:
+    def text(self, shapes: list[int], fresh: int = 0, written=(), spread: tuple | None = None) -> str:
         """The whole module. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
-        addresses follow those of the others; ``written``: the arrays that are written, which share no memory with others."""
+        addresses follow those of the others; ``written``: the arrays that are written, which share no memory with others. ``spread``: (places of the
+        ends of the outermost range among the integers, its step, turns that are worth a thread) where the lines are for a part of its turns."""
         for n in sorted(self.scopes):
             others = [f"!{SCOPES + 3 * m}" for m in sorted(self.scopes) if m != n and (n in written or m in written)]
             scope = SCOPES + 3 * n
@@ -483,7 +525,14 @@ class Emitter:
                     f"  call void @flb_drop(ptr {slot}.last, ptr %limbo)",
                 ]
             cleanup.append("  call void @flb_flush(ptr %limbo, ptr %free)")
-        cleanup += ["  %end = load i64, ptr %code", "  ret i64 %end"]
+        if spread is None:
+            cleanup += ["  %end = load i64, ptr %code", "  ret i64 %end"]
+        else:
+            cleanup += [
+                "  %end = load i64, ptr %code",
+                "  %before = atomicrmw umax ptr %shared, i64 %end monotonic",
+                "  ret void",
+            ]
         entry += [f"  {slot} = alloca {llvm}" for (_, llvm), slot in self.slots.items()]
         entry += [
             f"  store ptr null, ptr {slot}"
@@ -500,14 +549,14 @@ class Emitter:
             entry.append(f"  store i64 0, ptr {self.slots['@work', 'i64']}")
         entry.append(f"  %errors = getelementptr i64, ptr %out, i64 {self.results}")
         lines = [
-            "define i64 @KERNEL(ptr noalias %data, ptr noalias %meta, ptr noalias %ints, ptr noalias %floats, ptr noalias %out) {",
-            "entry:",
+            *(_SERIAL if spread is None else _spread(*spread)),
             *entry,
             *self.lines,
             *self.error_blocks,
             *cleanup,
             "}",
             *([_HELPERS] if self.helpers else []),
+            *self.functions.values(),
             *sorted(self.declared),
             '!0 = !{!"branch_weights", i32 2000, i32 1}',
             '!1 = !{!"branch_weights", i32 1, i32 2000}',
@@ -515,6 +564,49 @@ class Emitter:
             *self.pieces,
         ]
         return "\n".join(lines) + "\n"
+
+
+_GIVEN = ("data", "meta", "ints", "floats", "out")
+_HEAD = f"define i64 @KERNEL({', '.join(f'ptr noalias %{name}' for name in _GIVEN)}) {{"
+_SERIAL = (_HEAD, "entry:")
+
+
+def _spread(ends: tuple[int, int], step: int, grain: int) -> list[str]:
+    """The kernel that gives the turns of a range to the thread pool, and the head of the function for some of them. What both know is
+    in a table: the arguments, and the number of an error, or -1, which ends all turns."""
+    lines = [_HEAD, f"  %table = alloca [{len(_GIVEN) + 1} x i64]"]
+    for k, name in enumerate(_GIVEN):
+        lines += [f"  %at.{name} = getelementptr i64, ptr %table, i64 {k}", f"  store ptr %{name}, ptr %at.{name}"]
+    lines += [
+        f"  %shared = getelementptr i64, ptr %table, i64 {len(_GIVEN)}",
+        "  store i64 0, ptr %shared",
+        f"  %parallel.at = getelementptr ptr, ptr %data, i64 {RUNTIME.index('parallel')}",
+        "  %parallel = load ptr, ptr %parallel.at",
+    ]
+    for name, n in zip(("start", "stop"), ends):
+        lines += [f"  %{name}.at = getelementptr i64, ptr %ints, i64 {n}", f"  %{name} = load i64, ptr %{name}.at"]
+    a, b = ("stop", "start") if step > 0 else ("start", "stop")
+    lines += [
+        f"  %span = sub i64 %{a}, %{b}",
+        f"  %more = add i64 %span, {abs(step) - 1}",
+        f"  %count = sdiv i64 %more, {abs(step)}",
+        f"  call void %parallel(ptr @KERNEL.turns, ptr %table, i64 %count, i64 {grain})",
+        "  %code = load i64, ptr %shared",
+        "  ret i64 %code",
+        "}",
+        "define internal void @KERNEL.turns(ptr %table, i64 %turns.begin, i64 %turns.end) {",
+        "start:",
+        f"  %shared = getelementptr i64, ptr %table, i64 {len(_GIVEN)}",
+        "  %ended = load atomic i64, ptr %shared monotonic, align 8",
+        "  %on = icmp eq i64 %ended, 0",
+        "  br i1 %on, label %entry, label %stopped",
+        "stopped:",
+        "  ret void",
+        "entry:",
+    ]
+    for k, name in enumerate(_GIVEN):
+        lines += [f"  %at.{name} = getelementptr i64, ptr %table, i64 {k}", f"  %{name} = load ptr, ptr %at.{name}"]
+    return lines
 
 
 _HELPERS = """
@@ -597,6 +689,11 @@ def _number(v: str) -> bool:
     return not v.startswith("%")
 
 
+def alignment(dtype: np.dtype) -> int:
+    """Of elements in memory: a complex one lies as its parts do."""
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
 def constant(value, weak: bool | None = True) -> Scalar:
     """A Python or NumPy number as a Scalar."""
     dtype = (
@@ -606,12 +703,18 @@ def constant(value, weak: bool | None = True) -> Scalar:
         if type(value) is bool
         else I64
         if type(value) is int
+        else np.dtype(np.complex128)
+        if type(value) is complex
         else F64
     )
     if isinstance(value, np.generic):
         weak = False
     if dtype.kind == "f":
         return Scalar(dtype, weak, float_literal(value, dtype), None, value)
+    if dtype.kind == "c":
+        t, of = ("double", F64) if dtype.itemsize == 16 else ("float", np.dtype(np.float32))
+        re, im = (f"{t} {float_literal(x, of)}" for x in (value.real, value.imag))
+        return Scalar(dtype, weak, f"<{re}, {im}>", None, value)
     if dtype.kind == "b":
         return Scalar(dtype, weak, "true" if value else "false", None, value)
     n = int(value)

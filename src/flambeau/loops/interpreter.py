@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays, gathers, reductions
-from . import bounds as between
-from .arrays import OnElements
+from . import arithmetic, arrays, complexes
 from .calls import LARGEST, Calls
-from .emitter import I64, SMALL_SIZE, Emitter, constant
+from .emitter import I64, PIECE, SMALL_SIZE, Emitter
 from .inlining import Callee, Inlining
+from .instructions import Instructions
 from .iteration import Iteration
 from .region import Region, find, leads_to
+from .tape import Recorder
 from .values import (
     CONFLICT,
     RETURNED,
@@ -30,11 +30,10 @@ from .values import (
     Expression,
     Known,
     Method,
-    Null,
     Scalar,
     ScalarType,
-    Slice,
     State,
+    Stream,
     Symbolic,
     Tuple,
     TupleType,
@@ -46,7 +45,7 @@ from .values import (
 
 __all__ = ["Compiled", "Inputs", "compile_region"]
 
-UNKNOWN = "3"  # flag of a number of which it isn't known whether it is Python's
+INNER = 24  # turns that an inner loop is taken to have
 _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL"}
 
 
@@ -71,14 +70,25 @@ class Inputs:
     again: bool = True
 
 
+@dataclass(frozen=True)
+class Generator:
+    """A random generator of the outside, or a method of one: ``token`` and ``sizes`` of its table, as of an array."""
+
+    token: Any
+    sizes: tuple
+    legacy: bool
+    method: str | None = None
+
+
 @dataclass
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``ints`` and ``floats``:
     numbers read; ``sizes``: of each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's
     number, None where another result, an int8, tells); ``errors``:
-    (type's name, text) by number - 1. ``returned``: type of what the function returns, named RETURNED among the results (``RETURNED.k`` for the
-    items of a tuple), where the region ends with ``return``; else None."""
+    (type's name, text) by number - 1. ``drawn``: (operand that is a generator's table, whether its spare normal number matters). ``returned``:
+    type of what the function returns, named RETURNED among the results (``RETURNED.k`` for the items of a tuple), where the region ends with
+    ``return``; else None."""
 
     text: str
     arrays: list[Any]
@@ -93,11 +103,20 @@ class Compiled:
     exit: int | None
     returned: Any
     sizes: list[list[int]]
+    drawn: list[tuple[int, bool]]
 
 
-class Interpreter(Calls, Inlining, Iteration):
-    def __init__(self, insts, region: Region, inputs: Inputs, names: set[str], live_out: frozenset[str]):
-        self.insts, self.region, self.inputs, self.names, self.live_out = list(insts), region, inputs, names, live_out
+class Interpreter(Instructions, Calls, Inlining, Iteration):
+    def __init__(self, insts, region: Region, inputs: Inputs, names: set[str], live: Callable[[int], frozenset[str]]):
+        self.insts, self.region, self.inputs, self.names = list(insts), region, inputs, names
+        self.live_out = live(region.exit) if region.exit is not None else frozenset()
+        self.carried = region.assigned(insts) & live(
+            region.header
+        )  # variables whose values are of use in other turns, or later
+        self.index = _index_of(insts, region) if inputs.trip is not None and inputs.trip[0] != "over" else None
+        self.left = self.spread = (
+            False  # whether the loop is left but at its end; whether its turns may be spread over threads
+        )
         self.callees: dict[
             int, tuple[int, Callee, int]
         ] = {}  # by first instruction: last, function, instruction that calls
@@ -109,6 +128,9 @@ class Interpreter(Calls, Inlining, Iteration):
         self.floats: dict[str, float] = {}
         self.initial: dict[str, Any] = {}
         self.written: set[int] = set()
+        self.drawn: dict[
+            int, bool
+        ] = {}  # tables of generators that are drawn from -> whether RandomState's spare normal number matters
         self.owned: set[str] = set()  # variables that may hold an array made in the loop
         self.fresh: list[tuple[str, int]] = []
         self.same: list[tuple[str, int]] = []
@@ -120,11 +142,15 @@ class Interpreter(Calls, Inlining, Iteration):
         self.joins: dict[int, int] = {}  # how often paths met at a block
         self.tests: dict[int, tuple] = {}  # id of a comparison's result -> it, operator, operands
         self.e = Emitter(self.sizes)
-        self.final = self.alike = self.fast = False
+        self.final = self.alike = self.fast = self.recorded = False
 
     # ---- inputs --------------------------------------------------------------------------------------------------------
     def given(self, what, name: str | None = None):
         """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
+        if isinstance(what, Generator):
+            table = self.given((what.token, I64, 1, True, what.sizes))
+            stream = Stream(table.whole, table.ptr, what.legacy)
+            return stream if what.method is None else Method(stream, what.method)
         if isinstance(what, tuple):
             token, dtype, ndim, dense, sizes = what
             if id(token) not in self.operands:
@@ -139,7 +165,7 @@ class Interpreter(Calls, Inlining, Iteration):
             key = f"symbol {id(what.token)}"
             table.setdefault(key, what.token)
             return Scalar(what.dtype, True, self.e.argument(which, list(table).index(key), t))
-        if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, bool):
+        if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, (bool, complex)):
             table, t = (self.ints, "i64") if what.kind == "i" else (self.floats, "double")
             if what.kind == "i" and not -LARGEST < what.const < LARGEST:
                 raise Declined("a very large integer")
@@ -193,7 +219,7 @@ class Interpreter(Calls, Inlining, Iteration):
         e = self.e
         if isinstance(value, Scalar):
             e.set(name, register_type(value.dtype), value.v)
-            e.set(f"{name}.w", "i8", arithmetic.flag_of(e, value) or UNKNOWN)
+            e.set(f"{name}.w", "i8", arithmetic.flag_of(e, value) or arithmetic.UNKNOWN)
         elif isinstance(value, View):
             e.set(f"{name}.p", "ptr", value.ptr)
             if value.owner is not None:
@@ -218,7 +244,7 @@ class Interpreter(Calls, Inlining, Iteration):
                 strides[-1] = str(t.dtype.itemsize)
             sizes = tuple(e.get(f"{name}.n{d}", "i64") for d in range(t.ndim))
             owner = e.get(f"{name}.b", "ptr") if t.owned else None
-            return View(e.get(f"{name}.p", "ptr"), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole)
+            return View(e.get(f"{name}.p", "ptr"), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole, t.turn)
         if isinstance(t, Element):
             return self.element(t.of.parts, e.op(f"sub i64 {e.get(f'{t.of.key}.cur', 'i64')}, 1"), t.of.bounds)
         if isinstance(t, TupleType):
@@ -235,6 +261,8 @@ class Interpreter(Calls, Inlining, Iteration):
             if self.types[name] is CONFLICT:
                 raise Declined(f"{name} has different types on different paths")
             self.values[name] = self.fetch(name, self.types[name])
+        if name == self.index and isinstance(self.values[name], Scalar) and self.values[name].dtype == I64:
+            self.values[name] = replace(self.values[name], turn=0)
         return self.values[name]
 
     def write(self, name: str, value) -> None:
@@ -339,6 +367,7 @@ class Interpreter(Calls, Inlining, Iteration):
         out = []
         for k, (target, stack, *refined) in enumerate(ways):
             target = self.canonical(target)
+            self.left = self.left or (target == self.region.exit and at != self.region.header)
             kept = {**self.types, **refined[0]} if refined else dict(self.types)
             new = State(kept, tuple(map(type_of, stack)))
             out.append((target, new))
@@ -377,9 +406,28 @@ class Interpreter(Calls, Inlining, Iteration):
             raise Declined("the loop never ends")
         if exit_state.stack:
             raise Declined("the loop ends with something on the stack")
-        self.final, self.e = True, Emitter(self.sizes, self.fast)
-        self.types, self.values, self.stack = {}, {}, []
+        self.final, self.left = True, False
         self.alike = self._lie_alike()
+        results = self.write_text(exit_state)
+        spread = self._spread(results) if self.spread else None
+        if spread is not None:
+            self.write_text(exit_state, True)
+        shapes = [array.ndim for _, array in self.operands.values()]
+        self.e.owned = sorted(self.owned)
+        return Compiled(
+            self.e.text(shapes, len(self.fresh), self.written, spread),
+            [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
+            list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
+            exit_state.locals[RETURNED] if self.region.exit is None else None,
+            [[n if type(n) is int else -1 for n in what] for what in self.always],
+            sorted(self.drawn.items()),
+        )  # fmt: skip
+
+    def write_text(self, exit_state: State, turns: bool = False) -> list:
+        """The final run; ``turns``: for a part of the outermost loop's turns."""
+        self.e = (Recorder if self.recorded else Emitter)(self.sizes, self.fast)
+        self.e.turns = turns
+        self.types, self.values, self.stack = {}, {}, []
         ((target, state),) = self.start()
         self.types = dict(state.locals)
         for name, t in self.states[target].locals.items():
@@ -390,16 +438,44 @@ class Interpreter(Calls, Inlining, Iteration):
         for at in sorted(self.region.blocks):
             if at in self.states:
                 self.block(at)
-        results = self.results(exit_state)
-        shapes = [array.ndim for _, array in self.operands.values()]
-        self.e.owned = sorted(self.owned)
-        return Compiled(
-            self.e.text(shapes, len(self.fresh), self.written),
-            [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
-            list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
-            exit_state.locals[RETURNED] if self.region.exit is None else None,
-            [[n if type(n) is int else -1 for n in what] for what in self.always],
-        )  # fmt: skip
+        return self.results(exit_state)
+
+    def _spread(self, results) -> tuple | None:
+        """Where no turn of the outermost range has to do with another (each writes and reads elements of its own of the arrays that are
+        written, and nothing else is kept): how its turns are spread over threads, see Emitter.text."""
+        own = self.written and all(self.e.touched.get(n) for n in self.written)
+        if (
+            self.index is None
+            or not own
+            or self.carried
+            or results
+            or self.fresh
+            or self.same
+            or self.drawn
+            or self.left
+            or not self.alike
+        ):
+            return None
+        if self.region.exit is None or (self.e.errors and not self.inputs.again):
+            return None
+        start, stop, step = self.inputs.trip
+        named = [
+            f"symbol {id(n.token)}" if isinstance(n, Symbolic) else f"range {k}" for k, n in enumerate((start, stop))
+        ]
+        ends = tuple(list(self.ints).index(name) for name in named)
+        inner = sum(
+            inst.name == "FOR_ITER"
+            for at in self.region.blocks
+            for inst in (self.insts[at],)
+            if at != self.region.header
+        )
+        inner += bool(self.e.element_loops) + any(
+            i.target is not None and self.region.header < i.target < i.index and self.insts[i.target].name != "FOR_ITER"
+            for start, end in self.region.blocks.items()
+            for i in self.insts[start:end]
+        )
+        weight = max(len(self.e.lines) // 8, 1) * INNER ** min(inner, 2)
+        return ends, step, max(PIECE // weight, 1)
 
     def _lie_alike(self) -> bool:
         """Whether nothing has to be converted between FOR_ITER, where the loop is over a range or an array, and what follows it."""
@@ -440,9 +516,14 @@ class Interpreter(Calls, Inlining, Iteration):
         if not isinstance(t, ScalarType):
             raise Declined(f"{name} is used after the loop, and is not a number on all paths")
         value = self.fetch(name, t)
-        self.e.result(value)
+        if t.dtype.kind == "c":  # results are numbers of at most 8 bytes
+            of = complexes.part(t.dtype)
+            for v in complexes.parts(self.e, value.v, t.dtype):
+                self.e.result(Scalar(of, False, v))
+        else:
+            self.e.result(value)
         if t.weak is None:  # whose number it is is a result too
-            known = self.e.op(f"icmp ne i8 {value.flag}, {UNKNOWN}")
+            known = self.e.op(f"icmp ne i8 {value.flag}, {arithmetic.UNKNOWN}")
             self.e.check(
                 known, "RuntimeError", f"a compiled loop lost track of whether {name} is Python's or NumPy's number"
             )
@@ -464,315 +545,34 @@ class Interpreter(Calls, Inlining, Iteration):
         value = self.fetch(name, t)
         for n, m in zip(value.sizes, sizes):
             same = self.e.op(f"icmp eq i64 {n}, {m}")
-            text = f"the array {name} of a compiled loop changed its shape; run it with torch._dynamo.config.native_loops = False"
+            text = f"the array {name} of a compiled loop changed its shape{arithmetic.INSTEAD}"
             self.e.check(same, "RuntimeError", text)
         strides = arrays.dense_strides(self.e, sizes, t.dtype.itemsize)
         arrays.assign(self.e, View(f"%f{len(self.fresh)}", t.dtype, sizes, strides, frozenset()), value)
         self.fresh.append((name, array.n))
 
-    # ---- instructions: the stack -----------------------------------------------------------------------------------------
-    def pop(self):
-        return self.stack.pop()
 
-    def number(self) -> Scalar:
-        v = self.pop()
-        if not isinstance(v, Scalar):
-            raise Declined(f"a {type(v).__name__.lower()} where a number is wanted")
-        return v
-
-    def POP_TOP(self, inst):
-        self.pop()
-
-    def PUSH_NULL(self, inst):
-        self.stack.append(Null())
-
-    def SWAP(self, inst):
-        s = self.stack
-        s[-1], s[-inst.arg] = s[-inst.arg], s[-1]
-
-    def COPY(self, inst):
-        self.stack.append(self.stack[-inst.arg])
-
-    def LOAD_CONST(self, inst):
-        v = inst.argval
-        self.stack.append(self.constant(v))
-
-    def constant(self, v):
-        if type(v) in (bool, int, float):
-            if type(v) is int and not -(1 << 63) <= v < 1 << 63:
-                raise Declined("a very large integer")
-            return constant(v)
-        if type(v) is tuple:
-            return Tuple(tuple(map(self.constant, v)))
-        if isinstance(v, slice):
-            return Slice(self.constant(v.start), self.constant(v.stop), self.constant(v.step))
-        return Known(v)
-
-    def LOAD_FAST(self, inst):
-        self.stack.append(self.read(inst.argval))
-
-    def STORE_FAST(self, inst):
-        self.write(inst.argval, self.pop())
-
-    def push_callable(self, v) -> None:
-        """With the NULL that CALL takes on either side."""
-        self.stack += [Null(), v]
-
-    def LOAD_GLOBAL(self, inst):
-        v = self.given(self.here.load_global(inst.argval))
-        self.push_callable(v) if inst.arg & 1 else self.stack.append(v)
-
-    def LOAD_DEREF(self, inst):
-        self.stack.append(self.given(self.here.deref(inst.argval)))
-
-    def BUILD_TUPLE(self, inst):
-        items = self.stack[len(self.stack) - inst.arg :]
-        del self.stack[len(self.stack) - inst.arg :]
-        self.stack.append(Tuple(tuple(items)))
-
-    BUILD_LIST = BUILD_TUPLE  # only ever read: nothing here writes to a list
-
-    def BUILD_SLICE(self, inst):
-        step = self.pop() if inst.arg == 3 else Known(None)
-        stop, start = self.pop(), self.pop()
-        self.stack.append(Slice(start, stop, step))
-
-    def UNPACK_SEQUENCE(self, inst):
-        v = self.pop()
-        if isinstance(v, View):
-            e, n = self.e, v.sizes[0]
-            e.check(
-                e.op(f"icmp eq i64 {n}, {inst.arg}"),
-                "ValueError",
-                f"expected {inst.arg} values to unpack, got {{0}}",
-                n,
-            )
-            v = Tuple(tuple(arrays.subscript(e, v, constant(k)) for k in range(inst.arg)))
-        if not isinstance(v, Tuple) or len(v.items) != inst.arg:
-            raise Declined("unpacking of this value")
-        self.stack.extend(reversed(v.items))
-
-    # ---- arithmetic ------------------------------------------------------------------------------------------------------
-    def BINARY_OP(self, inst):
-        b, a = self.pop(), self.pop()
-        text = _BINARY_NAMES[inst.arg]
-        inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
-        if op == "@":
-            self.stack.append(reductions.dot(self.e, a, b, f"product@{self.at}"))
-            return
-        if op not in arithmetic.BINARY:
-            raise Declined(f"the operator {text}")
-        if isinstance(a, Tuple) or isinstance(b, Tuple):
-            raise Declined(f"{text} of a tuple")
-        out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
-        if inplace and isinstance(a, View):
-            if out.dtype.kind not in {"b": "b", "i": "i", "u": "iu", "f": "f"}[a.dtype.kind] + a.dtype.kind:
-                raise Declined(f"{text} would change the dtype of an array")
-            self.store(a, out)
-            out = a
-        self.stack.append(out)
-
-    def COMPARE_OP(self, inst):
-        b, a = self.pop(), self.pop()
-        fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, inst.argval, x, y))
-        out = arrays.elementwise(self.e, fn, a, b)
-        if isinstance(out, Scalar):
-            self.tests[id(out)] = out, inst.argval, a, b
-        self.stack.append(out)
-
-    def IS_OP(self, inst):
-        b, a = self.pop(), self.pop()
-        if not (isinstance(a, Known) or isinstance(b, Known)):
-            raise Declined("is")
-        self.stack.append(constant((a == b) != bool(inst.arg)))
-
-    def UNARY_NEGATIVE(self, inst):
-        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.negate), self.pop()))
-
-    def UNARY_INVERT(self, inst):
-        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.invert), self.pop()))
-
-    def UNARY_NOT(self, inst):
-        v = self.e.op(f"xor i1 {arithmetic.to_bool(self.e, self.number())}, true")
-        self.stack.append(Scalar(np.dtype(bool), True, v))
-
-    # ---- arrays ----------------------------------------------------------------------------------------------------------
-    def BINARY_SUBSCR(self, inst):
-        key, owner = self.pop(), self.pop()
-        self.stack.append(self.subscript(owner, key))
-
-    def BINARY_SLICE(self, inst):
-        stop, start, owner = self.pop(), self.pop(), self.pop()
-        self.stack.append(self.subscript(owner, Slice(start, stop, Known(None))))
-
-    def subscript(self, owner, key):
-        if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
-            return owner.items[key.const]
-        if isinstance(owner, Expression):
-            owner = self.passing(owner)
-        if not isinstance(owner, View):
-            raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
-        if gathers.advanced(key):
-            return gathers.read(self.e, owner, self.settled(key), f"gather@{self.at}")
-        out = arrays.subscript(self.e, owner, key)
-        self.places[id(out)] = out, owner, key
-        return out
-
-    def settled(self, key):
-        """A key whose arrays are in memory."""
-        if isinstance(key, Tuple):
-            return Tuple(tuple(map(self.settled, key.items)))
-        return self.passing(key) if isinstance(key, Expression) else key
-
-    def STORE_SUBSCR(self, inst):
-        key, owner, value = self.pop(), self.pop(), self.pop()
-        self.store_subscript(owner, key, value)
-
-    def STORE_SLICE(self, inst):
-        stop, start, owner, value = self.pop(), self.pop(), self.pop(), self.pop()
-        self.store_subscript(owner, Slice(start, stop, Known(None)), value)
-
-    def store_subscript(self, owner, key, value):
-        if not isinstance(owner, View):
-            raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
-        if gathers.advanced(key):
-            self.writes(owner)
-            if isinstance(value, Scalar) and isinstance(key, (View, Expression)) and key.dtype == np.bool_:
-                arrays.assign_where(self.e, owner, key, value)
-            else:
-                gathers.write(self.e, owner, self.settled(key), value, self.passing, f"scatter@{self.at}")
-            return
-        if isinstance(value, Scalar):
-            self.writes(owner)
-            arrays.store_element(self.e, owner, key, value)
-            return
-        _, taken_of, by = self.places.get(id(value), (None, None, None))
-        if taken_of is owner and _same_key(by, key):
-            return  # a[k] += b: the view has been written already
-        target = arrays.subscript(self.e, owner, key)
-        if isinstance(target, Scalar):
-            raise Declined("an array is stored as an element")
-        self.store(target, value)
-
-    def writes(self, target: View) -> None:
-        self.settle(target.origins)
-        self.written.update(o for o in target.origins if isinstance(o, int))
-
-    def store(self, target: View, value) -> None:
-        self.writes(target)
-        if value != target:
-            arrays.assign(self.e, target, value)
-
-    def LOAD_ATTR(self, inst):
-        self.stack.append(self.attribute(self.pop(), inst.argval))
-
-    def LOAD_METHOD(self, inst):
-        self.push_callable(self.attribute(self.pop(), inst.argval))
-
-    def attribute(self, owner, name: str):
-        if isinstance(owner, Known) and isinstance(owner.value, np.iinfo | np.finfo):
-            n = getattr(owner.value, name)
-            return constant(n) if type(n) is int or isinstance(n, np.floating) else Known(n)
-        if isinstance(owner, Known):
-            return self.given(self.inputs.attribute(owner, name))
-        if isinstance(owner, View):
-            if name == "shape":
-                return Tuple(tuple(map(self.size, owner.sizes)))
-            if name == "ndim":
-                return constant(owner.ndim)
-            if name == "size":
-                return self.size(arrays.count(self.e, owner.sizes))
-            if name == "T":
-                return replace(owner, sizes=owner.sizes[::-1], strides=owner.strides[::-1], whole=None)
-            if name == "dtype":
-                return Known(owner.dtype)
-        if isinstance(owner, Scalar) and owner.weak is False and name == "dtype":
-            return Known(owner.dtype)
-        if isinstance(owner, (View, Expression)) and (
-            name in reductions.REDUCTIONS or name in ("copy", "astype", "dot")
-        ):
-            return Method(owner, name)
-        raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")
-
-    # ---- control ---------------------------------------------------------------------------------------------------------
-    def JUMP_FORWARD(self, inst):
-        return None, [(inst.target, self.stack)]
-
-    def JUMP_BACKWARD(self, inst):
-        if self.insts[inst.target].name != "FOR_ITER":
-            self.e.spend("1")
-        if not any(isinstance(v, (View, Expression)) for v in self.stack):
-            self.e.flush()
-        return None, [(inst.target, self.stack)]
-
-    JUMP_BACKWARD_NO_INTERRUPT = JUMP_BACKWARD
-
-    def _jump_if(self, inst, want: bool):
-        if inst.target < inst.index:
-            if self.insts[inst.target].name != "FOR_ITER":
-                self.e.spend("1")
-            self.e.flush()
-        number = self.number()
-        test = arithmetic.to_bool(self.e, number)
-        yes, no = self.learnt(number)
-        if not want:
-            yes, no = no, yes
-        ways = [(inst.target, self.stack, yes), (inst.index + 1, self.stack, no)]
-        return test, ways if want else ways[::-1]
-
-    def learnt(self, test: Scalar) -> tuple[dict, dict]:
-        """The types of variables where a comparison holds, and where it doesn't."""
-        _, op, *numbers = self.tests.get(id(test), (None, None))
-        if len(numbers) != 2 or not all(s.dtype == I64 for s in numbers):
-            return {}, {}
-        out = []
-        for known in (op, between.OPPOSITE[op]):
-            types = {}
-            for s, bounds in zip(numbers, between.refined(known, *(s.bounds for s in numbers))):
-                for name, value in self.values.items():
-                    if value is s and bounds != s.bounds and isinstance(self.types.get(name), ScalarType):
-                        types[name] = replace(self.types[name], bounds=bounds)
-            out.append(types)
-        return out[0], out[1]
-
-    def POP_JUMP_IF_TRUE(self, inst):
-        return self._jump_if(inst, True)
-
-    def POP_JUMP_IF_FALSE(self, inst):
-        return self._jump_if(inst, False)
-
-    def JUMP_IF_TRUE_OR_POP(self, inst):
-        test = arithmetic.to_bool(self.e, self.stack[-1])
-        return test, [(inst.target, self.stack), (inst.index + 1, self.stack[:-1])]
-
-    def JUMP_IF_FALSE_OR_POP(self, inst):
-        test = arithmetic.to_bool(self.e, self.stack[-1])
-        return test, [(inst.index + 1, self.stack[:-1]), (inst.target, self.stack)]
-
-
-_BINARY_NAMES = (
-    "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
-    "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
-)  # fmt: skip
-
-
-def binary_name(inst) -> str:
-    """The operator of a BINARY_OP instruction, with = behind it for the in-place form."""
-    return inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
-
-
-def _same_key(a, b) -> bool:
-    """Whether two subscripts are the same values."""
-    if isinstance(a, Slice) and isinstance(b, Slice):
-        return all(_same_key(x, y) for x, y in ((a.start, b.start), (a.stop, b.stop), (a.step, b.step)))
-    return a is b or (isinstance(a, Known) and a == b)
+def _index_of(insts, region: Region) -> str | None:
+    """The variable that only the range of the outermost loop assigns."""
+    first = insts[region.header + 1]
+    stores = [
+        i for a, b in region.blocks.items() for i in insts[a:b] if i.name == "STORE_FAST" and i.argval == first.argval
+    ]
+    return first.argval if first.name == "STORE_FAST" and stores == [first] else None
 
 
 def compile_region(
-    insts, header: int, inputs: Inputs, live_out: Callable[[int], frozenset[str]], fast: bool = False
+    insts,
+    header: int,
+    inputs: Inputs,
+    live_out: Callable[[int], frozenset[str]],
+    fast: bool = False,
+    spread: bool = True,
+    recorded: bool = False,
 ) -> Compiled:
     """The loop that starts at instruction ``header`` as a kernel. ``live_out(i)``: variables that may be read at or after instruction i.
-    ``fast``: sums may be taken in another order, products and sums contracted, divisions be products. Declined when something in it isn't
+    ``fast``: sums may be taken in another order, products and sums contracted, divisions be products. ``spread``: turns that have nothing to do
+    with each other may be spread over threads. ``recorded``: the kernel notes what it does, see tape.py. Declined when something in it isn't
     understood."""
     region = find(insts, header)
     names = {
@@ -782,8 +582,8 @@ def compile_region(
         if insts[i].name in ("LOAD_FAST", "STORE_FAST")
         for name in (insts[i].argval,)
     }
-    run = Interpreter(insts, region, inputs, names, live_out(region.exit) if region.exit is not None else frozenset())
-    run.fast = fast
+    run = Interpreter(insts, region, inputs, names, live_out)
+    run.fast, run.spread, run.recorded = fast, spread and not recorded, recorded
     try:
         return run.compile()
     except Declined as reason:

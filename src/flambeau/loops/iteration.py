@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import arithmetic, arrays
 from .calls import LARGEST
 from .emitter import I64, constant
@@ -34,6 +36,11 @@ class Iteration:
             self.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}") for k, n in enumerate((start, stop))
         )
         bounds = _elements(first.bounds, last.bounds, step)
+        if self.e.turns:
+            first, last = (
+                replace(first, v=self.e.add(first.v, self.e.mul(f"%turns.{end}", str(step))))
+                for end in ("begin", "end")
+            )
         it = Iterator(f"it{header}", step, None, bounds)
         self.e.set(f"{it.key}.stop", "i64", last.v)
         cur = first.v if self.alike else self.e.add(first.v, str(step))

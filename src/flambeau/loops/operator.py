@@ -8,10 +8,12 @@ arrays that the loop made, and the numbers that are used later.
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import functools
 import importlib
 import json
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,28 +24,55 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..inductor.donate import writing_form
+from .arithmetic import INSTEAD
+from .complexes import part
 from .interpreter import Compiled
+from .streams import stream_of
 
-__all__ = ["loop", "program"]
+__all__ = ["drawing_loop", "loop", "program"]
 
 
-def program(compiled: Compiled, first: bool = True, cached: bool = True) -> str:
+class Site:
+    """A loop of the program. ``native``: it may be a native one; False once a run met what native loops have no place for (an integer that grows
+    too long, an array that changes its shape): then it is captured anew, and not as a native loop."""
+
+    def __init__(self):
+        self.native = True
+
+
+SITES: dict[str, Site] = collections.defaultdict(Site)
+
+
+def program(
+    compiled: Compiled, first: bool = True, cached: bool = True, recorded: Compiled | None = None, site: str = ""
+) -> str:
     """What the operator's last argument is for a compiled region. ``first``: nothing that comes before it in the graph has an effect, so that all
-    may be done again plainly when the loop meets an error. ``cached``: machine code may be kept on disk."""
+    may be done again plainly when the loop meets an error. ``cached``: machine code may be kept on disk. ``recorded``: the same region as a kernel
+    that notes what it does, for derivatives. ``site``: its key in SITES."""
     return json.dumps(
         {
+            "site": site,
             "text": "; a loop\n" + compiled.text,
             "written": compiled.written,
             "fresh": [n for _, n in compiled.fresh],
             "results": [
-                d for _, dtype, weak in compiled.results for d in ((dtype.str, "|i1") if weak is None else (dtype.str,))
+                d
+                for _, dtype, weak in compiled.results
+                for d in (*_numbers(dtype), *(("|i1",) if weak is None else ()))
             ],
             "errors": compiled.errors,
             "shapes": compiled.sizes,
             "first": first,
+            "drawn": compiled.drawn,
             "cached": cached,
+            "recorded": "" if recorded is None else "; a loop with a tape\n" + recorded.text,
         }
     )
+
+
+def _numbers(dtype: np.dtype) -> tuple[str, ...]:
+    """The dtypes of the results that a number is given back as: the two parts of a complex one."""
+    return (part(dtype).str,) * 2 if dtype.kind == "c" else (dtype.str,)
 
 
 @functools.lru_cache(1024)
@@ -52,7 +81,7 @@ def _parsed(text: str) -> dict:
 
 
 @functools.lru_cache(1024)
-def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> _runtime.Loop:
+def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Callable:
     """The native call of a program, with the new contents of the written arrays number ``over`` left in these arrays themselves, and those of
     ``spent``, which nobody reads afterwards, given back in the same memory."""
     p = _parsed(text)
@@ -63,13 +92,15 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> _run
 
     def fail(code: int, *numbers: int):
         kind, text = p["errors"][code - 1]
+        if text.endswith(INSTEAD):
+            SITES[p["site"]].native = False
         error = getattr(builtins, kind)(text.format(*numbers))
         if p["first"]:
             # Nothing has happened yet: who runs captured code runs the function plainly instead, which tells the error as Python does.
             error.run_plainly = True
         raise error
 
-    return _runtime.Loop(
+    run = _runtime.Loop(
         address,
         p["written"],
         [1 if k in over else 2 if k in spent else 0 for k in range(len(p["written"]))],
@@ -79,6 +110,16 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> _run
         bool(p["errors"]),
         fail,
     )
+    return functools.partial(_drawing, run, p["drawn"]) if p["drawn"] else run
+
+
+def _drawing(run, drawn, arrays, ints, floats):
+    """The call of a loop that draws random numbers: nobody else draws from its generators meanwhile."""
+    with contextlib.ExitStack() as stack:
+        of = [(stream_of(getattr(arrays[n], "_array", arrays[n])), normals) for n, normals in drawn]
+        for stream, normals in sorted(of, key=lambda pair: id(pair[0].bits)):  # everybody in one order
+            stack.enter_context(stream.drawn_from(normals))
+        return run(arrays, ints, floats)
 
 
 def _meta(arrays, ints, floats, program, over=(), spent=()):
@@ -91,25 +132,30 @@ def _meta(arrays, ints, floats, program, over=(), spent=()):
     return [None if k in over else m for k, m in enumerate(made)]
 
 
-_TAGS = ("may_run_plainly",)
+def _declared(name: str, tags: tuple[str, ...]):
+    """The operator, and the one that writes into its operands."""
+
+    @extern(
+        f"flambeau::{name}(Tensor[] arrays, SymInt[] ints, float[] floats, str program, int[] spent=[]) -> Tensor[]",
+        meta=lambda arrays, ints, floats, program, spent=(): _meta(arrays, ints, floats, program), variants="", tags=tags,
+    )  # fmt: skip
+    def fresh(arrays, ints, floats, program, spent=()):
+        """``spent``: numbers of written arrays whose memory the results may use up, since nobody reads them afterwards."""
+        return _run(arrays, ints, floats, program, (), spent)
+
+    @extern(
+        f"flambeau::{name}_(Tensor(a!)[] arrays, SymInt[] ints, float[] floats, str program, int[] over, int[] spent=[]) -> Tensor[]",
+        meta=_meta, variants="", tags=tags,
+    )  # fmt: skip
+    def inside(arrays, ints, floats, program, over, spent=()):
+        """The same, with the new contents of the written arrays number ``over`` left in these arrays themselves; None in their places."""
+        return _run(arrays, ints, floats, program, over, spent)
+
+    return fresh, inside
 
 
-@extern(
-    "flambeau::loop(Tensor[] arrays, SymInt[] ints, float[] floats, str program, int[] spent=[]) -> Tensor[]",
-    meta=lambda arrays, ints, floats, program, spent=(): _meta(arrays, ints, floats, program), variants="", tags=_TAGS,
-)  # fmt: skip
-def loop(arrays, ints, floats, program, spent=()):
-    """``spent``: numbers of written arrays whose memory the results may use up, since nobody reads them afterwards."""
-    return _run(arrays, ints, floats, program, (), spent)
-
-
-@extern(
-    "flambeau::loop_(Tensor(a!)[] arrays, SymInt[] ints, float[] floats, str program, int[] over, int[] spent=[]) -> Tensor[]",
-    meta=_meta, variants="", tags=_TAGS,
-)  # fmt: skip
-def loop_(arrays, ints, floats, program, over, spent=()):
-    """The same, with the new contents of the written arrays number ``over`` left in these arrays themselves; None in their places."""
-    return _run(arrays, ints, floats, program, over, spent)
+loop, loop_ = _declared("loop", ("may_run_plainly",))
+drawing_loop, drawing_loop_ = _declared("drawing_loop", ("may_run_plainly", "has_side_effects"))
 
 
 def _run(arrays, ints, floats, program, over, spent):
@@ -132,19 +178,20 @@ def _prepared(writes: bool, template: list):
             return lambda *given: call(given, ints, floats)
         return lambda *given: call(tuple([given[k] for k in order]), ints, floats)
 
+    rows = [[x.place(len(arrays)) if hasattr(x, "k") else x for x in row] for row in (arrays, ints, floats)]
+    places = [[hasattr(x, "k") for x in row] for row in (arrays, ints, floats)]
+
     def run(*given):
-        numbers = [tuple([given[x.k] if hasattr(x, "k") else x for x in row]) for row in (arrays, ints, floats)]
-        return call(*numbers)
+        return call(*[tuple([given[x] if at else x for x, at in zip(row, ats)]) for row, ats in zip(rows, places)])
 
     return run
-
-
-for _op in (loop, loop_):
-    _op.override("prepared", functools.partial(_prepared, _op is loop_))
 
 
 def _operands(arrays, ints, floats, program, *more):
     return {k: arrays[n] for k, n in enumerate(_parsed(program)["written"])}
 
 
-writing_form(loop, loop_, _operands)
+for _fresh, _inside in ((loop, loop_), (drawing_loop, drawing_loop_)):
+    for _op in (_fresh, _inside):
+        _op.override("prepared", functools.partial(_prepared, _op is _inside))
+    writing_form(_fresh, _inside, _operands)

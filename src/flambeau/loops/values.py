@@ -25,6 +25,7 @@ __all__ = [
     "ScalarType",
     "Slice",
     "State",
+    "Stream",
     "Symbolic",
     "Tuple",
     "TupleType",
@@ -56,6 +57,8 @@ LLVM = {
     "u8": "i64",
     "f4": "float",
     "f8": "double",
+    "c8": "<2 x float>",
+    "c16": "<2 x double>",
 }
 """Type in memory, by NumPy's kind and size."""
 
@@ -75,8 +78,8 @@ def register_type(dtype: np.dtype) -> str:
 class Scalar:
     """A number: LLVM value ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
     ``bounds``: what an integer is known to lie between. ``const``: its value, when known. ``flag``: where ``weak`` is None, an i8 that is
-    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float. ``sum_of``: (LLVM value, number) of which an
-    integer is known to be the sum."""
+    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float or complex number. ``sum_of``: (LLVM value,
+    number) of which an integer is known to be the sum. ``turn``: by how much it exceeds the index of the outermost loop, which is a range."""
 
     dtype: np.dtype
     weak: bool | None
@@ -85,6 +88,7 @@ class Scalar:
     const: Any = None
     flag: str | None = None
     sum_of: tuple[str, int] | None = None
+    turn: int | None = None
 
     @property
     def kind(self) -> str:
@@ -107,7 +111,8 @@ class Array:
 class View:
     """Elements in memory: address of the first, sizes and byte strides (LLVM values of type ptr and i64). ``origins``: the operands (by
     number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
-    memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it."""
+    memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it. ``turn``: (dimension of the operand, how
+    much its index there exceeds that of the outermost loop) where that is known of all its elements."""
 
     ptr: str
     dtype: np.dtype
@@ -116,6 +121,7 @@ class View:
     origins: frozenset
     owner: str | None = None
     whole: int | None = None
+    turn: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def ndim(self) -> int:
@@ -199,6 +205,15 @@ class Symbolic:
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """A random generator: operand number ``n`` is its table (see streams.py), which lies at ``ptr``. ``legacy``: a RandomState."""
+
+    n: int
+    ptr: str
+    legacy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Null:
     """What PUSH_NULL pushes."""
 
@@ -220,6 +235,7 @@ class ViewType:
     dense: bool
     owned: bool
     whole: int | None
+    turn: frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +265,13 @@ def type_of(value):
             value.ndim > 0 and value.strides[-1] == str(value.dtype.itemsize),
             value.owner is not None,
             value.whole,
+            value.turn,
         )
     if isinstance(value, Tuple):
         if any(isinstance(item, View) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)))
-    if isinstance(value, (Element, Iterator, Known, Null)):
+    if isinstance(value, (Element, Iterator, Known, Null, Stream)):
         return value
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
 
@@ -273,11 +290,13 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
                 bounds = between.widened(a.bounds, b.bounds, thresholds)
             return ScalarType(a.dtype, weak, bounds)
         for python, other in ((a, b), (b, a)):
-            holds = {"i": "iuf", "f": "f"}.get(python.dtype.kind, "")
+            holds = {"i": "iufc", "f": "f", "c": "c"}.get(python.dtype.kind, "")
+            if other.dtype.kind == "c" and python.dtype.kind == "i" and not (python.bounds and python.bounds[0] >= 0):
+                continue  # sums and products of others have other zeros as complex numbers
             if (
                 python.weak is True
                 and other.dtype.kind in holds
-                and (other.weak is not True or other.dtype.kind == "f")
+                and (other.weak is not True or other.dtype.kind in "fc")
             ):
                 return ScalarType(other.dtype, None)
         return CONFLICT
@@ -289,6 +308,7 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
             a.dense and b.dense,
             a.owned or b.owned,
             a.whole if a.whole == b.whole else None,
+            a.turn & b.turn,
         )
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
         return TupleType(tuple(join(x, y, thresholds) for x, y in zip(a.items, b.items)))

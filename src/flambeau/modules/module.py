@@ -327,15 +327,19 @@ class Module(StateDict):
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):
-        """Replace the data of every parameter (and its gradient) and every buffer by ``fn`` of it. Parameters keep their identity."""
+        """Replace the data of every parameter (and its gradient) and every buffer by ``fn`` of it. Parameters keep their identity, unless they get
+        memory or lose it (the meta device)."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        for name, param in self._parameters.items():
             if param is None:
                 continue
-            grad = param.grad
-            param.data = fn(param.data)
+            grad, made = param.grad, fn(param.data)
+            if made._has_data != param._has_data:  # from or to the meta device: another object must stand for it
+                self._parameters[name] = param = Parameter(made, param.requires_grad)
+            else:
+                param.data = made
             if grad is not None:
                 param.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():

@@ -8,6 +8,7 @@ eagerly on tensors (:mod:`ndarrays`).
 
 from ..dynamo import numpy_bridge as _bridge
 from . import creation, linear, manipulation, reductions, table, ufuncs, writes  # noqa: F401
+from . import drawing as _drawing  # noqa: F401
 from . import opaque as _opaque  # noqa: F401  # last: it takes what the others have left
 from . import scipy_functions as _scipy_functions  # noqa: F401
 

@@ -34,7 +34,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     a, b = _pair("matmul", x1, x2) if dtype is None else (cast(as_tensor(x), dtype) for x in (x1, x2))
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions")
-    return into(out, aten.matmul.default(a, b))
+    return into(out, aten.matmul.default(a, b), casting)
 
 
 @implements(np.dot, method="dot")
@@ -43,9 +43,7 @@ def dot(a, b, out=None):
     x, y = as_tensor(a), as_tensor(b)
     if x.ndim == 0 or y.ndim == 0:
         return into(out, multiply(x, y))
-    if y.ndim <= 2:
-        return into(out, matmul(x, y))
-    return tensordot(x, y, ([x.ndim - 1], [y.ndim - 2]))
+    return into(out, matmul(x, y) if y.ndim <= 2 else tensordot(x, y, ([x.ndim - 1], [y.ndim - 2])))
 
 
 @implements(np.inner)

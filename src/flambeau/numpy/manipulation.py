@@ -6,12 +6,13 @@ import operator
 
 import numpy as np
 
+from ..base.dtypes import bool_
 from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
 from . import reductions
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, result_dtype
 from .reductions import axes_of
-from .table import implements, into
+from .table import always, implements, into
 
 aten = namespace("aten")
 
@@ -137,7 +138,7 @@ def squeeze(a, axis=None):
     return aten.squeeze.dims(x, axes)
 
 
-@implements(np.broadcast_to, gives_array=True)
+@implements(np.broadcast_to, gives_array=True, read_only=always)
 def broadcast_to(array, shape, subok=False):
     """np.broadcast_to."""
     return as_tensor(array).expand(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
@@ -321,20 +322,20 @@ def roll(a, shift, axis=None):
 # -------------------------------------------------------------------------------------------------
 
 
-@implements(np.diagonal, method="diagonal")
+@implements(np.diagonal, method="diagonal", read_only=always)
 def diagonal(a, offset=0, axis1=0, axis2=1):
     """np.diagonal."""
     x = as_tensor(a)
     return aten.diagonal.default(x, operator.index(offset), _axis(axis1, x.ndim), _axis(axis2, x.ndim))
 
 
-@implements(np.linalg.diagonal)
+@implements(np.linalg.diagonal, read_only=always)
 def matrix_diagonal(x, /, *, offset=0):
     """np.linalg.diagonal: of the last two axes."""
     return diagonal(x, offset, -2, -1)
 
 
-@implements(np.diag)
+@implements(np.diag, read_only=lambda v, *_: is_tensor(v) and v.ndim == 2)
 def diag(v, k=0):
     """np.diag: the diagonal of a matrix, or the matrix with this diagonal."""
     x = as_tensor(v)
@@ -362,7 +363,10 @@ def _triangle(packet, name):
         x = as_tensor(m)
         if x.ndim < 2:
             raise TypeError(f"np.{name} of a vector")
-        return packet.default(x, operator.index(k))
+        if x.is_contiguous():
+            return packet.default(x, operator.index(k))
+        kept = packet.default(aten.ones.default(list(x.shape[-2:]), dtype=bool_), operator.index(k))
+        return aten.where(kept, x, aten.zeros.default([], dtype=x.dtype))  # in the memory order of the array, as NumPy
 
     triangle.__name__ = triangle.__qualname__ = name
     return triangle

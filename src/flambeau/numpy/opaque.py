@@ -5,7 +5,8 @@ path and its arguments, with a number in the place of each array, so that a grap
 dtypes of the results are those of the same call on made-up arrays of the same description; they are found once a description.
 
 Only ufuncs, their methods and the functions in :data:`FUNCTIONS_BY_MODULE` are called like this: their results are new arrays whose
-shapes don't depend on values, and they have no effects. What they compute has no derivative here: asking for one is an error.
+shapes don't depend on values, and they have no effects (``out`` arrays go in as copies and are written by the graph). So are functions on
+tensors for arguments that they don't cover (:data:`REST`). What they compute has no derivative here: asking for one is an error.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import inspect
+import math
 import warnings
 from typing import Any
 
@@ -49,20 +52,34 @@ FUNCTIONS_BY_MODULE = {
         "fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn"
     ),
 }
+REST = (
+    "sum prod mean var std average max amax min amin ptp argmax argmin any all cumsum cumprod nansum nanprod clip round around nan_to_num where "
+    "dot vdot inner outer matmul tensordot einsum kron trace sort roll repeat tile concatenate concat stack vstack hstack dstack column_stack take "
+    "linspace tril triu"
+)
+"""Functions on tensors whose results are new arrays: for arguments that they refuse (TypeError), these too are called."""
 UFUNC_METHODS = ("reduce", "accumulate", "outer", "reduceat")
+LARGEST_SAMPLE = 1 << 24  # elements of made-up arrays
+_WRITING = ("overwrite_input", "overwrite_a", "overwrite_b")  # what asks a function to use its arguments' memory up
+_GIVING = ("new_shape", "bins", "N", "M", "repeats", "reps", "num")
 # Their shapes follow from values in these cases: (function, argument that must not be an array of this call).
-_SHAPE_GIVING = {"resize": 1, "histogram": 1, "histogram2d": 2, "vander": 1, "hamming": 0, "hanning": 0, "kaiser": 0}
+_SHAPE_GIVING = {
+    "resize": 1, "histogram": 1, "histogram2d": 2, "vander": 1, "hamming": 0, "hanning": 0, "kaiser": 0, "repeat": 1, "tile": 1, "linspace": 2,
+}  # fmt: skip
 
 
 def _literal(x, arrays: list) -> Any:
-    """A value as a literal: ("a", number) for arrays, ("v", value), ("s", dtype, value) for scalars, ("d", name) for dtypes, or a container."""
+    """A value as a literal: ("a", number) for arrays ("o" for those that are written), ("v", value), ("s", dtype, value) for scalars,
+    ("d", name) for dtypes, or a container."""
     if is_tensor(x) or isinstance(x, np.ndarray):
         arrays.append(x)
         return ("a", len(arrays) - 1)
-    if x is None or isinstance(x, (bool, int, float, complex, str)):
+    if type(x) is complex:
+        return ("c", str(x))
+    if x is None or isinstance(x, (bool, int, float, str)):
         return ("v", x)
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
-        return ("s", x.dtype.str, x.item())
+        return ("s", x.dtype.str, str(x.item()) if x.dtype.kind == "c" else x.item())
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
         return ("d", np.dtype(x).str)
     if isinstance(x, type) and x in (bool, int, float, complex):
@@ -76,10 +93,15 @@ def _value(item, arrays):
     kind = item[0]
     if kind == "a":
         return arrays[item[1]]
+    if kind == "o":
+        return np.array(arrays[item[1]])
     if kind == "v":
         return item[1]
+    if kind == "c":  # NOTE: read as an expression, the text of a complex number loses signs of zeros
+        return complex(item[1])
     if kind == "s":
-        return np.dtype(item[1]).type(item[2])
+        dtype, number = np.dtype(item[1]), item[2]
+        return dtype.type(complex(number) if dtype.kind == "c" else number)
     if kind == "d":
         return np.dtype(item[1])
     values = [_value(y, arrays) for y in item[1]]
@@ -94,7 +116,7 @@ def _parsed(call: str):
     f = getattr(importlib.import_module(module), head)
     if isinstance(f, np.ufunc) and module in ("numpy", "scipy.special") and method in ("", *UFUNC_METHODS):
         return (getattr(f, method) if method else f), args, kwargs
-    if name not in FUNCTIONS_BY_MODULE.get(module, "").split():
+    if name not in FUNCTIONS_BY_MODULE.get(module, "").split() and not (module == "numpy" and name in REST.split()):
         raise ValueError(f"{module}.{name} is not a function that graphs call")
     return f, args, kwargs
 
@@ -127,30 +149,47 @@ def _sample(call: str, descriptions: tuple) -> Any:
 
     The arrays are well-conditioned where they are matrices, increasing along their last dimension otherwise, so that functions which demand
     something of their arguments accept them."""
+    if sum(math.prod(shape) for shape, _, _ in descriptions) > LARGEST_SAMPLE:
+        raise TypeError(f"{call}: its arrays are too large to be made up")
     arrays = []
-    for shape, dtype in descriptions:
+    for shape, strides, dtype in descriptions:
         d = np.dtype(dtype)
         a = np.broadcast_to(np.arange(shape[-1]) % 127 if shape else np.array(1), shape)
         if d.kind in "fc" and len(shape) > 1 and shape[-1] == shape[-2]:
             a = a / (127.0 * shape[-1]) + 2 * np.eye(shape[-1])
             a = a + np.swapaxes(a, -1, -2)
-        arrays.append(np.array(a).astype(d))
+        extent = sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else 0
+        made = np.ndarray(shape, d, np.zeros(extent + d.itemsize, np.uint8), 0, strides)
+        made[...] = a
+        arrays.append(made)
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _run(call, arrays)
+            result = _run(call, arrays)
+            return _rebuild(result, iter(_own(_leaves(result), arrays)))
     except Exception as e:
         raise TypeError(f"{call}: what this returns can't be told without its data ({type(e).__name__}: {e})") from e
 
 
+def _own(leaves: list[np.ndarray], arrays) -> list[np.ndarray]:
+    """The results, copied where they share memory with an argument or with each other."""
+    return [
+        np.array(leaf)
+        if leaf.base is not None and any(np.may_share_memory(leaf, o) for o in (*arrays, *leaves[:k]))
+        else leaf
+        for k, leaf in enumerate(leaves)
+    ]
+
+
+def _description(a) -> tuple:
+    if type(a) is np.ndarray:
+        return a.shape, a.strides, a.dtype.str
+    d = np.dtype(a.dtype.np)
+    return tuple(int(n) for n in a.shape), tuple(int(n) * d.itemsize for n in a.stride()), d.str
+
+
 def _sample_for(call, arrays):
-    return _sample(
-        call,
-        tuple(
-            (tuple(int(n) for n in a.shape), a.dtype.str if type(a) is np.ndarray else np.dtype(a.dtype.np).str)
-            for a in arrays
-        ),
-    )
+    return _sample(call, tuple(map(_description, arrays)))
 
 
 def _meta(arrays, call):
@@ -169,14 +208,24 @@ def call_numpy(arrays, call):
             raise RuntimeError(
                 f"{call} gave {leaf.dtype}{list(leaf.shape)}, and {expected.dtype}{list(expected.shape)} on made-up arrays"
             )
-    return [np.array(leaf, copy=True) if leaf.base is not None else leaf for leaf in leaves]
+    return _own(leaves, arrays)
+
+
+def _svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """np.linalg.svd with a derivative: the singular values, or the reduced factors, which are all there is of a square matrix."""
+    if hermitian or (compute_uv and full_matrices and a.shape[-1] != a.shape[-2]):
+        raise NotImplementedError("np.linalg.svd has no derivative here with all vectors of a matrix that isn't square")
+    aten = namespace("aten")
+    if not compute_uv:
+        return aten.linalg_svdvals(a)
+    return type(np.linalg.svd(np.eye(1)))(*aten.linalg_svd(a, False))
 
 
 DIFFERENTIABLE = {
     "numpy.linalg.solve": ("linalg_solve", 2, {}), "numpy.linalg.inv": ("linalg_inv", 1, {}), "numpy.linalg.det": ("linalg_det", 1, {}),
     "numpy.linalg.slogdet": ("linalg_slogdet", 1, {}), "numpy.linalg.cholesky": ("linalg_cholesky", 1, {}),
     "numpy.linalg.eigvalsh": ("linalg_eigvalsh", 1, {}), "numpy.linalg.eigh": ("linalg_eigh", 1, {}),
-    "numpy.linalg.svd": ("linalg_svdvals", 1, {"compute_uv": False}), "numpy.linalg.pinv": ("linalg_pinv", 1, {}),
+    "numpy.linalg.svd": _svd, "numpy.linalg.pinv": ("linalg_pinv", 1, {}),
     "numpy.linalg.qr": ("linalg_qr", 1, {}), "numpy.logaddexp": ("logaddexp", 2, {}), "numpy.logaddexp2": ("logaddexp2", 2, {}),
     "numpy.hypot": ("hypot", 2, {}), "numpy.kron": ("kron", 2, {}), "numpy.diff": ("diff", 1, {}), "numpy.cross": ("linalg_cross", 2, {}),
     "numpy.sinc": ("sinc", 1, {}), "numpy.fft.fft": ("fft_fft", 1, {}), "numpy.fft.ifft": ("fft_ifft", 1, {}),
@@ -198,39 +247,98 @@ def differentiable(module: str, name: str) -> bool:
 
 def opaque(module: str, name: str):
     """``module.name`` as a function on tensors: one node of a graph. TypeError for arguments that a graph can't hold."""
-    of_values = _SHAPE_GIVING.get(name)
+    of_values = _SHAPE_GIVING.get(name, 0)
 
     def call(*args, **kwargs):
-        if of_values is not None and len(args) > of_values and is_tensor(args[of_values]) and args[of_values].ndim == 0:
-            raise TypeError(f"np.{name}: the shape of the result depends on values")
-        arrays: list = []
-        text = repr(
-            (module, name, [_literal(a, arrays) for a in args], {k: _literal(v, arrays) for k, v in kwargs.items()})
+        asked = (
+            [*args[of_values : of_values + 1], *(v for k, v in kwargs.items() if k in _GIVING)]
+            if name in _SHAPE_GIVING
+            else ()
         )
-        if any(isinstance(a, np.ndarray) for a in arrays):
-            raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
-        if _C.tls("grad_enabled") and any(a.requires_grad for a in arrays):
-            found = DIFFERENTIABLE.get(f"{module}.{name}")
-            if callable(found):
-                return found(*args, **kwargs)
-            if found is not None and len(args) == found[1] and all(map(is_tensor, args)) and kwargs == found[2]:
-                out = getattr(namespace("aten"), found[0])(*args)
-                if not isinstance(out, tuple):
-                    return out
-                cls = type(_sample_for(text, arrays))
-                return cls(*out) if hasattr(cls, "_fields") else tuple(out)
-            raise NotImplementedError(
-                f"{module.replace('numpy', 'np', 1)}.{name} has no derivative here: call it on arrays that no gradient is asked for"
-            )
-        shape = _sample_for(text, arrays)
-        return _rebuild(shape, iter(call_numpy(arrays, text)))
+        if any(is_tensor(v) and (v.ndim == 0 or name in ("repeat", "tile")) for v in asked):
+            raise TypeError(f"np.{name}: the shape of the result depends on values")
+        if name == "where" and len(args) != 3:
+            raise TypeError("np.where of a condition alone: the shape of the result depends on values")
+        in_place = name == "nan_to_num" and not (args[1] if len(args) > 1 else kwargs.get("copy", True))
+        if in_place or any(kwargs.get(k) for k in _WRITING):
+            raise TypeError(f"np.{name} that may write into its arguments")
+        args, kwargs, outs = _without_out(module, name, args, kwargs)
+        made = _called(module, name, args, kwargs, outs)
+        if outs is None:
+            return made
+        if isinstance(outs, tuple) and isinstance(made, tuple):
+            return tuple(m if out is None else out.copy_(m) for out, m in zip(outs, made, strict=True))
+        (out,) = outs if isinstance(outs, tuple) else (outs,)
+        return out.copy_(made)
 
     call.__name__ = call.__qualname__ = f"numpy_{name}"
     return call
 
 
+def _called(module: str, name: str, args: tuple, kwargs: dict, outs):
+    arrays: list = []
+    given = {k: _literal(v, arrays) for k, v in kwargs.items()}
+    text = [_literal(a, arrays) for a in args]
+    if outs is not None:
+        given["out"] = _written(_literal(outs, arrays))
+    text = repr((module, name, text, given))
+    if any(isinstance(a, np.ndarray) for a in arrays):
+        raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
+    if _C.tls("grad_enabled") and any(a.requires_grad for a in arrays):
+        found = DIFFERENTIABLE.get(f"{module}.{name}")
+        if callable(found):
+            return found(*args, **kwargs)
+        if found is not None and len(args) == found[1] and all(map(is_tensor, args)) and kwargs == found[2]:
+            out = getattr(namespace("aten"), found[0])(*args)
+            if not isinstance(out, tuple):
+                return out
+            cls = type(_sample_for(text, arrays))
+            return cls(*out) if hasattr(cls, "_fields") else tuple(out)
+        raise NotImplementedError(
+            f"{module.replace('numpy', 'np', 1)}.{name} has no derivative here: call it on arrays that no gradient is asked for"
+        )
+    shape = _sample_for(text, arrays)
+    return _rebuild(shape, iter(call_numpy(arrays, text)))
+
+
+def _without_out(module: str, name: str, args: tuple, kwargs: dict):
+    """(args, kwargs, out) with ``out`` taken from among the arguments: None, an array, or a tuple of arrays and None."""
+    kwargs = dict(kwargs)
+    outs = kwargs.pop("out", None)
+    f = getattr(importlib.import_module(module), name.partition(".")[0])
+    if isinstance(f, np.ufunc):
+        if "." not in name and len(args) > f.nin:
+            outs, args = (*args[f.nin :], *[None] * (f.nin + f.nout - len(args))), args[: f.nin]
+        elif "." in name:
+            at = {"reduce": 3, "accumulate": 3, "reduceat": 4}.get(name.partition(".")[2], len(args))
+            if len(args) > at:
+                outs, args = args[at], (*args[:at], None, *args[at + 1 :])
+    elif (at := _place_of_out(f)) is not None and len(args) > at:
+        outs, args = args[at], (*args[:at], None, *args[at + 1 :])
+    if isinstance(outs, tuple) and all(o is None for o in outs):
+        outs = None
+    for out in outs if isinstance(outs, tuple) else () if outs is None else (outs,):
+        if out is not None and not is_tensor(out):
+            raise TypeError("return arrays must be of ArrayType")
+    return args, kwargs, outs
+
+
+@functools.lru_cache(1024)
+def _place_of_out(f) -> int | None:
+    try:
+        return list(inspect.signature(f).parameters).index("out")
+    except ValueError:  # no signature is known, or it has no such parameter
+        return None
+
+
+def _written(item):
+    if item[0] in ("a", "o"):
+        return ("o", item[1])
+    return (item[0], [_written(i) for i in item[1]]) if item[0] in ("t", "l") else item
+
+
 def _or_numpy(impl, name: str):
-    """A ufunc's function on tensors, and for what that doesn't cover (TypeError) NumPy's own. Arguments that are written to are not."""
+    """A function on tensors, and for what that doesn't cover (TypeError) NumPy's own."""
     whole = opaque("numpy", name)
 
     @functools.wraps(impl)
@@ -238,17 +346,18 @@ def _or_numpy(impl, name: str):
         try:
             return impl(*args, **kwargs)
         except TypeError:
-            if kwargs.get("out") is not None or len(args) > getattr(np, name).nin:
-                raise
             return whole(*args, **kwargs)
 
     return call
 
 
 def _fill() -> None:
+    rest = {id(getattr(np, name)): name for name in REST.split() if hasattr(np, name)}
     for i, (f, impl) in enumerate(FUNCTIONS):
-        if isinstance(f, np.ufunc):
-            FUNCTIONS[i] = (f, _or_numpy(impl, f.__name__))
+        if isinstance(f, np.ufunc) or id(f) in rest:
+            FUNCTIONS[i] = (f, _or_numpy(impl, rest.get(id(f)) or f.__name__))
+    for name in METHODS.keys() & set(REST.split()) - {"sort"}:  # the method sorts in place
+        METHODS[name] = _or_numpy(METHODS[name], name)
     known = {id(f) for f, _ in FUNCTIONS}
     for module, names in FUNCTIONS_BY_MODULE.items():
         where = importlib.import_module(module)
@@ -277,7 +386,7 @@ def _in_place(impl):
     """``x op= y`` of an array: the ufunc with ``out=x``."""
 
     def in_place(x, y, /):
-        return into(x, impl(x, y))
+        return into(x, impl(x, y), "same_kind")
 
     in_place.__name__ = in_place.__qualname__ = f"i{impl.__name__}"
     return in_place
@@ -287,7 +396,7 @@ for _name, _ufunc in _OPERATORS.items():
     OPERATORS[_name] = next(impl for f, impl in FUNCTIONS if f is _ufunc)
     OPERATORS[f"i{_name.rstrip('_')}"] = _in_place(OPERATORS[_name])
 for _f, _impl in FUNCTIONS:
-    if _f in (np.pad, np.block):
+    if _f in (np.pad, np.block, np.cov, np.cross, np.i0):
         _impl.gives_array = True  # of what has no dimensions too
 for _name in ("argsort", "argpartition", "searchsorted", "choose"):
     METHODS.setdefault(_name, opaque("numpy", _name))
@@ -305,4 +414,6 @@ def _reduce(function):
 
 
 for _ufunc, _function in (("add", np.sum), ("multiply", np.prod), ("maximum", np.max), ("minimum", np.min)):
-    ufunc_methods[_ufunc, "reduce"] = _reduce(next(impl for f, impl in FUNCTIONS if f is _function))
+    ufunc_methods[_ufunc, "reduce"] = _or_numpy(
+        _reduce(next(impl for f, impl in FUNCTIONS if f is _function)), f"{_ufunc}.reduce"
+    )

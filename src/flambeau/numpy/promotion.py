@@ -25,6 +25,7 @@ __all__ = [
 
 aten = namespace("aten")
 can_cast = np.can_cast
+_HALF = repr(("numpy", "positive", [("a", 0)], {"dtype": ("d", "<f2"), "casting": ("v", "unsafe")}))
 _LIKE = {"int": 2, "float": 2.0, "bool": True}  # a number of the kind, which promotion takes for it
 
 
@@ -64,7 +65,11 @@ def cast(x, dtype) -> _C.TensorBase:
     dtype = numpy_dtype(dtype)
     if not is_tensor(x):
         return as_tensor(x, dtype)
-    return x if np.dtype(x.dtype.np) == dtype else x.to(torch_dtype(dtype))
+    if np.dtype(x.dtype.np) == dtype:
+        return x
+    if dtype == np.float16 and x.dtype.np == np.float64 and not x.requires_grad:
+        return namespace("numpy").call([x], _HALF)[0]  # rounded once; PyTorch goes by way of float32
+    return x.to(torch_dtype(dtype))
 
 
 def number(x, dtype: np.dtype):

@@ -60,7 +60,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue,
         raise TypeError(f"np.sum in {dtype_of(x)}")
     x = cast(x, _covered("sum", _default(x, dtype)))
     axes = axes_of(x, axis)
-    return into(out, aten.sum.dim_IntList(x, axes, bool(keepdims)) if axes or not x.ndim else x.clone())
+    return into(out, aten.sum.dim_IntList(x, axes, bool(keepdims), dtype=x.dtype) if axes or not x.ndim else x.clone())
 
 
 @implements(np.prod, method="prod")
@@ -73,10 +73,10 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue
     x = cast(x, _covered("prod", _default(x, dtype)))
     axes = axes_of(x, axis)
     if len(axes) == x.ndim:
-        r = aten.prod.default(x)
+        r = aten.prod.default(x, dtype=x.dtype)
         return into(out, r.reshape([1] * x.ndim) if keepdims else r)
     for d in sorted(axes, reverse=True):
-        x = aten.prod.dim_int(x, d, bool(keepdims))
+        x = aten.prod.dim_int(x, d, bool(keepdims), dtype=x.dtype)
     return into(out, x)
 
 
@@ -248,7 +248,7 @@ def _running(packet, name):
         x = cast(x, _covered(name, _default(x, dtype)))
         if axis is None:
             x, axis = aten.reshape.default(x, [-1]), 0
-        return into(out, packet.default(x, axes_of(x, axis)[0]))
+        return into(out, packet.default(x, axes_of(x, axis)[0], dtype=x.dtype))
 
     running.__name__ = running.__qualname__ = name
     return running

@@ -46,9 +46,9 @@ def cholesky(a, lower=False):
 
 
 def solve_triangular(a, b, trans=0, lower=False):
-    """scipy.linalg.solve_triangular."""
-    if trans != 0:
-        raise NotImplementedError("scipy.linalg.solve_triangular with trans= has no derivative here")
+    """scipy.linalg.solve_triangular; ``trans`` 1 or "T": with the transpose, 2 or "C": with the adjoint of what is triangular."""
+    if trans not in (0, "N"):
+        a, lower = a.mT if trans in (1, "T") else a.mH, not lower
     out = aten.linalg_solve_triangular(a, b if b.ndim > 1 else b.unsqueeze(-1), upper=not lower)
     return out if b.ndim > 1 else out.squeeze(-1)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from .. import _C
 from ..core.operator import namespace
-from .promotion import can_cast, dtype_of
+from .promotion import can_cast, cast, dtype_of
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "implements", "into", "later"]
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "always", "implements", "into", "later"]
 
 FUNCTIONS: list[tuple[Callable, Callable]] = []
 METHODS: dict[str, Callable] = {}
@@ -26,14 +26,16 @@ def implements(
     attribute: str | None = None,
     operator: str | None = None,
     gives_array: bool = False,
+    read_only: Callable[..., bool] | None = None,
 ):
     """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray.
 
-    ``gives_array``: a result without dimensions is an array in NumPy too, and not a scalar.
+    ``gives_array``: a result without dimensions is an array in NumPy too, and not a scalar. ``read_only(*tensors)``: whether NumPy lets nobody
+    write into the result.
     """
 
     def enter(fn):
-        fn.gives_array = gives_array
+        fn.gives_array, fn.read_only = gives_array, read_only
         FUNCTIONS.extend((c, fn) for c in callables)
         if method is not None:
             METHODS[method] = fn
@@ -46,8 +48,14 @@ def implements(
     return enter
 
 
-def into(out, result):
-    """What a function with ``out=`` returns: the result, or ``out`` after the result was written into it."""
+def always(*operands) -> bool:
+    """For ``read_only``."""
+    return True
+
+
+def into(out, result, casting="no"):
+    """What a function with ``out=`` returns: the result, or ``out`` after the result was written into it. Only a ufunc computes in a dtype that
+    doesn't depend on that of ``out``, and casts."""
     if out is None:
         return result
     if isinstance(out, tuple) and len(out) == 1:
@@ -55,10 +63,10 @@ def into(out, result):
     if not isinstance(out, _C.TensorBase):
         raise TypeError("return arrays must be of ArrayType")
     if tuple(out.shape) != tuple(result.shape):
-        raise ValueError(f"output array of shape {tuple(out.shape)} for a result of shape {tuple(result.shape)}")
-    if not can_cast(dtype_of(result), dtype_of(out), "same_kind"):
-        raise TypeError(f"Cannot cast output from {dtype_of(result)} to {dtype_of(out)} with casting rule 'same_kind'")
-    return out.copy_(result)
+        raise TypeError(f"output array of shape {tuple(out.shape)} for a result of shape {tuple(result.shape)}")
+    if not can_cast(dtype_of(result), dtype_of(out), casting):
+        raise TypeError(f"Cannot cast output from {dtype_of(result)} to {dtype_of(out)} with casting rule '{casting}'")
+    return out.copy_(cast(result, dtype_of(out)))
 
 
 class later:

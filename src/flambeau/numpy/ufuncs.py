@@ -53,7 +53,7 @@ def ufunc(uf, compute, *, kinds=_REAL + _COMPLEX, numbers=False):
         if any(d.char not in kinds for d in ins):
             raise TypeError(f"np.{uf.__name__} in {', '.join(map(str, ins))}")
         operands = [_operand(x, d, not (numbers and k)) for k, (x, d) in enumerate(zip(xs, ins))]
-        return into(out, cast(compute(*operands), result))
+        return into(out, cast(compute(*operands), result), casting)
 
     if uf.nin == 1:
 
@@ -269,10 +269,20 @@ OPERATORS.update(
 # ---------------------------------------------------------------------------------------
 
 
-@implements(np.clip, method="clip")
-def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
-    """np.clip: bounds take part in promotion."""
-    low, high = a_min if min is None else min, a_max if max is None else max
+@implements(np.clip)
+def clip(a, a_min=np._NoValue, a_max=np._NoValue, out=None, *, min=np._NoValue, max=np._NoValue):
+    """np.clip: both bounds by position, or any by ``min`` and ``max``."""
+    if a_min is np._NoValue and a_max is np._NoValue:
+        return _clip(a, *(None if b is np._NoValue else b for b in (min, max)), out)
+    if any(b is np._NoValue for b in (a_min, a_max)) or not (min is np._NoValue and max is np._NoValue):
+        raise TypeError("np.clip with one bound by position, or a bound given twice")
+    return _clip(a, a_min, a_max, out)
+
+
+@implements(method="clip")
+def _clip(a, min=None, max=None, out=None):
+    """Bounds take part in promotion."""
+    low, high = min, max
     x = as_tensor(a)
     bounds = [b for b in (low, high) if b is not None]
     dtype = result_dtype(x, *bounds)
@@ -282,7 +292,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
             x = packet(
                 x, as_tensor(b, dtype) if is_tensor(b) or not np.isscalar(b) else as_tensor(number(b, dtype), dtype)
             )
-    return into(out, x if bounds else x.clone())
+    return into(out, x if bounds else x.clone(), "same_kind")
 
 
 @implements(np.round, np.around, method="round")
@@ -337,12 +347,21 @@ def _real_only(x):
 @implements(np.real, attribute="real", gives_array=True)
 def real(val):
     """The array itself, or a view of the real parts."""
+    if not is_tensor(val):
+        raise TypeError("np.real of a number, which may be Python's")
     return aten.real(as_tensor(val))
 
 
-@implements(np.imag, attribute="imag", gives_array=True)
+@implements(
+    np.imag,
+    attribute="imag",
+    gives_array=True,
+    read_only=lambda val, *_: not (is_tensor(val) and val.dtype.is_complex),
+)
 def imag(val):
     """A view of the imaginary parts; zeros for real numbers."""
+    if not is_tensor(val):
+        raise TypeError("np.imag of a number, which may be Python's")
     t = as_tensor(val)
     return aten.imag(t) if t.dtype.is_complex else aten.zeros_like(t)
 

@@ -8,7 +8,7 @@ from ..base import dtypes
 from ..base.memory_format import contiguous_format
 from ..base.shapes import same_shape
 from ..base.symint import sym_sqrt
-from ..core.declare import composite, explicit, pointwise
+from ..core.declare import COMPLEX, composite, explicit, pointwise
 from ..core.operator import namespace
 from .attention import streamed, streams
 from .reductions import as_dtype, widened
@@ -37,6 +37,7 @@ relu.derivative(self=lambda ct, result: threshold_backward(ct, result, 0))
 
 @pointwise(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    refuse=COMPLEX,
     variants="nn",
     promote="float",
     backward="gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
@@ -122,7 +123,7 @@ def _check_floating(name, self):
         raise NotImplementedError(f"\"{name}_kernel_impl\" not implemented for '{self.dtype.scalar_type}'")
 
 
-@explicit("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
+@explicit("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
 def _softmax(self, dim, half_to_float):
     _check_floating("softmax", self)
     if self.ndim == 0:
@@ -143,7 +144,7 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
     return aten.sub.Tensor(weighted, aten.mul.Tensor(output, aten.sum.dim_IntList(weighted, [dim], True)))
 
 
-@explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
+@explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
 def _log_softmax(self, dim, half_to_float):
     _check_floating("log_softmax", self)
     if self.ndim == 0:
@@ -151,8 +152,26 @@ def _log_softmax(self, dim, half_to_float):
     self = aten.contiguous.default(self)
     if self.numel() == 0:
         return aten.clone.default(self, memory_format=contiguous_format)
-    shifted = aten.sub.Tensor(self, aten.amax.default(self, [dim], True))
-    return aten.sub.Tensor(shifted, aten.log.default(aten.sum.dim_IntList(aten.exp.default(shifted), [dim], True)))
+    return _of_statistics(self, *_statistics(self, dim))
+
+
+def _statistics(self, dim):
+    """Maximum and logarithm of the sum of each row."""
+    top = aten.amax.default(self, [dim], True)
+    return top, aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), [dim], True))
+
+
+def _of_statistics(self, top, rest):
+    return aten.sub.Tensor(aten.sub.Tensor(self, top), rest)
+
+
+@_log_softmax.override("again")
+def _log_softmax_again(self, dim, half_to_float):
+    """See aot/again.py: two numbers a row are kept instead of the result."""
+    size = self.shape[dim] if self.ndim else 0
+    if not self.is_contiguous() or not isinstance(size, int) or size == 0:
+        return None
+    return _statistics(self, dim), _of_statistics
 
 
 @explicit("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
@@ -226,6 +245,7 @@ def check_affine(normalized_shape, weight, bias=None):
 
 @explicit(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
     variants="function",
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
@@ -257,7 +277,8 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 @explicit(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
 )
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     kind, kind_weight = input.dtype, None if weight is None else weight.dtype
@@ -306,6 +327,7 @@ native_layer_norm_backward.override("autograd", _differentiable_backward)
 
 @composite(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+    refuse=COMPLEX,
     variants="function nn",
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):

@@ -6,7 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.shapes import normalize_dim
-from ..core.declare import composite, explicit
+from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
 from .factories import _OPTIONS
 
@@ -318,10 +318,10 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
 # ---- names that libraries use ------------------------------------------------------------------------------------------------
 
 composite("relu6(Tensor self) -> Tensor", variants="", inplace=True)(lambda self: aten.hardtanh.default(self, 0, 6))
-explicit("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")(
+explicit("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", refuse=COMPLEX)(
     lambda self, output_size: aten.adaptive_avg_pool2d.default(self, output_size)
 )
-explicit("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")(
+explicit("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", refuse=COMPLEX)(
     lambda self, output_size: aten.adaptive_avg_pool3d.default(self, output_size)
 )
 

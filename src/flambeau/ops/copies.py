@@ -7,7 +7,7 @@ import re
 from .. import _C
 from ..base.dtypes import bool_
 from ..base.memory_format import contiguous_format
-from ..base.shapes import same_shape
+from ..base.shapes import contiguous_strides, same_shape
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -24,6 +24,7 @@ def _copies(op, name):
     head, _, rest = text.partition("(")
     base, dot, overload = head.partition(".")
     several = op._schema.returns[0].is_list
+    op = aten.reshape.default if op is aten.view.default else op  # a copy has no layout that it can't be had of
 
     def fn(*args, op=op):
         positional, named = op.split(args)
@@ -47,12 +48,16 @@ for _name in _VIEWS:
 
 
 def _conj_copy(self):
-    return aten.clone.default(aten.conj.default(self))
+    return aten.clone.default(aten.conj.default(self), memory_format=contiguous_format)
 
 
 explicit("_conj_copy(Tensor self) -> Tensor", variants="function")(_conj_copy)
-explicit("_neg_view_copy(Tensor self) -> Tensor", variants="function")(lambda self: aten.neg.default(self))
-explicit("lift_fresh_copy(Tensor self) -> Tensor", variants="function")(lambda self: aten.clone.default(self))
+explicit("_neg_view_copy(Tensor self) -> Tensor", variants="function")(
+    lambda self: aten.clone.default(aten.neg.default(self), memory_format=contiguous_format)
+)
+explicit("lift_fresh_copy(Tensor self) -> Tensor", variants="function")(
+    lambda self: aten.clone.default(self, memory_format=contiguous_format)
+)
 
 
 # ---- splits without the promise of a view ----------------------------------------------------------------------------------
@@ -151,6 +156,21 @@ def _strided_scatter(self, src, size, stride, storage_offset):
     out = aten.as_strided.default(memory, list(self.shape), list(self.stride()), offset)
     _C.forget_view(out)
     return out
+
+
+@as_strided_scatter.override("batch")
+def _strided_scatter_batched(b, self, src, size, stride, storage_offset):
+    """Offset and strides are those of the first example; the others lie as far apart as ``self`` has them."""
+    self, src = b.all(self, b.mask[0]), b.all(src, b.mask[1])
+    outer = self.stride()[0]
+    if b.size > 1 and not outer:
+        if list(self.stride())[1:] != list(contiguous_strides(tuple(self.shape)[1:])):
+            raise RuntimeError("vmap: as_strided_scatter into an example that all share needs it to be contiguous")
+        if storage_offset is not None:
+            storage_offset -= self.storage_offset()
+        self = aten.clone.default(self, memory_format=contiguous_format)
+        outer = self.stride()[0]
+    return aten.as_strided_scatter.default(self, src, [b.size, *size], [outer, *stride], storage_offset)
 
 
 as_strided_scatter.derivative(

@@ -15,6 +15,7 @@ from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
 from ..core.layouts import dense_like, image_format, in_order, result_strides, strides_of
 from ..core.operator import namespace
+from ..core.promotion import check_same_device
 
 aten = namespace("aten")
 
@@ -124,6 +125,7 @@ def _cat_meta(tensors, dim):
                     f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[e]} but got size {t.shape[e]} for tensor "
                     f"number {k} in the list."
                 )
+    check_same_device(real)
     shape = tuple(sum(t.shape[d] for t in real) if e == d else n for e, n in enumerate(first.shape))
     dtype = first.dtype
     for t in tensors:
@@ -152,7 +154,7 @@ class _Like:
     meta=_cat_meta,
     variants="function",
     has_out=True,
-    out_rules="any outside",
+    out_rules="casts outside",
 )
 def cat(arrays, dim):
     meta = _cat_meta([_Like(a) for a in arrays], dim)
@@ -202,7 +204,7 @@ def _cat_batch(b, tensors, dim):
     return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
 
 
-@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="any")
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="casts")
 def stack(tensors, dim):
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -411,10 +413,14 @@ def _values_vjp(ct, values_like, indices):
     return aten.index.Tensor(ct, indices)
 
 
-index_put.override(
-    "lower",
-    lambda lowering, val, self, indices, values, accumulate: lowering.put(self, indices, values, accumulate, val),
-)
+@index_put.override("lower")
+def _lower_index_put(lowering, val, self, indices, values, accumulate):
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype.name == "bool" and not accumulate and math.prod(values.sizes) == 1:
+        return lowering.under_mask(val, self, mask, values)
+    return lowering.put(self, indices, values, accumulate, val)
+
+
 index_put.derivative(
     self=lambda ct, indices, values_like, accumulate: (
         ct if accumulate else aten.index_put.default(ct, indices, aten.new_zeros.default(ct, list(values_like.shape)))
@@ -517,4 +523,4 @@ def fill_tensor(s, self, value):
     return value
 
 
-fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: aten.sum.default(ct))
+fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: ct)

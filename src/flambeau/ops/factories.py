@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 
+from .. import _C
 from ..base import dtypes
-from ..base.shapes import broadcast_shapes
+from ..base.shapes import broadcast_shapes, is_contiguous
 from ..base.symint import SymFloat, is_int, sym_max
 from ..core.declare import composite, explicit, factory, random, written
+from ..core.generator import BERNOULLI, NORMAL, SEQUENCE, UNIFORM
+from ..core.layouts import made_strides
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -175,7 +178,8 @@ def _between(start, end, steps, dtype, layout, device, pin_memory):
     made = _default(dtype)
     wide = made if made.category >= 2 else dtypes.float64
     start, end = (aten._to_copy.default(x, dtype=wide) if hasattr(x, "dtype") else x for x in (start, end))
-    k = aten.arange.default(_points(steps), dtype=wide, device=device)
+    given = (x.device for x in (start, end) if hasattr(x, "device"))
+    k = aten.arange.default(_points(steps), dtype=wide, device=device or next(given, None))
     step = aten.div.Tensor(end - start, max(steps - 1, 1))
     low, high = (
         aten.add.Tensor(aten.mul.Tensor(k, step), start),
@@ -222,6 +226,17 @@ def eye(s, i, n, *_):
     return s.where(s.eq(i[0], i[1]), 1, 0)
 
 
+def _ones_on_the_diagonal(n, m, dtype):
+    n, m = _eye_shape(n, m)
+    out = np.zeros((n, m), _default(dtype).np)
+    out.reshape(-1)[: min(n, m) * m : m + 1] = 1
+    return _C.from_array(out)
+
+
+eye_m.override("eager", lambda n, m, dtype, *_: _ones_on_the_diagonal(n, m, dtype))
+eye.override("eager", lambda n, dtype, *_: _ones_on_the_diagonal(n, n, dtype))
+
+
 def _triangle(name, keep):
     def fn(self, diagonal):
         if self.ndim < 2:
@@ -249,29 +264,34 @@ triu.derivative(self=lambda ct, diagonal: aten.triu.default(ct, diagonal))
 _size_of = lambda size, *o: size  # noqa: E731
 
 
-def _draw(name, extra, method, pick=lambda *a: ()):
+def _draw(name, method, what):
     """``rand(size)``-like operators, their ``_like`` forms included."""
-    random(
-        f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor",
-        shape=_size_of,
-        dtype=lambda size, dtype, *o: _default(dtype),
-        out=True,
-    )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
-    random(
-        f"{name}_like(Tensor self, {_LIKE}) -> Tensor",
-        shape=lambda self, *o: self.shape,
-        dtype=lambda self, dtype, *o: dtype or self.dtype,
-    )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
-    random(
-        f"{name}.generator(SymInt[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor",
-        shape=_size_of,
-        dtype=lambda size, g, dtype, *o: _default(dtype),
-        out=True,
-    )(lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np))
+    draw = lambda gen, shape, dtype, *a: getattr(gen, method)(shape, dtype.np)  # noqa: E731
+    made = [
+        random(
+            f"{name}(SymInt[] size, {_OPTIONS}) -> Tensor",
+            shape=_size_of,
+            dtype=lambda size, dtype, *o: _default(dtype),
+            out=True,
+        )(draw),
+        random(
+            f"{name}_like(Tensor self, {_LIKE}) -> Tensor",
+            shape=lambda self, *o: self.shape,
+            dtype=lambda self, dtype, *o: dtype or self.dtype,
+        )(draw),
+        random(
+            f"{name}.generator(SymInt[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor",
+            shape=_size_of,
+            dtype=lambda size, g, dtype, *o: _default(dtype),
+            out=True,
+        )(draw),
+    ]
+    for op in made:
+        op.override("drawn", lambda lowering, val, strides, *a: lowering.draw(val, what, 0.0, 1.0, strides))
 
 
-_draw("rand", "", "uniform")
-_draw("randn", "", "normal")
+_draw("rand", "uniform", UNIFORM)
+_draw("randn", "normal", NORMAL)
 
 _INT_OPTIONS = _OPTIONS.replace("dtype=None", "dtype=long")
 
@@ -285,13 +305,14 @@ def _integer_draw(name, sizes, bounds, **kw):
             raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
         return gen.integers(shape, low, high).astype(dtype.np)
 
-    return random(
+    op = random(
         name,
         dtype=lambda *args: sizes(*args)[1] or dtypes.int64,
         shape=lambda *args: sizes(*args)[0],
         out=not name.startswith("randint_like"),
         **kw,
     )(draw)
+    op.override("drawn", lambda lowering, val, strides, *a: lowering.draw_integers(val, *bounds(*a), strides))
 
 
 _integer_draw(
@@ -334,29 +355,39 @@ _integer_draw(
 )
 def randperm(gen, shape, dtype, n, *_):
     """Fisher and Yates from the front: element i changes place with one of those from i on."""
-    out = list(range(n))
-    for i, word in enumerate(gen.words(n - 1).tolist() if n > 1 else ()):
-        j = i + word % (n - i)
-        out[i], out[j] = out[j], out[i]
-    return np.array(out, dtype=dtype.np)
+    return gen.permutation(n).astype(dtype.np, copy=False)
 
 
-random(
+randperm_from = random(
     f"randperm.generator(SymInt n, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
     shape=lambda n, *o: (n,),
     dtype=lambda n, generator, dtype, *o: dtype or dtypes.int64,
 )(randperm.definition.draw)
+for _op in (randperm, randperm_from):
+    _op.override("drawn", lambda lowering, val, *a: lowering.permutation(val))
 
 
-def _filled(functional, inplace, draw, *, variants="method"):
-    """A draw of the shape of ``self``, and the operator that writes it into ``self`` (``normal_functional``, ``normal_``). Where nothing but numbers
-    decides about it, the values come in the order of memory."""
-    order = () if "Tensor p" in functional else ("memory_order",)
+def _filled(functional, inplace, draw, drawn, *, variants="method", refuse=None):
+    """A draw of the shape of ``self``, and the operator that writes it into ``self`` (``normal_functional``, ``normal_``). The values come in the
+    order of memory. ``drawn(lowering, val, strides, *arguments)``: the same in a compiled graph, for parameters
+    that ``draw`` doesn't refuse. ``refuse(dtype)``: the error for a dtype that it isn't defined for, or None."""
+
+    def dtype(self, *rest):
+        error = None if refuse is None else refuse(self.dtype)
+        if error is not None:
+            raise error
+        return self.dtype
+
     op = random(
-        functional, shape=lambda self, *o: self.shape, dtype=lambda self, *o: self.dtype, variants="", tags=order
+        functional,
+        shape=lambda self, *o: self.shape,
+        dtype=dtype,
+        variants="",
+        tags=("memory_order",),
     )(draw)
     # The old values don't matter: no gradient flows to them.
     op.derivative(self=lambda ct: aten.zeros_like.default(ct))
+    op.override("drawn", drawn)
     written(
         inplace.replace("(Tensor self", "(Tensor(a!) self").replace("-> Tensor", "-> Tensor(a!)"), op, variants=variants
     )
@@ -366,44 +397,89 @@ def _filled(functional, inplace, draw, *, variants="method"):
 def _bernoulli_of(gen, shape, dtype, p):
     p = p.numpy(force=True)
     if not np.all((p >= 0) & (p <= 1)):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        raise RuntimeError(_NO_PROBABILITY)
     return gen.bernoulli(shape, np.broadcast_to(p, shape)).astype(dtype.np)
+
+
+def _continuous(name: str, distribution: str = ""):
+    """What refuses integers and booleans: of a distribution with a name, or of a kernel."""
+
+    def refuse(dtype):
+        if dtype.category >= 2:
+            return None
+        if distribution:
+            return RuntimeError(
+                f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but you specified {dtype}"
+            )
+        return NotImplementedError(f"{name}: not implemented for {dtype}")
+
+    return refuse
 
 
 _G = "*, Generator? generator=None) -> Tensor"
 _F64 = dtypes.float64.np
 
 
-def _checking(holds, text, draw):
-    """``draw`` after a look at its parameters."""
+def _checking(holds, text, draw, drawn=None):
+    """``draw`` after a look at its parameters; (that, ``drawn`` after the same look) where the latter is given."""
 
     def checked(gen, shape, dtype, self, *parameters):
         if not holds(*parameters[:-1]):
             raise RuntimeError(text.format(*parameters))
         return draw(gen, shape, dtype, self, *parameters)
 
-    return checked
+    def lowered(lowering, val, strides, self, *parameters):
+        if any(hasattr(p, "__sym__") for p in parameters) or not holds(*parameters[:-1]):
+            raise NotImplementedError("its parameters are refused, or known at the call only")
+        return drawn(lowering, val, strides, self, *parameters)
+
+    return checked, lowered
 
 
-def _bernoulli(gen, shape, dtype, self, p, generator):
-    if isinstance(p, (int, float)) and not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return gen.bernoulli(shape, p).astype(dtype.np)
+def _by_inversion(fn):
+    """In a graph: ``fn(handler, u, *parameters)`` of uniform doubles."""
+
+    def drawn(lowering, val, strides, self, *parameters):
+        u = lowering.draw(val, UNIFORM, 0.0, 1.0, strides, dtypes.float64)
+        return lowering.mapped(lambda s, x: fn(s, x, *parameters[:-1]), u, val)
+
+    return drawn
+
+
+def _bernoulli_in_order(gen, shape, dtype, self, p, generator):
+    """In the order of the memory of ``self``."""
+    p = np.broadcast_to(p.numpy(force=True), shape)
+    strides = made_strides(shape, (self, None))
+    p = p.transpose(sorted(range(len(shape)), key=lambda k: -strides[k]))
+    return _bernoulli_of(gen, p.shape, dtype, _C.from_array(p)).reshape(shape)
+
+
+def _bernoulli_of_drawn(lowering, val, strides, self, p):
+    if not p.dtype.is_floating_point:
+        raise NotImplementedError("probabilities that are integers")
+    wide = dtypes.float64 if p.dtype is dtypes.float64 else dtypes.float32
+    u = lowering.draw(val, UNIFORM, 0.0, 1.0, strides, wide)
+
+    def below(s, u, p):
+        fits = lowering.expect(s.logical_and(s.ge(p, 0.0), s.le(p, 1.0)), _NO_PROBABILITY)
+        return s.logical_and(fits, s.lt(u, p))
+
+    return lowering.mapped(below, u, val, p)
+
+
+_NO_PROBABILITY = "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
 
 
 def _log_normal(gen, shape, dtype, self, mean, std, generator):
     return np.exp(gen.normal_sequence(shape) * std + mean).astype(dtype.np)
 
 
-def _any_integer(gen, shape, dtype, self, generator):
-    """Every integer that the dtype counts exactly, starting at 0."""
+def _exact_integers(dtype) -> int:
+    """How many integers from 0 on the dtype counts exactly."""
     bits = {"float32": 25, "float64": 54, "float16": 12, "bfloat16": 9, "bool": 1}.get(dtype.name)
     if bits is None:
-        high = np.iinfo(dtype.np).max
-        span = int(high) + 1
-    else:
-        span = 2 ** (bits - 1) + 1 if bits > 1 else 2
-    return gen.integers(shape, 0, span).astype(dtype.np)
+        return int(np.iinfo(dtype.np).max) + 1
+    return 2 ** (bits - 1) + 1 if bits > 1 else 2
 
 
 def _normal_into(gen, shape, dtype, self, mean, std, generator):
@@ -413,77 +489,119 @@ def _normal_into(gen, shape, dtype, self, mean, std, generator):
     return (gen.normal_sequence(shape) * std + mean).astype(dtype.np)
 
 
-normal_functional = _filled(
+def _normal_drawn(lowering, val, strides, self, mean, std, generator):
+    if is_contiguous(self.shape, self.stride()):
+        return lowering.draw(val, NORMAL, mean, std, strides)
+    return lowering.mapped(
+        lambda s, x: s.add(s.mul(x, std), mean), lowering.draw(val, SEQUENCE, 0.0, 1.0, strides, dtypes.float64), val
+    )
+
+
+_filled(
     f"normal_functional(Tensor self, float mean=0, float std=1, {_G}",
     f"normal_(Tensor self, float mean=0, float std=1, {_G}",
-    _checking(
+    *_checking(
         lambda mean, std: std >= 0,
         "normal expects std >= 0.0, but found std {1}",
         _normal_into,
+        _normal_drawn,
     ),
+    refuse=_continuous("normal_"),
 )
 _filled(
     f"uniform(Tensor self, float from=0, float to=1, {_G}",
     f"uniform_(Tensor self, float from=0, float to=1, {_G}",
-    _checking(
+    *_checking(
         lambda a, b: a <= b,
         "uniform_ expects to return a [from, to) range, but found from={} > to={}",
         lambda gen, shape, dtype, self, a, b, g: gen.uniform(shape, dtype.np, a, b),
+        lambda lowering, val, strides, self, a, b, g: lowering.draw(val, UNIFORM, a, b - a, strides),
     ),
+    refuse=_continuous("uniform_"),
 )
 _filled(
     f"bernoulli.p(Tensor self, float p, {_G}",
     f"bernoulli_.float(Tensor self, float p=0.5, {_G}",
-    _bernoulli,
-    variants="method",
+    *_checking(
+        lambda p: not isinstance(p, (int, float)) or 0 <= p <= 1,
+        "bernoulli_ expects p to be in [0, 1], but got p={}",
+        lambda gen, shape, dtype, self, p, g: gen.bernoulli(shape, p).astype(dtype.np),
+        lambda lowering, val, strides, self, p, g: lowering.mapped(
+            lambda s, x: x, lowering.draw(val, BERNOULLI, p, 0.0, strides), val
+        ),
+    ),
 )
 _filled(
     f"bernoulli.Tensor(Tensor self, Tensor p, {_G}",
     f"bernoulli_.Tensor(Tensor self, Tensor p, {_G}",
-    lambda gen, shape, dtype, self, p, g: _bernoulli_of(gen, shape, dtype, p),
-    variants="method",
+    _bernoulli_in_order,
+    lambda lowering, val, strides, self, p, g: _bernoulli_of_drawn(lowering, val, strides, self, p),
 )
 _filled(
     f"exponential(Tensor self, float lambd=1, {_G}",
     f"exponential_(Tensor self, float lambd=1, {_G}",
-    _checking(
+    *_checking(
         lambda lambd: lambd > 0,
         "exponential_ expects lambda > 0.0, but found lambda={}",
         lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np),
+        _by_inversion(lambda s, u, lambd: s.div(s.neg(s.log1p(s.neg(u))), lambd)),
     ),
+    refuse=_continuous("exponential_", "Exponential"),
 )
 _filled(
     f"geometric(Tensor self, float p, {_G}",
     f"geometric_(Tensor self, float p, {_G}",
-    _checking(
+    *_checking(
         lambda p: 0 < p < 1,
         "geometric_ expects p to be in (0, 1), but got p={}",
         lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(
             dtype.np
         ),
+        _by_inversion(lambda s, u, p: s.ceil(s.div(s.log(u), math.log1p(-p)))),
+    ),
+    refuse=lambda dtype: (
+        NotImplementedError("geometric_: not implemented for torch.bool") if dtype.category == 0 else None
     ),
 )
 _filled(
     f"cauchy(Tensor self, float median=0, float sigma=1, {_G}",
     f"cauchy_(Tensor self, float median=0, float sigma=1, {_G}",
-    _checking(
+    *_checking(
         lambda median, sigma: sigma > 0,
         "cauchy_ expects sigma > 0.0, but found sigma={1}",
         lambda gen, shape, dtype, self, median, sigma, g: (
             median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))
         ).astype(dtype.np),
+        _by_inversion(lambda s, u, median, sigma: s.add(s.mul(s.tan(s.mul(s.sub(u, 0.5), math.pi)), sigma), median)),
     ),
+    refuse=_continuous("cauchy_", "Cauchy"),
 )
 _filled(
     f"log_normal(Tensor self, float mean=1, float std=2, {_G}",
     f"log_normal_(Tensor self, float mean=1, float std=2, {_G}",
-    _checking(lambda mean, std: std > 0, "log_normal_ expects std > 0.0, but found std={1}", _log_normal),
+    *_checking(
+        lambda mean, std: std > 0,
+        "log_normal_ expects std > 0.0, but found std={1}",
+        _log_normal,
+        lambda lowering, val, strides, self, mean, std, g: lowering.mapped(
+            lambda s, x: s.exp(s.add(s.mul(x, std), mean)),
+            lowering.draw(val, SEQUENCE, 0.0, 1.0, strides, dtypes.float64),
+            val,
+        ),
+    ),
+    refuse=_continuous("log_normal_"),
 )
-_filled(f"random(Tensor self, {_G}", f"random_(Tensor self, {_G}", _any_integer)
+_filled(
+    f"random(Tensor self, {_G}",
+    f"random_(Tensor self, {_G}",
+    lambda gen, shape, dtype, *_: gen.integers(shape, 0, _exact_integers(dtype)).astype(dtype.np),
+    lambda lowering, val, strides, *_: lowering.draw_integers(val, 0, _exact_integers(val.dtype), strides),
+)
 _filled(
     f"random.to(Tensor self, int to, {_G}",
     f"random_.to(Tensor self, int to, {_G}",
     lambda gen, shape, dtype, self, to, g: gen.integers(shape, 0, to).astype(dtype.np),
+    lambda lowering, val, strides, self, to, g: lowering.draw_integers(val, 0, to, strides),
 )
 
 
@@ -492,9 +610,15 @@ _filled(
     shape=lambda self, *o: self.shape,
     dtype=lambda self, *o: self.dtype,
     variants="",
+    tags=("memory_order",),
 )
 def random_from(gen, shape, dtype, self, low, high, generator):
     return gen.integers(shape, low, int(np.iinfo(dtype.np).max) + 1 if high is None else high).astype(dtype.np)
+
+
+@random_from.override("drawn")
+def _random_from_drawn(lowering, val, strides, self, low, high, generator):
+    return lowering.draw_integers(val, low, int(np.iinfo(val.dtype.np).max) + 1 if high is None else high, strides)
 
 
 written("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", random_from)
@@ -512,36 +636,42 @@ def bernoulli(gen, shape, dtype, self, generator):
     return _bernoulli_of(gen, shape, dtype, self)
 
 
+bernoulli.override(
+    "drawn", lambda lowering, val, strides, self, generator: _bernoulli_of_drawn(lowering, val, strides, self, self)
+)
+
+
 def _normal_of(gen, shape, dtype, mean, std, *_):
     values = gen.normal(shape, dtype.np)
     as_array = lambda x: x.numpy(force=True) if hasattr(x, "numpy") else x  # noqa: E731
     return (values * as_array(std) + as_array(mean)).astype(dtype.np)
 
 
-random(
-    "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
-    shape=lambda m, s, *o: broadcast_shapes(m.shape, s.shape),
-    dtype=lambda m, s, *o: m.dtype,
-    variants="function",
-    out=True,
-    out_rules="apart",
-)(_normal_of)
-random(
-    "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
-    shape=lambda m, s, *o: m.shape,
-    dtype=lambda m, *o: m.dtype,
-    variants="function",
-    out=True,
-    out_rules="apart",
-)(_normal_of)
-random(
-    "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
-    shape=lambda m, s, *o: s.shape,
-    dtype=lambda m, s, *o: s.dtype,
-    variants="function",
-    out=True,
-    out_rules="apart",
-)(_normal_of)
+def _normal_of_drawn(lowering, val, strides, mean, std, *_):
+    if val.dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"mean and deviation in {val.dtype}")
+    tensors = [x for x in (mean, std) if hasattr(x, "dtype")]
+    if any(x.dtype is not val.dtype for x in tensors):
+        raise NotImplementedError("mean and deviation of several dtypes")
+
+    def scaled(s, x, *given):
+        given = list(given)
+        m, d = (given.pop(0) if hasattr(p, "dtype") else float(p) for p in (mean, std))
+        return s.add(s.mul(x, d), m)
+
+    return lowering.mapped(scaled, lowering.draw(val, NORMAL, 0.0, 1.0, None), val, *tensors)
+
+
+for _mean, _std, _name in (("Tensor mean", "Tensor std", "Tensor_Tensor"), ("Tensor mean", "float std=1", "Tensor_float"),
+                           ("float mean", "Tensor std", "float_Tensor")):  # fmt: skip
+    random(
+        f"normal.{_name}({_mean}, {_std}, *, Generator? generator=None) -> Tensor",
+        shape=lambda m, s, *o: broadcast_shapes(*(x.shape for x in (m, s) if hasattr(x, "shape"))),
+        dtype=lambda m, s, *o: (m if hasattr(m, "dtype") else s).dtype,
+        variants="function",
+        out=True,
+        out_rules="apart",
+    )(_normal_of).override("drawn", _normal_of_drawn)
 random(
     f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor",
     shape=lambda m, s, size, *o: size,
@@ -549,7 +679,9 @@ random(
     variants="function",
     out=True,
     out_rules="apart",
-)(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std))
+)(lambda gen, shape, dtype, mean, std, *_: gen.normal(shape, dtype.np, mean, std)).override(
+    "drawn", lambda lowering, val, strides, mean, std, *_: lowering.draw(val, NORMAL, mean, std)
+)
 
 
 @random(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.shapes import contiguous_strides, normalize_dim
-from ..core.declare import composite, extern
+from ..core.declare import COMPLEX, composite, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
@@ -66,6 +66,7 @@ def _half(shape, dim, onesided):
 
 @extern(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    refuse=COMPLEX,
     meta=lambda self, dim, normalization, onesided: _dense(
         _half(self.shape, dim, onesided), self, self.dtype.to_complex()
     ),
@@ -228,7 +229,7 @@ _ONE, _TWO, _N = (
 
 
 def _complex_to_complex(self, dims, sizes, norm, forward):
-    x = _sized(_floating(self), dims, sizes)
+    x = _sized(_floating(self, need_complex=not dims), dims, sizes)
     if x.dtype.is_complex:
         return aten._fft_c2c.default(x, dims, norm, forward)
     out = aten._fft_r2c.default(x, dims, norm, False)

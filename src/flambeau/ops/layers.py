@@ -7,7 +7,7 @@ import math
 from ..base.dtypes import float64
 from ..base.memory_format import contiguous_format
 from ..base.shapes import spread
-from ..core.declare import composite, pointwise
+from ..core.declare import COMPLEX, composite, pointwise
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -37,6 +37,7 @@ selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, 
 
 @pointwise(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    refuse=COMPLEX,
     variants="nn function method",
     operands=("self",),
     inplace=False,
@@ -97,7 +98,7 @@ def prelu(self, weight):
     return aten._prelu_kernel.default(self, weight)
 
 
-@composite("glu(Tensor self, int dim=-1) -> Tensor", variants="nn")
+@composite("glu(Tensor self, int dim=-1) -> Tensor", refuse=COMPLEX, variants="nn")
 def glu(self, dim):
     """Dauphin et al., arXiv:1612.08083: one half, gated by the other."""
     if self.ndim == 0:
@@ -293,6 +294,7 @@ def channel_shuffle(self, groups):
 @composite(
     "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    refuse=COMPLEX,
     variants="function",
 )
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from ..base import dtypes
+from ..base import dtypes, lapack
 from ..base.dtypes import finfo, float32, int32
 from ..base.memory_format import contiguous_format
-from ..base.shapes import normalize_dim
-from ..core.declare import composite, explicit
+from ..base.shapes import broadcast_shapes, normalize_dim
+from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 from .linalg_checks import adjoint as _adjoint
@@ -23,11 +23,8 @@ from .linalg_checks import (
     by_columns,
     check_info,
     dense,
-    each,
     extern,
-    eye_like,
     info_meta,
-    lapack,
     matrix,
     mm,
     singular,
@@ -63,7 +60,7 @@ def _solve_meta(A, B, left, check_errors):
             raise RuntimeError(
                 f"linalg.solve: Incompatible shapes of A and B for the equation AX = B ({n}x{n} and {B.shape[-1]}x1)"
             )
-        batch = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-1]))
+        batch = broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-1]))
         shape = (*batch, n)
     else:
         if len(B.shape) < 2 or B.shape[-2 if left else -1] != n:
@@ -71,7 +68,7 @@ def _solve_meta(A, B, left, check_errors):
                 f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
                 f"({n}x{n} and {'x'.join(map(str, B.shape[-2:]))})"
             )
-        batch = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
+        batch = broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
         shape = (*batch, *B.shape[-2:])
     return (
         dense(shape, A),
@@ -92,29 +89,16 @@ def _linalg_solve_ex(a, b, left, check_errors):
     vector = _is_vector(a, b)
     x = b[..., None] if vector else b
     n = a.shape[-1]
-    batch = np.broadcast_shapes(a.shape[:-2], x.shape[:-2])
-    info = np.zeros(a.shape[:-2], np.int32)
-    lu, piv = np.zeros((*batch, n, n), a.dtype), np.zeros((*batch, n), np.int32)
+    batch = broadcast_shapes(a.shape[:-2], x.shape[:-2])
     if not a.size or not x.size:
-        out = np.zeros((*batch, *x.shape[-2:]), a.dtype)
+        out, info = np.zeros((*batch, *x.shape[-2:]), a.dtype), np.zeros(a.shape[:-2], np.int32)
+        lu, piv = np.zeros((*batch, n, n), a.dtype), np.zeros((*batch, n), np.int32)
     else:
-        swap = (lambda t: t) if left else (lambda t: np.swapaxes(t, -1, -2))
-        try:
-            out = swap(np.linalg.solve(swap(a), swap(x)))
-        except np.linalg.LinAlgError:
-            getrf = lapack("getrf", a)
-            info = each(lambda m: (np.int32(getrf(m)[2]),), a, tails=(2,))[0].astype(np.int32)
-            out = np.full((*batch, *x.shape[-2:]), np.nan, a.dtype)
-            fine = np.broadcast_to(info == 0, batch)
-            if fine.any():
-                full_a, full_x = (
-                    np.broadcast_to(swap(a), (*batch, n, n)),
-                    np.broadcast_to(swap(x), (*batch, *swap(x).shape[-2:])),
-                )
-                swap(out)[fine] = np.linalg.solve(full_a[fine], full_x[fine])
+        out, lu, piv, info = lapack.solve(a, x if left else np.swapaxes(x, -1, -2), not left)
+        out = out if left else np.swapaxes(out, -1, -2)
     if check_errors:
         check_info("linalg.solve_ex", info, lambda c: "The solver failed because the input matrix is singular.")
-    return np.ascontiguousarray(out[..., 0] if vector else out), lu, piv, np.asarray(info)
+    return np.ascontiguousarray(out[..., 0]) if vector else out, lu, piv, info
 
 
 def _solve_vjp(ct0, A, result0, left, mask):
@@ -179,7 +163,7 @@ def _triangular_meta(self, B, upper, left, unitriangular):
         raise RuntimeError(
             f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
         )
-    batch = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(B.shape[:-2]))
+    batch = broadcast_shapes(tuple(self.shape[:-2]), tuple(B.shape[:-2]))
     return dense((*batch, *B.shape[-2:]), self)
 
 
@@ -191,37 +175,10 @@ def _triangular_meta(self, B, upper, left, unitriangular):
     has_out=True,
 )
 def linalg_solve_triangular(a, b, upper, left, unitriangular):
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if not a.size or not b.size:
         return np.zeros((*batch, *b.shape[-2:]), a.dtype)
-    trtrs = lapack("trtrs", a)
-    if left:
-        one = lambda m, x: (trtrs(m, x, lower=not upper, unitdiag=unitriangular),)  # noqa: E731
-    else:
-        one = lambda m, x: (_swapped(trtrs(m.T, x.T, lower=upper, unitdiag=unitriangular)),)  # noqa: E731
-
-    def run(m, x):
-        ((out, info),) = one(m, x)
-        if info:  # a zero on the diagonal: infinities and nans, as substitution gives
-            out = _substitute(m if left else m.T, x if left else x.T, upper if left else not upper, unitriangular)
-            out = out if left else out.T
-        return (out,)
-
-    return each(run, a, b, tails=(2, 2))[0]
-
-
-def _swapped(pair):
-    return pair[0].T, pair[1]
-
-
-def _substitute(m, x, upper, unit):
-    out = np.array(x)
-    n = len(m)
-    for k in range(n - 1, -1, -1) if upper else range(n):
-        rest = slice(k + 1, n) if upper else slice(0, k)
-        out[k] = out[k] - m[k, rest] @ out[rest]
-        out[k] = out[k] if unit else out[k] / m[k, k]
-    return out
+    return lapack.solve_triangular(a, b, upper, left, unitriangular)
 
 
 def _triangular_vjp(ct, self, result, upper, left, unitriangular, mask):
@@ -259,7 +216,7 @@ def _triangular_batch(call, self, B, upper, left, unitriangular):
 def triangular_solve(self, A, upper, transpose, unitriangular):
     matrix("triangular_solve", self, "b")
     square("triangular_solve", A)
-    batch = list(np.broadcast_shapes(tuple(self.shape[:-2]), tuple(A.shape[:-2])))
+    batch = list(broadcast_shapes(tuple(self.shape[:-2]), tuple(A.shape[:-2])))
     wide = aten.expand.default(A, [*batch, *A.shape[-2:]])
     used = transposed(A) if transpose else A
     out = aten.linalg_solve_triangular.default(used, self, upper=upper != transpose, unitriangular=unitriangular)
@@ -298,16 +255,28 @@ def _cholesky_solve_vjp(ct, self, input2, result, upper, mask):
 cholesky_solve.derivative(self__input2=_cholesky_solve_vjp)
 
 
-@explicit(
+def _cholesky_inverse_meta(self, upper):
+    square("cholesky_inverse", self)
+    return dense(self.shape, self)
+
+
+@extern(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
-    variants="function method",
+    columns=(0,),
+    meta=_cholesky_inverse_meta,
+    has_out=True,
     tags=_OWN,
     out_rules="casts",
 )
-def cholesky_inverse(self, upper):
-    square("cholesky_inverse", self)
-    factor = aten.triu.default(self) if upper else aten.tril.default(self)
-    return aten.cholesky_solve.default(aten.expand.default(eye_like(self), list(self.shape)), factor, upper)
+def cholesky_inverse(factor, upper):
+    if not factor.size:
+        return factor.copy()
+    out, info = lapack.cholesky_inverse(factor, upper)
+    check_info("cholesky_inverse", info, singular)
+    return out
+
+
+batched(cholesky_inverse)
 
 
 def _cholesky_inverse_vjp(ct, self, result, upper):
@@ -334,20 +303,14 @@ def _inv_meta(A, check_errors):
     has_out=True,
 )
 def linalg_inv_ex(a, check_errors):
-    info = np.zeros(a.shape[:-2], np.int32)
-    try:
-        out = np.linalg.inv(a) if a.size else a.copy()
-    except np.linalg.LinAlgError:
-        getrf, getri = lapack("getrf", a), lapack("getri", a)
-
-        def one(m):
-            lu, piv, code = getrf(m)
-            return (lu if code else getri(lu, piv)[0]), np.int32(code)
-
-        out, info = each(one, a, tails=(2,))
+    if not a.size:
+        return a.copy(), np.zeros(a.shape[:-2], np.int32)
+    eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    turned = a.flags.c_contiguous
+    out, _, _, info = lapack.solve(np.swapaxes(a, -1, -2) if turned else a, eye, turned)
     if check_errors:
         check_info("linalg.inv_ex", info, singular)
-    return np.ascontiguousarray(out), np.asarray(info, np.int32)
+    return out, info
 
 
 batched(linalg_inv_ex)
@@ -381,8 +344,18 @@ def _det_meta(A):
     has_out=True,
 )
 def _linalg_det(a):
-    out = np.asarray(np.linalg.det(a), a.dtype)
-    return out, np.zeros(a.shape, a.dtype), np.zeros(a.shape[:-1], np.int32)
+    lu, piv, sign, diagonal = _factorised(a)
+    return np.asarray(sign * diagonal.prod(-1), a.dtype), lu, piv
+
+
+def _factorised(a):
+    """LU factors, their pivots, the sign of the permutation and U's diagonal."""
+    if a.size:
+        lu, piv, _ = lapack.lu(a)
+    else:
+        lu, piv = a.copy(), np.zeros(a.shape[:-1], np.int32)
+    swaps = (piv != np.arange(1, a.shape[-1] + 1)).sum(-1)
+    return lu, piv, 1 - 2 * (swaps % 2), np.diagonal(lu, 0, -2, -1)
 
 
 batched(_linalg_det)
@@ -435,13 +408,11 @@ def _slogdet_meta(A):
     tags=("own_complex_derivative",),
 )
 def _linalg_slogdet(a):
-    sign, log = np.linalg.slogdet(a)
-    return (
-        np.asarray(sign, a.dtype),
-        np.asarray(log, a.real.dtype),
-        np.zeros(a.shape, a.dtype),
-        np.zeros(a.shape[:-1], np.int32),
-    )
+    lu, piv, sign, diagonal = _factorised(a)
+    size = np.abs(diagonal)
+    direction = np.sign(diagonal)
+    sign = sign * (direction if a.dtype.kind == "c" else np.where(np.isnan(direction), 0, direction)).prod(-1)
+    return np.asarray(sign, a.dtype), np.asarray(np.log(size).sum(-1), size.dtype), lu, piv
 
 
 batched(_linalg_slogdet)
@@ -591,6 +562,8 @@ def _chain(ms):
 
 @composite("chain_matmul(Tensor[] matrices) -> Tensor", variants="", has_out=True)
 def chain_matmul(matrices):
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:
         if m.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead")
@@ -696,7 +669,7 @@ def cross(self, other, dim):
 
 
 def _cdist_meta(x1, x2, p, compute_mode=None):
-    batch = np.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    batch = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
     return dense((*batch, x1.shape[-2], x2.shape[-2]), x1)
 
 
@@ -715,7 +688,10 @@ def _powered(diff, p):
 
 
 @extern(
-    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", meta=_cdist_meta, variants="function"
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    refuse=COMPLEX,
+    meta=_cdist_meta,
+    variants="function",
 )
 def _cdist_forward(a, b, p, compute_mode):
     if a.ndim == 2 and a.shape[-1] and a.size and b.size and p != 0 and a.dtype.kind == "f":
@@ -767,7 +743,11 @@ def _cdist_vjp(ct, x1, x2, p, result, mask):
 _cdist_forward.derivative(x1__x2=_cdist_vjp)
 
 
-@explicit("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", variants="function")
+@explicit(
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    refuse=COMPLEX,
+    variants="function",
+)
 def _cdist_backward(grad, x1, x2, p, cdist):
     return _cdist_vjp(grad, x1, x2, p, cdist, (True, False))[0]
 

@@ -7,14 +7,21 @@ import numpy as np
 from ..base.dtypes import int32
 from ..base.errors import LinAlgError
 from ..base.memory_format import contiguous_format
-from ..base.shapes import contiguous_strides
+from ..base.shapes import broadcast_shapes, contiguous_strides
 from ..core import declare
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 
 aten = namespace("aten")
-LOW = ("float16", "bfloat16")
+FULL = ("float32", "float64", "complex64", "complex128")
+# Kernels whose dtypes PyTorch refuses where it chooses the kernel, by its name for the kernel.
+_UNBUILT = {
+    "linalg.cholesky": "cholesky_cpu",
+    "linalg.det": "lu_cpu",
+    "linalg.eig": "linalg_eig_out_cpu",
+    "linalg.eigh": "linalg_eigh_cpu",
+}
 
 
 def extern(schema, *, tags=(), **kw):
@@ -28,10 +35,13 @@ def dense(shape, like, dtype=None) -> TensorMeta:
 
 
 def floating(name, t, what="a floating point or complex tensor as input") -> None:
+    if t.dtype.name in FULL:
+        return
+    if name in _UNBUILT and (t.dtype.category >= 2 or name == "linalg.eigh"):
+        raise NotImplementedError(f"\"{_UNBUILT[name]}\" not implemented for '{_scalar_name(t.dtype)}'")
     if t.dtype.category < 2:
         raise RuntimeError(f"{name}: Expected {what}. Got {_scalar_name(t.dtype)}")
-    if t.dtype.name in LOW:
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {_scalar_name(t.dtype)}")
+    raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {_scalar_name(t.dtype)}")
 
 
 def matrix(name, t, arg="A") -> None:
@@ -72,7 +82,7 @@ def eye_like(t):
 
 def each(fn, *arrays, tails):
     """``fn`` of each matrix (or vector) of the batch; ``tails``: number of trailing dimensions of each array. Results stacked, infos as int32."""
-    batch = np.broadcast_shapes(*[a.shape[: a.ndim - t] for a, t in zip(arrays, tails)])
+    batch = broadcast_shapes(*[a.shape[: a.ndim - t] for a, t in zip(arrays, tails)])
     flat = [
         np.broadcast_to(a, batch + a.shape[a.ndim - t :]).reshape((-1, *a.shape[a.ndim - t :]))
         for a, t in zip(arrays, tails)
@@ -83,8 +93,8 @@ def each(fn, *arrays, tails):
     return tuple(np.ascontiguousarray(np.stack(r)).reshape(batch + np.shape(r[0])) for r in zip(*results))
 
 
-def lapack(name, a):
-    """The LAPACK routine for the array's element type."""
+def routine_for(name, a):
+    """SciPy's LAPACK routine for the array's element type, of those that base/lapack.py doesn't run."""
     import scipy.linalg.lapack
 
     return scipy.linalg.lapack.get_lapack_funcs((name,), (a,))[0]

@@ -1,6 +1,6 @@
 """Factorisations of matrices: Cholesky, QR, LU, LDL, singular values, eigenvalues.
 
-Kernels are LAPACK through NumPy (batched) and SciPy. Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), and
+Kernels are LAPACK (base/lapack.py), the rare ones through SciPy. Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), and
 S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010); for complex matrices in PyTorch's convention.
 """
 
@@ -10,8 +10,10 @@ import math
 
 import numpy as np
 
+from ..base import lapack
 from ..base.dtypes import int32
 from ..base.errors import LinAlgError
+from ..base.shapes import broadcast_shapes
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
 from .linalg_checks import (
@@ -25,10 +27,10 @@ from .linalg_checks import (
     eye_like,
     floating,
     info_meta,
-    lapack,
     matrix,
     mm,
     not_definite,
+    routine_for,
     singular,
     square,
     transposed,
@@ -55,16 +57,13 @@ def _cholesky_meta(self, upper, check_errors):
     tags=_OWN,
 )
 def linalg_cholesky_ex(a, upper, check_errors):
-    from_upper = np.conj(np.swapaxes(a, -1, -2)) if upper else a
-    try:
-        lower, info = np.linalg.cholesky(from_upper), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        potrf = lapack("potrf", a)
-        lower, info = each(lambda m: potrf(m, lower=1, clean=1), from_upper, tails=(2,))
-        info = info.astype(np.int32)
+    if not a.size:
+        return a.copy(), np.zeros(a.shape[:-2], np.int32)
+    turn = lambda m: np.conj(np.swapaxes(m, -1, -2)) if upper else m  # noqa: E731
+    factor, info = lapack.cholesky(turn(a))
     if check_errors:
         check_info("linalg.cholesky_ex", info, not_definite)
-    return np.ascontiguousarray(np.conj(np.swapaxes(lower, -1, -2)) if upper else lower), np.asarray(info)
+    return turn(factor), info
 
 
 batched(linalg_cholesky_ex)
@@ -156,13 +155,13 @@ def _qr_meta(self, mode):
     tags=_OWN,
 )
 def linalg_qr(a, mode):
-    if mode == "r":
-        return np.zeros((0,), a.dtype), np.ascontiguousarray(np.linalg.qr(a, "r"))
-    if not a.size and mode == "complete":
-        *batch, m, n = a.shape
-        return np.broadcast_to(np.eye(m, dtype=a.dtype), (*batch, m, m)).copy(), np.zeros((*batch, m, n), a.dtype)
-    q, r = np.linalg.qr(a, mode)
-    return np.ascontiguousarray(q), np.ascontiguousarray(r)
+    *batch, m, n = a.shape
+    k = m if mode == "complete" else min(m, n)
+    if a.size:
+        q, r = lapack.qr(a, mode)
+    else:
+        q, r = np.broadcast_to(np.eye(m, k, dtype=a.dtype), (*batch, m, k)).copy(), np.zeros((*batch, k, n), a.dtype)
+    return np.zeros((0,), a.dtype) if mode == "r" else q, r
 
 
 batched(linalg_qr)
@@ -228,7 +227,7 @@ def geqrf(a):
     *batch, m, n = a.shape
     if not a.size:
         return a.copy(), np.zeros((*batch, min(m, n)), a.dtype)
-    routine = lapack("geqrf", a)
+    routine = routine_for("geqrf", a)
     return each(lambda x: routine(x)[:2], a, tails=(2,))
 
 
@@ -283,6 +282,10 @@ def ormqr(self, input2, input3, left, transpose):
     """Q @ other, other @ Q, with Q (or its adjoint) the whole product of the reflections."""
     if self.ndim < 2 or input3.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
+    if self.ndim - input2.ndim != 1:
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {input2.ndim} and input.ndim is equal to {self.ndim}"
+        )
     order = input3.shape[-2 if left else -1]
     if input2.shape[-1] != min(order, self.shape[-1]) and input2.shape[-1] <= order:
         raise RuntimeError(
@@ -332,15 +335,10 @@ def linalg_lu_factor_ex(a, pivot, check_errors):
     if not a.size:
         return a.copy(), np.zeros((*batch, min(m, n)), np.int32), np.zeros(batch, np.int32)
     if pivot:
-        routine = lapack("getrf", a)
-
-        def one(x):
-            lu, piv, info = routine(x)
-            return lu, piv.astype(np.int32) + np.int32(1), np.int32(info)
+        lu, piv, info = lapack.lu(a)
     else:
-        one = _without_pivots
-    lu, piv, info = each(one, a, tails=(2,))
-    info = info.astype(np.int32)
+        lu, piv, info = each(_without_pivots, a, tails=(2,))
+        info = info.astype(np.int32)
     if check_errors:
         check_info(
             "linalg.lu_factor_ex",
@@ -409,10 +407,16 @@ def linalg_lu_factor(A, pivot):
     variants="function",
 )
 def _lu_with_info(self, pivot, check_errors):
-    return aten.linalg_lu_factor_ex.default(self, pivot=pivot, check_errors=check_errors)
+    return aten.linalg_lu_factor_ex.default(
+        self, pivot=pivot, check_errors=False
+    )  # what PyTorch's does, whatever is asked
 
 
 def _permutation(pivots, m):
+    if ((pivots < 1) | (pivots > m)).any():
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. Did you properly pass the result of lu_factor?"
+        )
     order = np.broadcast_to(np.arange(m), (*pivots.shape[:-1], m)).copy().reshape(math.prod(pivots.shape[:-1]), m)
     for row, swaps in zip(order, pivots.reshape(len(order), pivots.shape[-1])):
         for k, p in enumerate(swaps):
@@ -449,6 +453,10 @@ def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     if unpack_pivots and LU_pivots.dtype is not int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    if unpack_pivots and tuple(LU_pivots.shape) != (*LU_data.shape[:-2], k):
+        raise RuntimeError(
+            f"torch.lu_unpack: LU_pivots of shape {list(LU_pivots.shape)} are not the pivots of factors of shape {list(LU_data.shape)}"
         )
     empty = aten.new_empty.default(LU_data, [0])
     p = aten._lu_permutation.default(LU_pivots, m, aten.detach.default(LU_data)) if unpack_pivots else empty
@@ -489,6 +497,12 @@ def linalg_lu_solve(LU, pivots, B, left, adjoint):
     if pivots.dtype is not int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     square("torch.linalg.lu_solve", LU, "LU")
+    if not pivots.ndim or pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            f"linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} instead"
+        )
     if not left:
         out = aten.linalg_lu_solve.default(LU, pivots, _adjoint(B), left=True, adjoint=not adjoint)
         return aten.contiguous.default(_adjoint(out))
@@ -519,7 +533,7 @@ def _ldl_meta(self, hermitian, check_errors):
 
 
 def _symmetric(name, a, hermitian):
-    return lapack(("he" if hermitian and a.dtype.kind == "c" else "sy") + name, a)
+    return routine_for(("he" if hermitian and a.dtype.kind == "c" else "sy") + name, a)
 
 
 @extern(
@@ -542,9 +556,6 @@ def linalg_ldl_factor_ex(a, hermitian, check_errors):
     if check_errors:
         check_info("torch.linalg.ldl_factor_ex", info, lambda c: f"The factorization has an exact zero at D[{c},{c}].")
     return ld, piv, info
-
-
-linalg_ldl_factor_ex.derivative()
 
 
 @composite(
@@ -573,7 +584,12 @@ def _ldl_solve_meta(LD, pivots, B, hermitian):
         raise RuntimeError(
             f"torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} instead"
         )
-    batch = np.broadcast_shapes(tuple(LD.shape[:-2]), tuple(B.shape[:-2]))
+    if B.shape[-2] != LD.shape[-1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} "
+            f"but each b matrix is {B.shape[-2]} by {B.shape[-1]}"
+        )
+    batch = broadcast_shapes(tuple(LD.shape[:-2]), tuple(B.shape[:-2]))
     return dense((*batch, *B.shape[-2:]), B)
 
 
@@ -586,10 +602,13 @@ def _ldl_solve_meta(LD, pivots, B, hermitian):
 )
 def linalg_ldl_solve(ld, pivots, b, hermitian):
     if not b.size or not ld.size:
-        return np.zeros((*np.broadcast_shapes(ld.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+        return np.zeros((*broadcast_shapes(ld.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+    size = np.abs(pivots)
+    for wrong, rule in ((size < 1, ">= 1"), (size > ld.shape[-1], "<= LD.size(-2)")):
+        if wrong.any():
+            raise RuntimeError(
+                f"Pivots given to ldl_solve must all satisfy |pivot| {rule}. Did you properly pass the result of ldl_factor?"
+            )
     routine = _symmetric("trs", ld, hermitian)
     out = each(lambda m, p, x: (routine(m, p, x, lower=1)[0],), ld, pivots, b, tails=(2, 1, 2))
     return out[0]
-
-
-linalg_ldl_solve.derivative()

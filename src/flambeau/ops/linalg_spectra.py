@@ -6,14 +6,16 @@ import math
 
 import numpy as np
 
-from ..base import dtypes
+from .. import _C
+from ..base import dtypes, lapack
 from ..base.dtypes import finfo, int64
 from ..base.errors import LinAlgError
-from ..base.shapes import normalize_dim
+from ..base.shapes import broadcast_shapes, normalize_dim
 from ..core.declare import composite, explicit
+from ..core.keys import TRANSFORM
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
-from .linalg_checks import adjoint, batched, dense, each, extern, floating, matrix, mm, square
+from .linalg_checks import adjoint, batched, check_info, dense, each, extern, floating, matrix, mm, square
 
 aten = namespace("aten")
 _OWN = ("own_complex_derivative",)
@@ -46,14 +48,29 @@ def _gaps(values, fill):
     return aten.masked_fill.Scalar(e, eye, fill)
 
 
-def _converging(name, fn, *args):
-    try:
-        return fn(*args)
-    except np.linalg.LinAlgError as e:
-        raise LinAlgError(
-            f"{name}: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
-            f"{'singular' if 'svd' in name else 'eigen'}values ({e})."
-        ) from e
+def _converged(name, info):
+    """LinAlgError for the first matrix that the routine gave up."""
+    bad = np.flatnonzero(info)
+    if bad.size:
+        code = int(info.reshape(-1)[bad[0]])
+        where = f"(Batch element {int(bad[0])}): " if info.ndim else ""
+        why = (
+            "contained non-finite values."
+            if code == lapack.NOT_FINITE
+            else f"is ill-conditioned or has too many repeated {'singular' if 'svd' in name else 'eigen'}values (error code: {code})."
+        )
+        raise LinAlgError(f"{name}: {where}The algorithm failed to converge because the input matrix {why}")
+
+
+def _over(x, gap):
+    """x / gap, and 0 where both are 0: nobody asked for these vectors, and values that are repeated, or zero, have derivatives of their own."""
+    nobody = aten.logical_and.default(aten.eq.Scalar(gap, 0), aten.eq.Scalar(x, 0))
+    return aten.div.Tensor(x, aten.where.ScalarSelf(nobody, 1, gap))
+
+
+def _for_gradients(t) -> bool:
+    """Whether values alone need vectors as well: their derivative does."""
+    return bool(_C.tls("grad_enabled") and t.requires_grad or t._keys & TRANSFORM)
 
 
 # ---- Hermitian matrices --------------------------------------------------------------------------------------------------
@@ -75,16 +92,11 @@ def _eigh_meta(A, UPLO, compute_v):
     tags=_OWN,
 )
 def _linalg_eigh(a, UPLO, compute_v):
-    if not np.isfinite(a).all():
-        raise LinAlgError(
-            "linalg.eigh: The algorithm failed to converge because the input matrix contained non-finite values."
-        )
-    if not compute_v:
-        return np.ascontiguousarray(_converging("linalg.eigh", np.linalg.eigvalsh, a, UPLO.upper())), np.zeros(
-            (0,), a.dtype
-        )
-    values, vectors = _converging("linalg.eigh", np.linalg.eigh, a, UPLO.upper())
-    return np.ascontiguousarray(values), np.ascontiguousarray(vectors)
+    if not a.size:
+        return np.zeros(a.shape[:-1], a.real.dtype), a.copy() if compute_v else np.zeros((0,), a.dtype)
+    values, vectors, info = lapack.eigh(a, UPLO.upper() == "L", compute_v)
+    _converged("linalg.eigh", info)
+    return values, vectors if compute_v else np.zeros((0,), a.dtype)
 
 
 batched(_linalg_eigh)
@@ -94,7 +106,7 @@ def _eigh_vjp(ct0, ct1, result0, result1, compute_v):
     v = result1
     if not compute_v:
         raise RuntimeError("linalg_eigh: the eigenvectors are needed for the derivative")
-    inner = aten.div.Tensor(mm(adjoint(v), ct1), _gaps(result0, math.inf))
+    inner = _over(mm(adjoint(v), ct1), _gaps(result0, math.inf))
     inner = aten.add.Tensor(inner, aten.diag_embed.default(ct0))
     whole = mm(v, mm(inner, adjoint(v)))
     return aten.mul.Tensor(aten.add.Tensor(whole, adjoint(whole)), 0.5)  # Hermitian: half of the argument is read
@@ -114,7 +126,7 @@ def linalg_eigh(self, UPLO):
 
 @composite('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', variants="", out_rules="exact")
 def linalg_eigvalsh(self, UPLO):
-    return aten._linalg_eigh.default(self, UPLO, True)[0]
+    return aten._linalg_eigh.default(self, UPLO, _for_gradients(self))[0]
 
 
 # ---- general matrices ----------------------------------------------------------------------------------------------------
@@ -138,9 +150,12 @@ def _eig_meta(self):
 def linalg_eig(a):
     if not np.isfinite(a).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    kind = np.result_type(a.dtype, np.complex64)
-    values, vectors = _converging("linalg.eig", np.linalg.eig, a)
-    return np.ascontiguousarray(values.astype(kind)), np.ascontiguousarray(vectors.astype(kind))
+    if not a.size:
+        kind = np.result_type(a.dtype, np.complex64)
+        return np.zeros(a.shape[:-1], kind), np.zeros(a.shape, kind)
+    values, vectors, info = lapack.eig(a)
+    _converged("linalg.eig", info)
+    return values, vectors
 
 
 batched(linalg_eig)
@@ -152,7 +167,7 @@ def _eig_vjp(ct0, ct1, result0, result1):
     inner = mm(vh, ct1)
     real = aten.real.default(_diagonal(inner))
     inner = aten.sub.Tensor(inner, mm(vh, aten.mul.Tensor(v, _row(real))))
-    inner = aten.div.Tensor(inner, _conj(_gaps(values, 1)))
+    inner = _over(inner, _conj(_gaps(values, 1)))
     eye = aten.eye.default(values.shape[-1], dtype=dtypes.bool_, device=values.device)
     inner = aten.where.self(eye, _row(ct0), inner)
     return aten.linalg_solve.default(vh, mm(inner, vh))
@@ -192,20 +207,17 @@ def _linalg_svd(a, full_matrices, compute_uv, driver):
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
         )
-    if not np.isfinite(a).all():
-        raise LinAlgError(
-            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
-        )
     *batch, m, n = a.shape
-    if not a.size:
-        k = min(m, n)
+    k = min(m, n)
+    nothing = np.zeros((0,), a.dtype)
+    if a.size:
+        u, s, vh, info = lapack.svd(a, full_matrices, compute_uv)
+        _converged("linalg.svd", info)
+    else:
         eye = lambda r, c: np.broadcast_to(np.eye(r, c, dtype=a.dtype), (*batch, r, c)).copy()  # noqa: E731
+        u, vh = eye(m, m if full_matrices else k), eye(n if full_matrices else k, n)
         s = np.zeros((*batch, k), a.real.dtype)
-        return eye(m, m if full_matrices else k), s, eye(n if full_matrices else k, n)
-    if not compute_uv:
-        s = _converging("linalg.svd", lambda: np.linalg.svd(a, compute_uv=False))
-        return np.zeros((0,), a.dtype), np.ascontiguousarray(s), np.zeros((0,), a.dtype)
-    return tuple(map(np.ascontiguousarray, _converging("linalg.svd", np.linalg.svd, a, full_matrices)))
+    return (u, s, vh) if compute_uv else (nothing, s, nothing)
 
 
 batched(_linalg_svd)
@@ -221,23 +233,23 @@ def _svd_vjp(ct0, ct1, ct2, result0, result1, result2, full_matrices, compute_uv
     e = _gaps(square_, 1)
     skew = lambda x: aten.sub.Tensor(x, adjoint(x))  # noqa: E731
     left, right = skew(mm(adjoint(u), gu)), skew(mm(vh, adjoint(gvh)))
-    inner = aten.mul.Tensor(aten.div.Tensor(left, e), _row(s))
-    inner = aten.add.Tensor(inner, aten.mul.Tensor(_column(s), aten.div.Tensor(right, e)))
+    inner = aten.mul.Tensor(_over(left, e), _row(s))
+    inner = aten.add.Tensor(inner, aten.mul.Tensor(_column(s), _over(right, e)))
     # The diagonals of both are 0 for real matrices; for complex ones they are the phases that U and V share.
     eye = aten.eye.default(k, dtype=dtypes.bool_, device=s.device)
     inner = aten.masked_fill.Scalar(inner, eye, 0)
     diagonal = ct1
     if u.dtype.is_complex:
-        phases = aten.div.Tensor(_diagonal(left), aten.mul.Tensor(s, 2))
+        phases = _over(_diagonal(left), aten.mul.Tensor(s, 2))
         diagonal = aten.add.Tensor(phases, ct1)
     inner = aten.add.Tensor(inner, aten.diag_embed.default(diagonal))
     g = mm(u, inner)
     if m > k:
-        over = aten.div.Tensor(gu, _row(s))
+        over = _over(gu, _row(s))
         g = aten.add.Tensor(g, aten.sub.Tensor(over, mm(u, mm(adjoint(u), over))))
     g = mm(g, vh)
     if n > k:
-        over = aten.div.Tensor(gvh, _column(s))
+        over = _over(gvh, _column(s))
         g = aten.add.Tensor(g, mm(u, aten.sub.Tensor(over, mm(mm(over, adjoint(vh)), vh))))
     return g
 
@@ -257,7 +269,7 @@ def linalg_svd(A, full_matrices, driver):
 
 @composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", variants="", out_rules="exact")
 def linalg_svdvals(A, driver):
-    return aten._linalg_svd.default(A, False, True, driver=driver)[1]
+    return aten._linalg_svd.default(A, False, _for_gradients(A), driver=driver)[1]
 
 
 @composite(
@@ -287,6 +299,13 @@ def _tolerance(t, like):
     )
 
 
+def _real_tolerance(name, t, what):
+    if t is not None and t.dtype.is_complex:
+        raise RuntimeError(
+            f"torch.linalg.{name}: {what} tensor of complex type is not supported. Got {_scalar_name(t.dtype)}"
+        )
+
+
 def _cut(largest, atol, rtol, shape, dtype):
     """The size from which singular values count, with a dimension for them."""
     eps = finfo(dtype).eps * max(shape)
@@ -303,7 +322,7 @@ def _cut(largest, atol, rtol, shape, dtype):
         relative
         if atol is None
         else aten.maximum.default(
-            aten.expand.default(atol, list(np.broadcast_shapes(tuple(atol.shape), tuple(relative.shape)))), relative
+            aten.expand.default(atol, list(broadcast_shapes(tuple(atol.shape), tuple(relative.shape)))), relative
         )
     )
 
@@ -316,6 +335,8 @@ def _cut(largest, atol, rtol, shape, dtype):
 )
 def linalg_pinv(self, atol, rtol, hermitian):
     matrix("linalg.pinv", self)
+    _real_tolerance("pinv", atol, "atol")
+    _real_tolerance("pinv", rtol, "rtol")
     if hermitian and self.shape[-1] != self.shape[-2]:
         square("linalg.pinv", self)
     if self.numel() == 0:
@@ -419,9 +440,8 @@ def _rank(self, atol, rtol, hermitian):
     variants="",
 )
 def linalg_matrix_rank(input, atol, rtol, hermitian):
-    for t, what in ((atol, "atol"), (rtol, "rtol")):
-        if t is not None and t.dtype.is_complex:
-            raise RuntimeError(f"torch.linalg.matrix_rank: {what} tensor of complex type is not supported.")
+    _real_tolerance("matrix_rank", atol, "atol")
+    _real_tolerance("matrix_rank", rtol, "rtol")
     return _rank(input, atol, rtol, hermitian)
 
 
@@ -440,6 +460,7 @@ def linalg_matrix_rank_tol(self, tol, hermitian):
 
 @composite("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", variants="")
 def linalg_matrix_rank_tol_tensor(input, tol, hermitian):
+    _real_tolerance("matrix_rank", tol, "tol")
     return _rank(input, tol, aten.zeros_like.default(tol), hermitian)
 
 
@@ -474,7 +495,7 @@ def _lstsq_meta(self, b, rcond, driver):
     if rows != m:
         raise RuntimeError(f"{name}: input.size(-2) should match other.size({-1 if vector else -2})")
     right = tuple(b.shape[:-1]) if vector else tuple(b.shape[:-2])
-    batch = np.broadcast_shapes(tuple(self.shape[:-2]), right)
+    batch = broadcast_shapes(tuple(self.shape[:-2]), right)
     tail = (n,) if vector else (n, b.shape[-1])
     driver = driver or "gelsy"
     full = m > n and driver != "gelsy"
@@ -485,6 +506,48 @@ def _lstsq_meta(self, b, rcond, driver):
         dense(self.shape[:-2] if driver != "gels" else (0,), self, int64),
         dense((*self.shape[:-2], min(m, n)) if driver in ("gelsd", "gelss") else (0,), self, real),
     )
+
+
+def _least_by_qr(a, x, cut, driver):
+    m, n = a.shape[-2:]
+    rank, s = np.full(a.shape[:-2], min(m, n)), np.zeros((*a.shape[:-2], min(m, n)), a.real.dtype)
+    if driver == "gelsy":
+        out, found, info = lapack.least_squares(a, x, cut)
+        if info.any():
+            raise RuntimeError("torch.linalg.lstsq: the routine gelsy refused its input")
+        return out, found if found.shape == rank.shape else rank, s
+    adjoint = lambda t: np.conj(np.swapaxes(t, -1, -2))  # noqa: E731
+    if m >= n:
+        q, r = lapack.qr(a, "reduced")
+        _full_rank(r)
+        return lapack.solve_triangular(r, adjoint(q) @ x, True), rank, s
+    q, r = lapack.qr(adjoint(a), "reduced")
+    _full_rank(r)
+    return q @ lapack.solve_triangular(adjoint(r), x, False), rank, s
+
+
+def _full_rank(r):
+    """LinAlgError where a triangular factor has a zero on its diagonal: gels takes matrices of full rank."""
+    diagonal = np.diagonal(r, 0, -2, -1)
+    info = np.where((diagonal == 0).any(-1), (diagonal == 0).argmax(-1) + 1, 0)
+    check_info(
+        "torch.linalg.lstsq",
+        info,
+        lambda code: (
+            "The least squares solution could not be computed because the input matrix does not have full rank "
+            f"(error code: {code})."
+        ),
+    )
+
+
+def _least_by_svd(a, x, cut, driver):
+    import scipy.linalg
+
+    def one(p, q):
+        found, _, rank, s = scipy.linalg.lstsq(p, q, cond=cut, lapack_driver=driver, check_finite=False)
+        return found, np.int64(rank), s
+
+    return each(one, a, x, tails=(2, 2))
 
 
 @extern(
@@ -503,30 +566,15 @@ def linalg_lstsq(a, b, rcond, driver):
     m, n = a.shape[-2:]
     cut = np.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
     if not a.size or not x.size:
-        batch = np.broadcast_shapes(a.shape[:-2], x.shape[:-2])
+        batch = broadcast_shapes(a.shape[:-2], x.shape[:-2])
         out = np.zeros((*batch, n, x.shape[-1]), a.dtype)
         rank, s = np.zeros(a.shape[:-2], np.int64), np.zeros((*a.shape[:-2], min(m, n)), a.real.dtype)
+    elif np.isnan(a).any() or np.isnan(x).any():
+        raise LinAlgError(
+            "torch.linalg.lstsq: The least squares solution could not be computed because the input contains nan."
+        )
     else:
-        import scipy.linalg
-
-        def one(p, q):
-            if driver == "gels":
-                q_, r_ = np.linalg.qr(p if m >= n else np.conj(p.T))
-                if m >= n:
-                    return (
-                        scipy.linalg.solve_triangular(r_, np.conj(q_.T) @ q),
-                        np.int64(n),
-                        np.zeros(min(m, n), p.real.dtype),
-                    )
-                return (
-                    q_ @ scipy.linalg.solve_triangular(np.conj(r_.T), q, lower=True),
-                    np.int64(m),
-                    np.zeros(min(m, n), p.real.dtype),
-                )
-            sol, _, rank, sv = scipy.linalg.lstsq(p, q, cond=cut, lapack_driver=driver, check_finite=False)
-            return sol, np.int64(rank), np.zeros(min(m, n), p.real.dtype) if sv is None else sv
-
-        out, rank, s = each(one, a, x, tails=(2, 2))
+        out, rank, s = (_least_by_qr if driver in ("gels", "gelsy") else _least_by_svd)(a, x, cut, driver)
     residuals = np.zeros((0,), a.real.dtype)
     if m > n and driver != "gelsy":
         gap = a @ out - x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.shapes import same_shape
 from ..base.symint import sym_float, sym_max
-from ..core.declare import composite, explicit
+from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -39,7 +39,8 @@ def _picked(x, safe, each, target, weight, ignore_index):
 
 
 @explicit(
-    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    refuse=COMPLEX,
 )
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     safe, each = _weights(self, target, weight, ignore_index)
@@ -52,7 +53,8 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
 
 
 @explicit(
-    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
+    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    refuse=COMPLEX,
 )
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     """Written as a comparison with the class index instead of a scatter, which fuses with what follows."""
@@ -125,6 +127,7 @@ def _over_positions(loss, self, target, rest):
 
 @composite(
     "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    refuse=COMPLEX,
     variants="",
 )
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
@@ -189,7 +192,7 @@ def _smoothed_cross_entropy(self, target, weight, reduction, ignore_index, smoot
     )
 
 
-@composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
+@composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", refuse=COMPLEX, variants="")
 def mse_loss(self, target, reduction):
     d = aten.sub.Tensor(self, target)
     return _reduced(aten.mul.Tensor(d, d), reduction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base.dtypes import int64
-from ..core.declare import composite
+from ..core.declare import COMPLEX, composite
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -20,7 +20,9 @@ def _positive_part(x):
 
 
 @composite(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", variants="function"
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    refuse=COMPLEX,
+    variants="function",
 )
 def kl_div(self, target, reduction, log_target):
     if log_target:
@@ -306,7 +308,7 @@ def ctc_loss_tensor(log_probs, targets, input_lengths, target_lengths, blank, re
     return _ctc_checked(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 
 
-@composite("pdist(Tensor self, float p=2) -> Tensor", variants="function")
+@composite("pdist(Tensor self, float p=2) -> Tensor", refuse=COMPLEX, variants="function")
 def pdist(self, p):
     """Distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
     if self.ndim != 2:

@@ -6,7 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.dtypes import finfo
-from ..core.declare import composite, explicit, pointwise
+from ..core.declare import COMPLEX, composite, explicit, pointwise
 from ..core.operator import namespace
 from .activation import check_affine
 from .reductions import as_dtype, widened
@@ -182,6 +182,7 @@ def _affine(out, weight, bias):
 
 @composite(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+    refuse=COMPLEX,
     variants="function",
     images=0,
 )
@@ -205,6 +206,7 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
 @composite(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
     "float eps, bool cudnn_enabled) -> Tensor",
+    refuse=COMPLEX,
     variants="function",
     images=0,
 )
@@ -257,7 +259,9 @@ def _each(grad_output, slope, weight, reduction):
     return aten.div.Tensor(out, float(max(slope.numel(), 1))) if reduction == 1 else out
 
 
-@explicit("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", variants="")
+@explicit(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", refuse=COMPLEX, variants=""
+)
 def smooth_l1_loss(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -360,7 +364,9 @@ def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction
     return _reduced(loss if weight is None else aten.mul.Tensor(loss, weight), reduction)
 
 
-@composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", variants="function")
+@composite(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", refuse=COMPLEX, variants="function"
+)
 def cosine_similarity(x1, x2, dim, eps):
     """The lengths are kept above ``eps``; their derivative is not cut there, and 0 at a length of 0."""
     x1, x2 = aten.broadcast_tensors.default([x1, x2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
-from ..core.declare import composite, explicit
+from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -46,6 +46,7 @@ def _trained(input, weight, bias, running_mean, running_var, training, momentum,
 _ARGS = "Tensor input, Tensor? weight, Tensor? bias, "
 composite(
     f"native_batch_norm({_ARGS}Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
     images=(0, False, 1),
     variants="function",
     has_out=False,
@@ -61,6 +62,7 @@ composite(
 )(_trained)
 composite(
     f"_native_batch_norm_legit.no_stats({_ARGS}bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
     images=(0, False, 1),
     variants="function",
     has_out=False,
@@ -68,6 +70,7 @@ composite(
 )(lambda input, weight, bias, training, momentum, eps: _trained(input, weight, bias, None, None, True, momentum, eps))
 composite(
     f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
     images=(0, False, 1),
     variants="",
     has_out=False,
@@ -89,6 +92,7 @@ def _batch_norm_with_update(input, weight, bias, running_mean, running_var, mome
 
 @composite(
     f"native_group_norm({_ARGS}SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
     variants="function",
     has_out=False,
 )

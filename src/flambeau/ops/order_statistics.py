@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ..base import order
+from ..base import order, select
 from ..base.dtypes import bool_, int64, sortable
 from ..base.shapes import contiguous_strides, normalize_dim
-from ..core.declare import composite, explicit, extern
+from ..core.declare import COMPLEX, composite, explicit, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 
@@ -104,6 +104,7 @@ def _middle(name, pick, what):
 
     along = extern(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        refuse=COMPLEX,
         meta=_chosen_meta,
         has_out=True,
     )(choose)
@@ -120,9 +121,9 @@ def _middle(name, pick, what):
         made = order.arrange(what, flat, 0)
         return np.array(flat[int(pick(flat))]) if made is None else made[0].reshape(())
 
-    whole = extern(f"{name}(Tensor self) -> Tensor", meta=lambda self: TensorMeta((), (), self.dtype, self.device))(
-        of_all
-    )
+    whole = extern(
+        f"{name}(Tensor self) -> Tensor", refuse=COMPLEX, meta=lambda self: TensorMeta((), (), self.dtype, self.device)
+    )(of_all)
     whole.derivative(self=_shared)
     whole.override("lower", lambda lowering, val, self: lowering.arrange(val, what, self, 0))
 
@@ -132,6 +133,7 @@ _middle("nanmedian", _nanmedian_at, order.NANMEDIAN)
 
 mode = extern(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    refuse=COMPLEX,
     meta=_chosen_meta,
     has_out=True,
 )(lambda a, dim, keepdim: _choose(a, dim, keepdim, _mode_at))
@@ -150,6 +152,9 @@ def _running(name, extreme):
     def run(a, dim):
         if not a.ndim:
             return np.array(a), np.zeros((), np.int64)
+        made = select.running(a, normalize_dim(dim, a.ndim), extreme is np.minimum)
+        if made is not None:
+            return made
         x = sortable(a)
         values = extreme.accumulate(x, axis=dim)
         n = a.shape[normalize_dim(dim, a.ndim)]
@@ -159,7 +164,9 @@ def _running(name, extreme):
         at = np.maximum.accumulate(np.where(new, own, 0), axis=dim)
         return np.array(values.astype(a.dtype), order="C"), np.array(at, np.int64, order="C")
 
-    op = extern(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", meta=meta, has_out=True)(run)
+    op = extern(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuse=COMPLEX, meta=meta, has_out=True
+    )(run)
     op.derivative(
         self=lambda ct0, self_like, result1, dim: (
             aten.scatter_add.default(aten.new_zeros.default(ct0, list(self_like.shape)), dim, result1, ct0)
@@ -167,6 +174,7 @@ def _running(name, extreme):
             else ct0
         )
     )
+    op.override("lower", lambda lowering, val, self, dim: lowering.running(val, self, dim, extreme is np.minimum))
 
 
 _running("cummax", np.maximum)
@@ -189,7 +197,11 @@ def logcumsumexp(a, dim):
         return np.array(a)
     if a.dtype.kind == "c":
         return np.ascontiguousarray(np.moveaxis(_complex_logcumsumexp(np.moveaxis(a, dim, 0)), 0, dim))
-    return np.logaddexp.accumulate(a.astype(np.float64), axis=dim).astype(a.dtype, order="C")
+    wide = a.astype(np.float32) if a.dtype.itemsize == 2 else a
+    return select.logcumsumexp(wide, normalize_dim(dim, a.ndim)).astype(a.dtype, copy=False)
+
+
+logcumsumexp.override("lower", lambda lowering, val, self, dim: lowering.logcumsumexp(val, self, dim))
 
 
 def _complex_logcumsumexp(rows):
@@ -303,7 +315,13 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
             if not 0 <= q <= 1:
                 raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
             return _quantile(
-                name, self, aten.scalar_tensor.default(q, dtype=self.dtype), dim, keepdim, interpolation, skip
+                name,
+                self,
+                aten.scalar_tensor.default(q, dtype=self.dtype, device=self.device),
+                dim,
+                keepdim,
+                interpolation,
+                skip,
             )
 
     _declare()

@@ -10,7 +10,7 @@ import math
 
 from ..base import dtypes
 from ..base.shapes import spread
-from ..core.declare import composite, explicit
+from ..core.declare import COMPLEX, composite, explicit
 from ..core.images import as_image
 from ..core.layouts import image_format, strides_of
 from ..core.operator import namespace
@@ -270,6 +270,7 @@ def _avg_pool(n):
     @composite(
         f"avg_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         f"bool count_include_pad=True{extra}) -> Tensor",
+        refuse=COMPLEX,
         variants="nn" if n > 1 else "nn function",
         images=(0, n == 1) if n < 3 else None,
         out_rules="exact",

@@ -9,7 +9,7 @@ import math
 
 from ..base import dtypes
 from ..base.shapes import spread
-from ..core.declare import composite
+from ..core.declare import COMPLEX, composite
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -177,7 +177,12 @@ def _declare(opname, n, step, *, align):
     scales = ", ".join(f"float? scales{c}=None" for c in letters)
     corners = ", bool align_corners" if align else ""
 
-    @composite(f"{opname}(Tensor self, SymInt[{n}] output_size{corners}, {scales}) -> Tensor", variants="", images=0)
+    @composite(
+        f"{opname}(Tensor self, SymInt[{n}] output_size{corners}, {scales}) -> Tensor",
+        refuse=COMPLEX,
+        variants="",
+        images=0,
+    )
     def upsample(self, output_size, *rest):
         align_corners, given = (rest[0], rest[1:]) if align else (False, rest)
         sizes = spread(output_size, n)

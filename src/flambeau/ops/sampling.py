@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..base.shapes import contiguous_strides
-from ..core.declare import extern, random
+from ..core.declare import COMPLEX, extern, random
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 
@@ -164,7 +164,7 @@ def _dense(a, *others):
     return TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, a.device)
 
 
-@extern("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", meta=_dense, variants="function")
+@extern("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", refuse=COMPLEX, meta=_dense, variants="function")
 def standard_gamma_grad(self, output):
     from scipy import special
 
@@ -176,7 +176,9 @@ def standard_gamma_grad(self, output):
     return np.where(x > 0, out, 0).astype(self.dtype, order="C")
 
 
-@extern("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", meta=_dense, variants="function")
+@extern(
+    "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", refuse=COMPLEX, meta=_dense, variants="function"
+)
 def dirichlet_grad(x, alpha, total):
     from scipy import special
 
@@ -202,5 +204,3 @@ def _dirichlet_backward(ct, self, result):
 
 sample_dirichlet.derivative(self=_dirichlet_backward)
 poisson.derivative(self=lambda ct: aten.zeros_like.default(ct))
-for _op in (standard_gamma_grad, dirichlet_grad):
-    _op.derivative()

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ..core.body import scalar
+from ..core.body import real_only, scalar
 
 
 def _special(name):
@@ -197,3 +197,5 @@ scalar("where", 3, "select", _where, {"*": "select {b} {0}, {t} {1}, {t} {2}"},
        lambda s, ct, c, a, b, r: (None, s.where(c, ct, 0.0), s.where(c, 0.0, ct)), doc="condition is bool; the branches share a dtype")
 scalar("cast", 2, "cast", _cast, {"*": "@cast"}, lambda s, ct, x, dtype, r: (ct, None), aten="_to_copy",
        doc="second operand is a flambeau dtype (literal)")
+
+real_only("sign maximum minimum floordiv truncdiv remainder fmod erf floor ceil trunc round lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_not")

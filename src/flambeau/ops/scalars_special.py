@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.body import scalar
+from ..core.body import real_only, scalar
 from .scalars import _special
 from .scalars import _special as special_function  # noqa: F401  (what families that load later build rows from)
 
@@ -18,8 +18,12 @@ _SQRT_PI = math.sqrt(math.pi)
 _gammaln = _special("gammaln")  # -inf at -inf, where the limit from either side and PyTorch have inf
 
 
+# Those of one operand that inductor/vector_more.py has an expansion of.
+_EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma".split())
+
+
 def _unary(name, numpy, vjp, aten=None):
-    scalar(name, 1, "float", numpy, {}, vjp, aten=aten)
+    scalar(name, 1, "float", numpy, {"f": f"@{name}"} if name in _EXPANDED else {}, vjp, aten=aten)
 
 
 def _square(s, x):
@@ -67,18 +71,18 @@ def _atan2(s, ct, y, x, r):
     return s.where(origin, 0.0, s.mul(ct, s.div(x, square))), s.where(origin, 0.0, s.neg(s.mul(ct, s.div(y, square))))
 
 
-scalar("atan2", 2, "float", np.arctan2, {}, _atan2)
-scalar("hypot", 2, "float", np.hypot, {}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
-scalar("copysign", 2, "float", np.copysign, {},
+scalar("atan2", 2, "float", np.arctan2, {"f": "@atan2"}, _atan2)
+scalar("hypot", 2, "float", np.hypot, {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
+scalar("copysign", 2, "float", np.copysign, {"f": "call {t} @llvm.copysign.{s}({t} {0}, {t} {1})"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, 0.0), 0.0, s.mul(ct, s.div(r, x))), None))
-scalar("fmax", 2, "arith", np.fmax, {}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
+scalar("fmax", 2, "arith", np.fmax, {"f": "@fmax", "i": "@maximum_int", "b": "or {b} {0}, {1}"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
                                                                s.where(s.logical_or(s.ge(x, y), s.isnan(y)), 0.0, ct)))
-scalar("fmin", 2, "arith", np.fmin, {}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
+scalar("fmin", 2, "arith", np.fmin, {"f": "@fmin", "i": "@minimum_int", "b": "and {b} {0}, {1}"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
                                                                s.where(s.logical_or(s.le(x, y), s.isnan(y)), 0.0, ct)))
 scalar("nextafter", 2, "float", np.nextafter, {}, 
        lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
-scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {}, _NONE)
-scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {})
+scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {"f": "@signbit", "i": "@signbit", "b": "@false"}, _NONE)
+scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside"})
 def _logaddexp(of_reals, power, log_base):
     """log(b^x + b^y); NumPy has it for real numbers. Of complex ones the part with the greater real part is taken out."""
 
@@ -94,11 +98,11 @@ def _logaddexp(of_reals, power, log_base):
 
 scalar("gcd", 2, "bit", np.gcd, {}, _NONE)
 scalar("lcm", 2, "bit", np.lcm, {}, _NONE)
-scalar("lshift", 2, "bit", np.left_shift, {}, _NONE, aten="bitwise_left_shift")
-scalar("rshift", 2, "bit", np.right_shift, {}, _NONE, aten="bitwise_right_shift")
-scalar("logaddexp", 2, "float", _logaddexp(np.logaddexp, np.exp, 1.0), {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
+scalar("lshift", 2, "bit", np.left_shift, {"i": "@lshift"}, _NONE, aten="bitwise_left_shift")
+scalar("rshift", 2, "bit", np.right_shift, {"i": "@rshift"}, _NONE, aten="bitwise_right_shift")
+scalar("logaddexp", 2, "float", _logaddexp(np.logaddexp, np.exp, 1.0), {"f": "@logaddexp"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
                                                                          s.div(ct, s.add(s.exp(s.sub(x, y)), 1.0))))
-scalar("logaddexp2", 2, "float", _logaddexp(np.logaddexp2, np.exp2, np.log(2.0)), {}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
+scalar("logaddexp2", 2, "float", _logaddexp(np.logaddexp2, np.exp2, np.log(2.0)), {"f": "@logaddexp2"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
                                                                            s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))
 
 # --- complex numbers: their derivatives are next to the operators (ops/complex_numbers.py) -----------------------------------
@@ -120,3 +124,5 @@ def _angle(x):
 scalar("conj", 1, "arith", np.conjugate, {}, None, aten="conj_physical")
 scalar("complex", 2, "float", _complex, {})
 scalar("angle", 1, "float", _angle, {})
+
+real_only("atan2 hypot copysign fmax fmin nextafter signbit heaviside gcd lcm lshift rshift logaddexp2 erfc erfinv erfcx lgamma digamma trigamma i0 i0e i1 i1e ndtri log_ndtr")

@@ -9,7 +9,7 @@ from ..base import blas, order
 from ..base.dtypes import bool_, int64, sortable
 from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides, normalize_dim
-from ..core.declare import composite, explicit, extern, index
+from ..core.declare import COMPLEX, composite, explicit, extern, index
 from ..core.definition import TensorMeta
 from ..core.layouts import dense_like, empty_strided, in_order, strides_of
 from ..core.operator import namespace
@@ -181,6 +181,7 @@ def _scatter_back(ct0, self_like, result1, dim):
 
 sort = extern(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    refuse=COMPLEX,
     has_out=True,
     meta=lambda self, dim, descending: _sorted_meta(self),
     out_rules="apart",
@@ -188,6 +189,7 @@ sort = extern(
 sort.derivative(self=_scatter_back)
 sort_stable = extern(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    refuse=COMPLEX,
     has_out=True,
     meta=lambda self, stable, dim, descending: _sorted_meta(self),
     out_rules="apart",
@@ -216,6 +218,7 @@ def _topk_meta(self, k, dim, largest, sorted):
 
 @extern(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    refuse=COMPLEX,
     meta=_topk_meta,
     has_out=True,
 )

@@ -202,6 +202,13 @@ def scatter_reduce(self, dim, index, src, reduce, include_self):
     return out.reshape(self.shape).astype(dtype)
 
 
+@scatter_reduce.override("lower")
+def _lower_scatter_reduce(lowering, val, self, dim, index, src, reduce, include_self):
+    wide = np.dtype(np.float32) if self.dtype.itemsize == 2 and self.dtype.is_floating_point else self.dtype.np
+    identity = None if include_self else _IDENTITY[reduce](wide)
+    return lowering.reduce_into(val, self, dim, index, src, reduce, identity)
+
+
 def _scatter_reduce_vjp(ct, self, dim, index, src, reduce, include_self, result):
     gather = lambda x: aten.gather.default(x, dim, index)  # noqa: E731
     if reduce == "sum":
@@ -209,7 +216,8 @@ def _scatter_reduce_vjp(ct, self, dim, index, src, reduce, include_self, result)
     elif reduce == "mean":
         ones = aten.ones_like.default(src)
         count = aten.ones_like.default(self) if include_self else aten.zeros_like.default(self)
-        count = aten.clamp_min.default(aten.scatter_add.default(count, dim, index, ones), 1)
+        count = aten.scatter_add.default(count, dim, index, ones)
+        count = aten.clamp_min.default(aten.real.default(count) if count._dtype.is_complex else count, 1)
         of_self = aten.div.Tensor(ct, count)
         of_src = gather(of_self)
     elif reduce == "prod":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base import select
 from ..base.dtypes import bool_, int32, int64, sortable
 from ..base.shapes import contiguous_strides
-from ..core.declare import composite, extern
+from ..core.declare import COMPLEX, composite, extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 
@@ -41,6 +42,8 @@ def _places(sequence, values, out_int32, right, side, sorter):
         sequence = np.take_along_axis(sequence, sorter, -1)
     common = np.result_type(sequence, values)
     sequence, values = sortable(sequence.astype(common, copy=False)), sortable(values.astype(common, copy=False))
+    if sequence.dtype.name in select.SEARCHED:
+        return select.search(sequence, values, side == "right", kind)
     if sequence.ndim == 1:
         return np.asarray(np.searchsorted(sequence, values, side)).astype(kind)
     rows, wanted = sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1])
@@ -51,11 +54,19 @@ def _places(sequence, values, out_int32, right, side, sorter):
 searchsorted = extern(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
+    refuse=COMPLEX,
     meta=_places_meta,
     variants="function",
     has_out=True,
 )(_places)
 searchsorted.derivative()
+
+
+@searchsorted.override("lower")
+def _lower_search(lowering, val, sequence, self, out_int32, right, side, sorter):
+    if sorter is not None:
+        raise NotImplementedError("a sequence in another order")
+    return lowering.search(val, sequence, self, right or side == "right")
 
 
 @composite(
@@ -83,11 +94,15 @@ def _buckets(values, boundaries, out_int32, right):
 
 bucketize = extern(
     "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    refuse=COMPLEX,
     meta=_bucket_meta,
     variants="function",
     has_out=True,
 )(_buckets)
 bucketize.derivative()
+bucketize.override(
+    "lower", lambda lowering, val, self, boundaries, out_int32, right: lowering.search(val, boundaries, self, right)
+)
 
 
 @composite(
@@ -101,7 +116,7 @@ def bucketize_number(self, boundaries, out_int32, right):
 
 
 def _membership(elements, test_elements, assume_unique, invert):
-    return np.asarray(np.isin(elements, test_elements, assume_unique=False, invert=invert))
+    return np.asarray(np.isin(sortable(elements), sortable(test_elements), assume_unique=False, invert=invert))
 
 
 isin = extern(
@@ -113,6 +128,10 @@ isin = extern(
     has_out=True,
 )(_membership)
 isin.derivative()
+isin.override(
+    "lower",
+    lambda lowering, val, elements, among, assume_unique, invert: lowering.contained(val, elements, among, invert),
+)
 
 
 @composite(
@@ -140,7 +159,12 @@ def _histc_meta(self, bins, min, max):
     return TensorMeta((bins,), (1,), self.dtype, self.device)
 
 
-@extern("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", meta=_histc_meta, has_out=True)
+@extern(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    refuse=COMPLEX,
+    meta=_histc_meta,
+    has_out=True,
+)
 def histc(a, bins, min, max):
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0")
@@ -155,6 +179,8 @@ def histc(a, bins, min, max):
         raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
     if low >= high:
         raise RuntimeError("torch.histc: max must be larger than min")
+    if a.dtype.name in ("float32", "float64"):
+        return select.histogram(a, bins, low, high)
     flat = a.reshape(-1).astype(np.float64)
     flat = flat[(flat >= low) & (flat <= high)]
     at = np.minimum(((flat - low) / (high - low) * bins).astype(np.int64), bins - 1)
@@ -162,3 +188,4 @@ def histc(a, bins, min, max):
 
 
 histc.derivative()
+histc.override("lower", lambda lowering, val, self, bins, min, max: lowering.histogram(val, self, bins, min, max))

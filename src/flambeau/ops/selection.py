@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..base import dtypes
+from ..base import dtypes, order, select
 from ..base.dtypes import sortable
 from ..base.records import replace
 from ..base.shape_env import data_dependent_size
@@ -25,7 +25,7 @@ def _nonzero_meta(self):
 
 @extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True)
 def nonzero(self):
-    return np.argwhere(self)
+    return np.asfortranarray(select.nonzero(self))  # the coordinates of one dimension lie together, as in PyTorch
 
 
 nonzero.derivative()
@@ -93,6 +93,9 @@ def _masked_scatter_source(ct, mask, source_like):
     return aten.reshape.default(aten.slice.Tensor(out, 0, 0, n), list(source_like.shape))
 
 
+masked_scatter.override(
+    "lower", lambda lowering, val, self, mask, source: lowering.write_under_mask(val, self, mask, source)
+)
 masked_scatter.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0), source=_masked_scatter_source)
 
 
@@ -116,12 +119,43 @@ def _unique_meta(self, inverse, counts, dim=None):
     variants="",
 )
 def _unique2(self, sorted, return_inverse, return_counts):
-    values, inverse, counts = np.unique(sortable(self), return_inverse=True, return_counts=True, equal_nan=False)
+    values, inverse, counts = distinct(self.reshape(-1), return_inverse or return_counts)
     return (
-        values.astype(self.dtype),
+        values,
         inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64),
         counts if return_counts else np.empty(0, np.int64),
     )
+
+
+def distinct(a, inverse: bool):
+    """(values of a line in order, the place among them of each element, how often each occurs): nan differs from nan. Integers of a short range are
+    counted, everything else is sorted."""
+    if a.dtype.kind in "iu" and a.size:
+        low, high = int(a.min()), int(a.max())
+        if high - low < 4 * a.size + 1024:
+            offset = (
+                np.subtract(a, low, dtype=np.int64, casting="unsafe")
+                if a.dtype != np.uint64
+                else (a - np.uint64(low)).astype(np.int64)
+            )
+            counts = np.bincount(offset)
+            held = np.flatnonzero(counts)
+            places = (np.cumsum(counts != 0) - 1)[offset] if inverse else None
+            return (held + low).astype(a.dtype), places, counts[held]
+    made = order.arrange(order.WHOLE, a, 0) if a.size else None
+    if made is None:
+        values, places, counts = np.unique(sortable(a), return_inverse=True, return_counts=True, equal_nan=False)
+        return values.astype(a.dtype), places.reshape(-1), counts
+    x, at = made
+    new = np.empty(len(x), np.bool_)
+    new[0] = True
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    begins = np.flatnonzero(new)
+    places = None
+    if inverse:
+        places = np.empty(len(x), np.int64)
+        places[at] = np.cumsum(new) - 1
+    return x[begins], places, np.diff(begins, append=len(x))
 
 
 @extern(
@@ -167,6 +201,3 @@ def bincount(self, weights, minlength):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     out = np.bincount(self, weights, minlength)
     return out.astype(weights.dtype) if weights is not None and weights.dtype == np.float32 else out
-
-
-bincount.derivative()

@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 
+from ..base import select
 from ..base.dtypes import int32, int64, sortable
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import contiguous_strides, normalize_dim
-from ..core.declare import composite, extern
+from ..core.declare import COMPLEX, composite, extern
 from ..core.definition import TensorMeta
 from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
+from .selection import distinct
 
 aten = namespace("aten")
 
@@ -41,14 +43,8 @@ def _unique_meta(self, *rest):
 
 
 def _unique(a, return_inverse, return_counts):
-    values, inverse, counts = np.unique(
-        sortable(a).reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
-    )
-    return (
-        values.astype(a.dtype),
-        inverse.reshape(a.shape).astype(np.int64) if return_inverse else _nothing(),
-        counts.astype(np.int64) if return_counts else _nothing(),
-    )
+    values, inverse, counts = distinct(a.reshape(-1), return_inverse)
+    return values, inverse.reshape(a.shape) if return_inverse else _nothing(), counts if return_counts else _nothing()
 
 
 extern(
@@ -113,7 +109,7 @@ extern(
 def nonzero_static(a, size, fill_value):
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = np.argwhere(a)[:size]
+    found = select.nonzero(a)[:size]
     out = np.full((size, a.ndim), fill_value, np.int64)
     out[: len(found)] = found
     return out
@@ -216,10 +212,6 @@ def histogram_count(a, bins, range, weight, density):
     return _counted(a.reshape(-1, 1), edges, weight, density, a.dtype), edges[0]
 
 
-histogram_edges.derivative()
-histogram_count.derivative()
-
-
 def _cells_meta(self, bins, range, weight, density):
     return _dense(tuple(bins), self.dtype, self)
 
@@ -268,9 +260,6 @@ def _histogramdd_from_bin_cts(a, bins, range, weight, density):
 def _histogramdd_from_bin_tensors(a, bins, weight, density):
     return _counted(a.reshape(-1, a.shape[-1]), list(bins), weight, density, a.dtype)
 
-
-for _op in (_histogramdd_bin_edges, _histogramdd_from_bin_cts, _histogramdd_from_bin_tensors):
-    _op.derivative()
 
 # ---- mantissa and exponent -------------------------------------------------------------------------------------------------
 
@@ -326,6 +315,7 @@ def _segment_meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, "
     "Scalar? initial=None) -> Tensor",
     meta=_segment_meta,
+    refuse=COMPLEX,
     variants="function",
     has_out=True,
 )

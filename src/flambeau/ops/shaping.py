@@ -252,6 +252,11 @@ def moveaxis(self, source, destination):
     return aten.movedim.int(self, source, destination)
 
 
+@composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+def moveaxis_list(self, source, destination):
+    return aten.movedim.intlist(self, source, destination)
+
+
 @composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", variants="method")
 def reshape_as(self, other):
     return aten.reshape.default(self, list(other.shape))
@@ -420,6 +425,7 @@ def _triangle_indices(name, pick):
         return np.stack(pick(row, offset, col)).astype(dtype.np)
 
     indices.derivative()
+    indices.override("lower", lambda lowering, val, *given: lowering.known(val, indices, *given))
 
 
 _triangle_indices("tril_indices", np.tril_indices)

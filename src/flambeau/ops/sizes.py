@@ -12,6 +12,11 @@ def _reads(schema, read, of_array):
     def fn(self, *rest):
         return read(self, *rest)
 
+    def of_an_example(call, self, *rest):
+        return read(self, *rest)
+
+    of_an_example.on_examples = True
+    fn.override("batch", of_an_example)
     return fn
 
 

@@ -464,6 +464,10 @@ def to_sparse_dim(self, sparse_dim):
     if is_sparse(self):
         if self.layout is not sparse_coo:
             raise RuntimeError(f"to_sparse: conversion of a {kind_of(self.layout)} tensor takes no sparse_dim")
+        if parts(self).sparse_dim != sparse_dim:
+            raise RuntimeError(
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
+            )
         return self
     if not 0 <= sparse_dim <= self._ndim:
         raise RuntimeError(

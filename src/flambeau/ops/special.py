@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
-from ..core.declare import composite, explicit, pointwise
+from ..core.declare import COMPLEX, composite, explicit, pointwise
 from ..core.operator import namespace
 from .comparison import NOT_BITS
 
@@ -80,12 +80,12 @@ def _sinc_vjp(ct, self):
 sinc.derivative(self=_sinc_vjp)
 
 
-@pointwise("deg2rad(Tensor self) -> Tensor", promote="float", layout="self")
+@pointwise("deg2rad(Tensor self) -> Tensor", refuse=COMPLEX, promote="float", layout="self")
 def deg2rad(s, self):
     return s.mul(self, math.pi / 180)
 
 
-@pointwise("rad2deg(Tensor self) -> Tensor", promote="float", layout="self")
+@pointwise("rad2deg(Tensor self) -> Tensor", refuse=COMPLEX, promote="float", layout="self")
 def rad2deg(s, self):
     return s.mul(self, 180 / math.pi)
 
@@ -110,7 +110,7 @@ def special_entr(s, self):
 special_entr.derivative(self=lambda ct, self: aten.mul.Tensor(ct, aten.rsub.Scalar(aten.log.default(self), -1)))
 
 
-@pointwise("logit(Tensor self, float? eps=None) -> Tensor", promote="float", operands=("self",))
+@pointwise("logit(Tensor self, float? eps=None) -> Tensor", refuse=COMPLEX, promote="float", operands=("self",))
 def logit(s, self, eps):
     x = self if eps is None else s.minimum(s.maximum(self, eps), 1 - eps)
     return s.log(s.div(x, s.sub(1.0, x)))
@@ -250,9 +250,10 @@ def _x_times(log):
     return body
 
 
-xlogy = pointwise("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote="float")(_x_times("log"))
+xlogy = pointwise("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", refuse=COMPLEX, promote="float")(_x_times("log"))
 special_xlog1py = pointwise(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    refuse=COMPLEX,
     promote="float",
     variants="special",
     name="xlog1py",
@@ -286,12 +287,12 @@ def signbit(s, self):
     return s.signbit(self)
 
 
-@pointwise("isposinf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, out_rules="exact")
+@pointwise("isposinf(Tensor self) -> Tensor", refuse=COMPLEX, out=dtypes.bool_, inplace=False, out_rules="exact")
 def isposinf(s, self):
     return s.eq(self, math.inf)
 
 
-@pointwise("isneginf(Tensor self) -> Tensor", out=dtypes.bool_, inplace=False, out_rules="exact")
+@pointwise("isneginf(Tensor self) -> Tensor", refuse=COMPLEX, out=dtypes.bool_, inplace=False, out_rules="exact")
 def isneginf(s, self):
     return s.eq(self, -math.inf)
 

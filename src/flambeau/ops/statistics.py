@@ -7,7 +7,7 @@ import math
 from ..base import dtypes
 from ..base.shapes import normalize_dims
 from ..base.symint import sym_float, sym_max
-from ..core.declare import composite, explicit
+from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
 from .reductions import as_dtype, correction_of, moment, var_vjp, wider
 
@@ -67,6 +67,13 @@ def _reduced(fn, self, dim, keepdim):
     return fn(self, [dim] if isinstance(dim, int) else list(dim) if dim is not None else None, keepdim)
 
 
+def _nonempty(x, ord, dim) -> None:
+    if x.numel() == 0 and any(x.shape[d] == 0 for d in (normalize_dims(dim, x.ndim) or range(x.ndim))):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have an identity"
+        )
+
+
 @explicit(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     variants="linalg",
@@ -82,6 +89,8 @@ def vector_norm(self, ord, dim, keepdim, dtype):
     if x.dtype in (dtypes.float16, dtypes.bfloat16):  # squares of half precision overflow
         wide = aten._to_copy.default(x, dtype=dtypes.float32)
         return aten._to_copy.default(vector_norm.definition.fn(wide, ord, dim, keepdim, None), dtype=x.dtype)
+    if ord < 0 or ord == math.inf:
+        _nonempty(x, ord, dim)
     if ord != 0 and all(x.shape[d] == 1 for d in normalize_dims(dim, x.ndim)):
         return _reduced(aten.sum.dim_IntList, aten.abs.default(x), dim, keepdim)  # no square that overflows
     if ord == 0:
@@ -203,7 +212,9 @@ def count_nonzero(self, dim):
 
 
 @composite(
-    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", out_rules="dtype"
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    refuse=COMPLEX,
+    out_rules="dtype",
 )
 def nansum(self, dim, keepdim, dtype):
     x = aten.masked_fill.Scalar(self, aten.isnan.default(self), 0) if self.dtype.category >= 2 else self

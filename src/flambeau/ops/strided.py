@@ -79,7 +79,14 @@ def _write_back(base, contents, size, stride, offset, self_stride):
 @strided_view.override("batch")
 def _batched(b, self, size, stride, offset, self_stride):
     outer = self.stride()[0]
-    return aten._as_strided.default(self, [b.size, *size], [outer, *stride], offset, [outer, *self_stride])
+    view = aten._as_strided.default(self, [b.size, *size], [outer, *stride], offset, [outer, *self_stride])
+    shape = tuple(self.shape)
+    if not _overlaps(shape, self.stride()) or _overlaps(shape[1:], self_stride):
+        return view
+    # The examples share memory (one was expanded), but not their derivatives.
+    place = (list(self_stride), list(size), list(stride), offset)
+    of_self = _gather_batched(b, aten.ones_like.default(self), *place)
+    return aten.where.self(aten.ne.Scalar(of_self, 0), _gather_batched(b, self, *place), aten.detach.default(view))
 
 
 strided_view.derivative(
@@ -87,6 +94,12 @@ strided_view.derivative(
         ct, list(self_like.shape), self_stride, size, stride, offset
     )
 )
+
+
+def _room(self_size, self_stride, size, stride, offset) -> int:
+    """How many elements of memory an example needs for both: examples laid out that far apart don't meet."""
+    (low, high), (first, last) = _extent(self_size, self_stride, 0), _extent(size, stride, offset)
+    return max(high, last) - min(low, first) + 1
 
 
 @extern(
@@ -112,6 +125,14 @@ def strided_scatter(grad, self_size, self_stride, size, stride, offset):
     if not all(self_size):
         return np.zeros(tuple(self_size), grad.dtype)
     return np.ascontiguousarray(_within(memory, low, self_size, self_stride, 0)).reshape(tuple(self_size))
+
+
+@strided_scatter.override("batch")
+def _scatter_batched(b, grad, self_size, self_stride, size, stride, offset):
+    room = _room(self_size, self_stride, size, stride, offset)
+    return aten._as_strided_scatter.default(
+        grad, [b.size, *self_size], [room, *self_stride], [b.size, *size], [room, *stride], offset
+    )
 
 
 strided_scatter.derivative(
@@ -145,6 +166,12 @@ def strided_gather(self, self_stride, size, stride, offset):
     if not all(size):
         return np.zeros(tuple(size), self.dtype)
     return np.ascontiguousarray(_within(memory, low, size, stride, offset)).reshape(tuple(size))
+
+
+@strided_gather.override("batch")
+def _gather_batched(b, self, self_stride, size, stride, offset):
+    room = _room(tuple(self.shape)[1:], self_stride, size, stride, offset)
+    return aten._as_strided_gather.default(self, [room, *self_stride], [b.size, *size], [room, *stride], offset)
 
 
 strided_gather.derivative(

@@ -92,6 +92,8 @@ def log_softmax(input, dim, *, dtype=None):
 def spdiags(diagonals, offsets, shape, layout=None):
     """The matrix of size ``shape`` whose diagonals ``offsets`` are the rows of ``diagonals``, as in scipy.sparse.spdiags."""
     rows = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)
+    if offsets.dtype.name != "int64":
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {offsets.dtype}")
     at = offsets.reshape(-1).tolist()
     if rows.shape[0] != len(at):
         raise RuntimeError(f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets ({len(at)})")

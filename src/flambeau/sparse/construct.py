@@ -72,6 +72,15 @@ def _tensors(indices, values, dtype, device):
     return out, values
 
 
+def _counted(size):
+    """``size``, if a tensor can have it: elements are counted in 64 bits, whether they are stored or not."""
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if math.prod(size) >= 1 << 63:
+        raise RuntimeError(f"numel: integer multiplication overflow: a tensor of size {list(size)}")
+    return size
+
+
 def sparse_coo_tensor(
     indices,
     values=None,
@@ -89,7 +98,7 @@ def sparse_coo_tensor(
     ``size``: inferred from the largest index unless given. RuntimeError for indices outside of it, or numbers that don't agree.
     """
     if values is None and size is None:
-        size = tuple(indices)
+        size = _counted(tuple(indices))
         return aten._sparse_coo_tensor_with_dims_and_tensors.default(
             len(size),
             0,
@@ -125,8 +134,7 @@ def sparse_coo_tensor(
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {v.ndim - 1}"
         )
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    _counted(size)
     for d in range(sparse_dim):
         if top[d] >= size[d]:
             raise RuntimeError(
@@ -244,7 +252,7 @@ def sparse_compressed_tensor(
         x, y = tuple(v.shape[batch + 1 : batch + 3]) if layout in BLOCKED else (1, 1)
         rows, columns = (n, width) if layout in BY_ROW else (width, n)
         size = (*c.shape[:batch], rows * x, columns * y, *v.shape[batch + (3 if layout in BLOCKED else 1) :])
-    size = tuple(size)
+    size = _counted(tuple(size))
     _check_compressed(layout, c, p, v, size)
     made = aten._sparse_compressed_tensor_unsafe.default(c, p, v, list(size), layout=layout)
     return made.detach().requires_grad_() if requires_grad else made

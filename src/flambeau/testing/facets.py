@@ -54,7 +54,7 @@ def facet(op: OpOverload, name: str) -> str:
         return "derived" if op.kind in meta.RULES else "missing"
     if name == "batch":
         return "given" if "batch" in op.overrides else "derived" if op.kind in _BATCHED else "fallback"
-    return "given" if "lower" in op.overrides else "derived" if op.kind in _LOWERED else "fallback"
+    return "given" if {"lower", "drawn"} & op.overrides.keys() else "derived" if op.kind in _LOWERED else "fallback"
 
 
 def table() -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import flambeau.numpy  # noqa: F401  # fills the tables in
 
 from ..dynamo import numpy_bridge
+from ..loops.streams import CLASSES
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
 
 __all__ = ["REASONS", "status", "table"]
@@ -41,7 +42,7 @@ REASONS = {
     ),
 }
 """Why functions of NumPy's own module are left to plain code."""
-RANDOM = "NumPy's generator gives the numbers, in the order of plain code"
+RANDOM = "the state itself, bytes, or a name that NumPy warns of"
 
 
 def functions(module) -> Iterator[tuple[str, object]]:
@@ -59,11 +60,18 @@ def status(module, name: str, f) -> tuple[str, str]:
     impl = numpy_bridge.lookup(f)
     if impl is None:
         if module is np.random:
-            return "plain", RANDOM
+            return (CALLED, "") if drawn(f) else ("plain", RANDOM)
         return "plain", next((why for why, names in REASONS.items() if name in names.split()), "")
     if impl.__module__ == "flambeau.numpy.opaque" and not hasattr(impl, "__wrapped__"):
         return (DERIVED if differentiable(module.__name__, name) else CALLED), ""
     return KERNEL, ""
+
+
+def drawn(f) -> bool:
+    """Whether a function of np.random is captured."""
+    if id(f) in numpy_bridge.makers or id(f) in numpy_bridge.of_the_global:
+        return True
+    return (type(getattr(f, "__self__", None)), getattr(f, "__name__", None)) in numpy_bridge.draws
 
 
 def derived(module: str) -> list[str]:
@@ -101,6 +109,11 @@ def table() -> str:
             out.append(f"| {what}{': ' + why if why else ''} | {' '.join(names)} |")
         out.append("")
     out += [
+        "Each is a node that calls NumPy's generator: the numbers are NumPy's, draws stay in their order, and run once. The same for",
+        "generators that are arguments, globals or made inside (`default_rng`, `RandomState`, `Generator` around a new bit generator):",
+        "",
+        *(f"- {cls.__name__}: {' '.join(sorted(n for c, n in numpy_bridge.draws if c is cls))}" for cls in CLASSES),
+        "",
         "## SciPy",
         "",
         "Called, once the program has imported the module; with a derivative where marked by a star:",

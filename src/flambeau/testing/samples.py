@@ -68,6 +68,9 @@ class Row:
     order is checked too. ``values``: whether values are determined (False: random or uninitialised). ``dtypes``: whether the samples are also run in
     other dtypes against PyTorch; ``strides``: whether the strides of the result are PyTorch's.
     ``torch``: overload name there when it differs, or None when PyTorch has no such operator. ``rtol``: of the reference.
+    ``arbitrary``: whether any values of these shapes will do (False: the samples' own; singular matrices are errors, factors aren't unique).
+    ``through``: what is differentiated where it isn't the results themselves, a function ``(op, *args, **kwargs)``: eigenvectors have a phase that
+    nothing determines, and a Cholesky factor reads one half of its matrix.
     """
 
     name: str
@@ -80,6 +83,8 @@ class Row:
     strides: bool = True
     torch: str | None = ""
     rtol: float = 1e-10
+    through: Callable | None = None
+    arbitrary: bool = True
 
     @property
     def op(self) -> OpOverload:

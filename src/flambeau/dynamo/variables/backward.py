@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau import _C, autograd
+from flambeau.autograd.node import set_history
 
 from .. import tensors
 from ..exc import unsupported
@@ -20,6 +21,34 @@ def is_bare_leaf(tensor) -> bool:
 def is_end(tensor) -> bool:
     """Whether a gradient that arrives here goes nowhere else."""
     return tensor.grad_fn is None
+
+
+def has_history(tensor) -> bool:
+    return tensor.grad_fn is not None
+
+
+def give_histories(output) -> bool:
+    """Inputs that have a history may be written where a leaf may not: their fake tensors get one. Whether any of them lacked it."""
+    found = [
+        i
+        for i in output.inputs
+        if not (i.number or i.ndarray) and has_history(i.example) and i.node.meta["val"].grad_fn is None
+    ]
+    for i in found:
+        fake = i.node.meta["val"]
+        root = tensors.same_place(fake)
+        with output.fake_mode, autograd.enable_grad():
+            made = root.clone()
+        set_history(fake, made._grad_fn, made._output_nr)
+        output.roots[id(root)] = i
+        output.keep.append(root)
+        output.guard(i.source, "CALL", has_history)
+    return bool(found)
+
+
+def inputs_by_leaf(output) -> dict:
+    """The inputs of the graph by the leaves of the tape that stand for them."""
+    return {**{id(i.node.meta["val"]): i for i in output.inputs}, **output.roots}
 
 
 def tape_of(val) -> list:
@@ -66,7 +95,7 @@ OWN_HISTORY = "The graph holds its own part of the history only: what lies befor
 def check_ends(tx, outputs, inputs) -> None:
     """``autograd.grad(outputs, inputs)``: breaks where a gradient would go on through the history that an input of the graph has."""
     wanted = [id(v.val) for v in _tensors(tx, inputs)]
-    by_value = {id(i.node.meta["val"]): i for i in tx.output.inputs}
+    by_value = inputs_by_leaf(tx.output)
     reached = {}
     for v in _tensors(tx, outputs):
         for leaf in (n.variable for n in tape_of(v.val) if hasattr(n, "variable")) if v.val.requires_grad else ():
@@ -119,7 +148,7 @@ def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Va
         unsupported("backward", "backward() with create_graph or inputs", "Only gradients of all leaves are captured.")
     if owner.val.grad_fn is None:
         unsupported("backward", "backward() of a tensor without a history", "It raises an error or writes to a leaf.")
-    by_value = {id(i.node.meta["val"]): i for i in tx.output.inputs}
+    by_value = inputs_by_leaf(tx.output)
     inputs = []
     tape = tape_of(owner.val)
     for leaf in (n.variable for n in tape if hasattr(n, "variable")):

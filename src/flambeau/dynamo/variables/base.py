@@ -7,7 +7,7 @@ from typing import Any
 
 from ..exc import unsupported
 
-__all__ = ["Lazy", "MethodOf", "NullVariable", "Variable", "hashable_key"]
+__all__ = ["Lazy", "MethodOf", "NullVariable", "Variable", "hashable_key", "method_of"]
 
 _serial = itertools.count()
 
@@ -16,6 +16,7 @@ class Variable:
     """``source`` is set when the value existed before the call; ``mutable`` marks values that can be written to."""
 
     mutable = False
+    calls_user = False  # calling it runs a user's code in a way of its own
     holder: Variable | None = None  # of the contents of an object: that object
 
     def __init__(self, source=None):
@@ -132,6 +133,14 @@ class Lazy(Variable):
 
     def __repr__(self):
         return f"Lazy({self.source.name})"
+
+
+def method_of(tx, v: Variable, name: str) -> MethodOf:
+    """A method that the value's class, a builtin one, has; AttributeError when it has no attribute of the name."""
+    cls = v.python_type()
+    if not hasattr(cls, name):
+        tx.raise_user(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
+    return MethodOf(v, name)
 
 
 class MethodOf(Variable):

@@ -18,6 +18,7 @@ from flambeau.base.symint import sym_max, sym_min
 
 from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
+from . import identity as identity  # its handlers
 from . import instances as instances  # its handlers
 from . import iteration as iteration  # its handlers
 from . import polyfills
@@ -30,7 +31,7 @@ from .dicts import DictVariable, pairs_of
 from .exceptions import ExceptionVariable, make_exception
 from .functions import PartialVariable, UserFunctionVariable, UserMethodVariable
 from .getters import GetterVariable
-from .handlers import HANDLERS, handles
+from .handlers import HANDLERS, handles, takes
 from .iterators import GeneratorVariable, IteratorVariable
 from .lists import (
     DequeVariable,
@@ -45,7 +46,7 @@ from .namespaces import NamespaceDict
 from .objects import ObjectVariable
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
 from .symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
-from .tensor import TensorVariable
+from .tensor import NumpyNdarrayVariable, TensorVariable
 
 __all__ = ["BuiltinVariable", "sort"]
 
@@ -108,7 +109,7 @@ class BuiltinVariable(Variable):
             if not any(isinstance(a, TensorVariable) for a in args):
                 args = [specialized(tx, a) for a in args]
         h = HANDLERS.get(fn)
-        if h is not None:
+        if h is not None and takes(fn, len(args), tuple(kwargs)):
             r = h(tx, args, kwargs)
             if r is not None:
                 return r
@@ -375,7 +376,7 @@ def _(tx, args, kwargs):
 
 @handles(divmod)
 def _(tx, args, kwargs):
-    if any(isinstance(a, TensorVariable) for a in args):
+    if any(isinstance(a, NumpyNdarrayVariable) for a in args):
         return TupleVariable([binary(tx, operator.floordiv, *args), binary(tx, operator.mod, *args)])
     return None
 
@@ -402,6 +403,8 @@ def _(tx, args, kwargs):
 
 @handles(tuple)
 def _(tx, args, kwargs):
+    if args and type(args[0]) is TupleVariable and args[0].python_type() is tuple:
+        return args[0]
     return TupleVariable(iterate(tx, args[0]).items(tx) if args else [])
 
 
@@ -503,15 +506,23 @@ def _(tx, args, kwargs):
         cell = tx.cells.get("__class__")
         if cell is None:
             return None
+        if not tx.code.co_argcount:
+            tx.raise_user(RuntimeError("super(): no arguments"))
         first = tx.code.co_varnames[0]
-        obj = tx.locals.get(first) or tx.cells[first].get(tx)
-        return SuperVariable(cell.get(tx).as_constant(), tx.realize(obj))
-    return SuperVariable(args[0].as_constant(), args[1])
-
-
-@handles(id)
-def _(tx, args, kwargs):
-    unsupported("builtin-id", "builtin: id", "Identities are numbers of one process's memory.")
+        obj = tx.locals.get(first) or (tx.cells[first].get(tx) if first in tx.cells else None)
+        if obj is None:
+            raise SkipFrame("super() whose object was deleted, which a captured frame keeps")
+        args = [cell.get(tx), tx.realize(obj)]
+        if args[0] is None:
+            tx.raise_user(RuntimeError("super(): empty __class__ cell"))
+    if len(args) != 2 or not isinstance(args[0].unwrap(), ClassVariable | BuiltinVariable):
+        return None
+    cls = args[0].as_constant()
+    if not isinstance(cls, type):
+        return None
+    made = SuperVariable(cls, args[1].unwrap())
+    made.owner(tx)
+    return made
 
 
 @handles(str)

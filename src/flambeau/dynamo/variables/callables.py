@@ -7,7 +7,8 @@ import weakref
 from .. import world
 from ..exc import unsupported
 from ..source import CallSource
-from .base import Variable
+from .base import Lazy, Variable
+from .objects import ObjectVariable
 
 __all__ = ["CachedFunctionVariable", "WeakReferenceVariable"]
 
@@ -31,7 +32,20 @@ class WeakReferenceVariable(Variable):
         return True
 
     def call(self, tx, args, kwargs):
+        if tx.side_effects.any():
+            unsupported(
+                "weak-reference",
+                "a weak reference that is followed after a write",
+                "What was written over may have been the last to hold the object.",
+            )
         return tx.wrap(self.value(), CallSource(self.source, followed, "weakref"))
+
+
+def is_weakly_known(v: Variable) -> bool:
+    """Whether something may notice that an object which existed before is gone."""
+    v = v.unwrap()
+    value = v.value if type(v) in (ObjectVariable, Lazy) else None
+    return value is not None and weakref.getweakrefcount(value) > 0
 
 
 class CachedFunctionVariable(Variable):

@@ -240,7 +240,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
         if isinstance(made, ObjectVariable) and issubclass(made.cls, cls):
             init = world.class_attr(tx, made.cls, "__init__")
             if isinstance(init, types.FunctionType):
-                tx.wrap_function(init).call(tx, [made, *args], kwargs)
+                run_init(tx, init, [made, *args], kwargs)
             elif isinstance(made, DerivedVariable):
                 made.init(tx, args, kwargs)
         return made
@@ -257,10 +257,16 @@ def construct(tx, var: ClassVariable, args, kwargs):
     obj = ObjectVariable(None, cls)
     init = world.class_attr(tx, cls, "__init__")
     if isinstance(init, types.FunctionType):
-        tx.wrap_function(init).call(tx, [obj, *args], kwargs)
+        run_init(tx, init, [obj, *args], kwargs)
     elif args or kwargs:
         tx.raise_user(TypeError(f"{cls.__name__}() takes no arguments"))
     return obj
+
+
+def run_init(tx, init: types.FunctionType, args, kwargs) -> None:
+    result = tx.wrap_function(init).call(tx, args, kwargs)
+    if not (result.is_constant() and result.as_constant() is None):
+        tx.raise_user(TypeError(f"__init__() should return None, not '{result.python_type().__name__}'"))
 
 
 def abstract(cls: type) -> TypeError:
@@ -277,11 +283,18 @@ class SuperVariable(Variable):
         super().__init__()
         self.cls, self.obj = cls, obj
 
+    def owner(self, tx) -> type:
+        """The class whose MRO is searched; an error, as where ``super`` is called, when ``cls`` isn't in it."""
+        owner = self.obj.value if isinstance(self.obj, ClassVariable) else self.obj.python_type()
+        if self.cls not in owner.__mro__:
+            if isinstance(self.obj, ClassVariable) and self.cls in type(owner).__mro__:
+                unsupported("super", f"super() in a method of the metaclass {self.cls.__qualname__}")
+            tx.raise_user(TypeError("super(type, obj): obj must be an instance or subtype of type"))
+        return owner
+
     def getattr(self, tx, name):
         of_class = isinstance(self.obj, ClassVariable)
-        owner = self.obj.value if of_class else self.obj.python_type()
-        if self.cls not in owner.__mro__:
-            tx.raise_user(TypeError("super(type, obj): obj must be an instance or subtype of type"))
+        owner = self.owner(tx)
         a = world.class_attr(tx, owner, name, after=self.cls)
         if a is ABSENT:
             tx.raise_user(AttributeError(f"'super' object has no attribute {name!r}"))

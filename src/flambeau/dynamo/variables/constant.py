@@ -37,7 +37,7 @@ def is_constant_value(v) -> bool:
             if not is_constant_value(x):
                 return False
         return True
-    if isinstance(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.floating)):
+    if isinstance(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.inexact)):
         return True
     return (getattr(t, "__module__", None) or "").startswith("flambeau.base") and t.__name__ in (
         "DType",

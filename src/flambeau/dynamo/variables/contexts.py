@@ -64,6 +64,33 @@ class GradModeVariable(ContextManagerVariable):
         cg.call_function(self.cls, lambda: [cg.load_const(a) for a in self.call_args], len(self.call_args))
 
 
+class InferenceModeVariable(GradModeVariable):
+    """``inference_mode``: no gradients in the graph, and what is made inside leaves captured code as inference tensors."""
+
+    before = False
+
+    def __repr__(self):
+        return "InferenceModeVariable()"
+
+    def enter(self, tx):
+        self.before = tensors.inference_enabled()
+        if self.before and not self.call_args[0]:
+            unsupported("inference-mode", "inference_mode(False) inside of inference mode")
+        super().enter(tx)
+        tx.output.regions.append(self)
+        tensors.set_inference(self.call_args[0])
+        return ConstantVariable(None)
+
+    def exit(self, tx):
+        tx.output.regions.remove(self)
+        self.__exit__()
+        super().exit(tx)
+
+    def __exit__(self, *exc):
+        """The trace ends, or the block."""
+        tensors.set_inference(self.before)
+
+
 class EnteredGradModeVariable(ContextManagerVariable):
     """A grad mode that was entered before the call; ``previous``: the mode to go back to."""
 
@@ -93,9 +120,13 @@ class ModeWrapped(Variable):
         cg.call(1)
 
     def call(self, tx, args, kwargs):
-        m = GradModeVariable(self.mode.cls, self.mode.mode, self.mode.call_args)
+        m = type(self.mode)(self.mode.cls, self.mode.mode, self.mode.call_args)
         m.enter(tx)
-        out = self.fn.call(tx, args, kwargs)
+        try:
+            out = self.fn.call(tx, args, kwargs)
+        except UserRaises:
+            m.exit(tx)
+            raise
         m.exit(tx)
         return out
 

@@ -189,11 +189,14 @@ class ExceptionVariable(ObjectVariable):
         """It is raised while ``outer`` is handled. Like the interpreter: no exception becomes part of its own context."""
         if outer is None or outer is self or not isinstance(outer, ExceptionVariable):
             return
-        o = outer
+        o, seen = outer, {id(outer)}  # the program may have made a cycle
         while isinstance(inner := o.written.get("__context__"), ExceptionVariable):
             if inner is self:
                 o.keep(tx, "__context__", ConstantVariable(None))
                 break
+            if id(inner) in seen:
+                break
+            seen.add(id(inner))
             o = inner
         self.keep(tx, "__context__", outer)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["HANDLERS", "handles"]
+__all__ = ["HANDLERS", "handles", "takes"]
 
 HANDLERS: dict[Any, Callable] = {}
 
@@ -19,3 +22,29 @@ def handles(*fns):
         return f
 
     return add
+
+
+# How many arguments a builtin takes, and which names, where it has no signature that can be asked for.
+TAKES: dict[Any, tuple[int, int, tuple[str, ...]]] = {
+    super: (0, 2, ()), bool: (0, 1, ()), float: (0, 1, ()), int: (0, 2, ("base",)), str: (0, 3, ("object", "encoding", "errors")),
+    tuple: (0, 1, ()), list: (0, 1, ()), set: (0, 1, ()), frozenset: (0, 1, ()), range: (1, 3, ()), slice: (1, 3, ()), iter: (1, 2, ()),
+    zip: (0, 1 << 30, ("strict",)), next: (1, 2, ()), getattr: (2, 3, ()), itertools.pairwise: (1, 1, ()),
+    itertools.starmap: (2, 2, ()), itertools.takewhile: (2, 2, ()),
+    itertools.dropwhile: (2, 2, ()), itertools.filterfalse: (2, 2, ()), itertools.cycle: (1, 1, ()), itertools.islice: (2, 4, ()),
+    itertools.tee: (1, 2, ()),
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def takes(fn, n: int, names: tuple[str, ...]) -> bool:
+    """Whether ``fn`` can be called with ``n`` arguments and these names; if not, the plain call raises the error."""
+    if fn in TAKES:
+        least, most, known = TAKES[fn]
+        return least <= n <= most and set(names) <= set(known)
+    try:
+        inspect.signature(fn).bind(*range(n), **dict.fromkeys(names))
+    except ValueError:  # none is known
+        return True
+    except TypeError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 
 from . import polyfills
@@ -213,7 +214,14 @@ for _fn in (
 def _traced(fn, written):
     """``fn`` is traced as the generator function ``written``."""
 
+    names = written.__code__.co_varnames[: written.__code__.co_argcount]
+    some = written.__code__.co_flags & inspect.CO_VARARGS
+    over = {"iterable", "data", "selectors"}
+
     def handler(tx, args, kwargs):
+        # The original asks its arguments for their iterators when it is made, not when its first element is taken.
+        args = [iterate(tx, a) if some or n in over else a for n, a in itertools.zip_longest(names, args)][: len(args)]
+        kwargs = {n: iterate(tx, a) if n in over else a for n, a in kwargs.items()}
         out = tx.inline(UserFunctionVariable(written), args, kwargs)
         if isinstance(out, GeneratorVariable):
             out.cls = fn

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..exc import UserRaises, unsupported
 from ..source import CallSource, ItemSource
 from ..versions import PY313
-from .base import Lazy, MethodOf, Variable
+from .base import Lazy, Variable, method_of
 from .constant import ConstantVariable
 
 __all__ = [
@@ -84,7 +84,7 @@ class IteratorVariable(Variable):
         return out
 
     def getattr(self, tx, name):
-        return MethodOf(self, name)
+        return method_of(tx, self, name)
 
     def hasattr(self, tx, name):
         return hasattr(self.cls, name)

@@ -10,10 +10,11 @@ from flambeau.base.shapes import Size
 
 from ..exc import unsupported
 from ..source import ItemSource
-from .base import Lazy, MethodOf, Variable, hashable_key
+from .base import Lazy, MethodOf, Variable, hashable_key, method_of
 from .constant import ConstantVariable
 from .iterators import IteratorVariable
 
+WHOLE = (slice(None), slice(0, None), slice(None, None, 1))  # of a tuple they give the tuple itself
 __all__ = [
     "ListVariable",
     "RangeVariable",
@@ -90,6 +91,8 @@ class SequenceVariable(Variable):
         if isinstance(key, SliceVariable):
             self.items(tx)
             cls = self.plain_class()
+            if self.python_type() is tuple and key.as_constant() in WHOLE:
+                return self
             if is_size(self.cls):
                 return TupleVariable(self.elements[key.as_constant()], cls=type(self.cls(())[:]))
             return (self.kind or type(self))(self.elements[key.as_constant()], cls=cls)
@@ -524,7 +527,12 @@ class SetVariable(Variable):
         return ConstantVariable(hashable_key(key) in self.entries)
 
     def getattr(self, tx, name):
-        return MethodOf(self, name)
+        if name == "__class__":
+            return tx.wrap_known(self.cls)
+        return method_of(tx, self, name)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.cls, name)
 
     def reconstruct(self, cg):
         cg.all(self.entries.values())
@@ -634,7 +642,7 @@ class SliceVariable(Variable):
     def getattr(self, tx, name):
         if name in ("start", "stop", "step"):
             return self.parts[("start", "stop", "step").index(name)]
-        return MethodOf(self, name)
+        return method_of(tx, self, name)
 
     def call_method(self, tx, name, args, kwargs):
         if name == "indices" and self.can_constant() and all(a.can_constant() for a in args):
@@ -684,7 +692,7 @@ class RangeVariable(Variable):
     def getattr(self, tx, name):
         if name in ("start", "stop", "step"):
             return ConstantVariable(getattr(self.value, name))
-        return MethodOf(self, name)
+        return method_of(tx, self, name)
 
     def call_method(self, tx, name, args, kwargs):
         if name in ("index", "count", "__len__", "__contains__", "__getitem__"):

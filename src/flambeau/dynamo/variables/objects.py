@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import sys
 import types
 
@@ -124,6 +125,12 @@ class ObjectVariable(Variable):
                 )
                 tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}{more}"))
             before = name in d
+            if before and name not in self.written and hasattr(type(d[name]), "__del__"):
+                unsupported(
+                    "finalizer",
+                    f"setattr {self!r} {name}",
+                    "What was there has __del__, which runs when it is dropped.",
+                )
             tx.output.guard(InstanceDictSource(self.source), "HAS_KEY" if before else "NO_KEY", name)
         if value is None and before is False:
             self.written.pop(name, None)
@@ -275,4 +282,25 @@ class SlotMethod(Variable):
             return ConstantVariable(self.value is object.__eq__)
         if self.value is object.__init_subclass__:
             return ConstantVariable(None)
+        if self.value is object.__reduce_ex__ and type(o) is ObjectVariable:
+            return reduced(tx, o, args)
         unsupported("slot-method", f"call_method {o!r} {name}", f"{self.value!r} is implemented in C.")
+
+
+def reduced(tx, o: ObjectVariable, args) -> Variable:
+    """``object.__reduce_ex__`` of protocol 2 and up: how to make the object again."""
+    if o.class_attr(tx, "__reduce__") is not object.__dict__["__reduce__"]:
+        return o.getattr(tx, "__reduce__").call(tx, [], {})
+    state_of = o.class_attr(tx, "__getstate__")
+    own = isinstance(state_of, types.FunctionType)
+    ways = ("__getnewargs__", "__getnewargs_ex__")
+    if not args[0].is_constant() or args[0].as_constant() < 2 or any(o.class_attr(tx, n) is not ABSENT for n in ways):
+        unsupported("reduce", f"__reduce_ex__ of {o!r}", "It is made again in a way of its own.")
+    if not own and (state_of is not object.__dict__.get("__getstate__", ABSENT) or copyreg._slotnames(o.cls)):
+        unsupported("reduce", f"__reduce_ex__ of {o!r}", "Its state is more than its attributes.")
+    none = ConstantVariable(None)
+    state = o.getattr(tx, "__getstate__").call(tx, [], {}) if own else o.instance_dict(tx)
+    if not own and not state.truth(tx):
+        state = none
+    cls = tx.make_tuple([o.class_variable()])
+    return tx.make_tuple([tx.wrap_known(copyreg.__newobj__), cls, state, none, none])

@@ -16,6 +16,7 @@ from .classes import ClassVariable
 from .constant import ConstantVariable
 from .derived import DerivedVariable, contents_of
 from .dicts import DictVariable, DictView
+from .identity import IdVariable, compared
 from .iterators import ArrayIteratorVariable, IteratorVariable, UserIteratorVariable
 from .lists import (
     ListVariable,
@@ -124,7 +125,14 @@ def identical(tx, a: Variable, b: Variable) -> bool:
         return False  # at least one of them is made while tracing
     if x is not None or y is not None:
         return False
+    if any(isinstance(v, TupleVariable) and v.source is None and not may_be_in_code(v) for v in (a, b)):
+        return False  # it is made while tracing
     unsupported("identity", f"{a!r} is {b!r}", "Whether they are one object is not known while tracing.")
+
+
+def may_be_in_code(v: Variable) -> bool:
+    """Whether a tuple may be a constant of the code, which is one object however often it is loaded."""
+    return v.is_constant() or (isinstance(v, TupleVariable) and all(may_be_in_code(e.unwrap()) for e in v.elements))
 
 
 def known_object(v: Variable):
@@ -159,6 +167,12 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
         return bool(tx.truth(binary(tx, operator.eq, a, b)))
     if a.can_constant() and b.can_constant():
+        if a.is_constant() and b.is_constant() and is_nan(a.as_constant()) and is_nan(b.as_constant()):
+            unsupported(
+                "identity",
+                "a NaN looked for in a container",
+                "Whether it is the same object is not known while tracing.",
+            )
         return bool(fold(tx, operator.eq, [a, b]).as_constant())
     if isinstance(a, (ObjectVariable, ClassVariable)) or isinstance(b, (ObjectVariable, ClassVariable)):
         if identical(tx, a, b):
@@ -166,6 +180,10 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
         if not isinstance(a, ObjectVariable) and not isinstance(b, ObjectVariable):
             return False
     return tx.truth(binary(tx, operator.eq, a, b))
+
+
+def is_nan(x) -> bool:
+    return isinstance(x, float) and x != x
 
 
 def fold(tx, fn, args, kwargs=None):
@@ -206,6 +224,8 @@ def unary(tx, fn, v: Variable) -> Variable:
 
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     a, b = tx.realize(a), tx.realize(b)
+    if isinstance(a, IdVariable) or isinstance(b, IdVariable):
+        return compared(tx, fn, a, b)
     if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
         found = symbolic_binary(tx, fn, a, b)
         if found is not None:
@@ -360,7 +380,7 @@ def special_binary(tx, fn, a, b) -> Variable | None:
         own = x.special(tx, name) if isinstance(x, SubclassVariable) else None
         if own is not None:
             r = own.call(tx, [y], {})
-            if not (r.is_constant() and r.as_constant() is NotImplemented):
+            if not declines(r):
                 return r
         elif isinstance(x, TensorVariable):
             return None
@@ -373,6 +393,8 @@ def tensor_binary(tx, fn, a, b):
         if own is not None:
             return own
     numpy = isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable)
+    if fn in (operator.mod, operator.imod) and issubclass(a.python_type(), (str, bytes, bytearray)):
+        unsupported("format", f"formatting {b!r}", "The text depends on tensor data.")
     if isinstance(b, DerivedVariable) or (isinstance(a, DerivedVariable) and a.can_constant()):
         a, b = contents_of(a), contents_of(b)  # the tensor's own operation takes it for what it is derived from
     for x, y in ((a, b), (b, a)):
@@ -407,6 +429,11 @@ def tensor_binary(tx, fn, a, b):
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
 
 
+def declines(r: Variable) -> bool:
+    """Whether a method of an operator leaves the answer to the next one."""
+    return r.is_constant() and r.as_constant() is NotImplemented
+
+
 def reflected_first(tx, a, b, name) -> bool:
     """Whether the right operand is asked first: its class is derived from the left one's and has a method of its own."""
     if not isinstance(b, ObjectVariable) or isinstance(a, TensorVariable):
@@ -419,8 +446,9 @@ def object_binary(tx, fn, a, b):
     base = INPLACE.get(fn, fn)
     if fn is not base and isinstance(a, ObjectVariable):
         f = a.special(tx, f"__{fn.__name__}__")
-        if f is not None:
-            return f.call(tx, [b], {})
+        r = None if f is None else f.call(tx, [b], {})
+        if r is not None and not declines(r):
+            return r
     forward, reflected = REFLECTED[base]
     order = [(a, b, forward), (b, a, reflected)]
     if reflected_first(tx, a, b, reflected):
@@ -428,9 +456,16 @@ def object_binary(tx, fn, a, b):
     for x, y, name in order:
         if isinstance(x, ObjectVariable):
             f = x.special(tx, name)
+            if type(f) is SlotMethod and f.value is object.__ne__:  # asks __eq__, and turns its answer round
+                same = x.special(tx, "__eq__")
+                if same is not None and type(same) is not SlotMethod:
+                    r = same.call(tx, [y], {})
+                    if not declines(r):
+                        return unary(tx, operator.not_, r)
+                continue
             if f is not None and (type(f) is not SlotMethod or isinstance(x, DerivedVariable)):
                 r = f.call(tx, [y], {})
-                if not (r.is_constant() and r.as_constant() is NotImplemented):
+                if not declines(r):
                     return r
     if isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable):
         return binary(tx, base, contents_of(a), contents_of(b))

@@ -104,7 +104,7 @@ class CheckVariable(Variable):
     def call(self, tx, args, kwargs):
         first = tx.realize(args[0] if args else next(iter(kwargs.values())))
         if self.value is not shape_env.check_is_size:
-            return self.require(tx, first)
+            return self.require(tx, first, message_of(tx, args[1] if len(args) > 1 else kwargs.get("message")))
         limits = [(operator.ge, ConstantVariable(0))]
         most = tx.realize(kwargs["max"]) if "max" in kwargs else ConstantVariable(None)
         if not (most.is_constant() and most.as_constant() is None):
@@ -119,8 +119,8 @@ class CheckVariable(Variable):
     def target(self):
         return shape_env.check if self.value is shape_env.check_is_size else self.value
 
-    def require(self, tx, condition) -> Variable:
-        """The condition holds from here on."""
+    def require(self, tx, condition, said: str | None = None) -> Variable:
+        """The condition holds from here on; where it depends on data an error comes up in plain code, if nothing has happened yet."""
         if not isinstance(condition, SymbolicVariable):
             if condition.truth(tx):
                 return ConstantVariable(None)
@@ -131,12 +131,34 @@ class CheckVariable(Variable):
             if condition.truth(tx):
                 return ConstantVariable(None)
             unsupported("check", f"torch._check({number!r}), which is false", "It raises in plain Python.")
-        message = f"Runtime assertion failed for expression {number!r}"
+        message = said or f"Runtime assertion failed for expression {number!r}"
+        if said is not None:  # the plain call has the words, and the class, of the error
+            tx.output.under_handler = True
         node = tx.output.create_node(tx, "call_function", self.target(), (condition.as_proxy(), message), {})
         node.meta["val"] = None
         node.meta["effects"] = frozenset({"checks"})
         env.learn(number.expr)
         return ConstantVariable(None)
+
+
+def message_of(tx, v: Variable | None) -> str | None:
+    """The text of a message, or of what makes one, where it is known."""
+    v = None if v is None else tx.realize(v)
+    if v is None or (v.is_constant() and v.as_constant() is None):
+        return None
+    if not v.can_constant():
+        v = v.call(tx, [], {})
+    return str(v.as_constant()) if v.can_constant() else None
+
+
+def require_element(tx, tensor: Variable, said: str | None) -> None:
+    """The one element of a tensor is not zero, which the graph checks."""
+    number = tensor.call_method(tx, "item", [], {})
+    if not isinstance(number, SymbolicVariable):
+        unsupported("check", f"an assertion about {tensor!r}", "The value depends on tensor data.")
+    if number.python_type() is not bool:
+        number = arithmetic(tx, operator.ne, [number, ConstantVariable(0)])
+    CheckVariable(shape_env.check).require(tx, number, said)
 
 
 class SymbolicRangeVariable(RangeVariable):
@@ -195,11 +217,35 @@ def _plain(v: Variable):
     return None
 
 
+EXACT = {
+    operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.abs, operator.iadd, operator.isub, operator.imul, operator.lt,
+    operator.le, operator.gt, operator.ge, operator.eq, operator.ne, abs, float,
+    symint.sym_min, symint.sym_max,
+}  # fmt: skip
+"""What kernels do with floating-point numbers as Python does: the rest raises for some of them."""
+
+
+def _as_python(tx, fn, args, numbers) -> None:
+    """A number that a random generator gave is in a computation: where Python raises, the graph has to end with an error (it is run plainly
+    then), or not to have the number at all."""
+    drawn = [isinstance(n, NUMBERS) and n.env.is_unbacked(n.expr) for n in numbers]
+    if not any(drawn) or fn in EXACT:
+        return
+    if fn not in (operator.truediv, operator.itruediv):
+        unsupported(
+            "numpy-random", f"{getattr(fn, '__name__', fn)} of a Python number that was drawn", "It may raise an error."
+        )
+    if drawn[1]:
+        CheckVariable(shape_env.check).require(tx, SymbolicVariable(numbers[1] != 0))
+
+
 def arithmetic(tx, fn, args) -> Variable | None:
     """``fn`` of numbers, some of them symbolic, without asking for a value; None where that can't be."""
     numbers = [_plain(a) for a in args]
     if any(n is None for n in numbers):
         return None
+    if tx.output.draws:
+        _as_python(tx, fn, args, numbers)
     fn = FUNCTIONS.get(fn, fn)
     try:
         out = _ask(lambda ns: fn(*ns), numbers)

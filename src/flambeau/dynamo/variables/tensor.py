@@ -112,6 +112,8 @@ class TensorVariable(Variable):
                     cg.load_source(source)
 
             cg.call_function(with_freed_history, push, 1 + len(ways))
+        elif self.val._inference and not output.initial_state[1]:
+            cg.call_function(tensors.as_inference, lambda: cg.graph_output(self.node), 1)
         else:
             cg.graph_output(self.node)
 
@@ -267,6 +269,19 @@ class TensorMethodVariable(Variable):
 
             number = tx.output.call_in_graph(tx, "call_method", "item", [self.owner], {})
             return arithmetic(tx, float if self.name == "__float__" else int, [number])
+        if (
+            self.name == "item"
+            and not args
+            and self.owner.val.dtype.name == "bool"
+            and type(self.owner) is TensorVariable
+        ):
+            from .symbolic import arithmetic
+
+            # An integer is known by its symbol alone, whatever has been learned of it; a truth value would be the constant that it was checked to be.
+            number = tx.output.call_in_graph(tx, "call_method", "long", [self.owner], {}).call_method(
+                tx, "item", [], {}
+            )
+            return arithmetic(tx, operator.ne, [number, ConstantVariable(0)])
         none_ok = self.name in ("__setitem__",)
         return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
 
@@ -303,11 +318,17 @@ class NumpyNdarrayVariable(TensorVariable):
     def __init__(self, node, val, source=None, scalar=True):
         self.scalar = scalar and source is None and val.ndim == 0
         node.graph.holds_arrays = True
+        if getattr(node.graph, "read_only", False) and not is_read_only(node) and views_read_only(node, val):
+            mark_read_only(node)
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
         if self.scalar:
             cg.call_function(numpy_bridge.to_scalar, lambda: cg.graph_output(self.node), 1)
+            return
+
+        if is_read_only(self.node):
+            cg.call_function(numpy_bridge.to_read_only, lambda: cg.graph_output(self.node), 1)
             return
 
         if getattr(self.node.graph, "carries", False):
@@ -345,6 +366,10 @@ class NumpyNdarrayVariable(TensorVariable):
     @staticmethod
     def call_impl(tx, impl, args, kwargs, owner=None):
         r = tx.output.call_in_graph(tx, "call_function", impl, args, kwargs)
+        if isinstance(r, TensorVariable) and numpy_bridge.gives_read_only(
+            impl, [getattr(a, "val", None) for a in args]
+        ):
+            mark_read_only(r.node)
         # NumPy returns scalars for results without dimensions, except where the function makes or rearranges arrays; a scalar's methods give scalars.
         return as_ndarray(r, scalar=not getattr(impl, "gives_array", False) or (owner is not None and owner.scalar))
 
@@ -379,6 +404,12 @@ class NumpyNdarrayVariable(TensorVariable):
         parts = key.elements if hasattr(key, "elements") else [key]
         if value.is_constant() and isinstance(value.as_constant(), (int, float, complex, np.generic)):
             value = self.cast_number(value.as_constant())
+        if (
+            isinstance(value, NumpyNdarrayVariable)
+            and value.val.dtype is not self.val.dtype
+            and numpy_bridge.np_dtype(self.val) == np.float16
+        ):
+            value = value.call_method(tx, "astype", [ConstantVariable(np.dtype(np.float16))], {})
         if isinstance(value, NumpyNdarrayVariable) and value.val._storage is self.val._storage:
             value = tx.output.call_in_graph(
                 tx, "call_method", "clone", [value], {}
@@ -404,6 +435,27 @@ def _is_integer(val) -> bool:
 
 def _is_int_constant(v) -> bool:
     return v.is_constant() and type(v.as_constant()) is int
+
+
+def mark_read_only(node) -> None:
+    """NumPy doesn't let anybody write into this array, nor into views of it."""
+    node.meta["read_only"] = node.graph.read_only = True
+
+
+def is_read_only(node) -> bool:
+    return node.meta.get("read_only", False)
+
+
+def views_read_only(node, val) -> bool:
+    """Whether an array is a view of one that is only read."""
+    inputs = [
+        m
+        for n in node.all_input_nodes
+        for m in (n, *(n.all_input_nodes if type(n.meta["val"]) in (tuple, list) else ()))
+    ]
+    return any(
+        is_read_only(n) and tensors.is_tensor(n.meta["val"]) and n.meta["val"]._storage is val._storage for n in inputs
+    )
 
 
 def as_ndarray(v: Variable, scalar=True) -> Variable:
@@ -464,8 +516,9 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
 
     if tensors.is_tensor(value):
         for v in inputs:
-            if isinstance(v, TensorVariable) and v.val is value:
-                return v
+            for item in v.elements if isinstance(v, TupleVariable) else (v,):  # out=(a, b)
+                if isinstance(item, TensorVariable) and item.val is value:
+                    return item
         return TensorVariable(node, value, cls=tensors.class_of_result(value))
 
     def element(key, v) -> Variable:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flambeau.autograd import grad_mode
+from flambeau.base import shape_env
 from flambeau.base.compiling import is_exporting
 
 from .. import opaque, subgraphs, tensors, trace_rules, world
@@ -11,7 +13,8 @@ from ..config import config
 from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
-from .contexts import ContextManagerVariable, GradModeVariable, NullContextVariable
+from .contexts import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
+from .symbolic import CheckVariable, SymbolicVariable, message_of, require_element
 from .tensor import NOT_TRACED_METHODS, TensorMethodVariable, TensorVariable
 
 __all__ = ["TorchClassVariable", "TorchFunctionVariable", "special"]
@@ -156,6 +159,8 @@ class TorchClassVariable(Variable):
                 v.exit = lambda tx: tx.output.set_grad_mode(tx, previous)
                 return v
             return GradModeVariable(cls, name == "enable_grad")
+        if cls is grad_mode.inference_mode:
+            return inference_block(tx, args, kwargs)
         if name in ("error_on_graph_break", "_PatchedConfig"):
             return RegionVariable(
                 cls, cls(*[settled(tx, a) for a in args], **{k: settled(tx, v) for k, v in kwargs.items()})
@@ -180,6 +185,13 @@ class TorchClassVariable(Variable):
         from ..autocast import AutocastVariable, is_autocast
 
         return AutocastVariable(value) if is_autocast(cls) else tx.wrap_known(value)
+
+
+def inference_block(tx, args, kwargs) -> Variable:
+    mode = args[0] if args else kwargs.get("mode", ConstantVariable(True))
+    on = not mode.is_constant() or bool(mode.as_constant())
+    block = InferenceModeVariable(grad_mode.inference_mode, not on, (on,))
+    return block if mode.is_constant() else block.call(tx, [mode], {})
 
 
 def settled(tx, v: Variable):
@@ -273,6 +285,24 @@ def _(tx, var, args, kwargs):
 @special("_set_grad_enabled")
 def _(tx, var, args, kwargs):
     tx.output.set_grad_mode(tx, bool(args[0].as_constant()))
+    return ConstantVariable(None)
+
+
+@special("_assert", "_assert_async", "_check_tensor_all")
+def _(tx, var, args, kwargs):
+    condition = tx.realize(args[0] if args else next(iter(kwargs.values())))
+    rest = [*args[1:], *(v for k, v in kwargs.items() if k not in ("cond", "condition", "input"))]
+    said = message_of(tx, rest[0]) if rest else None
+    if type(condition) is TensorVariable:
+        if not tx.output.data_symbols():
+            return None
+        if var.value.__name__ == "_check_tensor_all":
+            condition = condition.call_method(tx, "all", [], {})
+        require_element(tx, condition, said)
+    elif isinstance(condition, SymbolicVariable):
+        CheckVariable(shape_env.check).require(tx, condition, said)
+    elif not tx.truth(condition):
+        tx.raise_user(AssertionError(said) if var.value.__name__ == "_assert" else RuntimeError(said))
     return ConstantVariable(None)
 
 

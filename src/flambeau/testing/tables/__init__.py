@@ -1,3 +1,18 @@
 """Rows of the operator sample table, a file to a family."""
 
-from . import arithmetic, choosing, convolving, indexing, layers, making, networks, products, reducing, viewing  # noqa: F401
+from . import (  # noqa: F401
+    arithmetic,
+    choosing,
+    convolving,
+    copying,
+    functions,
+    indexing,
+    layers,
+    making,
+    matrices,
+    networks,
+    products,
+    reducing,
+    transforming,
+    viewing,
+)

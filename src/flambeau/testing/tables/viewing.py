@@ -102,5 +102,6 @@ row("slice_backward", [call(f(3, 2), [5, 2], 0, 1, 4, 1), call(f(2, 2), [2, 4], 
 row("atleast_1d atleast_2d atleast_3d", [call(f()), call(f(2)), call(f(2, 3))], [np.atleast_1d, np.atleast_2d, np.atleast_3d])
 row("swapaxes swapdims", [call(f(2, 3), 0, 1)], np.swapaxes)
 row("moveaxis.int", [call(f(2, 3, 4), 0, 2)], np.moveaxis)
+row("moveaxis.intlist", [call(f(2, 3, 4), [0, 1], [2, 0])], np.moveaxis)
 row("broadcast_tensors", [call([f(3), f(2, 1)])], lambda ts: [np.broadcast_to(t, (2, 3)) for t in ts])
 row("reflection_pad3d replication_pad3d", [call(f(1, 1, 3, 3, 3), [1, 1, 1, 0, 0, 1])], None)

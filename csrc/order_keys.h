@@ -1,0 +1,26 @@
+/* The order of elements as unsigned integers: nan is the greatest, zeros of both signs are equal (base/order.py's KINDS). */
+#ifndef FLAMBEAU_ORDER_KEYS_H
+#define FLAMBEAU_ORDER_KEYS_H
+#include <stdint.h>
+
+enum { F32, F64, I64, I32, I16, I8, U8, F16, BF16, KINDS };
+static const int item_of[KINDS] = {4, 8, 8, 4, 2, 1, 1, 2, 2};
+
+/* Keys: of 32 bits for types of up to four bytes, of 64 for the others. */
+static inline uint32_t of_f32(uint32_t b) {
+    return b << 1 > 0xff000000u ? ~0u : !(b << 1) ? 0x80000000u : b ^ ((uint32_t)((int32_t)b >> 31) | 0x80000000u);
+}
+static inline uint32_t of_bf16(uint16_t b) { return of_f32((uint32_t)b << 16); }
+static inline uint32_t of_f16(uint16_t b) {
+    uint32_t low = (uint32_t)(b & 0x7fff);
+    return low > 0x7c00 ? ~0u : b & 0x8000 ? 0x80000000u - low : 0x80000000u + low;
+}
+static inline uint64_t of_f64(uint64_t b) {
+    return b << 1 > 0xffe0000000000000u ? ~(uint64_t)0 : !(b << 1) ? (uint64_t)1 << 63 : b ^ ((uint64_t)((int64_t)b >> 63) | (uint64_t)1 << 63);
+}
+static inline uint64_t of_i64(uint64_t b) { return b ^ (uint64_t)1 << 63; }
+static inline uint32_t of_i32(uint32_t b) { return b ^ 0x80000000u; }
+static inline uint32_t of_i16(uint16_t b) { return (uint32_t)(uint16_t)(b ^ 0x8000u); }
+static inline uint32_t of_i8(uint8_t b) { return (uint32_t)(uint8_t)(b ^ 0x80u); }
+static inline uint32_t of_u8(uint8_t b) { return b; }
+#endif

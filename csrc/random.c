@@ -1,0 +1,283 @@
+/* Draws from MT19937 (Matsumoto and Nishimura 1998), whose words are those of PyTorch's CPU generator, in blocks: the state moves on by vectors, words are
+ * tempered and made numbers by vectors. What a draw takes from the stream and how numbers are made of it is PyTorch's convention (core/generator.py).
+ *
+ * A generator's state is an ndarray that its owner keeps; the default generator's is here, so that compiled graphs can draw from it without Python. One
+ * lock serves all: draws are serial anyway. */
+#define _GNU_SOURCE
+#include "graph.h"
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#else
+#define CLONES
+#endif
+
+#define WORDS 624
+#define FAR 397
+#define BLOCK 1024              /* words that are drawn at a time: an even number, and whole groups of 16 */
+
+typedef struct {
+    uint32_t key[WORDS];
+    int32_t pos, has_normal;    /* pos: words of the key that are used up */
+    double normal;              /* the second one of a pair of normal numbers, for the next that is drawn alone */
+} Engine;
+
+static Engine default_engine = {.pos = WORDS};
+static pthread_mutex_t drawing = PTHREAD_MUTEX_INITIALIZER;
+
+static void unlocked(void) { pthread_mutex_init(&drawing, NULL); }
+
+static void begin(void) {
+    static int registered;
+    pthread_mutex_lock(&drawing);
+    if (!registered) registered = !pthread_atfork(NULL, NULL, unlocked); /* another thread may hold it at a fork */
+}
+static void end(void) { pthread_mutex_unlock(&drawing); }
+
+/* --- words --------------------------------------------------------------------------------------------------------- */
+
+static inline uint32_t mix(uint32_t high, uint32_t low) {
+    uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return y >> 1 ^ ((0u - (low & 1u)) & 0x9908b0dfu);
+}
+
+CLONES static void twist(uint32_t *key) {
+    for (int i = 0; i < WORDS - FAR; i++) key[i] = key[i + FAR] ^ mix(key[i], key[i + 1]);
+    for (int i = WORDS - FAR; i < WORDS - 1; i++) key[i] = key[i + FAR - WORDS] ^ mix(key[i], key[i + 1]);
+    key[WORDS - 1] = key[FAR - 1] ^ mix(key[WORDS - 1], key[0]);
+}
+
+CLONES static void temper(const uint32_t *restrict from, uint32_t *restrict to, int n) {
+    for (int i = 0; i < n; i++) {
+        uint32_t y = from[i];
+        y ^= y >> 11;
+        y ^= y << 7 & 0x9d2c5680u;
+        y ^= y << 15 & 0xefc60000u;
+        to[i] = y ^ y >> 18;
+    }
+}
+
+static void words(Engine *e, uint32_t *to, int64_t n) {
+    int pos = e->pos >= 0 && e->pos < WORDS ? e->pos : WORDS;
+    while (n) {
+        if (pos == WORDS) twist(e->key), pos = 0;
+        int m = n < WORDS - pos ? (int)n : WORDS - pos;
+        temper(e->key + pos, to, m);
+        pos += m, to += m, n -= m;
+    }
+    e->pos = pos;
+}
+
+static void seed(Engine *e, uint32_t s) {
+    for (int i = 0; i < WORDS; i++) e->key[i] = i ? s = 1812433253u * (s ^ s >> 30) + (uint32_t)i : s;
+    e->pos = WORDS, e->has_normal = 0;
+}
+
+/* --- numbers of words: n numbers of n or 2 n words -------------------------------------------------------------------- */
+
+CLONES static void floats_of(const uint32_t *restrict w, float *restrict to, int n, float scale, float low) {
+    for (int i = 0; i < n; i++) to[i] = (float)(int32_t)(w[i] & 0xffffffu) * (1.0f / 16777216.0f) * scale + low;
+}
+/* The low 53 bits of two words, the first one the high half. As the sum of two parts that are exact. */
+#define DOUBLE(w, i) ((double)(int32_t)((w)[2 * (i)] & 0x1fffffu) * 0x1p-21 + ((double)(int32_t)((w)[2 * (i) + 1] ^ 0x80000000u) + 0x1p31) * 0x1p-53)
+CLONES static void doubles_of(const uint32_t *restrict w, double *restrict to, int n, double scale, double low) {
+    for (int i = 0; i < n; i++) to[i] = DOUBLE(w, i) * scale + low;
+}
+CLONES static void truths_of(const uint32_t *restrict w, uint8_t *restrict to, int n, double p) {
+    for (int i = 0; i < n; i++) to[i] = DOUBLE(w, i) < p;
+}
+
+/* --- normal numbers by Box and Muller, 8 of the first half of 16 uniform ones and 8 of the second ----------------------- */
+
+/* log of a number in (0, 1], as inductor/vector_math.py has it. */
+static inline float log_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    bits += 0x3f800000u - 0x3f3504f3u;
+    float k = (float)((int32_t)(bits >> 23) - 127), f;
+    bits = (bits & 0x7fffffu) + 0x3f3504f3u;
+    memcpy(&f, &bits, 4);
+    f -= 1;
+    float half = 0.5f * f * f, s = f / (2 + f), z = s * s;
+    float r = z * (0.66666662693f + z * (0.40000972152f + z * (0.28498786688f + z * 0.24279078841f)));
+    return k * 0.693145751953125f + (f - (half - (s * (half + r) + k * 1.428606765330187e-06f)));
+}
+
+CLONES static void box_muller(float *restrict x, int64_t blocks, float mean, float std) {
+    for (int64_t b = 0; b < blocks; b++, x += 16) {
+        float u[8], v[8], sines[8], cosines[8];
+        for (int i = 0; i < 8; i++) u[i] = x[i], v[i] = x[i + 8];
+        for (int i = 0; i < 8; i++) {
+            float radius = __builtin_sqrtf(-2 * log_of(1 - u[i])), theta = 6.2831855f * v[i];
+            /* theta = quarter * pi / 2 + r; sine and cosine of r by fdlibm's polynomials */
+            int quarter = (int)(theta * 0.63661975f + 0.5f);
+            float q = (float)quarter, r = theta - q * 1.5703125f;
+            r -= q * 4.837513e-4f;
+            r -= q * 7.549790e-8f;
+            float z = r * r;
+            float s = r + r * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f));
+            float c = 1 - 0.5f * z + z * z * (4.166664568298827e-2f + z * (-1.388731625493765e-3f + z * 2.443315711809948e-5f));
+            float sine = quarter & 1 ? c : s, cosine = quarter & 1 ? s : c;
+            sine = quarter & 2 ? -sine : sine;
+            cosine = (quarter + 1) & 2 ? -cosine : cosine;
+            cosines[i] = radius * cosine * std + mean;
+            sines[i] = radius * sine * std + mean;
+        }
+        for (int i = 0; i < 8; i++) x[i] = cosines[i], x[i + 8] = sines[i];
+    }
+}
+
+static void box_muller_double(double *x, int64_t blocks, double mean, double std) {
+    for (int64_t b = 0; b < blocks; b++, x += 16)
+        for (int i = 0; i < 8; i++) {
+            double radius = sqrt(-2 * log(1 - x[i])), theta = 6.283185307179586 * x[i + 8];
+            x[i] = radius * cos(theta) * std + mean;
+            x[i + 8] = radius * sin(theta) * std + mean;
+        }
+}
+
+static double one_normal(Engine *e) {
+    if (e->has_normal) return e->has_normal = 0, e->normal;
+    uint32_t w[4];
+    words(e, w, 4);
+    double r = sqrt(-2.0 * log1p(-DOUBLE(w, 1))), theta = 2.0 * M_PI * DOUBLE(w, 0);
+    e->normal = r * sin(theta), e->has_normal = 1;
+    return r * cos(theta);
+}
+
+/* --- draws ----------------------------------------------------------------------------------------------------------- */
+
+static void uniform(Engine *e, void *to, int f64, int64_t n, double low, double scale) {
+    uint32_t w[BLOCK];
+    for (int64_t i = 0, m; i < n; i += m) {
+        int64_t most = f64 ? BLOCK / 2 : BLOCK;
+        m = n - i < most ? n - i : most;
+        words(e, w, f64 ? 2 * m : m);
+        if (f64) doubles_of(w, (double *)to + i, (int)m, scale, low);
+        else floats_of(w, (float *)to + i, (int)m, (float)scale, (float)low);
+    }
+}
+
+/* `narrow`: 16-bit floats draw nothing for the incomplete block before it is drawn anew. */
+static void normal(Engine *e, void *to, int f64, int64_t n, double mean, double std, int narrow) {
+    if (n < 16) {
+        for (int64_t i = 0; i < n; i++) {
+            double x = one_normal(e) * std + mean;
+            if (f64) ((double *)to)[i] = x;
+            else ((float *)to)[i] = (float)x;
+        }
+        return;
+    }
+    int64_t step = 16 * 32, item = f64 ? 8 : 4, whole = n / 16 * 16;
+    if (narrow || n == whole) {
+        for (int64_t i = 0, m; i < whole; i += m) { /* made normal while they are in the cache */
+            m = whole - i < step ? whole - i : step;
+            uniform(e, (char *)to + i * item, f64, m, 0, 1);
+            if (f64) box_muller_double((double *)to + i, m / 16, mean, std);
+            else box_muller((float *)to + i, m / 16, (float)mean, (float)std);
+        }
+    } else {
+        uniform(e, to, f64, n, 0, 1);
+        if (f64) box_muller_double(to, whole / 16, mean, std);
+        else box_muller(to, whole / 16, (float)mean, (float)std);
+    }
+    if (n == whole) return;
+    char *last = (char *)to + (n - 16) * item; /* the incomplete block is drawn anew over the final 16 */
+    uniform(e, last, f64, 16, 0, 1);
+    if (f64) box_muller_double((double *)last, 1, mean, std);
+    else box_muller((float *)last, 1, (float)mean, (float)std);
+}
+
+static void sequence(Engine *e, double *to, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = one_normal(e);
+}
+
+static void bernoulli(Engine *e, uint8_t *to, int64_t n, double p) {
+    uint32_t w[BLOCK];
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = n - i < BLOCK / 2 ? n - i : BLOCK / 2;
+        words(e, w, 2 * m);
+        truths_of(w, to + i, (int)m, p);
+    }
+}
+
+/* low + (a word modulo span); of two words, the first one high, where `wide`; span 0 is all of them. */
+static void integers(Engine *e, int64_t *to, int64_t n, int64_t low, uint64_t span, int wide) {
+    uint32_t w[BLOCK];
+    for (int64_t i = 0, m; i < n; i += m) {
+        int64_t most = wide ? BLOCK / 2 : BLOCK;
+        m = n - i < most ? n - i : most;
+        words(e, w, wide ? 2 * m : m);
+        if (wide)
+            for (int64_t k = 0; k < m; k++) {
+                uint64_t x = (uint64_t)w[2 * k] << 32 | w[2 * k + 1];
+                to[i + k] = (int64_t)(span ? x % span + (uint64_t)low : x);
+            }
+        else {
+            uint32_t by = (uint32_t)span;
+            for (int64_t k = 0; k < m; k++) to[i + k] = (int64_t)(uint64_t)(by ? w[k] % by : w[k]) + low;
+        }
+    }
+}
+
+/* Fisher and Yates from the front: element i changes place with one of those from i on. */
+static void permutation(Engine *e, int64_t *to, int64_t n) {
+    uint32_t w[BLOCK];
+    for (int64_t i = 0; i < n; i++) to[i] = i;
+    for (int64_t i = 0, m; i < n - 1; i += m) {
+        m = n - 1 - i < BLOCK ? n - 1 - i : BLOCK;
+        words(e, w, m);
+        for (int64_t k = 0; k < m; k++) {
+            int64_t here = i + k, there = here + (int64_t)(w[k] % (uint64_t)(n - here)), x = to[here];
+            to[here] = to[there], to[there] = x;
+        }
+    }
+}
+
+enum { UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW };
+
+static double as_double(int64_t bits) {
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
+static void draw(Engine *e, const View *v, const int64_t *numbers) {
+    int64_t n = 1, a = numbers[2], b = numbers[3];
+    for (int d = 0; d < v->ndim; d++) n *= v->shape[d];
+    int f64 = numbers[1] != 0;
+    begin();
+    switch (numbers[0]) {
+    case UNIFORM: uniform(e, v->ptr, f64, n, as_double(a), as_double(b)); break;
+    case NORMAL: normal(e, v->ptr, numbers[1] == 1, n, as_double(a), as_double(b), numbers[1] == 2); break;
+    case SEQUENCE: sequence(e, (double *)v->ptr, n); break;
+    case BERNOULLI: bernoulli(e, (uint8_t *)v->ptr, n, as_double(a)); break;
+    case INTEGERS: integers(e, (int64_t *)v->ptr, n, a, (uint64_t)b, f64); break;
+    case PERMUTATION: permutation(e, (int64_t *)v->ptr, n); break;
+    case RAW: words(e, (uint32_t *)v->ptr, n); break;
+    case SEED: seed(e, (uint32_t)a); break;
+    }
+    end();
+}
+
+/* Views: memory side by side that is filled in order. Numbers: what, the type (0 float32, 1 float64, for NORMAL 2 a narrow type made of float32; for
+ * INTEGERS whether two words make one), two parameters (doubles as their bits: low and width, mean and deviation, probability; integers: low and span). */
+int flb_draw_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    draw(&default_engine, v, numbers);
+    return 0;
+}
+
+/* The same with a generator's state as the first view. */
+int flb_draw_from_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    if (v[0].ndim == 1 && v[0].shape[0] == (int64_t)sizeof(Engine)) draw((Engine *)v[0].ptr, v + 1, numbers);
+    return 0;
+}
+
+/* default_engine(): its state, an ndarray of bytes over the memory that compiled graphs draw from. */
+PyObject *flb_default_engine(PyObject *self, PyObject *unused) {
+    npy_intp n = sizeof(Engine);
+    return PyArray_SimpleNewFromData(1, &n, NPY_UINT8, &default_engine);
+}

@@ -1,0 +1,243 @@
+/* Running extremes with their places, running logarithms of sums of exponentials, places of what isn't zero, places in sorted sequences, counts of equal
+ * intervals. Arrays are in C order; nan is the greatest of all numbers, and a running extreme that has met it stays. */
+#include "graph.h"
+#include "order_keys.h"
+#include <math.h>
+#include <string.h>
+
+#define ACROSS 64               /* lines that lie side by side and are carried on together */
+
+typedef struct {
+    const char *from;
+    char *to;
+    int64_t *places;
+    int64_t n, inner;
+    int kind, least;
+} Running;
+
+/* Strips of lines of one kind of element. A key is compared by >=, so that the last of equal ones is kept; for the least one keys count backwards, but
+ * nan stays the greatest. */
+#define FLOATING(kind) ((kind) == F32 || (kind) == F64 || (kind) == F16 || (kind) == BF16)
+#define RUNNING(name, T, Key, of)                                                                                                              \
+    static void name(const Running *r, int64_t begin, int64_t end) {                                                                           \
+        int64_t strips = (r->inner + ACROSS - 1) / ACROSS, inner = r->inner;                                                                   \
+        Key best[ACROSS], flip = r->least ? (Key)~(Key)0 : 0;                                                                                  \
+        const int floating = FLOATING(r->kind);                                                                                                \
+        for (int64_t s = begin; inner == 1 && s < end; s++) { /* lines one after the other */                                                  \
+            const T *x = (const T *)r->from + s * r->n;                                                                                        \
+            T *y = (T *)r->to + s * r->n, value = x[0];                                                                                        \
+            int64_t *p = r->places + s * r->n, place = 0;                                                                                      \
+            Key most = 0;                                                                                                                      \
+            for (int64_t k = 0; k < r->n; k++) {                                                                                               \
+                Key key = (Key)of(x[k]);                                                                                                       \
+                if (!floating || key != (Key)~(Key)0) key ^= flip;                                                                             \
+                if (key >= most) most = key, value = x[k], place = k;                                                                          \
+                y[k] = value, p[k] = place;                                                                                                    \
+            }                                                                                                                                  \
+        }                                                                                                                                      \
+        if (inner == 1) return;                                                                                                                \
+        for (int64_t s = begin; s < end; s++) {                                                                                                \
+            int64_t j0 = s % strips * ACROSS, width = inner - j0 < ACROSS ? inner - j0 : ACROSS, at = s / strips * r->n * inner + j0;           \
+            const T *x = (const T *)r->from + at;                                                                                              \
+            T *y = (T *)r->to + at;                                                                                                            \
+            int64_t *p = r->places + at;                                                                                                       \
+            for (int64_t j = 0; j < width; j++) best[j] = 0;                                                                                   \
+            for (int64_t k = 0; k < r->n; k++, x += inner, y += inner, p += inner)                                                             \
+                for (int64_t j = 0; j < width; j++) {                                                                                          \
+                    Key key = (Key)of(x[j]);                                                                                                   \
+                    if (!floating || key != (Key)~(Key)0) key ^= flip;                                                                         \
+                    int wins = !k || key >= best[j];                                                                                           \
+                    best[j] = wins ? key : best[j];                                                                                            \
+                    y[j] = wins ? x[j] : y[j - inner];                                                                                         \
+                    p[j] = wins ? k : p[j - inner];                                                                                            \
+                }                                                                                                                              \
+        }                                                                                                                                      \
+    }
+RUNNING(running_f32, uint32_t, uint32_t, of_f32)
+RUNNING(running_f64, uint64_t, uint64_t, of_f64)
+RUNNING(running_i64, uint64_t, uint64_t, of_i64)
+RUNNING(running_i32, uint32_t, uint32_t, of_i32)
+RUNNING(running_i16, uint16_t, uint32_t, of_i16)
+RUNNING(running_i8, uint8_t, uint32_t, of_i8)
+RUNNING(running_u8, uint8_t, uint32_t, of_u8)
+RUNNING(running_f16, uint16_t, uint32_t, of_f16)
+RUNNING(running_bf16, uint16_t, uint32_t, of_bf16)
+
+static void running(void *context, int64_t begin, int64_t end) {
+    static void (*const of[KINDS])(const Running *, int64_t, int64_t) = {running_f32, running_f64, running_i64, running_i32, running_i16,
+                                                                         running_i8, running_u8, running_f16, running_bf16};
+    const Running *r = context;
+    of[r->kind](r, begin, end);
+}
+
+/* (lines before the dimension, length, elements after it) of an array in C order. */
+static int64_t cut(const View *v, int64_t dim, int64_t *n, int64_t *inner) {
+    int64_t outer = 1;
+    *n = *inner = 1;
+    for (int d = 0; d < v->ndim; d++) {
+        if (d < dim) outer *= v->shape[d];
+        else if (d == dim) *n = v->shape[d];
+        else *inner *= v->shape[d];
+    }
+    return outer;
+}
+
+/* Views: what is read, the running extremes, their places (int64), all in C order. Numbers: the dimension, the kind of element, whether the least. */
+int flb_running_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    Running r = {.from = v[0].ptr, .to = v[1].ptr, .places = (int64_t *)v[2].ptr, .kind = (int)numbers[1], .least = numbers[2] != 0};
+    int64_t outer = cut(&v[0], numbers[0], &r.n, &r.inner);
+    if (!outer || !r.n || !r.inner || r.kind < 0 || r.kind >= KINDS) return 0;
+    int64_t strips = (r.inner + ACROSS - 1) / ACROSS;
+    flb_parallel(running, &r, outer * strips, 1 + 20000 / (r.n * (r.inner < ACROSS ? r.inner : ACROSS)));
+    return 0;
+}
+
+/* --- running logarithms of sums of exponentials: the greatest so far and the sum of exp(x - it), in double precision ----------------------------- */
+
+typedef struct {
+    const char *from;
+    char *to;
+    int64_t n, inner;
+    int f64;
+} Exponentials;
+
+static void exponentials(void *context, int64_t begin, int64_t end) {
+    const Exponentials *e = context;
+    for (int64_t l = begin; l < end; l++) {
+        int64_t at = l / e->inner * e->n * e->inner + l % e->inner;
+        double most = -INFINITY, sum = 0;
+        for (int64_t k = 0; k < e->n; k++, at += e->inner) {
+            double x = e->f64 ? ((const double *)e->from)[at] : ((const float *)e->from)[at], y;
+            if (x > most) sum = sum * exp(most - x) + 1, most = x;
+            else if (x == most) sum += most == -INFINITY ? 0 : 1;
+            else sum += exp(x - most); /* nan stays in the sum */
+            y = most == INFINITY ? (sum != sum ? sum : most) : sum == 1 ? most : most + log(sum);
+            if (most == -INFINITY) y = sum != sum ? sum : most;
+            if (e->f64) ((double *)e->to)[at] = y;
+            else ((float *)e->to)[at] = (float)y;
+        }
+    }
+}
+
+/* Views: what is read and what is written, float32 or float64 in C order. Numbers: the dimension, whether float64. */
+int flb_logcumsumexp_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    Exponentials e = {.from = v[0].ptr, .to = v[1].ptr, .f64 = numbers[1] != 0};
+    int64_t outer = cut(&v[0], numbers[0], &e.n, &e.inner);
+    if (outer && e.n && e.inner) flb_parallel(exponentials, &e, outer * e.inner, 1 + 1000 / e.n);
+    return 0;
+}
+
+/* --- places of what isn't zero -------------------------------------------------------------------------------------- */
+
+/* Views: truth values in C order, coordinates (count, dimensions) of those that hold, int64. The count is the caller's: no more are written. */
+int flb_nonzero_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    const uint8_t *x = (const uint8_t *)v[0].ptr;
+    int64_t *to = (int64_t *)v[1].ptr, room = v[1].shape[0], total = 1, found = 0;
+    int ndim = v[0].ndim;
+    if (ndim > 64 || v[1].ndim != 2) return 0;
+    for (int d = 0; d < ndim; d++) total *= v[0].shape[d];
+    int64_t at[64] = {0}, last = ndim ? v[0].shape[ndim - 1] : 1;
+    for (int64_t row = 0; last && row < total; row += last) {
+        for (int64_t k = 0; k < last && found < room; k++) {
+            if (k + 8 <= last) {
+                uint64_t eight;
+                memcpy(&eight, x + row + k, 8);
+                if (!eight) {
+                    k += 7;
+                    continue;
+                }
+            }
+            if (!x[row + k]) continue;
+            for (int d = 0; d < ndim - 1; d++) to[d] = at[d];
+            if (ndim) to[ndim - 1] = k;
+            to += ndim, found++;
+        }
+        for (int d = ndim - 2; d >= 0 && ++at[d] == v[0].shape[d]; d--) at[d] = 0;
+    }
+    return 0;
+}
+
+/* --- places in sorted sequences -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *sequence, *values;
+    char *to;
+    int64_t length, row;        /* of a sequence; values for each of them, 0: one sequence for all */
+    int kind, right, narrow;
+} Search;
+
+#define BEFORE_FLOAT(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
+#define BEFORE(a, b) ((a) < (b))
+#define SEARCH(name, T, BEFORE)                                                                                                                \
+    static void name(const Search *s, int64_t begin, int64_t end) {                                                                            \
+        for (int64_t i = begin; i < end; i++) {                                                                                                \
+            const T *base = (const T *)s->sequence + (s->row ? i / s->row * s->length : 0), *first = base;                                     \
+            T x = ((const T *)s->values)[i];                                                                                                   \
+            int64_t left = s->length;                                                                                                          \
+            while (left > 0) { /* without branches on data */                                                                                  \
+                int64_t half = left / 2;                                                                                                       \
+                int further = s->right ? !BEFORE(x, base[half]) : BEFORE(base[half], x);                                                       \
+                base = further ? base + half + 1 : base;                                                                                       \
+                left = further ? left - half - 1 : half;                                                                                       \
+            }                                                                                                                                  \
+            if (s->narrow) ((int32_t *)s->to)[i] = (int32_t)(base - first);                                                                    \
+            else ((int64_t *)s->to)[i] = base - first;                                                                                         \
+        }                                                                                                                                      \
+    }
+SEARCH(search_f32, float, BEFORE_FLOAT)
+SEARCH(search_f64, double, BEFORE_FLOAT)
+SEARCH(search_i64, int64_t, BEFORE)
+
+static void search(void *context, int64_t begin, int64_t end) {
+    const Search *s = context;
+    (s->kind == F32 ? search_f32 : s->kind == F64 ? search_f64 : search_i64)(s, begin, end);
+}
+
+/* Views: sorted sequences (of one dimension: one for all values), values, places (int64 or int32), in C order. Numbers: the kind of element (float32,
+ * float64 or int64), whether behind equal ones, whether places are int32. */
+int flb_search_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    Search s = {.sequence = v[0].ptr, .values = v[1].ptr, .to = v[2].ptr, .kind = (int)numbers[0], .right = numbers[1] != 0, .narrow = numbers[2] != 0};
+    int64_t total = 1;
+    for (int d = 0; d < v[1].ndim; d++) total *= v[1].shape[d];
+    s.length = v[0].shape[v[0].ndim - 1];
+    s.row = v[0].ndim > 1 ? v[1].shape[v[1].ndim - 1] : 0;
+    if (total) flb_parallel(search, &s, total, 2000);
+    return 0;
+}
+
+/* --- counts of equal intervals ----------------------------------------------------------------------------------------- */
+
+/* Views: numbers side by side and their counts, both float32 or float64. Numbers: whether float64, low and high as the bits of doubles (equal: the least and
+ * the greatest number), the message of a range that isn't finite. */
+int flb_histogram_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    int64_t total = 1, bins = v[1].shape[0], *counts;
+    double low, high;
+    int f64 = numbers[0] != 0;
+    for (int d = 0; d < v[0].ndim; d++) total *= v[0].shape[d];
+    memcpy(&low, &numbers[1], 8), memcpy(&high, &numbers[2], 8);
+#define AT(i) (f64 ? ((const double *)v[0].ptr)[i] : (double)((const float *)v[0].ptr)[i])
+    if (low == high && total) {
+        low = INFINITY, high = -INFINITY;
+        for (int64_t i = 0; i < total; i++) {
+            double x = AT(i);
+            low = x < low || x != x ? x : low, high = x > high || x != x ? x : high;
+        }
+    }
+    if (low == high) low -= 1, high += 1;
+    if (!(isfinite(low) && isfinite(high))) return status[0] = numbers[3] + 1, 0;
+    if (!(counts = flb_api->malloc(bins * sizeof *counts))) return -1;
+    memset(counts, 0, bins * sizeof *counts);
+    double width = high - low;
+    for (int64_t i = 0; i < total; i++) {
+        double x = AT(i);
+        if (!(x >= low && x <= high)) continue;
+        int64_t k = (int64_t)((x - low) / width * bins);
+        counts[k < bins ? k : bins - 1]++;
+    }
+    for (int64_t k = 0; k < bins; k++) {
+        if (f64) ((double *)v[1].ptr)[k] = (double)counts[k];
+        else ((float *)v[1].ptr)[k] = (float)counts[k];
+    }
+    flb_api->free(counts);
+    return 0;
+}

@@ -1,0 +1,180 @@
+"""Linear algebra of batches of matrices (float32, float64, complex64, complex128) by csrc/lapack.c: LAPACK of the library that NumPy holds, over
+the thread pool. All functions take ndarrays (*batch, m, n) of any strides, none empty, with batches that broadcast; matrices among the results
+are column-major (the last two strides), infos int32, as LAPACK's: 0 is success.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+
+import numpy
+
+from .. import _runtime
+from . import blas
+
+__all__ = [
+    "NOT_FINITE",
+    "cholesky",
+    "cholesky_inverse",
+    "eig",
+    "eigh",
+    "least_squares",
+    "lu",
+    "lu_solve",
+    "qr",
+    "solve",
+    "solve_triangular",
+    "svd",
+]
+
+NOT_FINITE = -100  # info of a matrix with an infinity or a nan, which isn't handed to the routine
+_TYPES = {"f": 0, "d": 1, "F": 2, "D": 3}
+_LU, _SOLVE, _LU_SOLVE, _CHOLESKY, _CHOLESKY_INVERSE, _TRIANGULAR, _QR, _EIGH, _SVD, _EIG, _LSTSQ = range(11)
+_ROUTINES = ("getrf", "getrs", "potrf", "potri", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gelsy", "laswp")
+_COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
+_NOTHING = (0, 0, 0, 0)
+
+
+@functools.cache
+def _ready(char: str) -> int:
+    """The number of an element type, its routines handed to the runtime."""
+    blas.share_threads()
+    letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[char]
+    names = [_COMPLEX.get(r, r) if letter in "cz" else r for r in _ROUTINES]
+    addresses = [blas.function(letter + name, lapack=True) for name in names]
+    addresses += [blas.function(letter + name) for name in ("trsm", "gemm")]
+    _runtime.use_lapack(_TYPES[char], blas.wide(), tuple(addresses))
+    return _TYPES[char]
+
+
+def _run(what: int, views: tuple, flags=_NOTHING, cut: int = 0) -> None:
+    kind = _ready(views[what == _LU_SOLVE and 2].dtype.char)
+    if not all(v.flags.aligned for v in views):
+        views = tuple(v if v.flags.aligned else numpy.ascontiguousarray(v) for v in views)
+    _runtime.native("lapack", views, (what, kind, *flags, cut))
+
+
+def _matrices(batch, m: int, n: int, dtype):
+    """Uninitialised column-major matrices."""
+    return numpy.empty((*batch, n, m), dtype).swapaxes(-1, -2)
+
+
+def _batched(a, batch, tail: int):
+    """``a`` with the batch dimensions ``batch``, which it broadcasts to."""
+    return a if a.shape[: a.ndim - tail] == batch else numpy.broadcast_to(a, batch + a.shape[a.ndim - tail :])
+
+
+def _common(*shapes):
+    return shapes[0] if all(s == shapes[0] for s in shapes) else numpy.broadcast_shapes(*shapes)
+
+
+def lu(a):
+    """(factors, pivots from 1 (int32), infos) of P L U = ``a``, by partial pivoting."""
+    *batch, m, n = a.shape
+    out = _matrices(batch, m, n, a.dtype), numpy.empty((*batch, min(m, n)), "i4"), numpy.empty(batch, "i4")
+    _run(_LU, (a, *out))
+    return out
+
+
+def solve(a, b, turned: bool = False):
+    """(x, factors, pivots, infos) with a x = b, or aᵀ x = b where ``turned``: then the factors are those of ``a`` all the same."""
+    batch = _common(a.shape[:-2], b.shape[:-2])
+    n, columns = b.shape[-2:]
+    if math.prod(batch) != math.prod(a.shape[:-2]):  # one factorisation serves many right-hand sides
+        factors, pivots, info = lu(a)
+        x = lu_solve(factors, pivots, b, "T" if turned else "N")
+        return x, _batched(factors, batch, 2), numpy.ascontiguousarray(_batched(pivots, batch, 1)), info
+    a = a.reshape((*batch, n, n))
+    x, factors = _matrices(batch, n, columns, a.dtype), _matrices(batch, n, n, a.dtype)
+    pivots, info = numpy.empty((*batch, n), "i4"), numpy.empty(batch, "i4")
+    _run(_SOLVE, (a, _batched(b, batch, 2), x, factors, pivots, info), (ord("T" if turned else "N"), 0, 0, 0))
+    return x, factors, pivots, info
+
+
+def lu_solve(factors, pivots, b, how: str = "N"):
+    """x with op(P L U) x = b, op by ``how``: "N" nothing, "T" transposed, "C" adjoint. ``pivots``: int32, each a row (checked by the caller)."""
+    batch = _common(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
+    x = _matrices(batch, *b.shape[-2:], b.dtype)
+    views = _batched(factors, batch, 2), _batched(pivots, batch, 1), _batched(b, batch, 2), x
+    _run(_LU_SOLVE, views, (ord(how), 0, 0, 0))
+    return x
+
+
+def cholesky(a):
+    """(lower factors, infos) of Hermitian matrices, of which the lower triangles are read."""
+    *batch, n, _ = a.shape
+    out = _matrices(batch, n, n, a.dtype), numpy.empty(batch, "i4")
+    _run(_CHOLESKY, (a, *out))
+    return out
+
+
+def cholesky_inverse(factor, upper: bool):
+    """(inverses, infos) of the matrices with these Cholesky factors."""
+    *batch, n, _ = factor.shape
+    out = _matrices(batch, n, n, factor.dtype), numpy.empty(batch, "i4")
+    _run(_CHOLESKY_INVERSE, (factor, *out), (ord("U" if upper else "L"), 0, 0, 0))
+    return out
+
+
+def solve_triangular(a, b, upper: bool, left: bool = True, unit: bool = False):
+    """x with a x = b, or x a = b. A zero on the diagonal gives infinities and nans."""
+    batch = _common(a.shape[:-2], b.shape[:-2])
+    x = _matrices(batch, *b.shape[-2:], a.dtype)
+    flags = ord("L" if left else "R"), upper, ord("U" if unit else "N"), 0
+    _run(_TRIANGULAR, (_batched(a, batch, 2), _batched(b, batch, 2), x), flags)
+    return x
+
+
+def qr(a, mode: str):
+    """(q, r); ``mode`` "reduced", "complete", or "r": without q (None)."""
+    *batch, m, n = a.shape
+    k = m if mode == "complete" else min(m, n)
+    r = _matrices(batch, k, n, a.dtype)
+    q = None if mode == "r" else _matrices(batch, m, k, a.dtype)
+    _run(_QR, (a, r) if q is None else (a, r, q), (q is not None, 0, 0, 0))
+    return q, r
+
+
+def eigh(a, lower: bool, vectors: bool):
+    """(values in ascending order, vectors or None, infos) of Hermitian matrices, of which one triangle is read."""
+    *batch, n, _ = a.shape
+    values, info = numpy.empty((*batch, n), a.real.dtype), numpy.empty(batch, "i4")
+    made = _matrices(batch, n, n, a.dtype) if vectors else None
+    views = (a, values, info, made) if vectors else (a, values, info)
+    _run(_EIGH, views, (ord("V" if vectors else "N"), ord("L" if lower else "U"), 0, 0))
+    return values, made, info
+
+
+def svd(a, full: bool, vectors: bool):
+    """(u, s, vh, infos), u and vh None unless ``vectors``; ``full``: square ones."""
+    *batch, m, n = a.shape
+    k = min(m, n)
+    s, info = numpy.empty((*batch, k), a.real.dtype), numpy.empty(batch, "i4")
+    if not vectors:
+        _run(_SVD, (a, s, info), (ord("N"), 0, 0, 0))
+        return None, s, None, info
+    u, vh = _matrices(batch, m, m if full else k, a.dtype), _matrices(batch, n if full else k, n, a.dtype)
+    _run(_SVD, (a, s, info, u, vh), (ord("A" if full else "S"), 0, 0, 0))
+    return u, s, vh, info
+
+
+def eig(a):
+    """(values, vectors, infos), values and vectors complex. The matrices are finite (checked by the caller)."""
+    *batch, n, _ = a.shape
+    kind = numpy.result_type(a.dtype, numpy.complex64)
+    values, vectors, info = numpy.empty((*batch, n), kind), _matrices(batch, n, n, kind), numpy.empty(batch, "i4")
+    _run(_EIG, (a, values, info, vectors), (ord("V"), 0, 0, 0))
+    return values, vectors, info
+
+
+def least_squares(a, b, cut: float):
+    """(x, ranks, infos): the least of the x with the least ||a x - b||, by QR with pivots (gelsy). ``cut``: the reciprocal of the condition up to
+    which columns count."""
+    batch = _common(a.shape[:-2], b.shape[:-2])
+    x = _matrices(batch, a.shape[-1], b.shape[-1], a.dtype)
+    rank, info = numpy.empty(batch, "i8"), numpy.empty(batch, "i4")
+    views = (_batched(a, batch, 2), _batched(b, batch, 2), x, rank, info)
+    _run(_LSTSQ, views, _NOTHING, struct.unpack("<q", struct.pack("<d", cut))[0])
+    return x, rank, info

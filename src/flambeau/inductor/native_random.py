@@ -1,0 +1,107 @@
+"""Draws from the default generator in a graph: launches of csrc/random.c, in program order, with eager's stream."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from ..base import dtypes
+from ..base.expr import at_least
+from ..core import generator
+from ..core.layouts import copy_strides, takes_format
+from .builder import compute_type
+from .ir import dense_strides
+from .lazy import broadcast_coords
+from .native import as_dtype, launch
+from .sizes import size, sizes
+from .values import short
+
+__all__ = ["draw", "draw_integers", "expect", "mapped", "permutation", "random"]
+
+
+def _bits(x) -> int:
+    """A double as an integer of 64 bits; NotImplementedError for a number that is known at the call only."""
+    if hasattr(x, "__sym__"):
+        raise NotImplementedError("a parameter of a draw that is known at the call only")
+    return struct.unpack("q", struct.pack("d", float(x)))[0]
+
+
+def random(lowering, op, full, val):
+    """An operator of kind random: its override "drawn" with the strides by which the result is filled."""
+    drawn = op.overrides.get("drawn")
+    if drawn is None:
+        raise NotImplementedError("a draw without a kernel")
+    if any(a.type == "Generator" and x is not None for a, x in zip(op._schema.arguments, full)):
+        raise NotImplementedError("a generator of one's own")
+    if "memory_order" in op.tags:
+        strides = sizes(copy_strides(full[0].shape, full[0].stride()))
+    else:
+        strides = sizes(val.stride()) if takes_format(op) else dense_strides(sizes(val.shape))
+    return drawn(lowering, val, strides, *full)
+
+
+def mapped(lowering, fn, x, val, *others):
+    """``fn(handler, element, ...)`` of the elements of ``x`` and of those of ``others``, broadcast to it, as a tensor like ``val``."""
+    values, out = lowering.values, short(val.dtype)
+    handler = lowering.handler(compute_type(short(x.dtype)))
+
+    def at(coords):
+        parts = [y.at(broadcast_coords(coords, y.sizes)) for y in (x, *others)]
+        return values.cast(fn(handler, *(values.cast(p, compute_type(p.dtype)) for p in parts)), out)
+
+    return lowering.lazy(x.sizes, val.dtype, at, strides=x.strides, device=val.device)
+
+
+def _launched(lowering, val, dtype, strides, numbers):
+    shape = sizes(val.shape)
+    for n in (*shape, *strides):
+        if type(n) is int and n < 0:
+            raise NotImplementedError("a negative size")
+    out = (shape, strides, dtype, val.device)
+    return launch(lowering, "draw", [], [out], numbers, 4 * math.prod(shape), effect=True)[0]
+
+
+def draw(lowering, val, what: int, a=0.0, b=1.0, strides=None, dtype=None):
+    """The result ``val`` of a draw of :mod:`flambeau.core.generator`: UNIFORM (``a``: from, ``b``: width), NORMAL (mean, deviation),
+    SEQUENCE (doubles), BERNOULLI (``a``: the probability). ``dtype``: what is drawn, where ``val`` is made of it otherwise."""
+    dtype = dtype or val.dtype
+    narrow = dtype in (dtypes.float16, dtypes.bfloat16)
+    drawn = {generator.BERNOULLI: dtypes.bool_, generator.SEQUENCE: dtypes.float64}.get(what)
+    drawn = drawn or (dtypes.float32 if narrow else dtype)
+    if what in (generator.UNIFORM, generator.NORMAL) and drawn not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"there are no draws of {dtype}")
+    kind = 2 if narrow and what == generator.NORMAL else int(drawn is dtypes.float64)
+    strides = strides or dense_strides(sizes(val.shape))
+    return as_dtype(lowering, _launched(lowering, val, drawn, strides, [what, kind, _bits(a), _bits(b)]), dtype)
+
+
+def draw_integers(lowering, val, low, high, strides=None):
+    """Integers in [low, high), one word of the stream each, or two where the interval is 2 ** 32 long or longer."""
+    low, span = size(low), size(high) - size(low)
+    if type(span) is int:
+        if span <= 0:
+            raise NotImplementedError("an empty interval")
+        wide, span = span >= 2**32, (span + 2**63) % 2**64 - 2**63
+    elif at_least(span, 1) and at_least(2**32 - 1 - span, 0):
+        wide = False
+    else:
+        raise NotImplementedError("an interval that may be empty, or long")
+    strides = strides or dense_strides(sizes(val.shape))
+    numbers = [generator.INTEGERS, wide, low, span]
+    return as_dtype(lowering, _launched(lowering, val, dtypes.int64, strides, numbers), val.dtype)
+
+
+def permutation(lowering, val):
+    """The numbers below the length of ``val`` in random order."""
+    numbers = [generator.PERMUTATION, 0, 0, 0]
+    return as_dtype(lowering, _launched(lowering, val, dtypes.int64, (1,), numbers), val.dtype)
+
+
+def expect(lowering, holds, text: str):
+    """A truth value (true) that the graph's kernel computes together with ``holds``; where that is false the call raises RuntimeError with
+    ``text``."""
+    values, tag = lowering.values, len(lowering.messages)
+    lowering.messages.append("!" + text)
+    bad = values.cast(values.make("logical_not", (holds,), "bool"), "i64")
+    seen = values.make("checked", (bad, 1, tag, False), "i64")
+    return values.make("eq", (seen, values.const(0, "i64")), "bool")

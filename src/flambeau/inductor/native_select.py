@@ -1,0 +1,233 @@
+"""Running extremes, places in sorted sequences, histograms and writes under masks in a graph: launches of csrc/select.c and what is made of them."""
+
+from __future__ import annotations
+
+import math
+
+from ..base import dtypes
+from ..base.expr import at_least, linear, of, variable
+from ..base.order import KINDS, WHOLE
+from ..base.select import SEARCHED, bits
+from .builder import compute_type
+from .eager_call import call_schema
+from .ir import Pointwise, Region, dense_strides
+from .lazy import broadcast_coords
+from .native import as_dtype, launch
+from .sizes import size, sizes
+from .values import short
+
+__all__ = [
+    "contained",
+    "histogram",
+    "known",
+    "logcumsumexp",
+    "reduce_into",
+    "running",
+    "scattered",
+    "search",
+    "under_mask",
+    "write_under_mask",
+]
+
+MOST_KNOWN = 1 << 16  # elements of a result that is computed when the graph is compiled
+
+
+def running(lowering, vals, x, dim, least: bool):
+    """[values, places] of cummax or cummin."""
+    kind = KINDS.get(x.dtype.name)
+    if kind is None or not x.ndim:
+        raise NotImplementedError(f"there are no running extremes of {x.ndim} dimensions of {x.dtype}")
+    region = lowering.contiguous(x)
+    strides = dense_strides(region.shape)
+    outs = [(region.shape, strides, v.dtype, v.device) for v in vals]
+    return launch(lowering, "running", [region], outs, [dim % x.ndim, kind, least], 4 * math.prod(region.shape))
+
+
+def logcumsumexp(lowering, val, x, dim):
+    wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
+    if wide not in (dtypes.float32, dtypes.float64) or not x.ndim:
+        raise NotImplementedError(f"there is no running logarithm of {x.ndim} dimensions of {x.dtype}")
+    region = lowering.contiguous(as_dtype(lowering, x, wide))
+    out = (region.shape, dense_strides(region.shape), wide, val.device)
+    numbers = [dim % x.ndim, wide is dtypes.float64]
+    made = launch(lowering, "logcumsumexp", [region], [out], numbers, 60 * math.prod(region.shape))[0]
+    return as_dtype(lowering, made, val.dtype)
+
+
+def _common(*tensors):
+    """The dtype of SEARCHED in which NumPy compares elements of these."""
+    if any(t.dtype.is_complex for t in tensors):
+        raise NotImplementedError("complex numbers have no order")
+    kinds = {dtypes.float32 if t.dtype in (dtypes.float16, dtypes.bfloat16) else t.dtype for t in tensors}
+    if kinds == {dtypes.float32}:
+        return dtypes.float32
+    if any(t.is_floating_point for t in kinds):
+        return dtypes.float64
+    if dtypes.uint64 in kinds:
+        raise NotImplementedError("integers beyond those of int64")
+    return dtypes.int64
+
+
+def search(lowering, val, sequence, values, right: bool):
+    """searchsorted; ``val``: int64 or int32."""
+    if not sequence.ndim:
+        raise NotImplementedError("a sequence without a dimension")
+    common = _common(sequence, values)
+    regions = [lowering.contiguous(as_dtype(lowering, t, common)) for t in (sequence, values)]
+    out = (regions[1].shape, dense_strides(regions[1].shape), val.dtype, val.device)
+    numbers = [SEARCHED[common.name], right, val.dtype is dtypes.int32]
+    return launch(lowering, "search", regions, [out], numbers, 30 * math.prod(regions[1].shape))[0]
+
+
+def contained(lowering, val, elements, among, invert: bool):
+    """isin: whether each of ``elements`` is one of ``among``, by its place in them sorted."""
+    common = _common(elements, among)
+    n = math.prod(among.sizes)
+    if (
+        not at_least(n, 1)
+        or not at_least(math.prod(elements.sizes), 1)
+        or common is dtypes.float64 is not elements.dtype
+    ):
+        raise NotImplementedError("nothing to look for, or numbers that have to be compared as others")
+    region = lowering.contiguous(as_dtype(lowering, among, common))
+    line = lowering.in_memory(Region(region.buffer, (n,), (1,), region.offset), common, (1,), among.device)
+    ordered = lowering.arrange((val, val), WHOLE, line, 0)[0]
+    place = lowering.lazy(elements.sizes, dtypes.int64, elements.at, device=val.device)
+    place = search(lowering, _Meta(dtypes.int64, val.device), ordered, as_dtype(lowering, elements, common), False)
+    values, t = lowering.values, short(common)
+
+    def at(coords):
+        at = values.make("minimum", (place.at(coords), values.index(n - 1)), "i64")
+        tag = len(lowering.messages)
+        lowering.messages.append("aten::isin")
+        found = ordered.at((of(values.make("checked", (at, n, tag, False), "i64")),))
+        x = values.cast(elements.at(coords), t)
+        return values.make("ne" if invert else "eq", (found, x), "bool")
+
+    return lowering.lazy(elements.sizes, dtypes.bool_, at, device=val.device)
+
+
+class _Meta:
+    def __init__(self, dtype, device):
+        self.dtype, self.device = dtype, device
+
+
+def histogram(lowering, val, x, bins, low, high):
+    """histc."""
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"there is no histogram of {x.dtype}")
+    if any(hasattr(n, "__sym__") for n in (bins, low, high)) or low > high or not math.isfinite(high - low):
+        raise NotImplementedError("the range is refused, or known at the call only")
+    lowering.messages.append("!torch.histc: the range of the input is not finite")
+    numbers = [x.dtype is dtypes.float64, bits(float(low)), bits(float(high)), len(lowering.messages) - 1]
+    out = ((size(bins),), (1,), x.dtype, val.device)
+    return launch(lowering, "histogram", [lowering.contiguous(x)], [out], numbers, 4 * math.prod(x.sizes), effect=True)[
+        0
+    ]
+
+
+# ---- writes by index that combine, writes under a mask ------------------------------------------------------------------------
+
+_COMBINE = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
+
+
+def reduce_into(lowering, val, x, dim, index, src, reduce, identity):
+    """scatter_reduce: ``src`` combined into ``x`` at ``index`` along ``dim``. ``identity``: what takes the place of the elements of ``x`` that are
+    written, None: they take part. 16-bit numbers are combined in float32 and rounded once."""
+    if not x.ndim or x.dtype.is_complex or x.dtype is dtypes.bool_:
+        raise NotImplementedError(f"there is no scatter of {x.ndim} dimensions of {x.dtype}")
+    dim %= x.ndim
+    for d, (i, s, o) in enumerate(zip(index.sizes, src.sizes, x.sizes)):
+        if not at_least(s - i, 0) or (d != dim and not at_least(o - i, 0)):
+            raise NotImplementedError("the index may be larger than what it is for")
+    wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
+    values, t, shape, tag = lowering.values, short(wide), x.sizes, len(lowering.messages)
+    lowering.messages.append("aten::scatter_reduce")
+
+    def write(target, value, how):
+        loops = lowering.variables(index.sizes)
+        lowering.add(lowering.scattered(target, loops, value, dim, index, tag, how))
+
+    target = lowering.new_buffer(shape, dense_strides(shape), t)
+    lowering.fill(target, as_dtype(lowering, x, wide))
+    some = at_least(math.prod(index.sizes), 1)
+    if not some and 0 not in index.sizes:
+        raise NotImplementedError("the index may be empty")
+    if some:
+        if identity is not None:
+            write(target, lambda c: values.const(identity, t), "assign")
+        write(target, lambda c: values.cast(values.cast(src.at(c), t), t), _COMBINE[reduce])
+    out = lowering.in_memory(Region(target.name, shape, target.strides), wide, target.strides, val.device)
+    if reduce == "mean":
+        count = lowering.new_buffer(shape, dense_strides(shape), "i64")
+        start = values.const(int(identity is None), "i64")
+        lowering.fill(count, lowering.lazy(shape, dtypes.int64, lambda c: start))
+        if some:
+            write(count, lambda c: values.const(1, "i64"), "add")
+        many = lowering.in_memory(Region(count.name, shape, count.strides), dtypes.int64, count.strides, val.device)
+        total = out
+
+        def at(c):
+            n = values.make("maximum", (many.at(c), values.const(1, "i64")), "i64")
+            return values.make("div" if wide.is_floating_point else "floordiv", (total.at(c), values.cast(n, t)), t)
+
+        out = lowering.lazy(shape, wide, at, strides=dense_strides(shape), device=val.device)
+    return as_dtype(lowering, out, val.dtype)
+
+
+def scattered(lowering, target, loops, value, dim, index, tag, how) -> Pointwise:
+    """The loop nest that writes ``value(coords)`` into ``target`` where ``index`` says along ``dim``."""
+    coords = tuple(variable(v) for v in loops)
+    values = lowering.values
+    place = values.cast(index.at(coords), "i64")
+    place = of(values.make("checked", (place, target.shape[dim], tag, False), "i64"))
+    where = linear((*coords[:dim], place, *coords[dim + 1 :]), target.strides)
+    return Pointwise(target.name, loops, value(coords), where, how)
+
+
+def under_mask(lowering, val, x, mask, value):
+    """``x`` with the one element ``value`` where ``mask`` (of the first dimensions of ``x``) holds."""
+    values, t = lowering.values, compute_type(short(x.dtype))
+
+    def at(coords):
+        there = values.cast(values.cast(value.at((0,) * value.ndim), short(x.dtype)), t)
+        kept = values.cast(x.at(coords), t)
+        return values.cast(values.make("where", (mask.at(coords[: mask.ndim]), there, kept), t), short(x.dtype))
+
+    return lowering.lazy(x.sizes, x.dtype, at, strides=sizes(val.stride()), device=val.device)
+
+
+def write_under_mask(lowering, val, x, mask, source):
+    """masked_scatter: the elements of ``source`` one after the other where ``mask`` holds."""
+    shape, n = sizes(val.shape), math.prod(source.sizes)
+    if mask.dtype is not dtypes.bool_ or not at_least(n, 1) or not at_least(math.prod(shape), 1):
+        raise NotImplementedError("no mask, or nothing to write")
+    values, t, wide = lowering.values, short(x.dtype), compute_type(short(x.dtype))
+    whole = lowering.lazy(shape, dtypes.int64, lambda c: values.cast(mask.at(broadcast_coords(c, mask.sizes)), "i64"))
+    region = lowering.contiguous(whole)
+    total = math.prod(shape)
+    line = lowering.in_memory(Region(region.buffer, (total,), (1,), region.offset), dtypes.int64, (1,))
+    rank = lowering.scan(_Meta(dtypes.int64, val.device), line, 0, False)
+    data = lowering.contiguous(source)
+    tag = len(lowering.messages)
+    lowering.messages.append(
+        "!masked_scatter: expected self and source to have same dtypes and source to hold more elements"
+    )
+
+    def at(coords):
+        holds = mask.at(broadcast_coords(coords, mask.sizes))
+        place = values.make("sub", (rank.at((linear(coords, dense_strides(shape)),)), values.const(1, "i64")), "i64")
+        place = values.make("where", (holds, place, values.const(0, "i64")), "i64")
+        place = of(values.make("checked", (place, n, tag, False), "i64"))
+        there = values.cast(values.load(data.buffer, place + data.offset, t), wide)
+        kept = values.cast(x.at(broadcast_coords(coords, x.sizes)), wide)
+        return values.cast(values.make("where", (holds, there, kept), wide), t)
+
+    return lowering.lazy(shape, x.dtype, at, strides=dense_strides(shape), device=val.device)
+
+
+def known(lowering, val, op, *arguments):
+    """The result of ``op`` of numbers alone, computed now."""
+    if any(hasattr(n, "__sym__") for n in val.shape) or math.prod(val.shape) > MOST_KNOWN:
+        raise NotImplementedError("a size that is known at the call only, or a large one")
+    return lowering.constant(call_schema(op, arguments))

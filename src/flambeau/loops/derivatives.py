@@ -1,0 +1,213 @@
+"""Derivatives of native loops: ``flambeau::loop_cotangents`` and ``flambeau::loop_tangents``.
+
+The loop runs again on its operands as they were before it, by the kernel that notes each operation on a tape (:mod:`tape`), and the tape is gone
+through once for each set of cotangents or tangents. So nothing of a loop but its operands is kept for the backward pass, and what a derivative
+costs is a second run and 24 bytes for each operation on floats that depend on an array of floats.
+
+The kernel runs in an arena: one piece of memory that holds copies of the operands, the results and the loop's own buffers, and behind it a shadow
+of the same size, which holds the numbers of the elements' notes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import math
+import os
+
+import numpy as np
+
+from ..base.device import CPU
+from ..base.shapes import contiguous_strides
+from ..core.declare import extern
+from ..core.definition import TensorMeta
+from .emitter import RUNTIME
+from .operator import _parsed, loop
+from .tape import FORWARD, NOTE, REVERSE
+
+__all__ = ["SecondDerivative", "loop_cotangents", "loop_tangents"]
+
+ALIGNED = 64
+ERRORS = 8  # slots behind those of the results
+
+
+@functools.lru_cache(256)
+def _function(text: str, arguments: int):
+    cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
+    name = cache.kernel_name(text)
+    address = cache.addresses({name: text.replace("@KERNEL", f"@{name}")}, optimise=True)[name]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arguments)(address)
+
+
+def _limit() -> int:
+    """Bytes that a tape may take: half of the machine's memory. They are used as they are written."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+class Tape:
+    """A loop's run on these arrays. ``given`` and ``made``: for each operand (in order) and for each result the numbers of its elements' notes, or
+    None where they are no floats."""
+
+    def __init__(self, arrays, ints, floats, program: str):
+        p = _parsed(program)
+        if not p["recorded"]:
+            raise NotImplementedError("a loop that was compiled where no gradient was asked for has no derivative")
+        shapes = [a.shape for a in arrays] + [arrays[n].shape for n in p["fresh"]]
+        dtypes = [a.dtype for a in arrays] + [arrays[n].dtype for n in p["fresh"]]
+        results = list(map(np.dtype, p["results"]))
+        sizes = [math.prod(s) * d.itemsize for s, d in zip(shapes, dtypes)] + [8 * (len(results) + ERRORS)]
+        starts = np.cumsum([0] + [-(-n // ALIGNED) * ALIGNED + ALIGNED for n in sizes]).tolist()
+        room = max(1 << 28, 8 * starts[-1])
+        memory = np.zeros(2 * room + ALIGNED, np.uint8)  # pages that nobody writes cost nothing
+        base = -memory.ctypes.data % ALIGNED
+
+        def at(k, shape, dtype):
+            return np.ndarray(shape, dtype, memory, base + starts[k])
+
+        def numbers(k, shape, dtype):
+            if dtype.kind != "f":
+                return None
+            return np.ndarray(shape, np.uint32, memory, base + room + starts[k], _strides(shape, dtype.itemsize))
+
+        held = [at(k, s, d) for k, (s, d) in enumerate(zip(shapes, dtypes))]
+        self.given: list[slice | None] = []
+        self.first = 1
+        for k, (copy, a) in enumerate(zip(held, arrays)):
+            copy[...] = a
+            mine = numbers(k, a.shape, a.dtype)
+            self.given.append(None if mine is None else slice(self.first, self.first + a.size))
+            if mine is not None:
+                mine[...] = np.arange(self.first, self.first + a.size, dtype=np.uint32).reshape(a.shape)
+                self.first += a.size
+        self.shapes = [a.shape for a in arrays]
+        notes = np.empty(_limit(), np.uint8)
+        tape = np.array([self.first, min(notes.size // NOTE, (1 << 32) - 1), 0, notes.ctypes.data], np.int64)
+        start = memory.ctypes.data + base
+        arena = np.array([start + starts[-1], start + room, 0, room], np.int64)
+        waiting: list[BaseException] = []
+
+        def interrupted() -> int:
+            try:
+                for _ in (0,):  # a turn of a loop: handlers of signals run here
+                    pass
+                return 0
+            except BaseException as e:
+                waiting.append(e)
+                return 1
+
+        asked = ctypes.CFUNCTYPE(ctypes.c_int64)(interrupted)
+        runtime = dict.fromkeys(RUNTIME, 0)  # a kernel with a tape uses no other
+        runtime["interrupted"] = ctypes.cast(asked, ctypes.c_void_p).value
+        data = np.array(
+            [*runtime.values(), *(h.ctypes.data for h in held), tape.ctypes.data, arena.ctypes.data],
+            np.int64,
+        )  # fmt: skip
+        meta = np.array([n for a in held[: len(arrays)] for n in (*a.shape, *a.strides)] or [0], np.int64)
+        given = [np.array(list(x) or [0], d) for x, d in ((ints, np.int64), (floats, np.float64))]
+        code = _function(p["recorded"], 5)(
+            data.ctypes.data, meta.ctypes.data, *(x.ctypes.data for x in given), start + starts[len(shapes)]
+        )
+        if code < 0:
+            raise waiting[0]
+        if code:
+            kind, text = p["errors"][code - 1]
+            raise RuntimeError(f"a loop failed when it was run again for its derivative: {kind}: {text}")
+        if tape[2]:
+            raise MemoryError(
+                f"the derivative of a loop has more operations than half of the memory holds ({_limit() >> 20} MiB, {NOTE} bytes for each): "
+                "take it in parts, or of fewer turns"
+            )
+        self.count, self.notes, self.memory = int(tape[0]), notes, memory
+        made = [*p["written"], *range(len(arrays), len(shapes))]
+        self.made = [numbers(k, shapes[k], dtypes[k]) for k in made]
+        out = starts[len(shapes)]
+        for k, d in enumerate(results):
+            mine = np.ndarray((), np.uint32, memory, base + room + out + 8 * k) if d.kind == "f" else None
+            self.made.append(mine)
+
+    def _sweep(self, text: str, d: np.ndarray) -> None:
+        _function(text, 4)(self.notes.ctypes.data, self.first, self.count, d.ctypes.data)
+
+    def cotangents(self, places, cts) -> list[np.ndarray]:
+        """For each operand of floats, from the cotangents of the results number ``places``."""
+        d = np.zeros(self.count)
+        for k, ct in zip(places, cts):
+            if self.made[k] is not None:
+                np.add.at(d, self.made[k].reshape(-1), np.asarray(ct, np.float64).reshape(-1))
+        d[0] = 0.0
+        self._sweep(REVERSE, d)
+        return [d[mine].reshape(shape) for mine, shape in zip(self.given, self.shapes) if mine is not None]
+
+    def tangents(self, given) -> list[np.ndarray]:
+        """For each result, zeros where it isn't one of floats, from the tangents of the operands of floats."""
+        d = np.zeros(self.count)
+        for mine, t in zip([g for g in self.given if g is not None], given):
+            d[mine] = t.reshape(-1)
+        d[0] = 0.0
+        self._sweep(FORWARD, d)
+        return [np.zeros(()) if mine is None else d[mine] for mine in self.made]
+
+
+def _strides(shape, itemsize: int) -> tuple[int, ...]:
+    return tuple(s * itemsize for s in contiguous_strides(shape))
+
+
+def _floating(arrays):
+    return [a for a in arrays if a.dtype.is_floating_point]
+
+
+@extern(
+    "flambeau::loop_cotangents(Tensor[] arrays, SymInt[] ints, float[] floats, str program, Tensor[] cotangents, int[] places) -> Tensor[]",
+    meta=lambda arrays, ints, floats, program, cotangents, places: [
+        TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, CPU) for a in _floating(arrays)
+    ],
+    variants="",
+    tags=("may_run_plainly",),
+)  # fmt: skip
+def loop_cotangents(arrays, ints, floats, program, cotangents, places):
+    """Cotangents of a loop's operands of floats, from those of its results number ``places``."""
+    made = Tape(arrays, ints, floats, program).cotangents(places, cotangents)
+    return [g.astype(a.dtype) for g, a in zip(made, [a for a in arrays if a.dtype.kind == "f"])]
+
+
+@extern(
+    "flambeau::loop_tangents(Tensor[] arrays, SymInt[] ints, float[] floats, str program, Tensor[] tangents, Tensor[] likes) -> Tensor[]",
+    meta=lambda arrays, ints, floats, program, tangents, likes: [
+        TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, CPU) for a in likes
+    ],
+    variants="",
+    tags=("may_run_plainly",),
+)  # fmt: skip
+def loop_tangents(arrays, ints, floats, program, tangents, likes):
+    """Tangents of a loop's results, which are like ``likes``, from those of its operands of floats."""
+    made = Tape(arrays, ints, floats, program).tangents(tangents)
+    return [t.astype(a.dtype) for t, a in zip(made, likes)]
+
+
+def _loop_vjp(cts, arrays, ints, floats, program):
+    places = [k for k, ct in enumerate(cts) if ct is not None]
+    made = iter(loop_cotangents(arrays, ints, floats, program, [cts[k] for k in places], places))
+    return [next(made) if a.dtype.is_floating_point else None for a in arrays]
+
+
+class SecondDerivative(NotImplementedError):
+    """Of a native loop: there is one of the unrolled loop only."""
+
+
+def _no_second(cts, arrays):
+    raise SecondDerivative(
+        "a native loop has no second derivative: set torch._dynamo.config.native_loop_gradients = False, which unrolls the loop"
+    )
+
+
+def _of_cotangents(cts, arrays, ints, floats, program, cotangents_like, places):
+    """The transpose of cotangents are tangents."""
+    given = [a.new_zeros(a.shape) if ct is None else ct for ct, a in zip(cts, _floating(arrays))]
+    likes = loop(arrays, ints, floats, program)
+    made = loop_tangents(arrays, ints, floats, program, given, likes)
+    return [made[k] for k in places]
+
+
+loop.derivative(arrays=_loop_vjp)
+loop_cotangents.derivative(arrays=_no_second, cotangents=_of_cotangents)

@@ -1,0 +1,53 @@
+"""Samples: views that copy, splitting, differences and integrals, statistics of normalization, segments."""
+
+import numpy as np
+
+from ..samples import T, b, c, call, f, fixed, i, pos, row
+
+row("alias_copy lift_fresh_copy", [call(f(2, 3)), call(T(f(3, 2)))], [np.copy] * 2)
+row("detach_copy", [call(f(2, 3))], np.copy, grad=())
+row("_conj_copy _neg_view_copy", [call(c(2, 3))], [np.conj, np.negative])
+row("as_strided_copy", [call(f(6), [2, 3], [3, 1]), call(f(6), [2, 2], [1, 2], 1)], lambda x, n, s, o=0: np.lib.stride_tricks.as_strided(x[o:], n, [k * 8 for k in s]))
+row("as_strided_scatter", [call(f(6), f(2, 2), [2, 2], [1, 2], 1)], arbitrary=False, torch=None)  # its gradient is another one there: docs/differences.md
+row("diagonal_copy", [call(f(2, 3)), call(f(2, 3, 3), 1, 1, 2)], np.diagonal)
+row("expand_copy", [call(f(3), [2, 3]), call(f(2, 1), [2, 3])], lambda x, s: np.broadcast_to(x, s))
+row("narrow_copy", [call(f(2, 4), 1, 1, 2)], lambda x, d, s, n: x[:, s : s + n])
+row("permute_copy", [call(f(2, 3, 2), [2, 0, 1])], np.transpose)
+row("select_copy.int", [call(f(2, 3), 1, -1)], lambda x, d, k: x[:, k])
+row("split_copy.Tensor unsafe_split.Tensor", [call(f(5, 2), 2), call(f(2, 3), 1, 1)], [lambda x, n, d=0: tuple(np.split(x, range(n, x.shape[d], n), d))] * 2)
+row("split_copy.sizes split_with_sizes_copy unsafe_split_with_sizes", [call(f(5, 2), [2, 3]), call(f(2, 3), [1, 2], 1)], [lambda x, n, d=0: tuple(np.split(x, np.cumsum(n)[:-1], d))] * 3)
+row("unsafe_chunk", [call(f(5, 2), 2)], lambda x, n: (x[:3], x[3:]))
+row("squeeze_copy", [call(f(2, 1, 3))], np.squeeze)
+row("squeeze_copy.dim", [call(f(2, 1, 3), 1)], np.squeeze)
+row("squeeze_copy.dims", [call(f(1, 2, 1), [0, 2])], lambda x, d: np.squeeze(x, tuple(d)))
+row("t_copy", [call(f(2, 3))], np.transpose)
+row("transpose_copy.int", [call(f(2, 3, 2), 0, 2)], np.swapaxes)
+row("unbind_copy.int", [call(f(2, 3)), call(f(2, 3), 1)], lambda x, d=0: tuple(np.moveaxis(x, d, 0)))
+row("unfold_copy", [call(f(5), 0, 3, 2)], lambda x, d, n, s: np.lib.stride_tricks.sliding_window_view(x, n)[::s])
+row("unsqueeze_copy", [call(f(2, 3), 1)], np.expand_dims)
+row("view_as_complex_copy", [call(f(3, 2))], lambda x: x[..., 0] + 1j * x[..., 1])
+row("view_as_real_copy", [call(c(3))], lambda x: np.stack([x.real, x.imag], -1))
+row("view_copy", [call(f(2, 3), [3, 2])], np.reshape)
+row("_chunk_cat", [call([f(3, 2), f(2, 2)], 0, 2)])
+
+row("trapezoid.dx trapz.dx", [call(f(2, 3)), call(f(3), dx=0.5)], [lambda y, dx=1: np.trapezoid(y, dx=dx)] * 2)
+row("trapz.x", [call(f(2, 3), f(3))], np.trapezoid)
+row("cumulative_trapezoid.x", [call(f(2, 3), f(3))], lambda y, x: np.cumsum(np.diff(x) * (y[..., 1:] + y[..., :-1]) / 2, -1))
+row("cumulative_trapezoid.dx", [call(f(2, 3), dx=0.5)], lambda y, dx: np.cumsum(dx * (y[..., 1:] + y[..., :-1]) / 2, -1))
+row("dsplit.int", [call(f(2, 1, 4), 2)], lambda x, n: tuple(np.dsplit(x, n)))
+row("dsplit.array", [call(f(2, 1, 4), [1, 3])], lambda x, n: tuple(np.dsplit(x, n)))
+row("hsplit.int vsplit.int", [call(f(2, 4), 2)], [lambda x, n: tuple(np.hsplit(x, n)), lambda x, n: tuple(np.vsplit(x, n))])
+row("hsplit.array vsplit.array", [call(f(4, 4), [1, 3])], [lambda x, n: tuple(np.hsplit(x, n)), lambda x, n: tuple(np.vsplit(x, n))])
+row("gradient.scalarint", [call(f(3, 4)), call(f(3, 4), spacing=0.5, dim=1), call(f(3, 4), edge_order=2)],
+    lambda x, spacing=1, dim=None, edge_order=1: (lambda g: tuple(g) if isinstance(g, (list, tuple)) else (g,))(np.gradient(x, spacing, axis=dim, edge_order=edge_order)))
+row("gradient.tensorarray", [call(f(3, 4), spacing=[np.array([0.0, 1, 3]), np.array([0.0, 1, 1.5, 4])], dim=[0, 1])], lambda x, spacing, dim: tuple(np.gradient(x, *spacing, axis=tuple(dim))), grad=(0,))
+row("logspace.Tensor_Tensor", [call(np.asarray(0.5), np.asarray(2.0), 4)], lambda s, e, n: np.logspace(s, e, n), grad=())
+row("_adaptive_avg_pool3d", [call(f(1, 2, 2, 4, 2), [1, 2, 2])])
+row("native_dropout_backward", [call(f(2, 3), b(2, 3), 1.25)], lambda g, m, s: g * m * s)
+row("_native_batch_norm_legit.no_stats", [call(f(3, 2, 2), pos(2), f(2), True, 0.1, 1e-5)], through=lambda op, *a: op(*a)[0])
+row("_native_batch_norm_legit_no_training", [call(f(3, 2, 2), pos(2), f(2), f(2), pos(2), 0.1, 1e-5)], grad=(0, 1, 2), through=lambda op, *a: op(*a)[0])
+row("_unsafe_masked_index", [call(f(4), b(3), [i(3, high=4)], 0.5)], lambda x, m, ix, v: np.where(m, x[ix[0]], v))
+row("_unsafe_masked_index_put_accumulate", [call(f(4), b(3), [i(3, high=4)], f(3))])
+row("frexp.Tensor", [fixed(f(2, 3))], lambda x: np.frexp(x))
+_lengths = np.array([2, 0, 3])
+row("segment_reduce", [call(f(5, 2), r, lengths=_lengths if r != "mean" else np.array([2, 3]), initial=v) for r, v in (("sum", None), ("mean", None), ("prod", None), ("max", -9.0), ("min", 9.0))], second=False)

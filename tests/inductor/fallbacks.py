@@ -1,0 +1,71 @@
+"""Which operators of the sample table a compiled graph runs by their eager kernel: ``python tests/inductor/fallbacks.py`` writes fallbacks.txt."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+
+import flambeau as torch
+from flambeau.inductor import compile as passes
+from flambeau.inductor.ir import ExternCall
+from flambeau.testing.samples import load, operator
+
+TABLE = Path(__file__).with_name("fallbacks.txt")
+
+
+def arranged(x, tensors):
+    """``x`` with arrays (floating ones in float32) replaced by where they are in ``tensors``."""
+    if isinstance(x, np.ndarray):
+        tensors.append(torch.from_numpy(np.array(x.astype(np.float32) if x.dtype == np.float64 else x)))
+        return ("tensor", len(tensors) - 1)
+    return type(x)(arranged(y, tensors) for y in x) if isinstance(x, (list, tuple)) else x
+
+
+def filled(x, tensors):
+    if isinstance(x, tuple) and len(x) == 2 and x[0] == "tensor":
+        return tensors[x[1]]
+    return type(x)(filled(y, tensors) for y in x) if isinstance(x, (list, tuple)) else x
+
+
+def called(row) -> set[str]:
+    """Operators that graphs of the row's samples call from Python."""
+    found, original = set(), passes.compile_program
+
+    def look(*args, **kwargs):
+        graph, made = original(*args, **kwargs)
+        found.update(s.name for s in graph.info.steps if isinstance(s, ExternCall) and s.what == "call")
+        return graph, made
+
+    passes.compile_program = look
+    try:
+        for sample in row.calls[:3]:
+            tensors: list = []
+            args = [arranged(a, tensors) for a in sample.args]
+            kwargs = {k: arranged(v, tensors) for k, v in sample.kwargs.items()}
+            torch.compiler.reset()
+            try:
+                torch.compile(lambda *t: row.op(*filled(args, t), **{k: filled(v, t) for k, v in kwargs.items()}))(
+                    *tensors
+                )  # noqa: B023
+            except (RuntimeError, TypeError, NotImplementedError):
+                continue  # a sample in float64 only
+    finally:
+        passes.compile_program = original
+    return found
+
+
+def written() -> str:
+    lines = []
+    for name, row in load().items():
+        try:
+            operator(name)
+        except AttributeError:
+            continue
+        if names := called(row):
+            lines.append(f"{name}: {' '.join(sorted(names))}")
+    return "\n".join(sorted(lines)) + "\n"
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    TABLE.write_text(written())

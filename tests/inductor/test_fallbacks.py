@@ -1,0 +1,44 @@
+"""No operator joins those that a compiled graph runs by their eager kernel, and none stays on the list that has a kernel now."""
+
+import fallbacks
+import pytest
+
+from flambeau.testing.samples import load, operator
+
+KNOWN = dict(line.split(": ") for line in fallbacks.TABLE.read_text().splitlines())
+# Tier 1 of the operators that programs use most: what may still be on the list, and why.
+TIER_ONE = {
+    "multinomial": "checks of the probabilities that depend on data",
+    "remainder.Scalar_Tensor": "integers divided by a tensor: a zero in it is an error",
+}
+
+
+def test_what_is_left_of_the_first_tier():
+    first = "multinomial remainder atan atan2 copysign erfinv bitwise_left_shift bitwise_right_shift cumsum cumprod gather scatter scatter_add"
+    first += " scatter_reduce index_add index_put sort topk median unique rand randn randint bernoulli normal uniform repeat_interleave roll flip"
+    left = {name for name in KNOWN if name.split(".")[0] in first.split()}
+    assert left == set(TIER_ONE)
+
+
+@pytest.mark.slow
+def test_the_table_is_current():
+    assert fallbacks.written() == fallbacks.TABLE.read_text()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cummax",
+        "scatter_reduce.two",
+        "rand",
+        "atan2",
+        "searchsorted.Tensor",
+        "isin.Tensor_Tensor",
+        "histc",
+        "bernoulli.p",
+    ],
+)
+def test_no_python_between_kernels(name):
+    load()
+    operator(name)
+    assert not fallbacks.called(load()[name]) and name not in KNOWN

@@ -1,0 +1,220 @@
+"""Complex numbers in native loops, beside plain Python and NumPy: values at the edges, types, effects."""
+
+import cmath
+
+import numpy as np
+import pytest
+
+from flambeau.testing.loops import check
+
+R = np.random.RandomState(3)
+EDGES = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e308, 5e-324, 3.0]
+GRID = np.array([complex(a, b) for a in EDGES for b in EDGES])
+Z = R.randn(60) + 1j * R.randn(60)
+
+
+def mandelbrot(c, out, most):
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            z, n = 0, 0
+            while n < most:
+                if abs(z) > 2.0:
+                    break
+                z = z * z + c[i, j]
+                n += 1
+            out[i, j] = n
+
+
+def mandelbrot_of_python(width, out):
+    for i in range(width):
+        for j in range(width):
+            c = complex(-2.0 + 3.0 * i / width, -1.5 + 3.0 * j / width)
+            z = 0j
+            k = 0
+            while k < 30 and z.real * z.real + z.imag * z.imag < 4.0:
+                z = z * z + c
+                k += 1
+            out[i, j] = k
+    return z
+
+
+def dft(x, out):
+    n = len(x)
+    for k in range(n):
+        s = 0j
+        for t in range(n):
+            s += x[t] * np.exp(-2j * np.pi * k * t / n)
+        out[k] = s
+    return s
+
+
+def each_pair(a, b, out):
+    for i in range(len(a)):
+        for j in range(len(b)):
+            x, y = a[i], b[j]
+            out[i, j, 0] = x + y
+            out[i, j, 1] = x - y
+            out[i, j, 2] = x * y
+            out[i, j, 3] = x / y
+            out[i, j, 4] = x * 2.5 - 1
+            out[i, j, 5] = -x + y.conjugate()
+            out[i, j, 6] = abs(x) + 1j * y.real
+            out[i, j, 7] = (x == y) + 2 * (x != y) + (3 if x else 4)
+            out[i, j, 8] = x**2
+
+
+def arrays(a, b):
+    s = np.zeros(a.shape[1], complex)
+    for i in range(a.shape[0]):
+        s += a[i] * b - a[i].conj() / 2
+        a[i].real[1] = i
+        a.imag[i, 2] += 0.5
+        b *= 1j
+        s[i % 5] = np.abs(a[i]).sum() + a[i].sum() + (a[i] @ b)
+    return s, s[0], s[1].real
+
+
+def single(a, out):
+    s = np.complex64(0)
+    for i in range(len(a)):
+        s = s + a[i] * 2 - 1j * a[i].imag
+        out[i] = s * np.float32(0.5) / (1 + 2j)
+    return s, abs(s)
+
+
+def recursion(a, n):
+    x, y = 1 + 0j, a[0]
+    for i in range(n):
+        x, y = y * 0.5, x + a[i % len(a)]
+        if abs(y) > 10:
+            y = y / abs(y)
+    return x, y, y.imag
+
+
+def functions(a, out):
+    for i in range(len(a)):
+        out[i] = (
+            np.exp(a[i])
+            + np.sqrt(a[i]) * np.log(a[i])
+            + np.sin(a[i])
+            - np.cos(a[i])
+            + np.angle(a[i])
+            + np.conj(a[i]).imag
+        )
+
+
+def test_mandelbrot():
+    y, x = np.mgrid[-1.5:1.5:15j, -2:1:14j]
+    check(mandelbrot, x + 1j * y, np.zeros((15, 14), int), 40)
+    check(mandelbrot_of_python, 12, np.zeros((12, 12)))
+
+
+def test_sums_and_recursions():
+    check(dft, Z, np.zeros(60, complex))
+    check(arrays, R.randn(40, 6) + 1j * R.randn(40, 6), Z[:6].copy())
+    check(recursion, Z, 300)
+    check(single, Z.astype(np.complex64), np.zeros(60, np.complex64))
+    check(functions, Z, np.zeros(60, complex))
+
+
+def test_views_of_complex_arrays():
+    def f(a):
+        for i in range(a.shape[0]):
+            a[i, ::2] = a[i, 1::2] * 1j + a.real[i, :5]
+            a.T[3] += a[i, 4]
+            row = a[i]
+            row[row.real > 0] = i
+        return a.sum(), a.imag.max()
+
+    a = R.randn(40, 10) + 1j * R.randn(40, 10)
+    check(f, a)
+    check(f, np.asfortranarray(a))
+    check(f, (R.randn(40, 20) + 1j * R.randn(40, 20))[:, ::2])
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+def test_edges(dtype):
+    with np.errstate(all="ignore"):
+        check(each_pair, GRID.astype(dtype), GRID.astype(dtype), np.zeros((100, 100, 9), dtype))
+
+
+def test_python_numbers():
+    def f(n, out):
+        z, t = 1j, 0
+        for k in range(n):
+            z = z * (0.5 + 1j) + k - 1
+            w = z / (k - 5.5 + 2j)
+            out[k % 7] = w.real + (w == z) + abs(w) - (-w).imag
+            t += 1 if z else 2
+        return z, w, t
+
+    check(f, 40, np.zeros(7))
+
+    def by_zero(n, out):
+        z = 1 + 1j
+        for k in range(n):
+            out[k] = (z / (k - 30)).imag
+            z = z / (k - 30 + 0j)
+        return z
+
+    check(by_zero, 60, np.zeros(60))
+
+
+def test_what_is_not_native_is_right():
+    def power(a, out):
+        for i in range(len(a)):
+            out[i] = a[i] ** 0.5 + a[i] ** 3
+
+    check(power, Z, np.zeros(60, complex), native=False)
+
+    def of_cmath(a, out):
+        for i in range(len(a)):
+            out[i] = cmath.exp(a[i])
+
+    check(of_cmath, Z, np.zeros(60, complex), native=None)
+
+    def ordered(a):
+        best = a[0]
+        for i in range(len(a)):
+            if a[i].real > best.real:
+                best = a[i]
+        return best
+
+    check(ordered, np.concatenate([Z] * 20))
+
+
+def test_an_integer_in_a_variable_of_numpys_numbers():
+    def f(a, n):
+        x = 3
+        for i in range(n):
+            if a[i % len(a)] > 2.0:
+                x = a[i % len(a)]
+            else:
+                x = x * x if i < 2 else x
+        return x
+
+    check(f, np.zeros(5), 400)
+    check(f, np.full(5, 2.5), 400)
+
+    def g(c, n):
+        z = 0
+        for i in range(n):
+            if c[i % len(c)] != 0:
+                z = z * z + c[i % len(c)]
+        return z
+
+    check(g, np.zeros(5, complex), 400, native=None)
+    check(g, np.full(5, 0.1 + 0.1j), 400)
+
+
+def test_large_arrays():
+    """Statements that the thread pool does get the complex numbers that they use."""
+
+    def f(a, z):
+        for i in range(12):
+            w = z[i] * 0.5
+            a *= w
+            a += z[i] - w
+        return w
+
+    check(f, R.randn(300, 400) + 1j * R.randn(300, 400), Z)

@@ -1,0 +1,187 @@
+"""Random numbers in native loops: NumPy's, bit for bit, and the generator left where plain code leaves it."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.dynamo.utils import counters
+from flambeau.testing.loops import run, same
+
+N = 500
+
+
+def scalars(rng, x):
+    s = 0.0
+    for i in range(len(x)):
+        x[i] = rng.random() + rng.uniform(-1.0, 2.0) * rng.normal(1.0, 0.5)
+        s += rng.standard_normal() + rng.exponential(0.5) - rng.lognormal(0.0, 0.25)
+        if i % 7 == 3:
+            x[i] += rng.choice(5) + rng.choice(x)
+    return s
+
+
+def walk(rng, x):
+    at, t = 0, 0
+    while t < 1000:
+        step = rng.standard_exponential()
+        if rng.uniform() < 0.5:
+            at += 1
+        else:
+            at -= 1
+        t += 1
+        x[at % len(x)] += step
+    return at, step
+
+
+def blocks(rng, x):
+    for i in range(N):
+        x += rng.normal(size=len(x)) * rng.random(1)
+        x[i % 7] += rng.uniform(0, 1, (2, 3)).sum()
+    return rng.random()
+
+
+def of_generator(rng, x):
+    s = 0
+    for i in range(len(x)):
+        k = rng.integers(0, i + 1)
+        x[i], x[k] = x[k], x[i]
+        s += rng.integers(10) + rng.integers(-5, 5, endpoint=True) + rng.integers(0, 1 << 40) % 3
+        x[i] += rng.gamma(2.0, 0.5) * rng.beta(0.5, 2.0) + rng.poisson(3.0) + rng.integers(5, size=3).sum()
+    return s
+
+
+def of_state(rng, x):
+    s = 0
+    for i in range(len(x)):
+        x[i] += (
+            rng.rand()
+            + rng.randn()
+            + rng.random_sample()
+            + rng.randint(10)
+            + rng.randint(0, 1 << 40) % 5
+            + rng.rand(2).sum()
+        )
+        if rng.randn() > 0:
+            s += rng.randint(-3, 4)
+    return s
+
+
+def state(rng):
+    return repr(rng.bit_generator.state if isinstance(rng, np.random.Generator) else rng.get_state(legacy=False))
+
+
+def check(f, make, n=N):
+    torch._dynamo.reset()
+    before = counters["stats"]["native_loops"]
+    compiled, mine, plain = torch.compile(f), make(), make()
+    for _ in range(3):
+        a, b = np.arange(float(n)), np.arange(float(n))
+        same(compiled(mine, a), f(plain, b))
+        np.testing.assert_array_equal(a, b)
+        assert state(mine) == state(plain)
+    assert counters["stats"]["native_loops"] > before, torch._dynamo.explain(f)(make(), a).loops
+
+
+GENERATORS = {
+    name: (lambda bits=bits: np.random.Generator(bits(7)))
+    for name, bits in (
+        ("PCG64", np.random.PCG64),
+        ("MT19937", np.random.MT19937),
+        ("Philox", np.random.Philox),
+        ("SFC64", np.random.SFC64),
+    )
+}
+
+
+@pytest.mark.parametrize("f", [scalars, walk, blocks, of_generator], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_generator(f, kind):
+    check(f, GENERATORS[kind])
+
+
+@pytest.mark.parametrize("f", [scalars, walk, blocks, of_state], ids=lambda f: f.__name__)
+def test_random_state(f):
+    check(f, lambda: np.random.RandomState(3))
+
+
+@pytest.mark.parametrize(
+    "most", [1, 2, 3, 1000, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, (1 << 61) + 1, (1 << 62) - 1]
+)
+def test_integers_of_all_sizes(most):
+    def f(rng, x):
+        for i in range(len(x)):
+            x[i] = rng.integers(0, most)
+        return rng.random()
+
+    def g(rng, x):
+        for i in range(len(x)):
+            x[i] = rng.randint(0, most)
+        return rng.random_sample()
+
+    check(f, lambda: np.random.default_rng(1))
+    check(g, lambda: np.random.RandomState(1))
+
+
+def test_the_global_generator():
+    def f(n):
+        np.random.seed(5)
+        inside = 0
+        for _ in range(n):
+            x, y = np.random.random(), np.random.rand()
+            if x * x + y * y <= 1.0:
+                inside += 1
+        return 4.0 * inside / n, np.random.normal(), np.random.randint(3)
+
+    before = counters["stats"]["native_loops"]
+    compiled = torch.compile(f)
+    for n in (2000, 3000):
+        got, where = compiled(n), state(np.random.mtrand._rand)
+        same(got, f(n))
+        assert where == state(np.random.mtrand._rand)
+    assert counters["stats"]["native_loops"] > before
+
+
+def test_a_generator_made_inside():
+    def f(n, seed):
+        rng = np.random.default_rng(seed)
+        a = np.empty(n)
+        for i in range(n):
+            a[i] = rng.normal() if rng.random() < 0.5 else -rng.random()
+        return a, rng.random()
+
+    compiled = torch.compile(f, fullgraph=True)
+    for seed in (1, 2, 3):
+        same(compiled(400, seed), f(400, seed))
+
+
+@pytest.mark.parametrize("bad", [(0.0, -1.0), (0.0, -0.0), (0.0, float("nan"))])
+def test_what_numpy_refuses_is_refused_there(bad):
+    def f(rng, out, scales):
+        for i in range(len(out)):
+            out[i] = rng.normal(bad[0], scales[i])
+        return rng.random()
+
+    compiled, mine, plain = torch.compile(f), np.random.default_rng(1), np.random.default_rng(1)
+    for at in (None, 30):
+        scales = np.ones(100)
+        if at is not None:
+            scales[at] = bad[1]
+        a, b = np.zeros(100), np.zeros(100)
+        same(run(compiled, mine, a, scales), run(f, plain, b, scales))
+        np.testing.assert_array_equal(a, b)
+        assert state(mine) == state(plain)
+
+
+def test_an_index_out_of_bounds_after_draws():
+    def f(rng, out):
+        rng.random()
+        for i in range(200):
+            out[i] += rng.integers(3)
+        return out
+
+    compiled, mine, plain = torch.compile(f), np.random.default_rng(1), np.random.default_rng(1)
+    for n in (200, 200, 150):
+        a, b = np.zeros(n), np.zeros(n)
+        same(run(compiled, mine, a), run(f, plain, b))
+        np.testing.assert_array_equal(a, b)
+        assert state(mine) == state(plain)
