@@ -53,6 +53,7 @@ RUNTIME = (
     "lapack",
     "lapack_blocks",
     "select",
+    "sparse",
     "recurrent",
     "pool",
     "natives",

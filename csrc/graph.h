@@ -170,6 +170,12 @@ int flb_logcumsumexp_step(const View *v, int n, const int64_t *numbers, int64_t 
 int flb_nonzero_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_search_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_histogram_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sparse_dense_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sparse_count_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sparse_sparse_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sparse_group_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sparse_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sparse_sums_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);

@@ -24,6 +24,12 @@ static const struct {
     {"histogram", flb_histogram_step, 2, 4},
     {"recurrence", flb_recurrence_step, 4, 5},
     {"recurrence_backward", flb_recurrence_backward_step, 6, 4},
+    {"sparse_dense", flb_sparse_dense_step, 5, 1},
+    {"sparse_count", flb_sparse_count_step, 5, 1},
+    {"sparse_sparse", flb_sparse_sparse_step, 9, 2},
+    {"sparse_group", flb_sparse_group_step, 3, 0},
+    {"sparse_order", flb_sparse_order_step, 4, 0},
+    {"sparse_sums", flb_sparse_sums_step, 6, 1},
     {"max_pool", flb_max_pool_step, 3, 7},
     {"max_pool_backward", flb_max_pool_backward_step, 3, 2},
 };

@@ -312,3 +312,78 @@ def test_gradcheck_of_sparse_arguments(layout):
     x = getattr(torch.eye(3, dtype=torch.float64), layout)().requires_grad_()
     assert check(lambda s: s.to_dense(), (x,), masked=True)
     assert check(lambda s: s * 2, (x,), masked=True)
+
+
+PRODUCTS = [(5, 7, 1), (40, 30, 64), (33, 20, 70), (3, 0, 4), (0, 3, 4), (300, 200, 129)]
+DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128, torch.int64, torch.float16, torch.bfloat16)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("sizes", PRODUCTS, ids=str)
+def test_products_in_every_dtype_and_width(sizes, dtype):
+    rows, inner, columns = sizes
+    torch.manual_seed(0)
+    a = torch.randint(-2, 3, (rows, inner)).to(dtype) * (torch.rand(rows, inner) < 0.3).to(dtype)
+    b = torch.randint(-2, 3, (inner, columns)).to(dtype) * (torch.rand(inner, columns) < 0.3).to(dtype)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    want = (a.to(wide) @ b.to(wide)).to(dtype)
+    for left in (a.to_sparse(), a.to_sparse_csr(), a.to_sparse_csc()):
+        assert torch.equal(torch.mm(left, b), want) and torch.equal(torch.mm(left, b.t().contiguous().t()), want)
+        assert torch.equal((left @ b.to_sparse_csr()).to_dense(), want)
+    assert torch.equal(torch.mm(a, b.to_sparse()), want) and torch.equal(torch.mm(a, b.to_sparse_csr()), want)
+    if columns == 1:
+        assert torch.equal(torch.mv(a.to_sparse(), b[:, 0]), want[:, 0])
+
+
+def test_products_dont_depend_on_the_number_of_threads():
+    torch.manual_seed(1)
+    a, b = torch.randn(400, 300) * (torch.rand(400, 300) < 0.2), torch.randn(300, 100)
+    s, before, results = a.to_sparse_csr(), torch.get_num_threads(), []
+    try:
+        for n in (1, 2, 5):
+            torch.set_num_threads(n)
+            results.append((torch.mm(s, b), torch.mm(s, b.to_sparse_csr()).values(), torch.mm(s, b)))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(x, y) for r in results for x, y in zip(results[0], r))
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, torch.bool, torch.int8, torch.uint8), ids=str)
+@pytest.mark.parametrize("dims, stored, top", [(1, 3, 4), (2, 40, 3), (2, 400, 20), (3, 900, 5000), (1, 300, 2**40)])
+def test_coalesce(dims, stored, top, dtype):
+    rng = np.random.default_rng(stored)
+    places = rng.integers(0, top, (dims, stored)) // (1 + (rng.random(stored) < 0.5) * (top // 3))
+    values = torch.tensor(rng.integers(0, 3, (stored, 2))).to(dtype)
+    size = (*(top if d == 0 else min(top, 5000) for d in range(dims)), 2)
+    got = torch.sparse_coo_tensor(torch.tensor(places), values, size).coalesce()
+    where, back = np.unique(places, axis=1, return_inverse=True)
+    want = np.zeros((where.shape[1], 2), np.complex128)
+    np.add.at(want, back.ravel(), values.to(torch.complex128).numpy())
+    assert got.is_coalesced() and torch.equal(got.indices(), torch.tensor(where))
+    assert torch.equal(got.values(), torch.tensor(want.real).to(dtype))
+
+
+@pytest.mark.parametrize(
+    "ranges, columns",
+    [([0, 1, 2], [0, 9]), ([0, 1, 2], [0, -1]), ([0, 2, 1], [0, 1]), ([0, 1, 7], [0, 1]), ([-5, 1, 2], [0, 1])],
+)
+def test_kernels_refuse_what_leads_outside(ranges, columns):
+    """Tensors that were made by the unsafe operator, whose indices nobody has looked at."""
+    bad = torch.ops.aten._sparse_compressed_tensor_unsafe(
+        torch.tensor(ranges), torch.tensor(columns), torch.ones(2), [2, 3], layout=torch.sparse_csr
+    )
+    good = torch.ones(2, 2).to_sparse_csr()
+    for product in (
+        lambda: bad @ torch.ones(3, 2),
+        lambda: bad @ torch.ones(3, 70),
+        lambda: bad @ torch.ones(3, 2).to_sparse_csr(),
+        lambda: good @ bad,
+    ):
+        with pytest.raises(IndexError, match="out of bounds"):
+            product()
+    unsafe = torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors
+    for row in (-1, 2, 2**62):
+        s = unsafe(2, 0, [2, 2], torch.tensor([[row, 0], [0, 1]]), torch.ones(2), is_coalesced=False)
+        with pytest.raises(IndexError, match="out of bounds"):
+            s @ torch.ones(2, 2)
+        assert s.coalesce()._nnz() == 2

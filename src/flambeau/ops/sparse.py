@@ -10,6 +10,7 @@ import numpy as np
 from .. import _C
 from ..base.errors import Uncaptured
 from ..base.records import replace
+from ..base.sparse import combine
 from ..core.declare import composite, explicit
 from ..core.operator import namespace
 from ..core.sparse import BLOCKED, BY_ROW, COMPRESSED, Compressed, Coo, dense_dim, is_sparse, make, numel, parts
@@ -164,15 +165,8 @@ def _coalesce(self):
     p = parts(self)
     if not isinstance(p, Coo) or p.coalesced:
         return self
-    flat = flat_indices(p, self._shape)
-    order = np.argsort(flat, kind="stable")
-    sorted_flat = flat[order]
-    starts = np.flatnonzero(np.r_[True, sorted_flat[1:] != sorted_flat[:-1]]) if len(flat) else order
-    values = p.values._array[order]
-    if len(starts) != len(flat):
-        values = add_up(values, starts)
-    made = Coo(from_array(np.ascontiguousarray(p.indices._array[:, order[starts]])), from_array(values), True)
-    return make(made, self._shape)
+    indices, values = combine(p.indices._array, p.values._array)
+    return make(Coo(from_array(indices), from_array(values), True), self._shape)
 
 
 _coalesce.derivative(self=lambda ct: ct)

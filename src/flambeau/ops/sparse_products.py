@@ -1,11 +1,11 @@
-"""Matrix products with sparse operands, on scipy.sparse."""
+"""Matrix products with sparse operands, on the native kernels by rows (base/sparse.py)."""
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 
 from .. import _C
+from ..base import sparse as kernels
 from ..base.records import replace
 from ..core.declare import composite
 from ..core.operator import namespace
@@ -17,35 +17,39 @@ aten = namespace("aten")
 from_array = _C.from_array
 
 
-def _wide(a: np.ndarray) -> np.ndarray:
-    """SciPy's products know neither 16-bit floating point nor bfloat16."""
-    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
-
-
 def matrix(t):
-    """A two-dimensional sparse tensor as one of SciPy's, values in a type that SciPy multiplies."""
+    """(ranges, columns, values) of a two-dimensional sparse tensor by rows, values in a dtype that is multiplied."""
     p = parts(t)
+    rows = t._shape[0]
     if isinstance(p, Coo):
         if p.sparse_dim != 2:
             raise RuntimeError(f"a matrix with 2 sparse dimensions is needed, got {p.sparse_dim} sparse dimensions")
-        return scipy.sparse.coo_matrix((_wide(p.values._array), tuple(p.indices._array)), shape=tuple(t._shape)).tocsr()
+        (major, columns), values = p.indices._array, p.values._array
+        return _by_row(major, columns, values, rows, p.coalesced)
     if p.block:
-        (rows, columns), values = coordinates(t)
+        (above, left), values = coordinates(t)
         x, y = p.block
-        r = (rows[:, None, None] * x + np.arange(x)[:, None] + np.zeros((1, 1, y), np.int64)).ravel()
-        c = (columns[:, None, None] * y + np.arange(y) + np.zeros((1, x, 1), np.int64)).ravel()
-        return scipy.sparse.coo_matrix((_wide(values).ravel(), (r, c)), shape=tuple(t._shape)).tocsr()
-    cls = scipy.sparse.csr_matrix if p.by_row else scipy.sparse.csc_matrix
-    return cls((_wide(p.values._array), p.plain._array, p.compressed._array), shape=tuple(t._shape))
+        major = above[:, None, None] * x + np.arange(x)[:, None] + np.zeros((1, 1, y), np.int64)
+        columns = left[:, None, None] * y + np.arange(y) + np.zeros((1, x, 1), np.int64)
+        return _by_row(major.ravel(), columns.ravel(), values.ravel(), rows)
+    if not p.by_row:
+        return _by_row(p.plain._array, kernels.expand(p.compressed._array), p.values._array, rows)
+    return p.compressed._array, p.plain._array, kernels.widened(p.values._array)
 
 
-def from_matrix(m, layout, dtype):
-    """One of SciPy's matrices as a tensor."""
-    m = m.tocsr()
-    m.sort_indices()
-    values = from_array(m.data.astype(dtype.np, copy=False))
-    ranges, columns = (from_array(x.astype(np.int64)) for x in (m.indptr, m.indices))
-    made = make(Compressed(sparse_csr, ranges, columns, values), m.shape)
+def _by_row(rows, columns, values, count, in_order=False):
+    ranges, order = kernels.group(rows, count, in_order)
+    values = kernels.widened(values)
+    return (ranges, columns, values) if in_order else (ranges, columns[order], values[order])
+
+
+def from_matrix(m, size, layout, dtype):
+    """A matrix by rows as a tensor."""
+    ranges, columns, values = m
+    record = Compressed(
+        sparse_csr, from_array(ranges), from_array(columns), from_array(values.astype(dtype.np, copy=False))
+    )
+    made = make(record, size)
     return made if layout is sparse_csr else convert(made, layout)
 
 
@@ -64,16 +68,16 @@ def _sizes(name, a, b):
 def product(a, b, name="mm"):
     """a @ b: a sparse tensor of two sparse ones, else dense."""
     _sizes(name, a, b)
-    if is_sparse(a) and is_sparse(b):
+    left, right = is_sparse(a), is_sparse(b)
+    if left and right:
         layout = a.layout if a.layout is b.layout else sparse_csr
-        return from_matrix(matrix(a) @ matrix(b), layout, a._dtype)
-    if is_sparse(a):
-        made = matrix(a) @ _wide(b._array)
+        size = (a._shape[0], b._shape[1])
+        return from_matrix(kernels.times_sparse(matrix(a), matrix(b), size[1]), size, layout, a._dtype)
+    if left:
+        made = kernels.times_dense(matrix(a), kernels.widened(b._array))
     else:
-        made = (matrix(b).T @ _wide(a._array).T).T
-    return from_array(
-        np.ascontiguousarray(made).astype(a._array.dtype if not is_sparse(a) else b._array.dtype, copy=False)
-    )
+        made = np.ascontiguousarray(kernels.times_dense(matrix(_transposed(b)), kernels.widened(a._array).T).T)
+    return from_array(made.astype(a._dtype.np, copy=False))
 
 
 sparse_rule(aten.mm.default)(lambda self, mat2: product(self, mat2))
@@ -85,7 +89,8 @@ def mv(self, vec):
         raise RuntimeError(
             f"mv: Tensor self.size(-1) and vec.size(-1) don't match or aren't 2-D and 1-D: {list(self._shape)}, {list(vec._shape)}"
         )
-    return from_array((matrix(self) @ _wide(vec._array)).astype(vec._array.dtype, copy=False))
+    made = kernels.times_dense(matrix(self), kernels.widened(vec._array)[:, None])
+    return from_array(made[:, 0].astype(vec._dtype.np, copy=False))
 
 
 @sparse_rule(aten.bmm.default)
@@ -103,7 +108,7 @@ def addmm(self, mat1, mat2, beta, alpha):
     if alpha != 1:
         made = aten.mul.Tensor(made, alpha)
     if beta == 0:
-        return made if is_sparse(made) or tuple(self._shape) == tuple(made._shape) else aten.clone.default(made)
+        return made
     scaled = self if beta == 1 else aten.mul.Tensor(self, beta)
     if is_sparse(scaled) and not is_sparse(made):
         return aten.add.Tensor(made, scaled)
@@ -131,7 +136,9 @@ def _masked_product(a, b, mask):
         return aten._sparse_mask.default(from_array(dense_or_array(a) @ dense_or_array(b)), mask)
     rows, columns = p.indices._array if isinstance(p, Coo) else coordinates(mask)[0]
     left, right = dense_or_array(a), dense_or_array(b)
-    values = np.einsum("nk,kn->n", _wide(left)[rows], _wide(right)[:, columns]).astype(left.dtype, copy=False)
+    values = np.einsum("nk,kn->n", kernels.widened(left)[rows], kernels.widened(right)[:, columns]).astype(
+        left.dtype, copy=False
+    )
     return make(replace(p, values=from_array(values)), mask._shape)
 
 
@@ -182,16 +189,12 @@ _sparse_sparse_matmul.derivative(
 
 @composite("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", variants="", has_out=False)
 def _sparse_mm(sparse, dense):
-    if is_sparse(sparse) and is_sparse(dense):
+    left, right = is_sparse(sparse), is_sparse(dense)
+    if left and right:
         return aten._sparse_sparse_matmul.default(sparse, dense)
-    if not is_sparse(sparse) and not is_sparse(dense):
+    if not left and not right:
         raise RuntimeError("torch.sparse.mm: one of the two matrices must be sparse")
-    if is_sparse(dense) and not is_sparse(sparse):
-        rows, columns = sparse._shape[0], dense._shape[1]
-        zeros = aten.zeros.default([rows, columns], dtype=sparse._dtype)
-        return aten._sparse_addmm.default(zeros, sparse, dense, beta=0, alpha=1)
-    zeros = aten.zeros.default([sparse._shape[0], dense._shape[-1]], dtype=dense._dtype)
-    return aten._sparse_addmm.default(zeros, sparse, dense, beta=0, alpha=1)
+    return aten._sparse_addmm.default(aten.zeros.default([], dtype=dense._dtype), sparse, dense, beta=0)
 
 
 _REDUCE = {"sum": "add", "mean": "add", "amax": "maximum", "amin": "minimum"}

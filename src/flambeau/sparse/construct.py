@@ -122,13 +122,12 @@ def sparse_coo_tensor(
             f"indices and values must have same nnz, but got nnz from indices: {nnz}, nnz from values: {v.shape[0]}"
         )
     array = i.detach()._array
-    low = array.min(1) if nnz else np.zeros(sparse_dim, np.int64)
-    top = array.max(1) if nnz else np.full(sparse_dim, -1)
-    if (low < 0).any():
-        d = int(np.flatnonzero(low < 0)[0])
-        raise RuntimeError(f"found negative index {int(low[d])} for dim {d}")
+    low, top = (array.min(1).tolist(), array.max(1).tolist()) if nnz else ([0] * sparse_dim, [-1] * sparse_dim)
+    for d, least in enumerate(low):
+        if least < 0:
+            raise RuntimeError(f"found negative index {least} for dim {d}")
     if size is None:
-        size = (*(int(n) + 1 for n in top), *v.shape[1:])
+        size = (*(n + 1 for n in top), *v.shape[1:])
     size = tuple(size)
     if len(size) != sparse_dim + v.ndim - 1:
         raise RuntimeError(
@@ -138,7 +137,7 @@ def sparse_coo_tensor(
     for d in range(sparse_dim):
         if top[d] >= size[d]:
             raise RuntimeError(
-                f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {int(top[d])}"
+                f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {top[d]}"
             )
     if tuple(v.shape[1:]) != size[sparse_dim:]:
         raise RuntimeError(f"values has incorrect size, expected {[nnz, *size[sparse_dim:]]}, got {list(v.shape)}")
