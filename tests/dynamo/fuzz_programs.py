@@ -1,13 +1,28 @@
-"""Random functions with tensors, containers, closures, branches on data, graph breaks, with and try blocks, for the differential check.
+"""Random functions with tensors, containers, closures, classes, branches on data, graph breaks, with and try blocks, called plainly and compiled
+with changes to their globals and classes in between. ``fuzz.py programs FIRST COUNT`` runs many.
 
-``python fuzz_programs.py SEED [COUNT] [BACKEND]`` runs many; a failing program is printed as source with its seed.
+Results, arguments, what is identical to what, errors, the globals and gradients must be the same: bit for bit where the operators run as they are,
+and under inductor, whose kernels are other computations, by the rule of ``helpers.near`` with ``ULPS``. Gradients are added up in another order
+by every backend but ``eager``, so the rule is theirs too.
 """
 
+import copy
+import linecache
 import random
-import sys
+import re
+
+from helpers import outcome, same
+
+import flambeau as torch
+from flambeau import _frame
+from flambeau.compiler import compile as compiled_by
+from flambeau.dynamo.config import config
+
+# What a few dozen fused operations on numbers of size one come to; sums that cancel make it relative to the largest element, not to each.
+ULPS = 256
 
 HEADER = """
-import contextlib, itertools
+import collections, contextlib, functools, itertools
 import flambeau as torch
 from flambeau.compiler import graph_break
 class Obj:
@@ -49,7 +64,136 @@ def noted(o, name):
         o.items.append(e.args)
     finally:
         o.items.append("end " + name)
+COUNT = 0
+def bump(k=1):
+    global COUNT
+    COUNT += k
+    return COUNT
+class Vec:
+    __slots__ = ("t",)
+    scale = 1
+    def __init__(self, t): self.t = t
+    def __add__(self, other): return Vec(self.t + (other.t if isinstance(other, Vec) else other))
+    def __radd__(self, other): return Vec(other - self.t)
+    def __getitem__(self, i): return self.t[i] * self.scale
+    def __len__(self): return 4
+    def __call__(self, k): return self.t * k
+    @property
+    def twice(self): return self.t * 2
+    @classmethod
+    def of(cls, *ts): return cls(sum(ts) * cls.scale)
+class Base:
+    k = 2
+    def go(self, t): return t * self.k
+    def __getattr__(self, name):
+        if name.startswith("v"): return len(name)
+        raise AttributeError(name)
+class Derived(Base):
+    def go(self, t): return super().go(t) + self.vow
+def early(q, o):
+    for i in range(3):
+        try:
+            if i == 1: return q + i
+        finally:
+            o.n += 1
+def cached(fn):
+    seen = {}
+    @functools.wraps(fn)
+    def wrapper(t, k):
+        if k not in seen: seen[k] = k * 2
+        return fn(t, seen[k])
+    return wrapper
+@cached
+def scaled(t, k): return t * k
 """
+
+# Statements over a tensor {t}, another {u} and a number {i}: {v} is a new tensor, {n} a new number, {f} a new name, {c} a small constant.
+STATEMENTS = """{v} = {t} if {i} > 2 else {u}
+*{f}, {v} = [{t}, {u}, {t} * 2]
+{v} = dict(a={t}, b={u}, **{'c': 1})['b']
+if ({n} := len(xs)) > 1: xs.pop()
+{v} = {t}; {v} += {i}
+{v} = {t} + 1; {v} -= {u}; {v} *= 2
+o.items.append(sorted({1, *[len(xs), {i}]}))
+xs.extend([{t}, {u}][:{i}])
+{v} = collections.deque([{t}, {u}], maxlen=1)[0]
+{v} = functools.reduce(lambda p, q: p + q, [{t}, {u}, {t}])
+{v} = functools.partial(helper, b={t})({u})
+o.items.append({k: k * 2 for k in range({i} % 4)})
+while len(xs) > {c}:|    xs.pop()|else:|    o.n += 1
+for {f} in range(3):|    if {f} == {c}: break|    o.n += {f}|else:|    o.items.append('else')
+try:|    {v} = o.missing|except AttributeError as e:|    {v} = {t}; o.items.append(str(e))
+try:|    raise KeyError({i}) from ValueError(1)|except (KeyError, TypeError) as e:|    o.items.append(repr(e.__cause__))
+def {f}(a, *b, c=1, **k): return a * c + sum(b) + sum(k.values())|{v} = {f}({t}, {u}, z={t}, c={i})
+{v} = (Vec({t}) + {u}).t
+{v} = (1 + Vec({t})).twice
+{v} = Vec({t})[{c} % 4] + Vec({u})({i})
+{v} = Vec.of({t}, {u}).t
+{v} = Derived().go({t})
+try:|    {v} = Base().wow|except AttributeError as e:|    {v} = {t} - 1
+{v} = {t} * bump()
+{n} = bump({i})
+{v} = early({t}, o)
+{v} = scaled({t}, {i})
+try:|    raise ExceptionGroup('g', [ValueError({c}), KeyError(2)])|except* ValueError as g:|    o.items.append(g.exceptions[0].args)|except* KeyError:|    o.n += 1
+try:|    assert {i} < {c}, 'no'|    {v} = {t}|except AssertionError:|    {v} = {u} + 1|    bump()
+{f} = {}; {f}[{i}] = {t}; {f}.update(z={u}); {v} = list({f}.values())[-1]; o.items.append(list({f}))
+o.__dict__['n'] = {i}; setattr(o, 'm' + str({c}), len(vars(o)))
+o.items.append((isinstance({t}, torch.Tensor), {t}.dtype == {u}.dtype, {t} is {u}, {t}.dim()))
+o.items.append('%s-%r' % ({i}, [len(d), o.n]))
+o.items.append(sorted([({c}, 'b'), ({i}, 'a')], key=lambda p: (p[1], p[0])))
+{v} = sum(map(lambda q: q * 2, filter(lambda q: q is not None, [{t}, None, {u}])))
+o.items.append((any(k > 2 for k in range({i} % 5)), all([{c}, {i}]), min({c}, {i}), divmod({i}, 3)))
+{v} = torch.where({t} > {u}, {t}, {u} * 2)
+{v} = {t}.view(2, 2)[{c} % 2].repeat(2)
+{f} = {t}.clone(); {f}[{c} % 4] = {i}; {v} = {f}
+{f} = {t}.clone(); {f}[1:3].mul_(2); {v} = {f}.neg()
+{v} = {t}.detach() * {u}
+{v} = torch.stack([q for k, q in enumerate(({t}, {u}, x)) if k != {c} % 3]).mean(0)
+with contextlib.suppress(KeyError):|    o.items.append(d['absent'])
+with contextlib.ExitStack() as {f}:|    {f}.callback(o.items.append, {c})|    {f}.enter_context(noted(o, 's'))|    {v} = {t} + o.n
+{v} = [{t}, {u}]; {v}.reverse(); {v} = {v}[0]
+xs.insert({c}, {t}); o.items.append(len(xs))
+for {f}, q in sorted(d.items(), key=lambda p: str(p[0])): o.items.append(({f}, q.shape))
+{f} = iter([{t}, {u}]); {v} = next({f}); o.items.append(next({f}, None) is None)
+def {f}():|    yield {t}|    got = yield from gen({u}, 2)|    return got|{v} = sum({f}())
+{v} = {t}.max() * {u} + {t}.argmax()
+o.items.append((lambda *a, k=2: (len(a), k))(*xs, k={i}))
+{v} = (lambda f, q: f(f, q, {c} % 3))(lambda f, q, k: q if not k else f(f, q * 2, k - 1), {t})
+if {t}.requires_grad: {v} = {t} * 2|else: {v} = {t} * 3
+del d['k']
+o.n: int = {i} + o.n
+{v} = torch.zeros(4).copy_({t}); xs[:1] = [{v}]
+""".strip().split("\n")
+
+# Between two calls.
+CHANGES = """helper = lambda a, b: a * 3 - b
+def helper(a, b): return b * 2 - a
+Obj.n2 = 3
+Manager.__exit__ = lambda self, *exc: self.swallow
+Manager.__enter__ = lambda self: self.o.items.append('other')
+breaking = lambda a: a * 3 + 1
+gen = lambda a, k: iter([a] * k)
+Vec.__add__ = lambda s, o: Vec(s.t - (o.t if isinstance(o, Vec) else o))
+Vec.scale += 1
+Vec.twice = property(lambda s: s.t * 5)
+Base.k = 7
+Base.vow = 1.5
+del Base.vow
+Derived.go = lambda s, t: t - 1
+Derived.__bases__ = (type('Other', (Base,), {'k': 11}),)
+torch.set_grad_enabled(False)
+torch.set_grad_enabled(True)
+COUNT += 5
+scaled = cached(lambda t, k: t - k)
+Obj.__setattr__ = lambda s, k, v: object.__setattr__(s, k, v)
+bump.__defaults__ = (4,)
+bump = lambda k=1: k
+early = lambda q, o: q * 3
+noted = contextlib.contextmanager(lambda o, name: iter([name + '2']))
+pass
+pass
+""".strip().split("\n")
 
 
 class Program:
@@ -88,10 +232,26 @@ class Program:
         self.tensors, self.ints = saved
         self.depth -= 1
 
+    def more(self, t: str) -> None:
+        r = self.r
+        text, v, n = r.choice(STATEMENTS), self.name("t"), self.name("n")
+        marks = {"t": t, "u": r.choice(self.tensors), "i": r.choice(self.ints), "v": v, "n": n, "f": self.name("q")}
+        for mark, value in (*marks.items(), ("c", str(r.randint(0, 4)))):
+            text = text.replace("{" + mark + "}", value)
+        for line in text.split("|"):
+            self.emit(line)
+        if re.search(rf"\b{v} = ", text):
+            self.tensors.append(v)
+        if re.search(rf"\b{n} :?= ", text):
+            self.ints.append(n)
+
     def statement(self) -> None:
         r = self.r
-        kind = r.choice("aaaaabcdefghijklmnopqrstuvwxyz")
         t = r.choice(self.tensors)
+        if r.random() < 0.4:
+            self.more(t)
+            return
+        kind = r.choice("aaaaabcdefghijklmnopqrstuvwxyz")
         if kind in "ab":
             v = (
                 self.name("t")
@@ -239,45 +399,86 @@ class Program:
         return HEADER + "def f(x, y, xs, d, o, log):\n" + "\n".join(self.lines) + "\n"
 
 
-def make(seed: int):
-    import linecache
-
-    source = Program(seed).source()
-    filename = f"/fuzz/{seed}.py"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    scope = {"__name__": f"fuzz_{seed}"}
-    exec(compile(source, filename, "exec"), scope)
-    return source, scope
+def source(seed: int) -> tuple[str, list[str]]:
+    """The program, and the statements between the calls."""
+    program = Program(seed)
+    return program.source(), [program.r.choice(CHANGES) for _ in range(3)]
 
 
-def run(seed: int, backend=None) -> None:
-    from helpers import check
+def leaves(x) -> list:
+    """The tensors and objects that ``x`` leads to, in order."""
+    if isinstance(x, (list, tuple)):
+        return [leaf for v in x for leaf in leaves(v)]
+    if isinstance(x, dict):
+        return [leaf for v in x.values() for leaf in leaves(v)]
+    return [x, *leaves(vars(x))] if hasattr(x, "__dict__") and not callable(x) else []
 
-    import flambeau as torch
 
-    source, scope = make(seed)
+def identities(x) -> list[int]:
+    """For each of the leaves, the first place at which it stands."""
+    found = leaves(x)
+    first: dict[int, int] = {}
+    return [first.setdefault(id(leaf), i) for i, leaf in enumerate(found)]
+
+
+def gradients(result, args) -> list:
+    """Of the sum of the first result with a history, with respect to the leaves among the arguments."""
+    roots = [t for t in leaves(result) if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+    ends = {id(t): t for t in leaves(args) if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad}
+    if not roots or not ends:
+        return []
+    return list(torch.autograd.grad(roots[0].sum(), list(ends.values()), allow_unused=True))
+
+
+def arguments(seed: int, scope) -> list:
+    """Those of each call."""
     torch.manual_seed(seed)
     x, y = torch.randn(4), torch.randn(4)
     if seed % 3 == 0:
         y.requires_grad_()
+    first = (x, y, [x], {}, scope["Obj"](), [])
+    second = (-x, y, [], {1: y.detach()}, scope["Obj"](), [])
+    third = ((x.double(), x, (x * 4).long())[seed % 5 % 3], y, [y], {"k": x}, scope["Obj"](), [])
+    return [first, first, second, second, third]
+
+
+def check(text: str, changes: list[str], seed: int, backend: str) -> None:
+    filename = f"/fuzz/{seed}.py"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    scope = {"__name__": f"fuzz_{seed}"}
+    exec(compile(text, filename, "exec"), scope)
+    plain, compiled = scope["f"], compiled_by(scope["f"], backend=backend)
+    ulps = ULPS if backend == "inductor" else 0
+    for n, args in enumerate(arguments(seed, scope)):
+        if 0 < n <= len(changes):
+            outcome(exec, (changes[n - 1], scope), {})
+        sides = []
+        for fn in (plain, compiled):
+            count = scope["COUNT"]
+            mine = copy.deepcopy(args)
+            kind, value = outcome(fn, mine, {})
+            sides.append((kind, value, mine, scope["COUNT"], torch.is_grad_enabled()))
+            if fn is plain:
+                scope["COUNT"] = count
+        want, got = sides
+        assert want[0] == got[0], f"call {n}: {want[:2]} {got[:2]}"
+        assert same(want, got, ulps), f"call {n}: {want} {got}"
+        assert identities(want[1:3]) == identities(got[1:3]), f"call {n}: what is identical"
+        if want[0] == "value":
+            derived = outcome(gradients, want[1:3], {})
+            if derived[0] == "value":
+                mine = outcome(gradients, got[1:3], {})
+                assert same(derived, mine, ulps if backend == "eager" else ULPS), f"call {n}: {derived} {mine}"
+
+
+def run(seed: int, backend: str = "eager") -> None:
+    text, changes = source(seed)
+    old = _frame.set_strict_guards(True)
     try:
-        check(scope["f"], x, y, [x], {}, scope["Obj"](), [], calls=3, backend=backend)
-        check(scope["f"], -x, y, [], {1: y.detach()}, scope["Obj"](), [], calls=1, backend=backend)
-    except BaseException:
-        print(f"seed {seed}:\n{source}", file=sys.stderr)
-        raise
-
-
-if __name__ == "__main__":
-    first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100
-    backend = sys.argv[3] if len(sys.argv) > 3 else None
-    failed = []
-    for seed in range(first, first + count):
-        try:
-            run(seed, backend)
-        except Exception as e:
-            failed.append(seed)
-            print(type(e).__name__, str(e)[:2000])
-            if len(failed) >= 3:
-                break
-    print("failed:", failed)
+        with config.patch(strict_capture=True, cache_size_limit=16):
+            check(text, changes, seed, backend)
+    except AssertionError as e:
+        raise AssertionError(f"seed {seed}: {e}\n{text[len(HEADER) :]}\n" + "\n".join(changes)) from None
+    finally:
+        _frame.set_strict_guards(old)
+        torch.set_grad_enabled(True)
