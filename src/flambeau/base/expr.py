@@ -486,7 +486,8 @@ def _rebuild(atom: Atom, env: dict, value):
         return minimum(*args) if kind is Min else maximum(*args)
     if kind is Apply:
         if atom.name == "int_of":
-            return atom.args[1].substitute(env).to_int()
+            new = atom.args[1].substitute(env)
+            return int(new) if isinstance(new, (int, float)) else new.to_int()
         return apply(atom.name, *(substitute(a, env, value) for a in atom.args[1:]))
     new = value(atom) if value is not None else atom
     return new if isinstance(new, (Expr, int)) else of(new)

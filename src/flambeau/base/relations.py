@@ -153,6 +153,9 @@ FLOAT = {
     "ge": operator.ge,
     "eq": operator.eq,
     "ne": operator.ne,
+    "is_int64": lambda n: abs(n) < 1 << 63,
+    "is_float": lambda x: type(x) is float,
+    "sign": lambda x: math.copysign(1.0, x),
     **{
         n: getattr(math, n)
         for n in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan", "exp", "log", "log2")

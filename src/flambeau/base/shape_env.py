@@ -54,7 +54,9 @@ __all__ = [
 
 
 _LOG = artifact("sym_shapes", "")
-LARGEST = 1 << 55  # no size is greater, so that a few of them add up to what fits into 64 bits
+LARGEST = (
+    1 << 53
+) - 1  # no size is greater: each is a floating-point number exactly, a few of them add up to what fits into 64 bits
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
@@ -146,7 +148,7 @@ class ShapeEnv:
 
     def _log(self, what: str, s, source=None) -> None:
         if _LOG.on:
-            lo, hi = (("-int_oo" if x == -INF else "int_oo" if x >= LARGEST else x) for x in s.bounds())
+            lo, hi = (("-int_oo" if x <= -LARGEST else "int_oo" if x >= LARGEST else x) for x in s.bounds())
             example = f" = {self.hints[s]}" if s in self.hints else ""
             place = f" for {_source_name(source)}" if source is not None else ""
             _LOG("%s %s%s%s [%s, %s] %s", what, s, example, place, lo, hi, self.where() or "")
@@ -175,7 +177,8 @@ class ShapeEnv:
         return SymInt(E.of(s), self)
 
     def create_int(self, hint: int, source=None, *, lo=-INF, hi=INF, dynamic=""):
-        """The SymInt of an integer of the program; it may be anything."""
+        """The SymInt of an integer of the program; it may be any of 64 bits."""
+        lo, hi = max(lo, -(1 << 63)), min(hi, (1 << 63) - 1)
         s = Symbol(self._name("s"), lo, hi)
         self.hints[s] = hint
         self.origins[s] = Origin()
@@ -439,6 +442,8 @@ class ShapeEnv:
             self.evaluate(R.float_op("ne", e, e))
         else:
             self.evaluate(R.float_op("eq", e, value))
+            if value == 0:
+                self.evaluate(R.float_op("eq", R.float_op("sign", e), math.copysign(1.0, value)))
             if isinstance(e, FloatSymbol):
                 self.replacements[e] = value
         return value

@@ -107,7 +107,7 @@ def wrap(x, env):
     return SymBool(x, env)
 
 
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")  # of two numbers
 
 
 def expression(x):

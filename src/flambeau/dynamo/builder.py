@@ -30,6 +30,7 @@ from .autocast import AutocastVariable, is_autocast
 from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
+from .graph_inputs import number_input
 from .guards import type_item
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
@@ -117,7 +118,7 @@ def wrap(tx, value, source: Source) -> Variable:
                 tx.output.guards.same_as(source, memo.source)
             return memo
         if not known and type(value) in (int, float) and type(source) is not ConstSource:
-            number = tx.output.number_input(value, source)
+            number = number_input(tx.output, value, source)
             if number is not None:
                 return number
         if not known:

@@ -11,24 +11,23 @@ import time
 import types
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flambeau import _C, _frame, fx
-from flambeau.base.relations import as_symbol
+from flambeau.base import shape_env
 from flambeau.base.relations import symbols as relation_symbols
-from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv, hint_int
+from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv
 from flambeau.base.symint import NUMBERS, is_int, is_symbolic
 from flambeau.loops.streams import journaled
 from flambeau.proxy.sizes import SizeNodes
 
-from . import autocast, numpy_bridge, subclasses, tensors, trace_rules, world
+from . import autocast, numpy_bridge, python_numbers, subclasses, tensors, trace_rules, world
 from .active_modes import OperatorCheck
 from .codegen import TEMP, Codegen
 from .config import config
-from .dynamic import Seen, SizeSource, after_marks, dimensions, setting
+from .dynamic import Seen, dimensions, setting
 from .examples import example
 from .exc import BackendCompilerFailed, Unsupported, UserRaises, unsupported
 from .graph_effects import (
@@ -40,6 +39,7 @@ from .graph_effects import (
     under_handler,
     writes,
 )
+from .graph_inputs import GraphInput, symbolic_input
 from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
 from .opaque import guard_function
 from .side_effects import SideEffects
@@ -50,7 +50,7 @@ from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
 from .variables.lists import ListVariable, TupleVariable
-from .variables.symbolic import SymbolicVariable, wrap_number
+from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import (
     GIVES_NUMBERS,
     GIVES_SIZES,
@@ -62,20 +62,10 @@ from .variables.tensor import (
 from .variables.torch_functions import TorchFunctionVariable
 from .wrapper_gradients import Region, Runner, region_of
 
-__all__ = ["GraphInput", "OutputGraph"]
+__all__ = ["OutputGraph"]
 
 PLACE, NO_WORD = re.compile(r" at 0x[0-9a-f]+>"), re.compile(r"[^a-zA-Z0-9]+")
 ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
-
-
-@dataclass
-class GraphInput:
-    node: Any
-    source: Source
-    example: Any  # the tensor of this call
-    ndarray: bool
-    number: bool = False  # an int or float
-    carried: bool = False  # an array of carried.Carried
 
 
 PLAIN_OPERANDS = frozenset({ConstantVariable, NumpyNdarrayVariable, TensorVariable})
@@ -123,7 +113,7 @@ class OutputGraph:
         self.mutable_sources: list[Source] = []
         self.cells: dict[int, CellVariable] = {}
         self._fake_mode = None
-        self._sizes: SizeNodes | None = None
+        self.sizes: SizeNodes | None = None
         self.env: ShapeEnv | None = None  # made when something is a symbol
         self.named_sizes: dict[str, tuple[Any, str]] = {}  # of compile(dynamic_shapes=)
         self.dynamic = setting(compiler.dynamic)
@@ -222,7 +212,7 @@ class OutputGraph:
             self.env.allow_data_dependent_numbers = data or config.capture_scalar_outputs
             self.env.allow_data_dependent_sizes = data or config.capture_dynamic_output_shape_ops
             self.fake_mode.shape_env = self.env
-            self._sizes = SizeNodes(self.root)
+            self.sizes = SizeNodes(self.root)
         return self.env
 
     def user_line(self) -> str | None:
@@ -246,7 +236,16 @@ class OutputGraph:
 
     def number_node(self, number):
         """The node (or constant) of a symbolic number."""
-        return self._sizes.node_of(number)
+        if number.__sym__ == "bool" and not number.env.is_unbacked(number.expr):
+            return bool(number)
+        number = python_numbers.fitting(number, self.check_number)
+        return self.sizes.node_of(number) if isinstance(number, NUMBERS) else number
+
+    def check_number(self, condition) -> None:
+        """The graph checks what is asked of numbers that depend on data; where it fails the frame runs plainly."""
+        CheckVariable(shape_env.check).require(
+            self.tx, wrap_number(condition), "a number is none that graphs compute with"
+        )
 
     def path(self, source: Source) -> str:
         """A name for what is found at ``source``: no other source of this trace has it, and the next trace finds the same there. Objects that
@@ -258,40 +257,7 @@ class OutputGraph:
         known.setdefault(id(root.value), root.value)
         return f"object {list(known).index(id(root.value))}: {source.name}"
 
-    def number_input(self, value, source: Source) -> Variable | None:
-        """The symbolic variable of an int or float that varies; None when it is a constant."""
-        path = self.path(source)
-        varies = self.seen.number(path, value) or self.compiler.shapes.get(source.name, {}).get("number", False)
-        if not varies or value != value or self.dynamic is False:
-            return None
-        if type(value) is int and not -(2**63) <= value < 2**63:  # symbols are 64-bit integers
-            return None
-        if config.specialize_float if type(value) is float else config.specialize_int or value in (0, 1):
-            return None
-        owner = self._owner(source) if type(value) is int else None
-        if owner is not None and (
-            getattr(type(owner), "_dynamo_marked_static", False)
-            or (not config.allow_unspec_int_on_nn_module and trace_rules.is_nn_module_class(type(owner)))
-        ):
-            return None
-        known = self.numbers.get(path)
-        if known is not None:
-            return known
-        self.guard(source, "TYPE_MATCH", type(value))
-        env = self.shape_env()
-        origin = SizeSource(source, "value")
-        number = env.create_int(value, origin) if type(value) is int else env.create_float(value, origin)
-        self._sizes.bind_lazily(number, lambda: self._number_placeholder(number, value, source))
-        out = self.numbers[path] = SymbolicVariable(number, source)
-        return out
-
-    def _number_placeholder(self, number, value, source: Source):
-        node = self._placeholder(source)
-        node.meta["val"] = node.meta["example_value"] = number
-        self.inputs.append(GraphInput(node, source, value, False, number=True))
-        return node
-
-    def _placeholder(self, source: Source):
+    def placeholder(self, source: Source):
         # Without the places of keys: the text of a graph must be that of the next process.
         name = source.name
         if " at 0x" in name:
@@ -330,17 +296,17 @@ class OutputGraph:
                     f"Static shape constraint of {said['size']} does not match input size of {value.shape[d]}, for {source.name}.size()[{d}]"
                 )
         if symbols:
-            fake, facts = self._symbolic_input(tensor, source, symbols, facts, value.itemsize if ndarray else 1)
+            fake, facts = symbolic_input(self, tensor, source, symbols, facts, value.itemsize if ndarray else 1)
         else:
             fake = self.fake_mode.from_tensor(tensor, static_shapes=True)
         self.guard(source, "NDARRAY_MATCH" if ndarray else "TENSOR_MATCH", facts)
-        node = self._placeholder(source)
+        node = self.placeholder(source)
         node.meta["val"] = node.meta["example_value"] = fake
         self.inputs.append(GraphInput(node, source, tensor, ndarray, carried=type(value) is numpy_bridge.Carried))
         self.root.carries = getattr(self.root, "carries", False) or tensor.requires_grad
         self.examples[node] = tensor
         if symbols:
-            self._sizes.bind_tensor(fake, node)
+            self.sizes.bind_tensor(fake, node)
         if ndarray:
             if not value.flags.writeable:
                 mark_read_only(node)
@@ -363,7 +329,7 @@ class OutputGraph:
             owner = getattr(owner, "base", None)
         return False
 
-    def _owner(self, source: Source) -> Any:
+    def owner(self, source: Source) -> Any:
         """The object whose attribute is at ``source``, as far as it was looked at."""
         base = getattr(source, "base", None)
         return None if base is None else self._object_at(getattr(base, "base", None) or base)
@@ -385,41 +351,6 @@ class OutputGraph:
     def example_of(self, var: TensorVariable):
         """The tensor of this call behind a graph input (its fake tensor for an intermediate)."""
         return self.examples.get(var.node, var.val)
-
-    def _symbolic_input(self, tensor, source: Source, symbols: dict, facts: tuple, unit: int):
-        """(fake tensor, what is guarded natively) of an input with symbols for the dimensions in ``symbols``."""
-        env = self.shape_env()
-        fake = self.fake_mode.from_tensor(
-            tensor,
-            static_shapes=False,
-            symbolic_context=symbols.get,
-            source=lambda part: SizeSource(source, *part),
-        )
-        self._after_marks(tensor, fake, source)
-        shape = tuple(n if type(n) is int else None for n in fake._shape)
-        strides = tuple(n * unit if type(n) is int else None for n in fake._strides)
-        for d, s in enumerate(fake._strides):
-            if strides[d] is None and 0 not in shape:  # of an empty array they say nothing
-                own = as_symbol(s.expr)
-                if own is None or not any(
-                    o.base is source and (o.what, o.dim) == ("stride", d) for o in env.origins[own].sources
-                ):
-                    env.same_value(s.expr, SizeSource(source, "stride", d))  # a product of sizes
-        return fake, (*facts[:3], shape, strides, *facts[5:])
-
-    def _after_marks(self, tensor, fake, source: Source) -> None:
-        """What marks and specifications say beyond making symbols: hints, criteria, and names that several sizes share."""
-        after_marks(tensor, fake)
-        for d, said in self.compiler.shapes.get(source.name, {}).items():
-            if d == "number" or said["name"] is None:
-                continue
-            size = fake._shape[d]
-            known, where = self.named_sizes.setdefault(said["name"], (size, f"{source.name}.size()[{d}]"))
-            if known is not size and not (known == size):
-                raise ConstraintViolationError(
-                    f"{source.name}.size()[{d}] = {hint_int(size)} is not equal to {where} = {hint_int(known)}, "
-                    f"and both are {said['name']}"
-                )
 
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
         if self.levels:
@@ -596,19 +527,19 @@ class OutputGraph:
 
     def _is_new(self, number) -> bool:
         """Whether a number depends on data that no node was made for."""
-        return any(s not in number.env.hints and not self._sizes.has(s) for s in relation_symbols(number.expr))
+        return any(s not in number.env.hints and not self.sizes.has(s) for s in relation_symbols(number.expr))
 
     def _bind_new(self, value, node) -> None:
         """Symbols of results whose size, or value, depends on data."""
         if isinstance(value, NUMBERS):
-            self._sizes.bind_number(value, node)
+            self.sizes.bind_number(value, node)
         elif tensors.is_tensor(value):
             if is_symbolic(value._shape):
-                self._sizes.bind_tensor(value, node, unbacked_only=True)
+                self.sizes.bind_tensor(value, node, unbacked_only=True)
         elif isinstance(value, (tuple, list)):
             for i, v in enumerate(value):
                 if tensors.is_tensor(v) and is_symbolic(v._shape):
-                    self._sizes.bind_item(v, node, i)
+                    self.sizes.bind_item(v, node, i)
 
     def call_function_mode(self, tx, op: str, target, args, kwargs) -> Variable:
         """Trace the innermost mode's handler, with that mode off."""

@@ -105,6 +105,10 @@ class SizeProgram:
         elif type(r) is R.Not:
             self._emit(r.args[0])
             self.code.append(OPS["not"])
+        elif type(r) is R.Float and r.args[0] == "is_int64":  # an overflow on the way makes the guard fail
+            self._emit(r.args[1])
+            self._constant("const", _INT64[0] + 1)
+            self.code.append(OPS[">="])
         elif type(r) is R.Float and f"f{r.args[0]}" in _FLOAT_OPS:
             name, *args = r.args
             for a in args:
@@ -208,7 +212,12 @@ def holds(payload: tuple, values: list) -> bool:
             stack.append(float(stack.pop()))
         else:
             b, a = stack.pop(), stack.pop()
-            stack.append(_PYTHON[name.removeprefix("f") if name in _FLOAT_OPS else name](a, b))
+            if name in ("floordiv", "mod") and b in (0, -1):
+                return False
+            out = _PYTHON[name.removeprefix("f") if name in _FLOAT_OPS else name](a, b)
+            if type(out) is int and not _INT64[0] <= out <= _INT64[1]:
+                return False
+            stack.append(out)
     return True
 
 

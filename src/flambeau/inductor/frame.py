@@ -22,7 +22,7 @@ FLOAT, FADD, FSUB, FMUL, FDIV, FFLOOR, FSQRT, FNEG, TRUNC = range(
 _INTEGER = {"and": AND, "or": OR, "xor": XOR, "lshift": SHL, "rshift": SHR, "pow": POW}
 _FLOATING = {"add": FADD, "sub": FSUB, "mul": FMUL, "truediv": FDIV}
 SIZE, STRIDE, VALUE = range(3)
-_HUGE = (1 << 63) - 1
+_WORD = -(1 << 63), (1 << 63) - 1
 
 
 class Frame:
@@ -40,7 +40,7 @@ class Frame:
             self.stages.append(([], []))
         place = self._new(0)
         self.symbols[symbol] = (place, stage)
-        lo, hi = (max(-_HUGE, symbol.lo), min(_HUGE, symbol.hi))
+        lo, hi = max(_WORD[0], symbol.lo), min(_WORD[1], symbol.hi)
         self.stages[stage][0].append((source, what, index, place, int(lo), int(hi), symbol.divisor, itemsize))
 
     def stage(self, *expressions) -> int:

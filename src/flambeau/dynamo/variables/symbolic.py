@@ -10,6 +10,7 @@ from flambeau.base import shape_env, symint
 from flambeau.base.shape_env import GuardOnDataDependentSymNode
 from flambeau.base.symint import NUMBERS, SymInt
 
+from .. import python_numbers
 from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
@@ -228,27 +229,27 @@ EXACT = {
 def _as_python(tx, fn, args, numbers) -> None:
     """A number that a random generator gave is in a computation: where Python raises, the graph has to end with an error (it is run plainly
     then), or not to have the number at all."""
-    drawn = [isinstance(n, NUMBERS) and n.env.is_unbacked(n.expr) for n in numbers]
-    if not any(drawn) or fn in EXACT:
-        return
-    if fn not in (operator.truediv, operator.itruediv):
+    drawn = any(isinstance(n, NUMBERS) and n.env.is_unbacked(n.expr) for n in numbers)
+    if drawn and fn not in EXACT and fn not in (operator.truediv, operator.itruediv):
         unsupported(
             "numpy-random", f"{getattr(fn, '__name__', fn)} of a Python number that was drawn", "It may raise an error."
         )
-    if drawn[1]:
-        CheckVariable(shape_env.check).require(tx, SymbolicVariable(numbers[1] != 0))
 
 
 def arithmetic(tx, fn, args) -> Variable | None:
     """``fn`` of numbers, some of them symbolic, without asking for a value; None where that can't be."""
-    numbers = [_plain(a) for a in args]
+    numbers: list | None = [_plain(a) for a in args]
     if any(n is None for n in numbers):
         return None
     if tx.output.draws:
         _as_python(tx, fn, args, numbers)
     fn = FUNCTIONS.get(fn, fn)
     try:
+        numbers = python_numbers.operands(fn, numbers, tx.output.check_number)
+        if numbers is None:
+            return None
         out = _ask(lambda ns: fn(*ns), numbers)
+        out = python_numbers.result(fn, numbers, out, tx.output.check_number)
     except (ZeroDivisionError, OverflowError, ValueError) as e:
         tx.raise_user(e)
     except TypeError:

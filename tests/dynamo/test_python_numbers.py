@@ -1,0 +1,111 @@
+"""Python's numbers that vary flow into graphs as symbols; what comes out is what Python computes: no wrapping, the same errors."""
+
+import math
+
+import pytest
+
+import flambeau as torch
+from flambeau import _frame
+from flambeau.compiler import compile, reset
+from flambeau.dynamo.config import config
+
+from .helpers import outcome, same
+
+INTEGERS = {
+    "square": lambda x, k: x + k * k,
+    "square of a double": lambda x, k: x.double() + k * k,
+    "sum": lambda x, k: x.float() + (k + k),
+    "quotient of a product": lambda x, k: x + k * 3 // 7,
+    "remainder of a power": lambda x, k: x + k**2 % 1000,
+    "negative": lambda x, k: x.float() + (-k) + abs(k) % 7,
+    "shift": lambda x, k: x.float() + (k << 3),
+    "shift and back": lambda x, k: x + ((k << 3) >> 3),
+    "true quotient": lambda x, k: x.double() + k / 3,
+    "true quotient of a product": lambda x, k: x.double() + k * k / 3,
+    "conversion": lambda x, k: x.double() + float(k),
+    "beyond": lambda x, k: x + (k * 2**64 >> 64),
+    "bits": lambda x, k: x + (k ^ 5) + (~k & 255),
+    "branch": lambda x, k: x + (1 if k * k > 2**63 else 2),
+    "there and back": lambda x, k: x + int(float(k)),
+    "least": lambda x, k: x + min(k * k, 100),
+    "divmod": lambda x, k: x + divmod(k, -7)[1] + divmod(k, -7)[0],
+    "minus one": lambda x, k: x + k // -1,
+    "less than a float": lambda x, k: x + (k < 9007199254740993.0),
+    "equal to its float": lambda x, k: x + (k == float(k)),
+    "returned": lambda x, k: (x, k * k, k * k / 3),
+}
+LARGE = [3, 5, 2**31 + 3, 2**53 + 1, 2**61 + 1, -(2**61) - 7, 2**63 - 1, -(2**63), 2**63, 2**53 + 3]
+
+FLOATS = {
+    "power": lambda x, f: x + f**2,
+    "root": lambda x, f: x + abs(f**0.5),
+    "of two": lambda x, f: x + 2.0**f,
+    "quotient": lambda x, f: x + 1 / f,
+    "floor": lambda x, f: x + 3 // f + 3 % f,
+    "exp": lambda x, f: x.float() + math.exp(f),
+    "sqrt": lambda x, f: x + math.sqrt(f),
+    "log": lambda x, f: x.float() + math.log(f),
+    "int": lambda x, f: x + int(f),
+    "rounded": lambda x, f: x + math.floor(f) + math.ceil(f),
+    "equal": lambda x, f: x + (f == 3),
+    "sign of zero": lambda x, f: x * math.copysign(1.0, f),
+    "returned": lambda x, f: (x, f * 2, -f, abs(f)),
+}
+ODD = [1.5, 2.5, 1e200, -3.0, 0.0, -0.0, 1000.0, -1e19, math.inf, 0.25]
+
+
+def agrees(fn, values, backend, x):
+    reset()
+    compiled = compile(fn, backend=backend)
+    old = _frame.set_strict_guards(True)
+    try:
+        with config.patch(recompile_limit=64):
+            for v in values:
+                want, got = outcome(fn, (x, v), {}), outcome(compiled, (x, v), {})
+                assert want[0] == got[0] and same(want[1], got[1]), (v, want, got)
+    finally:
+        _frame.set_strict_guards(old)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers(name, backend):
+    agrees(INTEGERS[name], LARGE, backend, torch.tensor([1, 2, 3]))
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats(name, backend):
+    agrees(FLOATS[name], ODD, backend, torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
+
+
+FROM_DATA = {
+    "square": (lambda x: x.double() + x[0].item() ** 2, [3, 2**40 + 1, 2**62]),
+    "product": (lambda x: x.double() + x[0].item() * 3 // 2, [3, 2**40 + 1, 2**62]),
+    "quotient": (lambda x: x + 1 / x[0].item(), [1.5, 0.0, -0.0, 2.0]),
+    "sqrt": (lambda x: x + math.sqrt(x[0].item()), [2.25, -1.0, 4.0]),
+    "exp": (lambda x: x.float() + math.exp(x[0].item()), [2.25, 1000.0, -math.inf]),
+}
+
+
+@pytest.mark.parametrize("name", FROM_DATA)
+def test_what_depends_on_data(name):
+    fn, values = FROM_DATA[name]
+    compiled = compile(fn, backend="inductor", fullgraph=True)
+    for v in values:
+        x = torch.tensor([v, v])
+        want, got = outcome(fn, (x,), {}), outcome(compiled, (x,), {})
+        assert want[0] == got[0] and same(want[1], got[1]), (v, want, got)
+
+
+def test_products_that_fit_share_code():
+    captured = []
+
+    def backend(gm, inputs):
+        captured.append(gm)
+        return gm.forward
+
+    compiled = compile(lambda x, k: x + k * k, backend=backend)
+    for k in (3, 4, 5, 2**30, -(2**30)):
+        assert compiled(torch.ones(2), k)[0].item() == float(1 + k * k)
+    assert len(captured) == 2  # for the first number, and for all others
