@@ -56,6 +56,7 @@ RUNTIME = (
     "sparse",
     "recurrent",
     "pool",
+    "weight_only",
     "natives",
     "graph",
     "object",

@@ -177,6 +177,7 @@ int flb_sparse_group_step(const View *v, int n, const int64_t *numbers, int64_t 
 int flb_sparse_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_sparse_sums_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_weight_only_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);

@@ -201,7 +201,7 @@ refuses: get_default_static_quant_module_mappings get_fuser_method get_quantized
 refuses: propagate_qconfig_ quantize_dynamic_jit quantize_jit swap_module
 """,
     "ao": "module: quantization nn",
-    "ao.quantization": "rest quantization",
+    "ao.quantization": "from nn.weight_only: quantize_ Int8WeightOnlyConfig Int4WeightOnlyConfig\nrest quantization",
     "ao.nn": "module: quantized\nwhy: quantised tensors are not built",
     "ao.nn.quantized": "why: quantised tensors are not built\nclass: Linear Conv2d",
     "sparse.semi_structured": """

@@ -307,7 +307,7 @@ class Lowering(ComplexLowering):
     # --- templates ----------------------------------------------------------------------------------------------------
     scan, convolution, attention = native.scan, native.convolution, native.attention
     max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
-    arrange = native_order.arrange
+    arrange, weight_only = native_order.arrange, native.weight_only
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
     expect, mapped, _random = native_random.expect, native_random.mapped, native_random.random
     running, logcumsumexp, search = native_select.running, native_select.logcumsumexp, native_select.search

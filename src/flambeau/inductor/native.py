@@ -14,7 +14,7 @@ from .ir import ExternCall, Region, dense_strides
 from .sizes import size, sizes
 from .values import short
 
-__all__ = ["Native", "as_dtype", "attention", "convolution", "max_pool", "max_pool_backward", "scan"]
+__all__ = ["Native", "as_dtype", "attention", "convolution", "max_pool", "max_pool_backward", "scan", "weight_only"]
 
 
 @dataclass(slots=True)
@@ -153,6 +153,18 @@ def attention(lowering, vals, tensors, mask, causal, scale, backward=()):
     numbers = [causal, _bits(float(scale)), mask is not None, kind is dtypes.float64]
     flops = (10 if backward else 4) * b * h * t * s * e
     return launch(lowering, "attention_backward" if backward else "attention", regions, outs, numbers, flops)
+
+
+# ---- linear layers of few bits -----------------------------------------------------------------------------------------
+
+
+def weight_only(lowering, val, x, weight, scales, group):
+    """The product of x (M, K) with a weight of 8 bits (N, K), ``group`` 0, or of 4 (N, K / 2), and its scales: see csrc/weight_only.c."""
+    shape, kind = sizes(val.shape), dtypes.float32
+    regions = [lowering.contiguous(y) for y in (as_dtype(lowering, x, kind), weight, as_dtype(lowering, scales, kind))]
+    out = (shape, dense_strides(shape), kind, val.device)
+    made = launch(lowering, "weight_only", regions, [out], [group], 2 * math.prod(shape) * size(x.sizes[1]))[0]
+    return as_dtype(lowering, made, val.dtype)
 
 
 # ---- pooling -----------------------------------------------------------------------------------------------------------
