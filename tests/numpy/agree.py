@@ -17,7 +17,7 @@ def described(x):
         a = np.asarray(x)
         text = a.tolist() if a.dtype.kind not in "fc" else None
         return (
-            type(x).__name__,
+            "scalar" if isinstance(x, np.generic) else type(x).__name__,
             a.dtype,
             a.shape,
             str(text),
@@ -59,9 +59,30 @@ def outcome(f, args):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return f(*args), args, None
+            made = f(*args)
+            return (made, shared(made, args)), args, None
         except Exception as e:
             return None, args, f"{type(e).__name__}: {e}"
+
+
+def is_defined(f, args):
+    """Whether a plain call makes no integer of nan or infinity, for which each processor has a number of its own."""
+    with warnings.catch_warnings(), np.errstate(all="ignore", invalid="raise"):
+        warnings.simplefilter("ignore")
+        try:
+            f(*map(cloned, args))
+        except Exception as e:
+            return "in cast" not in str(e)
+    return True
+
+
+def shared(x, args):
+    """Which arguments the arrays of a result are, or share memory with."""
+    if isinstance(x, np.ndarray):
+        return [(x is a) + np.shares_memory(x, a) for a in args if isinstance(a, np.ndarray)]
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [s for v in x for s in shared(v, args)] if isinstance(x, (tuple, list)) else []
 
 
 def close(got, want):

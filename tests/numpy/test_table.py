@@ -63,7 +63,7 @@ CASES = {
     np.ptp: [(X,), (I, 1)],
     np.average: [(X,), (I, 0), (X, None, POS), (X, 1, POS[0, :, 0]), (I, None, np.abs(I) + 1)],
     **{f: [(NAN,), (NAN, 1), (I,)] for f in (np.nansum, np.nanprod)},
-    np.reshape: [(X, (4, 6)), (X, -1), (X, (3, -1)), (I, (24,))],
+    np.reshape: [(X, (4, 6)), (X, -1, "F"), (X, -1), (X, (3, -1)), (I, (24,))],
     np.transpose: [(X,), (X, (2, 0, 1)), (V,), (X, (-1, 0, 1))],
     np.matrix_transpose: [(X,)],
     np.swapaxes: [(X, 0, -1)],
@@ -111,7 +111,7 @@ CASES = {
     np.array: [(X,), ([1, 2.5],), ([X[0], F[0]],), (X, np.float32), (1.5,), ([[1, 2], [3, 4]], np.float32)],
     np.asarray: [(X,), ([1, 2],), (I, np.float32)],
     np.copy: [(X,)],
-    np.ascontiguousarray: [(X.T,), (2.5,)],
+    **{f: [(X.T,), (2.5,), (M, np.float32)] for f in (np.ascontiguousarray, np.asfortranarray)},
     np.astype: [(X, np.float32), (I, np.float64), (X, np.int32), (B, np.int8), (I, np.bool_)],
     np.matmul: [(M, M.T), (X, X.transpose(0, 2, 1)), (M, V), (W, M.T.astype(np.float32)), (V, V), (F, X[0].T)],
     np.dot: [(M, M.T), (V, V), (X, M.T), (X, X.transpose(0, 2, 1)), (2.0, X), (X, V)],
@@ -345,7 +345,7 @@ def test_views_are_views():
 
 
 DECLINED = [
-    (np.power, (I, -1)), (np.where, (B,)), (np.add, (U8, 300)), (np.reshape, (X, -1, "F")), (np.repeat, (V, np.abs(I[0, 0]))),
+    (np.power, (I, -1)), (np.where, (B,)), (np.add, (U8, 300)), (np.reshape, (X, -1, "Q")), (np.repeat, (V, np.abs(I[0, 0]))),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
+from .layout import in_order, laid_out
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, torch_dtype
 from .table import implements
 
@@ -18,17 +19,24 @@ def _shape(shape) -> list[int]:
     return [operator.index(n) for n in shape] if isinstance(shape, (tuple, list)) else [operator.index(shape)]
 
 
-def _order(order):
-    if order not in ("C", "K", None):
+def _full(shape: list[int], value, dtype, axes: list[int]):
+    """``value`` everywhere, ``axes`` of it following each other in memory."""
+    made = aten.full.default([shape[axis] for axis in axes], value, dtype=dtype)
+    return made if axes == sorted(axes) else aten.permute(made, sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def _c_or_f(order, ndim: int) -> list[int]:
+    if order not in ("C", "F"):
         raise TypeError(f"memory order {order!r}")
+    return in_order(ndim, order)
 
 
 def _filled(name, value):
     def filled(shape, dtype=None, order="C", *, device=None, like=None):
-        _order(order)
         if like is not None or device not in (None, "cpu"):
             raise TypeError(f"np.{name} with device= or like=")
-        return aten.full.default(_shape(shape), value, dtype=torch_dtype(np.float64 if dtype is None else dtype))
+        shape = _shape(shape)
+        return _full(shape, value, torch_dtype(np.float64 if dtype is None else dtype), _c_or_f(order, len(shape)))
 
     filled.__name__ = filled.__qualname__ = name
     return filled
@@ -36,15 +44,11 @@ def _filled(name, value):
 
 def _like(name, value):
     def like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-        _order(order)
         if device not in (None, "cpu"):
             raise TypeError(f"np.{name} with device=")
         x = as_tensor(a)
-        return aten.full.default(
-            list(x.shape) if shape is None else _shape(shape),
-            value,
-            dtype=x.dtype if dtype is None else torch_dtype(dtype),
-        )
+        shape = list(x.shape) if shape is None else _shape(shape)
+        return _full(shape, value, x.dtype if dtype is None else torch_dtype(dtype), in_order(len(shape), order, x))
 
     like.__name__ = like.__qualname__ = name
     return like
@@ -58,19 +62,24 @@ for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
 @implements(np.full, gives_array=True)
 def full(shape, fill_value, dtype=None, order="C"):
     """np.full; the value may be a tensor, which is broadcast."""
-    _order(order)
+    shape = _shape(shape)
+    return _filled_with(shape, fill_value, dtype, _c_or_f(order, len(shape)))
+
+
+def _filled_with(shape, fill_value, dtype, axes):
     if is_tensor(fill_value):
         x = fill_value if dtype is None else cast(fill_value, dtype)
-        return x.expand(_shape(shape)).clone(memory_format=contiguous_format)
+        return laid_out(x.expand(shape).clone(memory_format=contiguous_format), axes)
     d = np.asarray(fill_value).dtype if dtype is None else numpy_dtype(dtype)
-    return aten.full.default(_shape(shape), d.type(fill_value).item(), dtype=torch_dtype(d))
+    return _full(shape, d.type(fill_value).item(), torch_dtype(d), axes)
 
 
 @implements(np.full_like, gives_array=True)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
     """np.full_like."""
     x = as_tensor(a)
-    return full(list(x.shape) if shape is None else shape, fill_value, dtype_of(x) if dtype is None else dtype, order)
+    shape = list(x.shape) if shape is None else _shape(shape)
+    return _filled_with(shape, fill_value, dtype_of(x) if dtype is None else dtype, in_order(len(shape), order, x))
 
 
 @implements(np.arange)
@@ -98,6 +107,8 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     """np.linspace of known numbers; the last value is exactly ``stop``."""
     if retstep or axis != 0 or any(is_tensor(v) or not np.isscalar(v) for v in (start, stop)):
         raise TypeError("np.linspace with retstep=, axis= or bounds that are arrays")
+    if np.result_type(start, stop, 1.0) != np.float64:
+        raise TypeError("np.linspace of NumPy's scalars in their own precision")
     d = np.dtype(np.float64) if dtype is None else numpy_dtype(dtype)
     div = num - 1 if endpoint else num
     index = aten.arange(num, dtype=torch_dtype(np.float64))
@@ -115,10 +126,9 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 @implements(np.eye)
 def eye(N, M=None, k=0, dtype=float, order="C"):
     """np.eye with its diagonal moved by ``k``."""
-    _order(order)
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     difference = aten.sub(aten.arange(columns), aten.unsqueeze(aten.arange(rows), 1))
-    return cast(aten.eq(difference, operator.index(k)), dtype)
+    return laid_out(cast(aten.eq(difference, operator.index(k)), dtype), _c_or_f(order, 2))
 
 
 @implements(np.identity)
@@ -136,26 +146,30 @@ def tri(N, M=None, k=0, dtype=float):
 
 @implements(np.array, gives_array=True)
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
-    """np.array: a copy."""
-    _order(order)
-    x = as_tensor(object, dtype)
-    x = x.clone() if copy and x is object else x
+    """np.array: a copy, or with ``copy=None`` one where needed."""
+    x = _ordered(as_tensor(object, dtype), order, object, copy)
     return x.reshape([1] * (ndmin - x.ndim) + list(x.shape)) if ndmin > x.ndim else x
+
+
+def _ordered(x, order, given, copy):
+    """``x`` made of ``given`` in this memory order, copied if asked to."""
+    y = laid_out(x, in_order(x.ndim, order, given if is_tensor(given) else None)) if order in ("C", "F", "A") else x
+    if copy is False and y is not given:
+        raise TypeError("an array that NumPy may have to copy with copy=False")
+    return y.clone() if copy and y is given else y
 
 
 @implements(np.asarray, np.asanyarray, gives_array=True)
 def asarray(a, dtype=None, order=None, *, copy=None):
     """np.asarray: the same array where possible."""
-    _order(order)
-    x = as_tensor(a, dtype)
-    return x.clone() if copy and x is a else x
+    return _ordered(as_tensor(a, dtype), order, a, copy)
 
 
 @implements(np.copy, gives_array=True)
 def copy(a, order="K"):
     """np.copy."""
-    _order(order)
-    return as_tensor(a).clone()
+    x = as_tensor(a)
+    return laid_out(x.clone(), in_order(x.ndim, order, x))
 
 
 @implements(method="copy", gives_array=True)
@@ -170,12 +184,18 @@ def ascontiguousarray(a, dtype=None):
     return (x if x.ndim else x.reshape(1)).contiguous()
 
 
+@implements(np.asfortranarray, gives_array=True)
+def asfortranarray(a, dtype=None):
+    """np.asfortranarray: at least one dimension, the array itself where its first index moves fastest."""
+    x = as_tensor(a, dtype)
+    return _ordered(x if x.ndim else x.reshape(1), "F", a, None)
+
+
 @implements(np.astype, method="astype", gives_array=True)
 def astype(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """ndarray.astype."""
-    _order(order)
     x, d = as_tensor(a), numpy_dtype(dtype)
     if not np.can_cast(dtype_of(x), d, casting):
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {d!r} according to the rule '{casting}'")
-    y = cast(x, d)
+    y = laid_out(cast(x, d), in_order(x.ndim, order, x)) if order != "K" else cast(x, d)
     return y.clone() if copy and y is x else y

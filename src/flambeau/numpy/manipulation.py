@@ -10,16 +10,12 @@ from ..base.dtypes import bool_
 from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
 from . import reductions
+from .layout import in_order, kept
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, result_dtype
 from .reductions import axes_of
 from .table import always, implements, into
 
 aten = namespace("aten")
-
-
-def _order(order):
-    if order != "C":
-        raise TypeError(f"memory order {order!r}")
 
 
 def _sizes(args) -> list[int]:
@@ -38,16 +34,24 @@ def _axis(a, ndim: int) -> int:
 @implements(np.reshape, gives_array=True)
 def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """np.reshape."""
-    _order(order)
-    shape = newshape if shape is None else shape
-    out = as_tensor(a).reshape(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
-    return out.clone() if copy else out
+    return _reshape_method(a, newshape if shape is None else shape, order=order, copy=copy)
 
 
 def _reshape_method(a, *shape, order="C", copy=None):
-    _order(order)
-    out = as_tensor(a).reshape(_sizes(shape))
+    x, shape = as_tensor(a), _sizes(shape)
+    if order not in ("C", "F", "A"):
+        raise TypeError(f"np.reshape in memory order {order!r}")
+    if copy is False:
+        raise TypeError("np.reshape with copy=False")
+    if in_order(x.ndim, order, x) == list(range(x.ndim)):
+        out = x.reshape(shape)
+    else:
+        out = _backwards(_backwards(x).reshape(shape[::-1]))
     return out.clone() if copy else out
+
+
+def _backwards(x):
+    return aten.permute.default(x, list(range(x.ndim))[::-1])
 
 
 implements(method="reshape", gives_array=True)(_reshape_method)
@@ -92,10 +96,16 @@ def moveaxis(a, source, destination):
     return aten.permute.default(x, order)
 
 
+def _with_ndim(a):
+    if not is_tensor(a):
+        raise TypeError(f"{type(a).__name__}, of which NumPy asks for ndim")
+    return a
+
+
 @implements(np.rollaxis, gives_array=True)
 def rollaxis(a, axis, start=0):
     """np.rollaxis."""
-    x = as_tensor(a)
+    x = _with_ndim(a)
     axis = _axis(axis, x.ndim)
     start = _axis(start, x.ndim + 1) if start >= 0 else start + x.ndim
     return moveaxis(x, axis, start - 1 if axis < start else start)
@@ -104,15 +114,15 @@ def rollaxis(a, axis, start=0):
 @implements(np.ravel, method="ravel")
 def ravel(a, order="C"):
     """np.ravel."""
-    _order(order)
-    return as_tensor(a).reshape(-1)
+    x = as_tensor(a)
+    return aten.permute.default(x, in_order(x.ndim, order, x)).reshape(-1)
 
 
 @implements(method="flatten")
 def flatten(a, order="C"):
     """ndarray.flatten: a copy."""
-    _order(order)
-    return as_tensor(a).clone(memory_format=contiguous_format).reshape(-1)
+    x = as_tensor(a)
+    return aten.permute.default(x, in_order(x.ndim, order, x)).clone(memory_format=contiguous_format).reshape(-1)
 
 
 @implements(np.expand_dims, gives_array=True)
@@ -131,7 +141,7 @@ def squeeze(a, axis=None):
     """np.squeeze."""
     x = as_tensor(a)
     if axis is None:
-        return aten.squeeze.default(x)
+        return aten.squeeze.default(x) if 1 in x.shape else x
     axes = axes_of(x, axis)
     if any(x.shape[d] != 1 for d in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -149,7 +159,7 @@ def broadcast_arrays(*args, subok=False):
     """np.broadcast_arrays, a tuple."""
     xs = [as_tensor(a) for a in args]
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in xs))
-    return tuple(x.expand(list(shape)) for x in xs)
+    return tuple(x if tuple(x.shape) == shape else x.expand(list(shape)) for x in xs)
 
 
 def _at_least(n, place):
@@ -192,7 +202,9 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     if len({x.ndim for x in xs}) > 1:
         raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
-    return into(out, aten.cat.default([cast(x, d) for x in xs], _axis(axis, xs[0].ndim)))
+    xs = [cast(x, d) for x in xs]
+    joined = aten.cat.default(xs, _axis(axis, xs[0].ndim))
+    return kept(joined, *xs) if out is None else into(out, joined)
 
 
 @implements(np.stack)
@@ -266,7 +278,7 @@ implements(np.hsplit)(
 @implements(np.unstack)
 def unstack(x, /, *, axis=0):
     """np.unstack, a tuple of views."""
-    t = as_tensor(x)
+    t = _with_ndim(x)
     return tuple(aten.unbind.int(t, _axis(axis, t.ndim)))
 
 
@@ -285,8 +297,8 @@ def tile(A, reps):
 @implements(np.repeat, method="repeat")
 def repeat(a, repeats, axis=None):
     """np.repeat by a number."""
-    if not isinstance(repeats, (int, np.integer)):
-        raise TypeError("np.repeat by different numbers")
+    if not isinstance(repeats, (int, np.integer)) or repeats < 0:
+        raise TypeError("np.repeat by different or negative numbers")
     x = as_tensor(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -315,7 +327,7 @@ def roll(a, shift, axis=None):
         k = operator.index(s) % n if n else 0
         if k:
             out = aten.cat.default([aten.slice.Tensor(out, d, n - k, n), aten.slice.Tensor(out, d, 0, n - k)], d)
-    return out.clone() if out is x else out
+    return out.clone() if out is x else kept(out, x)
 
 
 # ---- diagonals and triangles
@@ -365,8 +377,8 @@ def _triangle(packet, name):
             raise TypeError(f"np.{name} of a vector")
         if x.is_contiguous():
             return packet.default(x, operator.index(k))
-        kept = packet.default(aten.ones.default(list(x.shape[-2:]), dtype=bool_), operator.index(k))
-        return aten.where(kept, x, aten.zeros.default([], dtype=x.dtype))  # in the memory order of the array, as NumPy
+        mask = packet.default(aten.ones.default(list(x.shape[-2:]), dtype=bool_), operator.index(k))
+        return kept(aten.where(mask, x, aten.zeros.default([], dtype=x.dtype)), mask, x)
 
     triangle.__name__ = triangle.__qualname__ = name
     return triangle
@@ -424,4 +436,6 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
         raise TypeError("np.sort of fields, or of complex or half precision numbers")
     if axis is None:
         x, axis = x.reshape(-1), 0
-    return aten.sort.default(x, _axis(axis, x.ndim), False)[0]
+    if kind is not None and stable is not None:
+        raise TypeError("np.sort with kind= and stable=")
+    return kept(aten.sort.default(x, _axis(axis, x.ndim), False)[0], x)

@@ -59,6 +59,8 @@ REST = (
 )
 """Functions on tensors whose results are new arrays: for arguments that they refuse (TypeError), these too are called."""
 UFUNC_METHODS = ("reduce", "accumulate", "outer", "reduceat")
+GIVES_ARRAY = frozenset(f"numpy.{name}" for name in "pad block cov cross i0".split())
+"""What gives arrays where others give scalars, for what has no dimensions."""
 LARGEST_SAMPLE = 1 << 24  # elements of made-up arrays
 _WRITING = ("overwrite_input", "overwrite_a", "overwrite_b")  # what asks a function to use its arguments' memory up
 _GIVING = ("new_shape", "bins", "N", "M", "repeats", "reps", "num")
@@ -166,9 +168,22 @@ def _sample(call: str, descriptions: tuple) -> Any:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = _run(call, arrays)
-            return _rebuild(result, iter(_own(_leaves(result), arrays)))
+            leaves = _leaves(result)
+            if any(np.may_share_memory(leaf, a) for leaf in leaves for a in arrays):
+                raise TypeError("it gives back memory of an argument")
+            leaves = _own(leaves, arrays)
     except Exception as e:
         raise TypeError(f"{call}: what this returns can't be told without its data ({type(e).__name__}: {e})") from e
+    module, name, _, options = ast.literal_eval(call)
+    if "out" not in options and f"{module}.{name}" not in GIVES_ARRAY and _has_array_without_dimensions(result):
+        raise TypeError(f"{call}: an array without dimensions")
+    return _rebuild(result, iter(leaves))
+
+
+def _has_array_without_dimensions(result) -> bool:
+    if isinstance(result, (tuple, list)):
+        return any(map(_has_array_without_dimensions, result))
+    return isinstance(result, np.ndarray) and result.ndim == 0
 
 
 def _own(leaves: list[np.ndarray], arrays) -> list[np.ndarray]:
@@ -298,7 +313,17 @@ def _called(module: str, name: str, args: tuple, kwargs: dict, outs):
             f"{module.replace('numpy', 'np', 1)}.{name} has no derivative here: call it on arrays that no gradient is asked for"
         )
     shape = _sample_for(text, arrays)
+    if outs is not None:
+        _check_written(name, _leaves(shape), outs)
     return _rebuild(shape, iter(call_numpy(arrays, text)))
+
+
+def _check_written(name, leaves, outs) -> None:
+    """TypeError where what is returned can't be what was written."""
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    for leaf, out in zip(leaves, outs, strict=True):
+        if out is not None and (leaf.shape != tuple(out.shape) or leaf.dtype != np.dtype(out.dtype.np)):
+            raise TypeError(f"np.{name} returned something else than what it was given to write")
 
 
 def _without_out(module: str, name: str, args: tuple, kwargs: dict):
@@ -337,12 +362,14 @@ def _written(item):
     return (item[0], [_written(i) for i in item[1]]) if item[0] in ("t", "l") else item
 
 
-def _or_numpy(impl, name: str):
-    """A function on tensors, and for what that doesn't cover (TypeError) NumPy's own."""
+def _or_numpy(impl, name: str, unknown: tuple[str, ...] = ()):
+    """A function on tensors, and for what that doesn't cover (TypeError) NumPy's own. TypeError for arguments of names that are ``unknown``."""
     whole = opaque("numpy", name)
 
     @functools.wraps(impl)
     def call(*args, **kwargs):
+        if any(k in kwargs for k in unknown):
+            raise TypeError(f"{name}() got an unexpected keyword argument")
         try:
             return impl(*args, **kwargs)
         except TypeError:
@@ -357,7 +384,7 @@ def _fill() -> None:
         if isinstance(f, np.ufunc) or id(f) in rest:
             FUNCTIONS[i] = (f, _or_numpy(impl, rest.get(id(f)) or f.__name__))
     for name in METHODS.keys() & set(REST.split()) - {"sort"}:  # the method sorts in place
-        METHODS[name] = _or_numpy(METHODS[name], name)
+        METHODS[name] = _or_numpy(METHODS[name], name, unknown=("correction",))  # of np.var and np.std only
     known = {id(f) for f, _ in FUNCTIONS}
     for module, names in FUNCTIONS_BY_MODULE.items():
         where = importlib.import_module(module)
@@ -396,8 +423,8 @@ for _name, _ufunc in _OPERATORS.items():
     OPERATORS[_name] = next(impl for f, impl in FUNCTIONS if f is _ufunc)
     OPERATORS[f"i{_name.rstrip('_')}"] = _in_place(OPERATORS[_name])
 for _f, _impl in FUNCTIONS:
-    if _f in (np.pad, np.block, np.cov, np.cross, np.i0):
-        _impl.gives_array = True  # of what has no dimensions too
+    if f"{_f.__module__}.{getattr(_f, '__name__', '')}" in GIVES_ARRAY:
+        _impl.gives_array = True
 for _name in ("argsort", "argpartition", "searchsorted", "choose"):
     METHODS.setdefault(_name, opaque("numpy", _name))
 

@@ -8,6 +8,7 @@ import operator
 import numpy as np
 
 from ..core.operator import namespace
+from .layout import kept
 from .promotion import as_tensor, cast, dtype_of, numpy_dtype, result_dtype
 from .table import implements, into, later
 
@@ -60,7 +61,11 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue,
         raise TypeError(f"np.sum in {dtype_of(x)}")
     x = cast(x, _covered("sum", _default(x, dtype)))
     axes = axes_of(x, axis)
-    return into(out, aten.sum.dim_IntList(x, axes, bool(keepdims), dtype=x.dtype) if axes or not x.ndim else x.clone())
+    if not axes and x.ndim:
+        return into(out, x.clone())
+    return into(
+        out, kept(aten.sum.dim_IntList(x, axes, bool(keepdims), dtype=x.dtype), x, reduced=axes, keepdims=keepdims)
+    )
 
 
 @implements(np.prod, method="prod")
@@ -75,9 +80,10 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue
     if len(axes) == x.ndim:
         r = aten.prod.default(x, dtype=x.dtype)
         return into(out, r.reshape([1] * x.ndim) if keepdims else r)
+    r = x
     for d in sorted(axes, reverse=True):
-        x = aten.prod.dim_int(x, d, bool(keepdims), dtype=x.dtype)
-    return into(out, x)
+        r = aten.prod.dim_int(r, d, bool(keepdims), dtype=x.dtype)
+    return into(out, kept(r, x, reduced=axes, keepdims=keepdims))
 
 
 def _inexact(a, dtype, name):
@@ -100,7 +106,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=np._NoValu
     axes = axes_of(x, axis)
     if not axes and x.ndim:
         return into(out, x.clone())
-    return into(out, aten.div(aten.sum.dim_IntList(x, axes, bool(keepdims)), float(_count(x, axes))))
+    total = aten.sum.dim_IntList(x, axes, bool(keepdims))
+    return into(out, kept(aten.div(total, float(_count(x, axes))), x, reduced=axes, keepdims=keepdims))
 
 
 @implements(np.var, method="var")
@@ -121,6 +128,8 @@ def var(
     if mean is not np._NoValue:
         raise TypeError("np.var with mean=")
     if correction is not np._NoValue:
+        if ddof != 0:
+            raise TypeError("np.var with ddof= and correction=")
         ddof = correction
     x = _inexact(a, dtype, "var")
     axes = axes_of(x, axis)
@@ -130,7 +139,7 @@ def var(
     )
     squares = aten.mul(centred, centred)
     total = aten.sum.dim_IntList(squares, axes, bool(keepdims)) if axes or not x.ndim else squares
-    return into(out, aten.div(total, float(max(n - ddof, 0))))
+    return into(out, kept(aten.div(total, float(max(n - ddof, 0))), x, reduced=axes, keepdims=keepdims))
 
 
 @implements(np.std, method="std")
@@ -182,7 +191,9 @@ def _extreme(packet, name):
         axes = axes_of(x, axis)
         if _count(x, axes) == 0:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-        return into(out, packet.default(x, axes, bool(keepdims)) if axes else x.clone())
+        if not axes:
+            return into(out, x.clone())
+        return into(out, kept(packet.default(x, axes, bool(keepdims)), x, reduced=axes, keepdims=keepdims))
 
     extreme.__name__ = extreme.__qualname__ = name
     return extreme
@@ -228,9 +239,10 @@ def _truth(packet, name):
         if len(axes) == x.ndim:
             r = packet.default(x)
             return into(out, r.reshape([1] * x.ndim) if keepdims else r)
+        r = x
         for d in sorted(axes, reverse=True):
-            x = packet.dim(x, d, bool(keepdims))
-        return into(out, x)
+            r = packet.dim(r, d, bool(keepdims))
+        return into(out, kept(r, x, reduced=axes, keepdims=keepdims))
 
     truth.__name__ = truth.__qualname__ = name
     return truth
@@ -248,7 +260,9 @@ def _running(packet, name):
         x = cast(x, _covered(name, _default(x, dtype)))
         if axis is None:
             x, axis = aten.reshape.default(x, [-1]), 0
-        return into(out, packet.default(x, axes_of(x, axis)[0], dtype=x.dtype))
+        if isinstance(axis, (tuple, list)):
+            raise TypeError(f"np.{name} takes one axis")
+        return into(out, kept(packet.default(x, axes_of(x, axis)[0], dtype=x.dtype), x))
 
     running.__name__ = running.__qualname__ = name
     return running

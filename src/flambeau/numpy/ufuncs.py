@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..core.operator import namespace
+from .layout import kept
 from .promotion import as_tensor, cast, dtype_of, is_tensor, number, numpy_dtype, result_dtype
 from .table import OPERATORS, implements, into, later
 
@@ -27,6 +28,9 @@ def loop_dtypes(uf, xs, dtype=None, casting="same_kind") -> tuple[list[np.dtype]
     given = [d if isinstance(d, np.dtype) else np.dtype(bool) if type(d) is bool else type(d) for d in kinds]
     if all(isinstance(g, type) for g in given):
         given = [np.asarray(x).dtype for x in xs]
+    if casting not in ("same_kind", "unsafe") and any(isinstance(g, type) for g in given):
+        # NOTE: NumPy 2.4's resolve_dtypes crashes where it has to refuse to cast a Python number
+        raise TypeError(f"np.{uf.__name__} of a Python number with casting={casting!r}")
     named = {} if dtype is None else {"signature": (*[None] * len(xs), numpy_dtype(dtype))}
     *ins, out = uf.resolve_dtypes((*given, None), casting=casting, **named)
     return ins, out
@@ -46,14 +50,15 @@ def ufunc(uf, compute, *, kinds=_REAL + _COMPLEX, numbers=False):
     names = ["x1", "x2"] if uf.nin == 2 else ["x"]
 
     def run(xs, out, where, casting, order, dtype, subok):
-        if where is not True or order not in ("K", "C") or subok is not True:
+        if where is not True or order != "K" or subok is not True:
             raise TypeError(f"np.{uf.__name__} with where=, order= or subok=")
         xs = [as_tensor(x) if isinstance(x, (list, tuple)) else x for x in xs]
         ins, result = loop_dtypes(uf, xs, dtype, casting)
         if any(d.char not in kinds for d in ins):
             raise TypeError(f"np.{uf.__name__} in {', '.join(map(str, ins))}")
         operands = [_operand(x, d, not (numbers and k)) for k, (x, d) in enumerate(zip(xs, ins))]
-        return into(out, cast(compute(*operands), result), casting)
+        made = cast(compute(*operands), result)
+        return kept(made, *operands) if out is None else into(out, made, casting)
 
     if uf.nin == 1:
 
@@ -285,6 +290,8 @@ def _clip(a, min=None, max=None, out=None):
     low, high = min, max
     x = as_tensor(a)
     bounds = [b for b in (low, high) if b is not None]
+    if not bounds and dtype_of(x).kind == "b":
+        raise TypeError("np.clip of booleans without bounds")
     dtype = result_dtype(x, *bounds)
     x = cast(x, dtype)
     for b, packet in ((low, maximum), (high, minimum)):
@@ -318,8 +325,11 @@ def round_(a, decimals=0, out=None):
 @implements(np.where, gives_array=True)
 def where(condition, x, y, /):
     """np.where with three arguments; with one its shape depends on the data."""
+    if x is None or y is None:
+        raise TypeError("np.where of objects")
     dtype = result_dtype(x, y)
-    return aten.where.self(cast(as_tensor(condition), np.bool_), as_tensor(x, dtype), as_tensor(y, dtype))
+    parts = cast(as_tensor(condition), np.bool_), as_tensor(x, dtype), as_tensor(y, dtype)
+    return kept(aten.where.self(*parts), *parts)
 
 
 @implements(np.nan_to_num)
@@ -327,7 +337,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """np.nan_to_num of a copy."""
     t = as_tensor(x)
     d = dtype_of(t)
-    if d.kind in "biu":
+    if copy is None:
+        raise TypeError("np.nan_to_num with copy=None")
+    if d.kind in "biu" and (copy or is_tensor(x)):
         return t.clone() if copy else t
     if d.char not in _FLOAT or not copy:
         raise TypeError("np.nan_to_num in place, or of complex or half precision numbers")
@@ -366,17 +378,19 @@ def imag(val):
     return aten.imag(t) if t.dtype.is_complex else aten.zeros_like(t)
 
 
-def _conjugate(x, /):
-    if dtype_of(x) == np.bool_:
-        raise TypeError("np.conjugate of booleans, which become int8")
-    return _conj(x)
+ufunc(
+    np.conjugate,
+    lambda x: aten.conj_physical(x) if x.dtype.is_complex else x.clone(),
+    kinds=(_REAL + _COMPLEX).replace("?", ""),
+)
 
 
-def _conj(x, /):
-    x = as_tensor(x)
-    return aten.conj_physical(x) if x.dtype.is_complex else x.clone()
+def _conj(x, out=None, /):
+    """ndarray.conj: of real numbers the array itself."""
+    if out is not None:
+        raise TypeError("ndarray.conj into an array")
+    return aten.conj_physical(x) if x.dtype.is_complex else x
 
 
-implements(np.conjugate)(_conjugate)
 for _name in ("conj", "conjugate"):
     implements(method=_name, gives_array=True)(_conj)

@@ -39,7 +39,7 @@ def sort_in_place(a, axis=-1, kind=None, order=None, *, stable=None):
     """ndarray.sort."""
     if order is not None or axis is None:
         raise TypeError("ndarray.sort with order=")
-    a.copy_(sort(a, axis=axis))
+    a.copy_(sort(a, axis, kind, stable=stable))
 
 
 @implements(np.copyto)
