@@ -7,6 +7,7 @@
 
 static PyObject *add_op = NULL;         /* aten.add.Tensor */
 static PyObject *add_inplace_op = NULL; /* aten.add_.Tensor */
+static PyObject *copy_for = NULL; /* autograd/record.py: a copy of a gradient in the layout of its leaf */
 static PyObject *clone_op = NULL, *detach_op = NULL, *ones_like_op = NULL;
 static PyObject *make_zeros = NULL;     /* zeros(shape, dtype, device, cotangents) */
 
@@ -348,6 +349,13 @@ static int may_take(FlbTensor *leaf, PyObject *g) {
         if (PyArray_DIM(a, i) != PyArray_DIM(l, i) || (PyArray_DIM(a, i) > 1 && PyArray_STRIDE(a, i) != PyArray_STRIDE(l, i))) return 0;
     return 1;
 }
+/* A copy of a gradient in the leaf's layout. */
+static PyObject *copied(FlbTensor *leaf, PyObject *g) {
+    PyObject *a = ((FlbTensor *)g)->array, *l = leaf->array;
+    if (!flb_plain(g) || !a || !l || (PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)l)))
+        return PyObject_CallOneArg(clone_op, g);
+    return PyObject_CallFunctionObjArgs(copy_for, (PyObject *)leaf, g, NULL);
+}
 static int same_size(FlbTensor *a, FlbTensor *b) {
     if (a->array && b->array)
         return PyArray_NDIM((PyArrayObject *)a->array) == PyArray_NDIM((PyArrayObject *)b->array) &&
@@ -375,7 +383,7 @@ static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
         } else if (r->create && flb_requires_grad((FlbTensor *)g) > 0) {
             v = Py_NewRef(g);
         } else {
-            v = PyObject_CallOneArg(clone_op, g);
+            v = copied(leaf, g);
             if (v && !r->create && PyObject_TypeCheck(v, &FlbTensor_Type) && (((FlbTensor *)v)->flags & FLB_REQUIRES_GRAD))
                 Py_SETREF(v, PyObject_CallOneArg(detach_op, v));
         }
@@ -619,10 +627,10 @@ static PyObject *py_reaches(PyObject *m, PyObject *node) {
     return PyBool_FromLong(i >= 0 && (current->tasks[i].needed || current->tasks[i].capture >= 0));
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"add", "add_inplace", "clone", "detach", "ones_like", "zeros", NULL};
-    PyObject *v[6], **to[6] = {&add_op, &add_inplace_op, &clone_op, &detach_op, &ones_like_op, &make_zeros};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO", names, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5])) return NULL;
-    for (int i = 0; i < 6; i++) Py_XSETREF(*to[i], Py_NewRef(v[i]));
+    static char *names[] = {"add", "add_inplace", "clone", "detach", "ones_like", "zeros", "copy_for", NULL};
+    PyObject *v[7], **to[7] = {&add_op, &add_inplace_op, &clone_op, &detach_op, &ones_like_op, &make_zeros, &copy_for};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOO", names, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6])) return NULL;
+    for (int i = 0; i < 7; i++) Py_XSETREF(*to[i], Py_NewRef(v[i]));
     Py_RETURN_NONE;
 }
 PyMethodDef flb_engine_functions[] = {

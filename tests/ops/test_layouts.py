@@ -1,6 +1,7 @@
 """One truth about layout: shape rule, kernel (first and later calls) and compiled code give the same strides, and they are PyTorch's."""
 
 import pytest
+from flambeau._subclasses.fake_tensor import FakeTensorMode
 
 import flambeau
 from flambeau import _C
@@ -73,6 +74,65 @@ def test_empty_tensors_keep_the_shape_rule(row):
             if isinstance(r, _C.TensorBase):
                 assert tuple(r.shape) == tuple(m.shape), f"{row.name}{sample} empty: {r.shape}, the rule says {m.shape}"
                 assert r.dtype is m.dtype
+
+
+# function, order of the dimensions (2, 3, 4, 5) in memory, arguments, PyTorch's strides
+TRANSFORMED = [
+    ("fft", "0123", {"dim": 1}, (60, 1, 15, 3)),
+    ("fft", "0123", {"dim": 0}, (1, 40, 10, 2)),
+    ("ifft", "2031", {"dim": 2}, (60, 4, 1, 12)),
+    ("rfft", "0123", {"dim": 1}, (40, 1, 10, 2)),
+    ("rfft", "3102", {"dim": 0}, (1, 8, 2, 24)),
+    ("irfft", "0123", {"dim": 2}, (90, 30, 1, 6)),
+    ("irfft", "1203", {"dim": 0, "n": 5}, (1, 100, 25, 5)),
+    ("hfft", "0123", {"dim": 1}, (80, 1, 20, 4)),
+    ("ihfft", "3210", {"dim": 1}, (2, 1, 4, 16)),
+    ("fft2", "0123", {"dim": (0, 1)}, (3, 1, 30, 6)),
+    ("fft2", "3012", {"dim": (2, 0)}, (4, 8, 1, 24)),
+    ("fftn", "2103", {}, (5, 10, 30, 1)),
+    ("ifftn", "0123", {"dim": (3, 0, 1)}, (15, 5, 30, 1)),
+    ("rfftn", "0123", {"dim": (2, 0)}, (1, 40, 2, 8)),
+    ("rfftn", "1032", {"dim": (3, 1, 0)}, (1, 10, 30, 2)),
+    ("irfftn", "0123", {"dim": (0, 1)}, (4, 1, 40, 8)),
+    ("irfftn", "2310", {"dim": (3, 1, 0), "s": (4, 4, 4)}, (1, 16, 64, 4)),
+    ("hfftn", "0123", {"dim": (2, 1)}, (80, 1, 4, 16)),
+    ("ihfft2", "0321", {"dim": (1, 0)}, (3, 1, 6, 24)),
+    ("ihfft2", "0123", {"dim": (0, 3)}, (1, 24, 6, 2)),
+]
+
+
+@pytest.mark.parametrize("name, order, arguments, want", TRANSFORMED)
+@pytest.mark.parametrize("how", ["eager", "fake", "compiled"])
+def test_transformed_dimensions_are_innermost(name, order, arguments, want, how):
+    order, fn = [int(d) for d in order], getattr(flambeau.fft, name)
+    x = flambeau.ones([(2, 3, 4, 5)[d] for d in order]).permute([order.index(d) for d in range(4)])
+    if how == "eager":
+        y = fn(x, **arguments)
+    elif how == "fake":
+        with FakeTensorMode() as mode:
+            y = fn(mode.from_tensor(x), **arguments)
+    else:
+        flambeau._dynamo.reset()
+        y = flambeau.compile(lambda x: fn(x, **arguments), backend="aot_eager")(x)
+    assert y.stride() == want
+
+
+@pytest.mark.parametrize(
+    "leaf, strides",
+    [
+        (lambda: flambeau.ones(3, 4), (4, 1)),
+        (lambda: flambeau.ones(4, 3).t(), (1, 3)),
+        (lambda: flambeau.ones(3, 8)[:, ::2], (4, 1)),
+        (lambda: flambeau.ones(8, 3)[::2].t(), (4, 1)),
+        (lambda: flambeau.ones(4).expand(3, 4), (4, 1)),
+    ],
+)
+@pytest.mark.parametrize("given", [flambeau.ones(3, 4), flambeau.ones(4, 3).t(), flambeau.ones(()).expand(3, 4)])
+def test_gradients_of_leaves_are_laid_out_as_the_leaf(leaf, strides, given):
+    x = leaf().requires_grad_()
+    (x * 1).backward(given)
+    assert x.grad.stride() == strides
+    assert (x.grad == 1).all()
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from .. import _C
 from ..base.memory_format import contiguous_format
-from ..base.shapes import dense_order, same_shape
+from ..base.shapes import contiguous_strides, dense_order, is_dense, same_shape
 from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
+from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
 from .node import Node, _output_meta, replay
 from .rules import NOT_DIFFERENTIABLE, Like, plan
@@ -184,9 +185,23 @@ def _zeros(shape, dtype, device, cts):
     return aten.zeros.default(list(shape), dtype=dtype, device=device)
 
 
+def _laid_out_as(leaf, g):
+    """A copy of a gradient for ``leaf.grad``: in the leaf's order of memory where that is dense, else row-major, however it came about."""
+    strides = leaf._strides if is_dense(leaf._shape, leaf._strides) else contiguous_strides(leaf._shape)
+    if tuple(strides) == tuple(copy_strides(g._shape, g._strides)):
+        return aten.clone.default(g)
+    return aten.copy_.default(aten.new_empty_strided.default(g, list(g._shape), list(strides)), g)
+
+
 _C.configure_saved(Like, aten.detach.default, aten.alias.default, replay)
 _C.configure_record(describe, choose, CopySlices, aten.clone.default)
 _C.configure_engine(
-    aten.add.Tensor, aten.add_.Tensor, aten.clone.default, aten.detach.default, aten.ones_like.default, _zeros
+    aten.add.Tensor,
+    aten.add_.Tensor,
+    aten.clone.default,
+    aten.detach.default,
+    aten.ones_like.default,
+    _zeros,
+    _laid_out_as,
 )
 install(K.AUTOGRAD, autograd)

@@ -21,6 +21,7 @@ def _comparison(name):
         operands=("self", "other"),
         wraps=("other",),
         out=dtypes.bool_,
+        layout=("self", None),
     )(body)
     tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_, numbers=False)(body)
     return scalar, tensor

@@ -21,12 +21,12 @@ _OWN = ("pointwise", "own_complex_derivative")
 # ---- conjugates ----------------------------------------------------------------------------------------------------------
 
 _conj_physical = pointwise(
-    "_conj_physical(Tensor self) -> Tensor", variants="", inplace=False, has_out=False, tags=_OWN
+    "_conj_physical(Tensor self) -> Tensor", variants="", inplace=False, has_out=False, layout="self", tags=_OWN
 )(lambda s, self: s.conj(self))
 _conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
 
 conj_physical = pointwise(
-    "conj_physical(Tensor self) -> Tensor", variants="function method", tags=_OWN, out_rules="exact"
+    "conj_physical(Tensor self) -> Tensor", variants="function method", layout="self", tags=_OWN, out_rules="exact"
 )(lambda s, self: s.conj(self))
 conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
 

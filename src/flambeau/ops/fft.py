@@ -8,9 +8,11 @@ import os
 import numpy as np
 
 from ..base import dtypes
-from ..base.shapes import contiguous_strides, normalize_dim
+from ..base.shapes import are_products, normalize_dim
+from ..base.symint import is_symbolic, sym_max
 from ..core.declare import COMPLEX, composite, extern
 from ..core.definition import TensorMeta
+from ..core.layouts import copy_strides, in_order, strides_of
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 from .factories import _OPTIONS
@@ -24,16 +26,61 @@ _FORWARD, _INVERSE = (
 )  # SciPy's names of no factor, 1/sqrt(n), 1/n
 
 
-def _dense(shape, like, dtype):
-    shape = tuple(shape)
-    return TensorMeta(shape, contiguous_strides(shape), dtype, like.device)
+# ---- the order of results ----------------------------------------------------------------------------------------------------
+#
+# PyTorch lays a result out as MKL wrote it: the dimensions that weren't transformed outside, in the order they have in memory, the transformed
+# ones inside.
 
 
-def _run(fn, a, dim, norm, **kw):
+def _outside(ndim, dims) -> list[int]:
+    """The dimensions that aren't transformed, where two strides tie in the order that ``std::partition`` leaves them in: it swaps from both ends."""
+    order, low, high = list(range(ndim)), 0, ndim
+    while True:
+        while low < high and order[low] not in dims:
+            low += 1
+        while low < high and order[high - 1] in dims:
+            high -= 1
+        if low == high:
+            return order[:low]
+        order[low], order[high - 1] = order[high - 1], order[low]
+
+
+def _from_outside(dims, like) -> list[int]:
+    """``dims`` in the order of decreasing strides."""
+    strides = strides_of(like)
+    if is_symbolic((*like.shape, *strides)) and are_products(like.shape, strides):
+        return sorted(dims)  # without a question about sizes
+    return sorted(dims, key=lambda d: strides[d], reverse=True)
+
+
+def _written(shape, like, dims) -> tuple[int, ...]:
+    """Strides of a result of this shape, ``dims`` of ``like`` transformed in this order."""
+    out, step = [0] * len(shape), 1
+    for d in reversed([*_from_outside(_outside(len(shape), dims), like), *dims]):
+        out[d] = step
+        step = step * sym_max(shape[d], 1)
+    return tuple(out)
+
+
+def _c2c_strides(self, dim):
+    return _written(self.shape, self, _from_outside(dim, self)) if dim else copy_strides(self.shape, strides_of(self))
+
+
+def _r2c_strides(self, dim, shape):
+    return _written(shape, self, [*_from_outside(dim[:-1], self), dim[-1]])
+
+
+def _c2r_strides(self, dim, shape):
+    """All dimensions but the last are transformed first, by themselves."""
+    first = self if len(dim) == 1 else TensorMeta(self.shape, _c2c_strides(self, dim[:-1]), self.dtype, None)
+    return _written(shape, first, [dim[-1]])
+
+
+def _run(fn, a, dim, norm, strides, **kw):
     import scipy.fft
 
     workers = os.cpu_count() if a.size >= _LARGE else 1
-    return np.ascontiguousarray(getattr(scipy.fft, fn)(a, axes=dim, norm=norm, workers=workers, **kw))
+    return in_order(getattr(scipy.fft, fn)(a, axes=dim, norm=norm, workers=workers, **kw), strides)
 
 
 # ---- the three -------------------------------------------------------------------------------------------------------------
@@ -41,15 +88,18 @@ def _run(fn, a, dim, norm, **kw):
 
 @extern(
     "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
-    meta=lambda self, dim, normalization, forward: _dense(self.shape, self, self.dtype),
+    meta=lambda self, dim, normalization, forward: TensorMeta(
+        self.shape, _c2c_strides(self, dim), self.dtype, self.device
+    ),
     variants="function",
     has_out=True,
     tags=_OWN,
 )
 def _fft_c2c(a, dim, normalization, forward):
+    strides = _c2c_strides(a, dim)
     if not dim or not a.size:
-        return a.copy()
-    return _run("fftn" if forward else "ifftn", a, dim, (_FORWARD if forward else _INVERSE)[normalization])
+        return in_order(a.copy(), strides)
+    return _run("fftn" if forward else "ifftn", a, dim, (_FORWARD if forward else _INVERSE)[normalization], strides)
 
 
 _fft_c2c.derivative(
@@ -64,20 +114,25 @@ def _half(shape, dim, onesided):
     return shape
 
 
+def _r2c_meta(self, dim, normalization, onesided):
+    shape = _half(self.shape, dim, onesided)
+    return TensorMeta(tuple(shape), _r2c_strides(self, dim, shape), self.dtype.to_complex(), self.device)
+
+
 @extern(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
     refuse=COMPLEX,
-    meta=lambda self, dim, normalization, onesided: _dense(
-        _half(self.shape, dim, onesided), self, self.dtype.to_complex()
-    ),
+    meta=_r2c_meta,
     variants="function",
     has_out=True,
     tags=_OWN,
 )
 def _fft_r2c(a, dim, normalization, onesided):
+    shape = _half(a.shape, dim, onesided)
+    strides = _r2c_strides(a, dim, shape)
     if not a.size:
-        return np.zeros(_half(a.shape, dim, onesided), np.result_type(a, np.complex64))
-    return _run("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization])
+        return in_order(np.zeros(shape, np.result_type(a, np.complex64)), strides)
+    return _run("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization], strides)
 
 
 def _r2c_vjp(ct, self_like, dim, normalization, onesided):
@@ -97,20 +152,24 @@ def _whole(shape, dim, n):
     return shape
 
 
+def _c2r_meta(self, dim, normalization, last_dim_size):
+    shape = _whole(self.shape, dim, last_dim_size)
+    return TensorMeta(tuple(shape), _c2r_strides(self, dim, shape), self.dtype.to_real(), self.device)
+
+
 @extern(
     "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
-    meta=lambda self, dim, normalization, last_dim_size: _dense(
-        _whole(self.shape, dim, last_dim_size), self, self.dtype.to_real()
-    ),
+    meta=_c2r_meta,
     variants="function",
     has_out=True,
     tags=_OWN,
 )
 def _fft_c2r(a, dim, normalization, last_dim_size):
     shape = _whole(a.shape, dim, last_dim_size)
+    strides = _c2r_strides(a, dim, shape)
     if not a.size or not math.prod(shape):
-        return np.zeros(shape, a.real.dtype)
-    return _run("irfftn", a, dim, _INVERSE[normalization], s=[shape[d] for d in dim])
+        return in_order(np.zeros(shape, a.real.dtype), strides)
+    return _run("irfftn", a, dim, _INVERSE[normalization], strides, s=[shape[d] for d in dim])
 
 
 def _c2r_vjp(ct, self_like, dim, normalization):
@@ -131,7 +190,7 @@ def _c2r_vjp(ct, self_like, dim, normalization):
 _fft_c2r.derivative(self=_c2r_vjp)
 
 
-def _batch(op, n_more):
+def _batch(op):
     def rule(call, self, dim, *rest):
         return op(self, [d + 1 for d in dim], *rest)
 
@@ -139,7 +198,7 @@ def _batch(op, n_more):
 
 
 for _op in (_fft_c2c, _fft_r2c, _fft_c2r):
-    _batch(_op, 0)
+    _batch(_op)
 
 # ---- arguments -------------------------------------------------------------------------------------------------------------
 
@@ -228,19 +287,15 @@ _ONE, _TWO, _N = (
 # ---- one dimension ---------------------------------------------------------------------------------------------------------
 
 
-def _complex_to_complex(self, dims, sizes, norm, forward):
-    x = _sized(_floating(self, need_complex=not dims), dims, sizes)
-    if x.dtype.is_complex:
-        return aten._fft_c2c.default(x, dims, norm, forward)
-    out = aten._fft_r2c.default(x, dims, norm, False)
-    return out if forward else aten.conj_physical.default(out)
-
-
 def _fft(self, n, dim, norm, forward=True):
     d = _one(self, n, dim)
     if n is None:
         _check_points(self.shape[d])
-    return _complex_to_complex(self, [d], [n], _norm(norm, forward), forward)
+    x = _sized(_floating(self), [d], [n])
+    if x.dtype.is_complex:
+        return aten._fft_c2c.default(x, [d], _norm(norm, forward), forward)
+    out = aten._fft_r2c.default(x, [d], _norm(norm, forward), False)
+    return out if forward else aten.conj.default(out)
 
 
 def _rfft(self, n, dim, norm):
@@ -264,7 +319,7 @@ def _ihfft(self, n, dim, norm):
     d = _one(self, n, dim)
     if n is None:
         _check_points(self.shape[d])
-    return aten.conj_physical.default(aten._fft_r2c.default(_sized(x, [d], [n]), [d], _norm(norm, False), True))
+    return aten.conj.default(aten._fft_r2c.default(_sized(x, [d], [n]), [d], _norm(norm, False), True))
 
 
 _declare("fft", _ONE, _fft)
@@ -279,7 +334,8 @@ _declare("ihfft", _ONE, _ihfft)
 
 def _fftn(self, s, dim, norm, forward=True):
     dims, sizes = _many(self, s, dim)
-    return _complex_to_complex(self, dims, sizes, _norm(norm, forward), forward)
+    x = _sized(_floating(self, need_complex=True), dims, sizes)
+    return aten._fft_c2c.default(x, dims, _norm(norm, forward), forward)
 
 
 def _halved(self, s, dim, norm, name, inverse):
@@ -287,8 +343,13 @@ def _halved(self, s, dim, norm, name, inverse):
     dims, sizes = _many(self, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
-    out = aten._fft_r2c.default(_sized(x, dims, sizes), dims, _norm(norm, not inverse), True)
-    return aten.conj_physical.default(out) if inverse else out
+    x, norm = _sized(x, dims, sizes), _norm(norm, not inverse)
+    if not inverse:
+        return aten._fft_r2c.default(x, dims, norm, True)
+    out = aten._fft_r2c.default(x, dims[-1:], norm, True)
+    if len(dims) == 1:
+        return aten.conj.default(out)
+    return aten._fft_c2c.default(aten.conj_physical.default(out), dims[:-1], norm, False)
 
 
 def _realn(self, s, dim, norm, name, conjugated):
@@ -303,7 +364,11 @@ def _realn(self, s, dim, norm, name, conjugated):
     for n in (*sizes[:-1], last):
         _check_points(n)
     x = _sized(_floating(self, True), dims, [*sizes[:-1], last // 2 + 1])
-    return aten._fft_c2r.default(aten.conj_physical.default(x) if conjugated else x, dims, norm, last)
+    if not conjugated:
+        return aten._fft_c2r.default(x, dims, norm, last)
+    if len(dims) > 1:
+        x = aten._fft_c2c.default(x, dims[:-1], norm, True)
+    return aten._fft_c2r.default(aten.conj_physical.default(x), dims[-1:], norm, last)
 
 
 for _suffix, _tail in (("2", _TWO), ("n", _N)):

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from ..samples import T, c, call, f, gaps
-from ..samples import row as _row
-
-
-def row(*args, **kw):
-    """PyTorch leaves the dimension that was transformed last innermost, flambeau is row-major."""
-    _row(*args, strides=False, **kw)
-
+from ..samples import T, c, call, f, gaps, row
 
 _NORMS = (None, "ortho", "forward")
 _one = [call(c(4)), call(c(2, 3), None, 0), call(c(2, 3), 4), call(c(2, 4), 3), call(T(c(3, 2))), call(gaps(c(2, 3)))]
