@@ -30,6 +30,11 @@ def noisy(x, *weights):
     return x.square().mean()
 
 
+def assert_same(again, found, loss, grads):
+    """The same up to the last bits: what is computed again need not go through the kernels that computed it first."""
+    torch.testing.assert_close([again, *found], [loss, *grads], rtol=1e-5, atol=1e-6)
+
+
 def run(fn, part):
     """(loss, gradients, bytes that are saved of what isn't an input)."""
     torch.manual_seed(0)
@@ -56,14 +61,15 @@ def test_what_is_kept_is_within_the_budget_and_gradients_are_the_same(fn):
     for part in (0.75, 0.5, 0.25, 0.0):
         again, found, kept = run(fn, part)
         assert kept <= max(part * whole, 8) and kept <= before
-        assert torch.equal(again, loss) and all(map(torch.equal, found, grads))
+        assert_same(again, found, loss, grads)
         before = kept
 
 
 def test_random_draws_are_kept():
     loss, grads, _ = run(noisy, 1.0)
     again, found, kept = run(noisy, 0.0)
-    assert kept > 0 and torch.equal(again, loss) and all(map(torch.equal, found, grads))
+    assert kept > 0
+    assert_same(again, found, loss, grads)
 
 
 @pytest.mark.parametrize("part", [1.5, -0.1, "all", True])

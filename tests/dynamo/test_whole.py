@@ -17,6 +17,9 @@ def X():
     return torch.tensor([1.0, 2.0])
 
 
+ATOMS, NUMBERS = frozenset({int, str, type(None)}), {int, float}
+
+
 class Node:
     def __init__(self):
         self.parts, self.me = [1, 2], self
@@ -128,6 +131,11 @@ def as_dicts(x):
     return dataclasses.asdict(Point(1, 2, [3, {"a": (1,)}])), dataclasses.astuple(Point(1, (2,))), x
 
 
+def in_sets_of_classes(x, o):
+    here = type(o) in ATOMS, [c.__name__ for c in ATOMS], type(o) in NUMBERS
+    return here, len(ATOMS), x * 2
+
+
 def from_the_environment(x):
     found = os.environ.get("FLAMBEAU_TEST_N"), os.getenv("FLAMBEAU_TEST_N", "5"), "FLAMBEAU_TEST_N" in os.environ
     return found, x * int(os.environ["FLAMBEAU_TEST_N"] if found[2] else 7)
@@ -159,6 +167,7 @@ PROGRAMS = {
     )
 }  # fmt: skip
 PROGRAMS |= {"of_an_argument": [([1, [2]],), ([1, [2]],), ([5],)], "from_the_environment": [(), (), ()]}
+PROGRAMS["in_sets_of_classes"] = [(1,), ("a",), ([],), (asserted,)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

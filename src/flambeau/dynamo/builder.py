@@ -283,8 +283,11 @@ class OpaqueVariable(Variable):
         cg.load_const(self.value)
 
     def getattr(self, tx, name):
-        if callable(getattr(self.value, name, None)):
-            value = getattr(self.value, name)
+        try:
+            value = getattr(self.value, name, None)
+        except Exception as e:  # a property's name since 3.13 is asked of its getter, which may be the program's object
+            unsupported("attribute", f"{type(self.value).__name__}.{name}, which raises {type(e).__name__}: {e}")
+        if callable(value):
             if type(value) is types.MethodWrapperType and type(self.value) is types.GetSetDescriptorType:
                 return _c_callable(tx, value, None)
             return SkippedFunctionVariable(
@@ -387,14 +390,21 @@ def _dict(tx, value, source):
 
 
 def _set(tx, value, source):
-    if not all(is_constant_value(v) for v in value):
-        unsupported("set", "a set that holds more than constants")
+    if not all(is_constant_value(v) or type(v) is type for v in value):
+        unsupported("set", "a set that holds more than constants and classes")
     snapshot = copy.copy(value)
     if list(snapshot) != list(value):  # what is guarded is the order too
         unsupported("set", "a set whose copy has another order")
     tx.output.guard(source, "TYPE_MATCH", type(value))
     tx.output.guard(source, "EQUALS_MATCH", snapshot)
-    return SetVariable([ConstantVariable(v) for v in snapshot], source, cls=type(value), order=list(snapshot))
+    elements = [wrap(tx, v, ConstSource(v, "const")) for v in snapshot]
+    return SetVariable(elements, source, cls=type(value), order=list(snapshot))
+
+
+def _frozenset(tx, value, source):
+    """One that holds more than constants, classes for instance: what is in it is settled by which object it is."""
+    tx.output.guard(source, "ID_MATCH", value)
+    return SetVariable([wrap(tx, v, ConstSource(v, "const")) for v in value], source, cls=frozenset, order=list(value))
 
 
 def _slice(tx, value, source):
@@ -757,6 +767,7 @@ BY_TYPE = {
     collections.defaultdict: _dict,
     collections.deque: _deque,
     set: _set,
+    frozenset: _frozenset,
     slice: _slice,
     range: _range,
     types.FunctionType: _function,

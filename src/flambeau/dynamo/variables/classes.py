@@ -8,6 +8,7 @@ import types
 from .. import tensors, trace_rules, world
 from ..exc import unsupported
 from ..source import ConstSource
+from ..versions import PY313
 from ..world import ABSENT
 from .base import Variable
 from .constant import ConstantVariable
@@ -278,6 +279,15 @@ def abstract(cls: type) -> TypeError:
     return TypeError(f"Can't instantiate abstract class {cls.__name__}")
 
 
+def not_below(cls: type, obj: Variable, owner: type) -> TypeError:
+    """What ``super(cls, obj)`` raises, in the words of this interpreter, where ``cls`` isn't in the MRO."""
+    if not PY313:
+        return TypeError("super(type, obj): obj must be an instance or subtype of type")
+    value = getattr(obj, "value", None)
+    found = f"type {value.__name__}" if isinstance(value, type) else f"instance of {owner.__name__}"
+    return TypeError(f"super(type, obj): obj ({found}) is not an instance or subtype of type ({cls.__name__}).")
+
+
 class SuperVariable(Variable):
     def __init__(self, cls: type, obj: Variable):
         super().__init__()
@@ -289,7 +299,7 @@ class SuperVariable(Variable):
         if self.cls not in owner.__mro__:
             if isinstance(self.obj, ClassVariable) and self.cls in type(owner).__mro__:
                 unsupported("super", f"super() in a method of the metaclass {self.cls.__qualname__}")
-            tx.raise_user(TypeError("super(type, obj): obj must be an instance or subtype of type"))
+            tx.raise_user(not_below(self.cls, self.obj, owner))
         return owner
 
     def getattr(self, tx, name):
