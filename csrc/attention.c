@@ -5,6 +5,8 @@
  * the weights are made again. A causal mask skips the keys that no row of a block sees. Products are those of product.c, on one thread
  * each; heads and blocks of rows (backward: heads of keys) go over the pool. Cuts depend on sizes only.
  *
+ * Dropout comes as truth values (B, H, T, S) that were drawn before: a byte a weight, the same forward and backward.
+ *
  * Shapes: queries (B, H, T, E), keys and values (B, H / group, S, E), mask any strides over (B, H, T, S). */
 #include "graph.h"
 #include <math.h>
@@ -36,7 +38,10 @@ typedef struct {
     int causal, f64, backward;
     double scale;
     GemmFn gemm;
-    Operand q, k, v, o, lse, g, gq, gk, gv;
+    Operand q, k, v, o, lse, g, gq, gk, gv, gm; /* gm: the cotangent of the mask, whose strides are 0 where it is broadcast */
+    int64_t joint_batch, joint_heads; /* batches and heads of keys that one piece of the backward goes through, since they share places of gm */
+    const uint8_t *kept;        /* dropout: weights that stay, times boost */
+    double boost;
     const char *mask;
     int64_t mask_stride[4];
     char *packed;               /* keys and values of all heads, for turned scores */
@@ -108,7 +113,7 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
 }
 
 static void run(Attention *a) {
-    int turned = !a->backward && !a->mask && a->queries > FEW && flb_is_own(a->gemm);
+    int turned = !a->backward && a->queries > FEW && flb_is_own(a->gemm);
     a->high = a->causal && a->queries <= 512 ? 32 : 64;
     a->wide = a->keys < 512 ? a->keys : 512;
     if (turned) {
@@ -122,25 +127,28 @@ static void run(Attention *a) {
         flb_parallel(pack_range, a, 2 * held, 1 + 100000 / (a->keys * a->width));
     }
     a->cuts = (a->queries + a->high - 1) / a->high;
-    int64_t total = a->backward ? a->batch * (a->heads / a->group) : a->batch * a->heads * a->cuts;
+    int64_t total = a->backward ? a->batch * (a->heads / a->group) / (a->joint_batch * a->joint_heads) : a->batch * a->heads * a->cuts;
     double flops = (a->backward ? 10. : 4.) * a->batch * a->heads * a->queries * a->keys * a->width;
     flb_parallel(attention_range, a, total, 1 + (int64_t)(5e5 * (double)total / flops));
     flb_api->free(a->packed);
 }
 
-/* Views: q, k, v, perhaps a mask, then out and lse; or the cotangent, out, lse and the cotangents of q, k and v.
- * Numbers: causal, the bits of the scale, whether there is a mask, whether float64. */
+/* Views: q, k, v, perhaps a mask over (B, H, T, S), perhaps what dropout keeps (in C order), then out and lse; or the cotangent, out, lse and the cotangents of q, k
+ * and v, perhaps of the mask (its own shape, in C order). Numbers: causal, the bits of the scale, whether there is a mask, whether float64, whether there is dropout, the bits of
+ * what it multiplies by. */
 int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
-    int masked = numbers[2] != 0, failed = 0, item = numbers[3] ? 8 : 4;
+    int masked = numbers[2] != 0, dropped = numbers[4] != 0, extra = masked + dropped, failed = 0, item = numbers[3] ? 8 : 4;
     const int64_t *s = v[0].shape;
     Attention a = {.batch = s[0], .heads = s[1], .group = s[1] / v[1].shape[1], .queries = s[2], .keys = v[1].shape[2], .width = s[3], .causal = numbers[0] != 0,
-                   .f64 = numbers[3] != 0, .backward = n - masked > 5, .gemm = flb_blas_gemm(numbers[3] != 0), .failed = &failed};
+                   .f64 = numbers[3] != 0, .backward = n - extra > 5, .joint_batch = 1, .joint_heads = 1, .gemm = flb_blas_gemm(numbers[3] != 0),
+                   .failed = &failed};
     if (!a.gemm) return -1; /* lowering asks for a library first */
     memcpy(&a.scale, &numbers[1], sizeof a.scale);
+    memcpy(&a.boost, &numbers[5], sizeof a.boost);
     Operand *forward[] = {&a.q, &a.k, &a.v, &a.o, &a.lse}, *backward[] = {&a.q, &a.k, &a.v, &a.g, &a.o, &a.lse, &a.gq, &a.gk, &a.gv};
     Operand **to = a.backward ? backward : forward;
-    for (int i = 0; i < n - masked; i++) {
-        const View *x = &v[i < 3 ? i : i + masked];
+    for (int i = 0; i < (a.backward ? 9 : 5); i++) {
+        const View *x = &v[i < 3 ? i : i + extra];
         to[i]->data = x->ptr;
         for (int d = 0; d < x->ndim; d++) to[i]->stride[d] = x->strides[d];
         if (x->ndim == 4 && x->shape[2] == 1) to[i]->stride[2] = x->shape[3] * item;
@@ -149,78 +157,18 @@ int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *st
         a.mask = v[3].ptr;
         for (int d = 0; d < 4; d++) a.mask_stride[d] = v[3].strides[d];
     }
+    if (dropped) a.kept = (const uint8_t *)v[3 + masked].ptr;
+    if (a.backward && n - extra > 9) {
+        const View *x = &v[n - 1];
+        int64_t size = item;
+        for (int d = 0; d < x->ndim; d++) {
+            size *= x->shape[d];
+            if (x->shape[d] > 1) a.gm.stride[4 - x->ndim + d] = x->strides[d];
+        }
+        memset(a.gm.data = x->ptr, 0, size);
+        if (!a.gm.stride[0]) a.joint_batch = a.batch;
+        if (!a.gm.stride[1]) a.joint_heads = a.heads / a.group;
+    }
     run(&a);
     return failed ? -1 : 0;
-}
-
-/* A (B, H, N, E) operand whose rows a product can read. */
-static int operand(Operand *o, PyObject *x, int type, int nd, const npy_intp *shape, const char *name) {
-    PyArrayObject *a = (PyArrayObject *)x;
-    npy_intp item = type == NPY_DOUBLE ? 8 : 4;
-    int ok = PyArray_Check(x) && PyArray_TYPE(a) == type && PyArray_NDIM(a) == nd && PyArray_ISALIGNED(a) && !PyArray_ISBYTESWAPPED(a);
-    for (int d = 0; ok && d < nd; d++) ok = PyArray_DIM(a, d) == shape[d] && PyArray_STRIDE(a, d) % item == 0;
-    if (ok && nd == 4) ok = (PyArray_STRIDE(a, 3) == item || shape[3] == 1) && (PyArray_STRIDE(a, 2) >= shape[3] * item || shape[2] == 1);
-    if (!ok) return PyErr_Format(PyExc_ValueError, "attention: %s has not the shape, dtype or strides that are expected", name), -1;
-    o->data = PyArray_DATA(a);
-    for (int d = 0; d < nd; d++) o->stride[d] = PyArray_STRIDE(a, d);
-    if (nd == 4 && shape[2] == 1) o->stride[2] = shape[3] * item;
-    return 0;
-}
-
-/* A fresh (B, H, N, E) array that lies as (B, N, H, E), or (B, H, N) as (B, N, H). */
-static PyObject *fresh(Operand *o, int type, int nd, const npy_intp *shape) {
-    npy_intp dims[4] = {shape[0], shape[2], shape[1], shape[3]};
-    PyArray_Dims order = {(npy_intp[]){0, 2, 1, 3}, nd};
-    PyObject *a = PyArray_SimpleNew(nd, dims, type), *b = a ? PyArray_Transpose((PyArrayObject *)a, &order) : NULL;
-    Py_XDECREF(a);
-    if (b) {
-        o->data = PyArray_DATA((PyArrayObject *)b);
-        for (int d = 0; d < nd; d++) o->stride[d] = PyArray_STRIDE((PyArrayObject *)b, d);
-    }
-    return b;
-}
-
-/* attention(q, k, v, mask, causal, scale[, g, out, lse]) -> (out, lse), or the cotangents of (q, k, v) where g, the cotangent of out, is given.
- * None without a BLAS library. float32 or float64; rows in C order; H a multiple of the heads of keys; mask None or (B, H, T, S). */
-PyObject *flb_attention(PyObject *self, PyObject *args) {
-    PyObject *q, *k, *v, *mask, *g = NULL, *out = NULL, *lse = NULL, *made[3] = {NULL, NULL, NULL};
-    int causal, failed = 0;
-    double scale;
-    if (!PyArg_ParseTuple(args, "O!O!O!Opd|O!O!O!", &PyArray_Type, &q, &PyArray_Type, &k, &PyArray_Type, &v, &mask, &causal, &scale, &PyArray_Type, &g,
-                          &PyArray_Type, &out, &PyArray_Type, &lse)) return NULL;
-    PyArrayObject *qa = (PyArrayObject *)q, *ka = (PyArrayObject *)k;
-    int type = PyArray_TYPE(qa);
-    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || PyArray_NDIM(qa) != 4 || PyArray_NDIM(ka) != 4 || (g && !lse))
-        return PyErr_SetString(PyExc_ValueError, "attention: float32 or float64 arrays of 4 dimensions are expected"), NULL;
-    npy_intp *s = PyArray_DIMS(qa), *t = PyArray_DIMS(ka), qs[4] = {s[0], s[1], s[2], s[3]}, ks[4] = {s[0], t[1], t[2], s[3]};
-    if (!PyArray_SIZE(qa) || !PyArray_SIZE(ka) || qs[1] % ks[1]) return PyErr_SetString(PyExc_ValueError, "attention: empty, or heads that don't divide"), NULL;
-    Attention a = {.batch = qs[0], .heads = qs[1], .group = qs[1] / ks[1], .queries = qs[2], .keys = ks[2], .width = qs[3], .causal = causal,
-                   .f64 = type == NPY_DOUBLE, .backward = g != NULL, .scale = scale, .gemm = flb_blas_gemm(type == NPY_DOUBLE), .failed = &failed};
-    if (!a.gemm) Py_RETURN_NONE;
-    if (operand(&a.q, q, type, 4, qs, "query") < 0 || operand(&a.k, k, type, 4, ks, "key") < 0 || operand(&a.v, v, type, 4, ks, "value") < 0) return NULL;
-    if (mask != Py_None) {
-        npy_intp ms[4] = {qs[0], qs[1], qs[2], ks[2]};
-        PyArrayObject *x = (PyArrayObject *)mask;
-        int ok = PyArray_Check(mask) && PyArray_TYPE(x) == type && PyArray_NDIM(x) == 4 && PyArray_ISALIGNED(x) && !PyArray_ISBYTESWAPPED(x);
-        for (int d = 0; ok && d < 4; d++) ok = PyArray_DIM(x, d) == ms[d] && PyArray_STRIDE(x, d) % (type == NPY_DOUBLE ? 8 : 4) == 0;
-        if (!ok) return PyErr_SetString(PyExc_ValueError, "attention: the mask has not the shape or dtype that is expected"), NULL;
-        a.mask = PyArray_DATA(x);
-        for (int d = 0; d < 4; d++) a.mask_stride[d] = PyArray_STRIDE(x, d);
-    }
-    if (g && (operand(&a.g, g, type, 4, qs, "the cotangent") < 0 || operand(&a.o, out, type, 4, qs, "the output") < 0 ||
-              operand(&a.lse, lse, type, 3, qs, "the logarithmic sums") < 0)) return NULL;
-    if (g) made[0] = fresh(&a.gq, type, 4, qs), made[1] = fresh(&a.gk, type, 4, ks), made[2] = fresh(&a.gv, type, 4, ks);
-    else made[0] = fresh(&a.o, type, 4, qs), made[1] = fresh(&a.lse, type, 3, qs);
-    if (!made[0] || !made[1] || (g && !made[2])) goto fail;
-    Py_BEGIN_ALLOW_THREADS
-    run(&a);
-    Py_END_ALLOW_THREADS
-    if (failed) {
-        PyErr_NoMemory();
-        goto fail;
-    }
-    return g ? Py_BuildValue("NNN", made[0], made[1], made[2]) : Py_BuildValue("NN", made[0], made[1]);
-fail:
-    for (int i = 0; i < 3; i++) Py_XDECREF(made[i]);
-    return NULL;
 }

@@ -1,10 +1,11 @@
 /* The loops of attention.c for one element type: included with T, NAME(x), EXP(x) and LOG(x). */
 
 /* Rows of scores to weights: s[r] = exp(scale * s[r] + mask - the row's maximum so far), with sums and maxima carried from block to block of keys;
- * the outputs made so far are scaled to the new maximum. Columns from j0 on; a row t sees columns up to t where `causal`. */
-CLONES static void NAME(weigh)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, T *s, T *most, T *sum, T *out,
-                               int64_t ldo) {
-    T scale = (T)a->scale;
+ * the outputs made so far are scaled to the new maximum. Columns from j0 on; a row t sees columns up to t where `causal`. The sums are those of all
+ * weights, of which dropout then leaves the `kept`. */
+CLONES static void NAME(weigh)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, const uint8_t *kept, T *s,
+                               T *most, T *sum, T *out, int64_t ldo) {
+    T scale = (T)a->scale, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++, s += ld) {
         int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
         seen = seen < 0 ? 0 : seen > n ? n : seen;
@@ -31,6 +32,10 @@ CLONES static void NAME(weigh)(const Attention *a, int64_t t0, int64_t rows, int
             total += s[j];
         }
         for (int64_t j = seen; j < n; j++) s[j] = 0;
+        if (kept) {
+            const uint8_t *k = kept + (t0 + r) * a->keys + j0;
+            for (int64_t j = 0; j < seen; j++) s[j] *= (T)k[j] * boost;
+        }
         T factor = most[r] == high ? 1 : EXP(most[r] - high);
         sum[r] = sum[r] * factor + total;
         most[r] = high;
@@ -47,10 +52,11 @@ CLONES static void NAME(finish)(const Attention *a, int64_t rows, const T *most,
     }
 }
 
-/* s: scores to weights, by their logarithmic sums; d: cotangents of the weights to those of the scaled products. */
-CLONES static void NAME(differentiate)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, T *s, T *d, const T *lse,
-                                       int64_t step, const T *dot) {
-    T scale = (T)a->scale;
+/* s: scores to weights, by their logarithmic sums, less what dropout took; d: cotangents of the weights to those of the products. The cotangent of the
+ * mask, where there is one, is added to at gm. */
+CLONES static void NAME(differentiate)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, const uint8_t *kept,
+                                       char *gm, T *s, T *d, const T *lse, int64_t step, const T *dot) {
+    T scale = (T)a->scale, outer = gm ? 1 : scale, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++, s += ld, d += ld) {
         int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
         seen = seen < 0 ? 0 : seen > n ? n : seen;
@@ -62,12 +68,23 @@ CLONES static void NAME(differentiate)(const Attention *a, int64_t t0, int64_t r
             for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + ((const T *)m)[j * by];
         } else
             for (int64_t j = 0; j < seen; j++) s[j] *= scale;
+        const uint8_t *k = kept ? kept + (t0 + r) * a->keys + j0 : NULL;
+        if (kept)
+            for (int64_t j = 0; j < seen; j++) d[j] *= (T)k[j] * boost;
         for (int64_t j = 0; j < seen; j++) {
-            T p = EXP(s[j] - whole), g = p * (d[j] - sub) * scale;
+            T p = EXP(s[j] - whole), g = p * (d[j] - sub) * outer;
             s[j] = p;
             d[j] = p == 0 ? 0 : g;  /* what isn't seen has no part in it, whatever its value */
         }
         for (int64_t j = seen; j < n; j++) s[j] = d[j] = 0;
+        if (kept)
+            for (int64_t j = 0; j < seen; j++) s[j] *= (T)k[j] * boost;
+        if (!gm) continue;
+        char *to = gm + (t0 + r) * a->gm.stride[2] + j0 * a->gm.stride[3];
+        for (int64_t j = 0; j < seen; j++) {
+            *(T *)(to + j * a->gm.stride[3]) += d[j];
+            d[j] *= scale;
+        }
     }
 }
 
@@ -114,6 +131,8 @@ CLONES static void NAME(mix)(int64_t rows, int64_t n, int64_t width, const T *s,
 #undef PART
 
 #define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
+#define MASK(b, h) (a->mask ? a->mask + (b) * a->mask_stride[0] + (h) * a->mask_stride[1] : NULL)
+#define KEPT(b, h) (a->kept ? a->kept + ((b) * a->heads + (h)) * a->queries * a->keys : NULL)
 #define ROW(what) (a->what.stride[2] / (int64_t)sizeof(T))
 
 #include "attention_turned.h"
@@ -130,7 +149,8 @@ static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         int64_t t0 = i % a->cuts * a->high, h = i / a->cuts % a->heads, b = i / a->cuts / a->heads;
         int64_t t1 = t0 + a->high < a->queries ? t0 + a->high : a->queries, rows = t1 - t0, last = a->causal && t1 < a->keys ? t1 : a->keys;
-        const char *mask = a->mask ? a->mask + b * a->mask_stride[0] + h * a->mask_stride[1] : NULL;
+        const char *mask = MASK(b, h);
+        const uint8_t *kept = KEPT(b, h);
         const T *q = AT(q, b, h) + t0 * ldq, *k = AT(k, b, h / a->group), *v = AT(v, b, h / a->group);
         T *o = AT(o, b, h) + t0 * ldo;
         for (int64_t r = 0; r < rows; r++) most[r] = -INFINITY, sum[r] = 0;
@@ -138,7 +158,7 @@ static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
             int64_t n = j + a->wide < last ? a->wide : last - j;
             if (rows <= FEW) NAME(score)(rows, n, a->width, q, ldq, k + j * ldk, ldk, s, a->wide);
             else multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
-            NAME(weigh)(a, t0, rows, j, n, a->wide, mask, s, most, sum, o, ldo);
+            NAME(weigh)(a, t0, rows, j, n, a->wide, mask, kept, s, most, sum, o, ldo);
             if (rows <= FEW) NAME(mix)(rows, n, a->width, s, a->wide, v + j * ldv, ldv, o, ldo, j > 0);
             else multiply(a, 'N', 'N', rows, a->width, n, s, a->wide, v + j * ldv, ldv, j > 0, o, ldo);
         }
@@ -147,7 +167,7 @@ static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
     flb_api->free(room);
 }
 
-/* Pieces: a head of keys, with all heads of queries that share it. */
+/* Pieces: a head of keys, with all heads of queries that share it; heads and batches that share the cotangent of a mask are one piece. */
 static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
     char *room = flb_api->scratch((a->high * (2 * a->wide + 1)) * sizeof(T));
     if (!room) {
@@ -156,16 +176,19 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
     }
     T *s = (T *)room, *d = s + a->high * a->wide, *dot = d + a->high * a->wide;
     int64_t ldq = ROW(q), ldk = ROW(k), ldv = ROW(v), ldo = ROW(o), ldg = ROW(g), step = ROW(lse), held = a->heads / a->group;
-    int64_t ldgq = ROW(gq), ldgk = ROW(gk), ldgv = ROW(gv);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t b = i / held;
-        const T *k = AT(k, b, i % held), *v = AT(v, b, i % held);
-        T *gk = AT(gk, b, i % held), *gv = AT(gv, b, i % held);
+    int64_t ldgq = ROW(gq), ldgk = ROW(gk), ldgv = ROW(gv), joint = a->joint_batch * a->joint_heads, across = held / a->joint_heads;
+    for (int64_t i = begin * joint; i < end * joint; i++) {
+        int64_t piece = i / joint, inside = i % joint;
+        int64_t b = piece / across * a->joint_batch + inside / a->joint_heads, one = piece % across * a->joint_heads + inside % a->joint_heads;
+        const T *k = AT(k, b, one), *v = AT(v, b, one);
+        T *gk = AT(gk, b, one), *gv = AT(gv, b, one);
         for (int64_t j = 0; j < a->keys; j++) memset(gk + j * ldgk, 0, a->width * sizeof(T)), memset(gv + j * ldgv, 0, a->width * sizeof(T));
-        for (int64_t h = i % held * a->group; h < (i % held + 1) * a->group; h++)
+        for (int64_t h = one * a->group; h < (one + 1) * a->group; h++)
             for (int64_t t0 = 0; t0 < a->queries; t0 += a->high) {
                 int64_t t1 = t0 + a->high < a->queries ? t0 + a->high : a->queries, rows = t1 - t0, last = a->causal && t1 < a->keys ? t1 : a->keys;
-                const char *mask = a->mask ? a->mask + b * a->mask_stride[0] + h * a->mask_stride[1] : NULL;
+                const char *mask = MASK(b, h);
+                const uint8_t *kept = KEPT(b, h);
+                char *gm = a->gm.data ? (char *)AT(gm, b, h) : NULL;
                 const T *q = AT(q, b, h) + t0 * ldq, *g = AT(g, b, h) + t0 * ldg, *o = AT(o, b, h) + t0 * ldo, *lse = AT(lse, b, h) + t0 * step;
                 T *gq = AT(gq, b, h) + t0 * ldgq;
                 NAME(dots)(rows, a->width, g, ldg, o, ldo, dot);
@@ -173,7 +196,7 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
                     int64_t n = j + a->wide < last ? a->wide : last - j;
                     multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
                     multiply(a, 'N', 'T', rows, n, a->width, g, ldg, v + j * ldv, ldv, 0, d, a->wide);
-                    NAME(differentiate)(a, t0, rows, j, n, a->wide, mask, s, d, lse, step, dot);
+                    NAME(differentiate)(a, t0, rows, j, n, a->wide, mask, kept, gm, s, d, lse, step, dot);
                     multiply(a, 'T', 'N', n, a->width, rows, s, a->wide, g, ldg, 1, gv + j * ldgv, ldgv);
                     multiply(a, 'N', 'N', rows, a->width, n, d, a->wide, k + j * ldk, ldk, j > 0, gq, ldgq);
                     multiply(a, 'T', 'N', n, a->width, rows, d, a->wide, q, ldq, 1, gk + j * ldgk, ldgk);
@@ -183,4 +206,6 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
     flb_api->free(room);
 }
 #undef AT
+#undef MASK
+#undef KEPT
 #undef ROW

@@ -189,7 +189,6 @@ PyObject *flb_emit_start(PyObject *self, PyObject *text);
 PyObject *flb_emit_finish(PyObject *self, PyObject *job);
 PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
 PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
-PyObject *flb_attention(PyObject *self, PyObject *args);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
 void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);

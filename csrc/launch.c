@@ -505,8 +505,6 @@ static PyMethodDef functions[] = {
     {"gemm_address", flb_gemm_address, METH_O, "gemm_address(f64): the function that makes products of float64 or float32, with Fortran's convention"},
     {"matmul", (PyCFunction)(void (*)(void))flb_matmul, METH_FASTCALL,
      "matmul(a, b) -> ndarray, split over the pool; None unless both are float32 or float64 matrices (or stacks) that BLAS reads in place"},
-    {"attention", flb_attention, METH_VARARGS,
-     "attention(q, k, v, mask, causal, scale[, g, out, lse]) -> (out, lse), or the cotangents of q, k and v; None without a BLAS library"},
     {"convolve", flb_convolve, METH_VARARGS,
      "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
     {"default_engine", flb_default_engine, METH_NOARGS, "default_engine() -> ndarray: the state of the default generator, see random.c"},

@@ -9,8 +9,8 @@ static const struct {
     NativeFn fn;
     int views, numbers;         /* the fewest it takes */
 } templates[] = {
-    {"attention", flb_attention_step, 5, 4},
-    {"attention_backward", flb_attention_step, 9, 4},
+    {"attention", flb_attention_step, 5, 6},
+    {"attention_backward", flb_attention_step, 9, 6},
     {"convolution", flb_convolve_step, 3, 13},
     {"scan", flb_scan_step, 2, 3},
     {"order", flb_order_step, 3, 6},

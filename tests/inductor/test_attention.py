@@ -34,7 +34,7 @@ def _mask(kind, batch, queries, keys, rng):
     return np.zeros((queries, keys), bool) if kind == "none" else None
 
 
-def whole(q, k, v, mask, causal):
+def whole(q, k, v, mask, causal=False, dropout=0.0):
     """Matrices of scores, by flambeau's own operators."""
     k, v = (torch.repeat_interleave(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
     s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
@@ -42,7 +42,7 @@ def whole(q, k, v, mask, causal):
         mask = torch.ones(s.shape[-2:], dtype=torch.bool).tril()
     if mask is not None:
         s = s.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else s + mask
-    return torch.nan_to_num(s.softmax(-1)) @ v
+    return F.dropout(torch.nan_to_num(s.softmax(-1)), dropout) @ v
 
 
 def _tensors(case, dtype, rng):
@@ -71,6 +71,101 @@ def test_beside_whole_matrices(case, dtype):
     g = torch.randn(got.shape, dtype=torch.float64)
     for x, y in zip(torch.autograd.grad(got, tensors, g.to(dtype)), torch.autograd.grad(want, wide, g)):
         torch.testing.assert_close(x.double(), y, **(tolerance | dict(atol=tolerance["atol"] * 20)))
+
+
+# batch, heads, heads of keys, queries, keys, width, the shape of a mask that has a gradient, dropout
+TRAINED = [
+    (2, 4, 2, 70, 90, 24, (70, 90), 0.0),
+    (2, 4, 2, 70, 90, 24, (2, 1, 1, 90), 0.3),
+    (3, 2, 2, 40, 300, 16, (1, 2, 40, 300), 0.0),
+    (2, 3, 3, 65, 33, 8, (2, 3, 65, 33), 0.5),
+    (2, 2, 1, 5, 600, 32, (2, 5, 1), 0.1),
+    (1, 2, 2, 1, 700, 64, (2, 1, 700), 0.2),
+    (2, 2, 2, 530, 70, 12, None, 0.25),
+    (1, 4, 2, 64, 64, 16, "causal", 0.4),
+]
+
+
+def _trained(case, dtype):
+    """The output, the cotangents of q, k, v and the mask; by the kernel and by whole matrices, with the same draws."""
+    *sizes, shape, dropout = case
+    rng, causal = np.random.default_rng(0), shape == "causal"
+    (q, k, v), _ = _tensors((*sizes, causal, None), dtype, rng)
+    mask = None
+    if shape and not causal:
+        mask = torch.tensor(rng.normal(size=shape), dtype=dtype, requires_grad=True)
+    g = torch.tensor(rng.normal(size=tuple(q.shape)), dtype=dtype)
+    results = []
+    for run in (
+        lambda: F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, enable_gqa=True),
+        lambda: whole(q, k, v, mask, causal, dropout),
+    ):
+        torch.manual_seed(5)
+        out = run()
+        results.append((out, torch.autograd.grad(out, [x for x in (q, k, v, mask) if x is not None], g)))
+    return results
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", TRAINED, ids=str)
+def test_dropout_and_masks_with_gradients(case, dtype):
+    (got, of_inputs), _ = _trained(case, dtype)
+    _, (want, wanted) = _trained(case, torch.float64)
+    tolerance = dict(rtol=1e-5, atol=4e-5) if dtype is torch.float32 else dict(rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(got.double(), want, **tolerance)
+    assert type(got.grad_fn).__name__.startswith("StreamedAttention"), got.grad_fn
+    for x, y in zip(of_inputs, wanted):
+        assert x.shape == y.shape
+        torch.testing.assert_close(x.double(), y, **(tolerance | dict(atol=tolerance["atol"] * 40)))
+
+
+@pytest.mark.parametrize("case", TRAINED[1:4], ids=str)
+def test_dropout_and_masks_compiled(case):
+    *sizes, shape, dropout = case
+    (q, k, v), _ = _tensors((*sizes, False, None), torch.float32, np.random.default_rng(0))
+    mask = torch.randn(shape, requires_grad=True)
+
+    def step(q, k, v, mask):
+        out = F.scaled_dot_product_attention(q, k, v, mask, dropout_p=dropout, enable_gqa=True)
+        return out, *torch.autograd.grad(out.square().sum(), (q, k, v, mask))
+
+    results = []
+    for run in (step, torch.compile(step, fullgraph=True)):
+        torch.manual_seed(3)
+        results.append(run(q, k, v, mask))
+    for x, y in zip(*results):
+        torch.testing.assert_close(x, y, rtol=1e-5, atol=2e-4)
+
+
+def test_second_derivative_with_dropout_and_a_mask():
+    (q, k, v), _ = _tensors((2, 2, 1, 4, 5, 3, False, None), torch.float64, np.random.default_rng(1))
+    mask = torch.randn(2, 1, 5, dtype=torch.float64, requires_grad=True)
+    inputs = (q, k, v, mask)
+
+    def by(run, **how):
+        torch.manual_seed(1)
+        out = run(q, k, v, mask, **how)
+        first = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum((x**3).sum() for x in first), inputs)
+
+    got = by(F.scaled_dot_product_attention, dropout_p=0.3, enable_gqa=True)
+    for x, y in zip(got, by(whole, dropout=0.3)):
+        torch.testing.assert_close(x, y, rtol=1e-7, atol=1e-8)
+
+
+def test_three_dimensions_and_threads():
+    q, k, v, mask = torch.randn(4, 70, 16), torch.randn(4, 90, 16), torch.randn(4, 90, 16), torch.randn(4, 70, 90)
+    mask.requires_grad_()
+    got = F.scaled_dot_product_attention(q, k, v, mask)
+    torch.testing.assert_close(got, whole(q[None], k[None], v[None], mask)[0], rtol=1e-5, atol=1e-5)
+    threads, results = torch.get_num_threads(), []
+    for n in (1, 3):
+        torch.set_num_threads(n)
+        torch.manual_seed(0)
+        out = F.scaled_dot_product_attention(q, k, v, mask, dropout_p=0.2)
+        results.append((out, *torch.autograd.grad(out.sum(), mask)))
+    torch.set_num_threads(threads)
+    assert all(torch.equal(x, y) for x, y in zip(*results))
 
 
 def test_what_is_no_number_reaches_the_rows_that_see_it():
@@ -145,6 +240,8 @@ def sweep() -> None:
     """All cases once more, for a CPU with fewer features."""
     for case in CASES:
         test_beside_whole_matrices(case, torch.float32)
+    for case in TRAINED:
+        test_dropout_and_masks_with_gradients(case, torch.float32)
 
 
 @pytest.mark.parametrize("level", ["avx2", "default"])
@@ -165,6 +262,10 @@ def read_only_inside() -> None:
             out, lse = blas.attention(q, k, v, None if causal else mask, causal, 0.3)
             out, g = (guarded(x) for x in (out, q))
             blas.attention(q, k, v, None if causal else mask, causal, 0.3, g, out, guarded(lse))
+            kept = guarded(rng.random((1, 2, t, s)) > 0.3)
+            out, lse = blas.attention(q, k, v, mask, causal, 0.3, kept=kept, boost=1.4)
+            parts = (guarded(x) for x in (g, out, lse))
+            blas.attention(q, k, v, mask, causal, 0.3, *parts, kept=kept, boost=1.4, of_mask=(2, t, 1))
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import importlib
 import os
+import struct
 
 import numpy
 
@@ -50,12 +51,56 @@ def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups):
     return _runtime.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups)
 
 
-def attention(q, k, v, mask, causal: bool, scale: float, *backward):
+def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, boost: float = 1.0, of_mask=None):
     """softmax(scale q k^T + mask) v of float32 or float64 ndarrays q (B, H, T, E), k and v (B, H / group, S, E), none empty, rows in C order, and
-    the logarithm of each row's sum (B, H, T), -inf where a row sees nothing (its output is 0). ``mask``: None or (B, H, T, S), any strides. With
-    ``backward``, the cotangent of the output, the output and the logarithms: the cotangents of q, k and v. ValueError for shapes that don't fit."""
-    share_threads()
-    return _runtime.attention(q, k, v, mask, causal, scale, *backward)
+    the logarithm of each row's sum (B, H, T), -inf where a row sees nothing (its output is 0). ``mask``: None or (B, H, T, S), any strides; ``kept``:
+    None or truth values (B, H, T, S) in C order, the weights that dropout leaves, times ``boost``. With ``backward``, the cotangent of the output,
+    the output and the logarithms: the cotangents of q, k and v, and of the mask where its own shape is given as ``of_mask``. None without a BLAS
+    library; ValueError for shapes that don't fit."""
+    (b, h, t, e), (_, held, s, _), kind = q.shape, k.shape, q.dtype
+    cotangent, out, sums = backward or (None, None, None)
+    wanted = [
+        ("query", q, q.shape),
+        ("key", k, (b, held, s, e)),
+        ("value", v, k.shape),
+        ("the mask", mask, (b, h, t, s)),
+    ]
+    wanted += [
+        ("the cotangent", cotangent, q.shape),
+        ("the output", out, q.shape),
+        ("the logarithmic sums", sums, (b, h, t)),
+    ]
+    for name, x, shape in wanted:
+        if x is not None and (x.shape != shape or x.dtype != kind or not x.flags.aligned):
+            raise ValueError(f"attention: {name} has not the shape or dtype that is expected, {shape} and {kind}")
+    if kept is not None and (kept.shape != (b, h, t, s) or kept.dtype != bool or not kept.flags.c_contiguous):
+        raise ValueError(f"attention: what is kept are truth values of the shape {(b, h, t, s)} in C order")
+    if kind.char not in "fd" or not q.size or not k.size or h % held:
+        raise ValueError("attention: empty, heads that don't divide, or neither float32 nor float64")
+    for x in (q, k, v, cotangent, out):
+        if x is not None and not (
+            (x.strides[3] == kind.itemsize or e == 1) and (x.strides[2] >= e * kind.itemsize or x.shape[2] == 1)
+        ):
+            raise ValueError("attention: rows in C order are expected")
+    if not gemm_address("f64" if kind.char == "d" else "f32"):
+        return None
+
+    def fresh(x):
+        return numpy.empty((x.shape[0], x.shape[2], x.shape[1], e), kind).transpose(0, 2, 1, 3)
+
+    if backward:
+        made = [*map(fresh, (q, k, v)), *(() if of_mask is None else (numpy.empty(of_mask, kind),))]
+    else:
+        made = [fresh(q), numpy.empty((b, t, h), kind).transpose(0, 2, 1)]
+    given = [x for x in (q, k, v, mask, kept, *backward) if x is not None]
+    numbers = (causal, _bits(scale), mask is not None, kind.char == "d", kept is not None, _bits(boost))
+    _runtime.native("attention_backward" if backward else "attention", (*given, *made), numbers)
+    return tuple(made)
+
+
+def _bits(x: float) -> int:
+    """A double as an integer."""
+    return struct.unpack("q", struct.pack("d", x))[0]
 
 
 def scan(a, dim: int, product: bool):

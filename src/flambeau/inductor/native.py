@@ -126,9 +126,10 @@ def _rows(lowering, x):
     return lowering.contiguous(lowering.lazy(x.sizes, x.dtype, x.at))
 
 
-def attention(lowering, vals, tensors, mask, causal, scale, backward=()):
+def attention(lowering, vals, tensors, mask, causal, scale, backward=(), kept=None, boost=1.0):
     """softmax(scale q k^T + mask) v and its logarithmic sums, or with ``backward`` (the cotangent, the output, the sums) the cotangents of q, k and
-    v; ``vals``: the results' shapes and strides. See csrc/attention.c."""
+    v, and of the mask where there are four ``vals``, the results' shapes and strides. ``kept``: the weights that dropout leaves, times ``boost``.
+    See csrc/attention.c."""
     kind = vals[0].dtype
     if kind not in (dtypes.float32, dtypes.float64) or not blas.gemm_address(short(kind)):
         raise NotImplementedError(f"there is no attention in {kind}")
@@ -141,16 +142,20 @@ def attention(lowering, vals, tensors, mask, causal, scale, backward=()):
         skip = 4 - len(r.shape)
         strides = [0] * skip + [0 if n == 1 else st for n, st in zip(r.shape, r.strides)]
         regions.append(Region(r.buffer, whole, tuple(strides), r.offset))
+    if kept is not None:
+        regions.append(lowering.contiguous(kept))
     if backward:
         cotangent, out, sums = backward
         regions += [_rows(lowering, cotangent), _rows(lowering, out), lowering.realize(sums)]
     outs = []
     for v in vals:
         shape, strides = sizes(v.shape), sizes(v.stride())
-        if len(shape) == 4 and not (strides[3] == 1 and at_least(strides[2] - shape[3], 0)):
+        if len(outs) == 3:
+            strides = dense_strides(shape)
+        elif len(shape) == 4 and not (strides[3] == 1 and at_least(strides[2] - shape[3], 0)):
             strides = dense_like(shape, dense_strides(shape))
         outs.append((shape, strides, kind, v.device))
-    numbers = [causal, _bits(float(scale)), mask is not None, kind is dtypes.float64]
+    numbers = [causal, _bits(float(scale)), mask is not None, kind is dtypes.float64, kept is not None, _bits(boost)]
     flops = (10 if backward else 4) * b * h * t * s * e
     return launch(lowering, "attention_backward" if backward else "attention", regions, outs, numbers, flops)
 

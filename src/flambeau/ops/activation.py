@@ -391,7 +391,11 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if streams(query, key, value, attn_mask, dropout_p, enable_gqa):
-        return streamed(query, key, value, attn_mask, is_causal, scale)
+        return streamed(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    if query.ndim == key.ndim == value.ndim == 3 and query.is_contiguous():
+        heads = [aten.unsqueeze.default(x, 0) for x in (query, key, value)]
+        if streams(*heads, attn_mask, dropout_p, enable_gqa):
+            return aten.squeeze.dim(streamed(*heads, attn_mask, dropout_p, is_causal, scale), 0)
     if enable_gqa:
         heads, held, held_values = query.shape[-3], key.shape[-3], value.shape[-3]
         if heads % held or heads % held_values:

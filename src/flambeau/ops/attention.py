@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from ..base import blas, dtypes
+from ..base.shapes import contiguous_strides
 from ..base.symint import sym_sqrt
 from ..core.declare import extern
 from ..core.definition import TensorMeta
@@ -24,9 +25,8 @@ _KINDS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
 
 
 def streams(query, key, value, mask, dropout_p, grouped) -> bool:
-    """Whether attention of these goes by the streaming kernel: four dimensions, the last one side by side in
-    memory, one dtype, no dropout, a mask that needs no gradient."""
-    if dropout_p or query.ndim != 4 or key.ndim != 4 or value.ndim != 4 or query.dtype not in _KINDS:
+    """Whether attention of these goes by the streaming kernel: four dimensions, the last one side by side in memory, one dtype."""
+    if not 0 <= dropout_p < 1 or query.ndim != 4 or key.ndim != 4 or value.ndim != 4 or query.dtype not in _KINDS:
         return False
     if not (query.dtype is key.dtype is value.dtype) or query.device.type != "cpu":
         return False
@@ -35,12 +35,11 @@ def streams(query, key, value, mask, dropout_p, grouped) -> bool:
     (b, heads, _, e), (kb, held, _, _), (vb, held_values, _, ev) = query.shape, key.shape, value.shape
     if not (held and b == kb and b == vb and e == ev and held == held_values and (grouped or heads == held)):
         return False
-    if mask is None:
-        return True
-    return not mask.requires_grad and 2 <= mask.ndim <= 4 and mask.dtype in (dtypes.bool_, query.dtype)
+    return mask is None or (2 <= mask.ndim <= 4 and mask.dtype in (dtypes.bool_, query.dtype))
 
 
-def streamed(query, key, value, mask, causal, scale):
+def streamed(query, key, value, mask, dropout_p, causal, scale):
+    """Dropout draws as ``dropout`` of the matrix of weights would."""
     kind = query.dtype
     query, key, value = (widened(t) for t in (query, key, value))
     if mask is not None and mask.dtype is dtypes.bool_:
@@ -48,6 +47,13 @@ def streamed(query, key, value, mask, causal, scale):
         mask = aten.masked_fill.Scalar(zero, aten.logical_not.default(mask), -math.inf)
     elif mask is not None:
         mask = widened(mask)
+    if dropout_p or (mask is not None and mask.requires_grad):
+        kept = None
+        if dropout_p:
+            shape = [*query.shape[:3], key.shape[2]]
+            kept = aten.bernoulli.p(aten.empty.default(shape, dtype=dtypes.bool_, device=query.device), 1 - dropout_p)
+        out = aten._streamed_attention.default(query, key, value, mask, kept, dropout_p, causal, scale)
+        return as_dtype(kind, out[0])
     out = aten._scaled_dot_product_flash_attention_for_cpu.default(
         query, key, value, 0.0, causal, attn_mask=mask, scale=scale
     )
@@ -60,7 +66,7 @@ def _by_place(like):
     return TensorMeta((b, h, t, e), (t * h * e, e, h * e, 1), like.dtype, like.device)
 
 
-def _check(query, key, value, dropout_p):
+def _check(query, key, value, dropout_p=0.0):
     if dropout_p:
         raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
     if len(query.shape) != 4 or len(key.shape) != 4 or len(value.shape) != 4:
@@ -193,49 +199,170 @@ def _gathered(x, like):
     return x if held == heads else aten.sum.dim_IntList(aten.reshape.default(x, [b, held, heads // held, s, e]), [2])
 
 
-def _second(ct0, ct1, ct2, grad_out, query, key, value, is_causal, attn_mask, scale):
-    """The derivative of the derivative, on whole matrices: cotangents of grad_out, query, key and value."""
-    t, mm, mul = (lambda x: aten.transpose.int(x, -2, -1)), aten.matmul.default, aten.mul.Tensor
+def _second(ct0, ct1, ct2, ct3, grad_out, query, key, value, mask, kept, boost, is_causal, scale):
+    """The derivative of the derivative, on whole matrices: cotangents of grad_out, query, key, value and mask from those of the four results."""
+    t, mm, mul, add = (lambda x: aten.transpose.int(x, -2, -1)), aten.matmul.default, aten.mul.Tensor, aten.add.Tensor
     heads, factor = query.shape[1], _scale(query, scale)
     k, v, ck, cv = (None if x is None else _grouped(x, heads) for x in (key, value, ct1, ct2))
     scores = mul(mm(query, t(k)), factor)
     if is_causal:
         keep = aten.tril.default(aten.ones.default(list(scores.shape[-2:]), dtype=dtypes.bool_, device=query.device))
         scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)
-    elif attn_mask is not None:
-        scores = aten.add.Tensor(scores, attn_mask)
+    elif mask is not None:
+        scores = add(scores, mask)
+    left = (lambda x: x) if kept is None else (lambda x: mul(mul(x, kept), boost))
     p = aten._safe_softmax.default(scores, -1)
     total = lambda x: aten.sum.dim_IntList(x, [-1], True)  # noqa: E731
-    dp = mm(grad_out, t(v))
+    dp = left(mm(grad_out, t(v)))
     centred = aten.sub.Tensor(dp, total(mul(p, dp)))
     ds = mul(mul(p, centred), factor)
-    zero = aten.zeros_like.default
-    c = zero(scores)
+    c = aten.zeros_like.default(scores)
     if ct0 is not None:
-        c = aten.add.Tensor(c, mm(ct0, t(k)))
+        c = add(c, mm(ct0, t(k)))
     if ck is not None:
-        c = aten.add.Tensor(c, mm(query, t(ck)))
+        c = add(c, mm(query, t(ck)))
     c = mul(c, factor)
+    c = c if ct3 is None else add(c, ct3)
     cp = aten.sub.Tensor(mul(c, centred), mul(total(mul(c, p)), dp))
-    cdp = mul(p, aten.sub.Tensor(c, total(mul(c, p))))
+    cdp = left(mul(p, aten.sub.Tensor(c, total(mul(c, p)))))
     g_out, g_value = mm(cdp, v), mm(t(cdp), grad_out)
     if cv is not None:
-        cp = aten.add.Tensor(cp, mm(grad_out, t(cv)))
-        g_out = aten.add.Tensor(g_out, mm(p, cv))
-    cs = mul(mul(p, aten.sub.Tensor(cp, total(mul(p, cp)))), factor)
+        cp = add(cp, left(mm(grad_out, t(cv))))
+        g_out = add(g_out, mm(left(p), cv))
+    of_scores = mul(p, aten.sub.Tensor(cp, total(mul(p, cp))))
+    cs = mul(of_scores, factor)
     g_query, g_key = mm(cs, k), mm(t(cs), query)
     if ck is not None:
-        g_query = aten.add.Tensor(g_query, mm(ds, ck))
+        g_query = add(g_query, mm(ds, ck))
     if ct0 is not None:
-        g_key = aten.add.Tensor(g_key, mm(t(ds), ct0))
-    return g_out, g_query, _gathered(g_key, key), _gathered(g_value, value)
+        g_key = add(g_key, mm(t(ds), ct0))
+    return g_out, g_query, _gathered(g_key, key), _gathered(g_value, value), of_scores
+
+
+def _second_of_flash(ct0, ct1, ct2, grad_out, query, key, value, is_causal, attn_mask, scale):
+    return _second(ct0, ct1, ct2, None, grad_out, query, key, value, attn_mask, None, 1.0, is_causal, scale)[:4]
 
 
 flash_backward.derivative(
-    grad_out__query__key__value=_second,
+    grad_out__query__key__value=_second_of_flash,
     out=lambda ct0, ct1, ct2: None,  # a function of the others, which _second counts
     logsumexp=lambda ct0, ct1, ct2: None,
 )
+
+
+# ---- with dropout, or a mask that has a gradient -----------------------------------------------------------------------
+
+
+def _boost(dropout_p: float) -> float:
+    return 1 / (1 - dropout_p)
+
+
+def _streamed_meta(query, key, value, attn_mask, kept, dropout_p, is_causal, scale):
+    return _forward_meta(query, key, value, 0.0)
+
+
+@extern(
+    "_streamed_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? kept, float dropout_p, bool is_causal, float? scale) "
+    "-> (Tensor output, Tensor logsumexp)",
+    meta=_streamed_meta,
+    variants="",
+)
+def streamed_attention(query, key, value, attn_mask, kept, dropout_p, is_causal, scale):
+    """The same where dropout leaves the weights that ``kept`` (B, H, T, S), truth values, tells, and where the mask may need a gradient."""
+    _check(query, key, value)
+    if not query.size or not key.size:
+        b, h, t, _ = query.shape
+        return np.zeros_like(query), np.full((b, t, h), -np.inf, query.dtype).transpose(0, 2, 1)
+    made = _run(query, key, value, attn_mask, kept, dropout_p, is_causal, scale)
+    return in_order(made[0], dense_like(query.shape, strides_of(query))), made[1]
+
+
+def _run(query, key, value, attn_mask, kept, dropout_p, is_causal, scale, *backward, of_mask=None):
+    made = blas.attention(
+        *map(_rows, (query, key, value)),
+        _full(attn_mask, query, key),
+        is_causal,
+        float(_scale(query, scale)),
+        *backward,
+        kept=None if kept is None else np.ascontiguousarray(kept),
+        boost=_boost(dropout_p),
+        of_mask=of_mask,
+    )
+    if made is None:
+        raise NotImplementedError("scaled_dot_product_attention: there is no BLAS library in this process")
+    return made
+
+
+def _mask_meta(mask):
+    return TensorMeta(tuple(mask.shape), contiguous_strides(tuple(mask.shape)), mask.dtype, mask.device)
+
+
+@extern(
+    "_streamed_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? kept, Tensor out, "
+    "Tensor logsumexp, float dropout_p, bool is_causal, float? scale, bool of_mask) "
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_mask)",
+    meta=lambda grad_out, query, key, value, attn_mask, *rest: (
+        *map(_by_place, (query, key, value)),
+        _mask_meta(attn_mask) if rest[-1] else None,
+    ),
+    variants="",
+)
+def streamed_backward(
+    grad_out, query, key, value, attn_mask, kept, out, logsumexp, dropout_p, is_causal, scale, of_mask
+):
+    """The mask's cotangent, with ``of_mask``, in the mask's shape."""
+    if not query.size or not key.size:
+        return (*map(_blank, (query, key, value)), np.zeros_like(attn_mask) if of_mask else None)
+    backward = (_rows(grad_out), _rows(out), logsumexp)
+    shape = attn_mask.shape if of_mask else None
+    made = _run(query, key, value, attn_mask, kept, dropout_p, is_causal, scale, *backward, of_mask=shape)
+    return made if of_mask else (*made, None)
+
+
+def _streamed_vjp(ct0, query, key, value, attn_mask, kept, dropout_p, is_causal, scale, result, result1, mask):
+    return aten._streamed_attention_backward.default(
+        ct0, query, key, value, attn_mask, kept, result, result1, dropout_p, is_causal, scale, mask[3]
+    )
+
+
+def _streamed_second(ct0, ct1, ct2, ct3, grad_out, query, key, value, attn_mask, kept, dropout_p, is_causal, scale):
+    *others, of_scores = _second(
+        ct0, ct1, ct2, ct3, grad_out, query, key, value, attn_mask, kept, _boost(dropout_p), is_causal, scale
+    )
+    return (*others, None if attn_mask is None else aten.sum_to_size.default(of_scores, list(attn_mask.shape)))
+
+
+streamed_attention.derivative((0,), query__key__value__attn_mask=_streamed_vjp)
+streamed_backward.derivative(
+    grad_out__query__key__value__attn_mask=_streamed_second,
+    out=lambda ct0, ct1, ct2, ct3: None,  # as above
+    logsumexp=lambda ct0, ct1, ct2, ct3: None,
+)
+
+
+@streamed_attention.override("lower")
+def _(lowering, val, query, key, value, attn_mask, kept, dropout_p, is_causal, scale):
+    tensors = (query, key, value)
+    return lowering.attention(
+        val, tensors, attn_mask, is_causal, _scale(query, scale), kept=kept, boost=_boost(dropout_p)
+    )
+
+
+@streamed_backward.override("lower")
+def _(
+    lowering, val, grad_out, query, key, value, attn_mask, kept, out, logsumexp, dropout_p, is_causal, scale, of_mask
+):
+    made = lowering.attention(
+        val if of_mask else val[:3],
+        (query, key, value),
+        attn_mask,
+        is_causal,
+        _scale(query, scale),
+        (grad_out, out, logsumexp),
+        kept,
+        _boost(dropout_p),
+    )
+    return made if of_mask else [*made, None]
 
 
 def _folded(call, tensors, masked):
@@ -287,3 +414,5 @@ def _products(query, key):
 
 flash.override("flops", lambda query, key, *rest: 2 * _products(query, key))
 flash_backward.override("flops", lambda grad_out, query, key, *rest: 5 * _products(query, key))
+streamed_attention.override("flops", lambda query, key, *rest: 2 * _products(query, key))
+streamed_backward.override("flops", lambda grad_out, query, key, *rest: 5 * _products(query, key))
