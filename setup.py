@@ -59,6 +59,7 @@ RUNTIME = (
     "weight_only",
     "natives",
     "graph",
+    "lives",
     "object",
     "emit",
     "loop_call",

@@ -2,10 +2,11 @@
  *
  * A training step asks for the same sizes again and again. malloc gives large blocks back to the system each time, and the page faults
  * of getting them anew cost more than the kernels that fill them. Here a freed block of 32 KiB or more is kept, by size class (eight to
- * an octave), and given to the next request that fits; the newest first, while it is still in the processor's caches. Smaller blocks are malloc's.
+ * an octave), and given to the next request that fits; the newest first, while it is still in the processor's caches. A request that finds none of its
+ * size takes the beginning of a larger one, up to eight times as large, and what is freed is joined with its free neighbours. Smaller blocks are malloc's.
  *
  * What is kept goes back to the system: the longest unused beyond `limit` bytes, what nobody wanted for DECAY seconds, all of it when the
- * system refuses memory or release() is called. A block that is in use is never touched: NumPy frees an array's memory with its last owner.
+ * system refuses memory or release() is called; of a mapping that is partly in use, the pages. A block that is in use is never touched: NumPy frees an array's memory with its last owner.
  *
  * The handler is a context variable, so it is set where it matters (flb_use_allocator: at import, at each launch of a compiled graph, before
  * large eager operators) and only over NumPy's own default: a handler that the user installed stays. An array remembers the handler that made it,
@@ -22,18 +23,21 @@
 
 #define SMALLEST ((size_t)1 << 15)
 #define CLASSES 400
+#define PAGE ((size_t)4096)          /* sizes are multiples of it */
 #define DECAY 20                     /* seconds */
 #define ZERO_BY_HAND ((size_t)1 << 26) /* above, calloc prefers fresh pages: many are never touched */
 #define HUGE_FROM ((size_t)1 << 22)
 #define SPREAD 8                     /* data starts at one of 8 cache lines, lest all arrays fall into the same sets */
 
 typedef struct Block {
-    size_t total;                    /* bytes mapped */
-    int class;
+    size_t total;                    /* bytes, of a mapping or of a part of one */
+    int class;                       /* the greatest that fits in */
     int scratch;                     /* made for memory of the moment */
+    enum { USED, KEPT, DROPPED } state; /* dropped: a free part of a mapping whose pages went back */
     time_t since;                    /* when it was freed */
-    struct Block *next, *prev;       /* free blocks of the class, the newest first */
-    struct Block *newer, *older;     /* all free blocks by age */
+    struct Block *next, *prev;       /* kept blocks of the class, the newest first */
+    struct Block *newer, *older;     /* all kept blocks by age */
+    struct Block *left, *right;      /* its neighbours in the mapping */
 } Block;
 
 /* What stands right before the data. `block` is NULL for memory from malloc. */
@@ -56,6 +60,12 @@ static int class_of(size_t size, size_t *total) {
     return (e - 12) * 8 + (int)units - 8;
 }
 
+static int class_within(size_t total) {
+    size_t whole;
+    int class = class_of(total, &whole);
+    return whole > total ? class - 1 : class;
+}
+
 static void unlink_block(Block *b) {
     if (b->prev) b->prev->next = b->next;
     else free_blocks[b->class] = b->next;
@@ -67,18 +77,68 @@ static void unlink_block(Block *b) {
     stats.kept -= b->total;
 }
 
-static size_t release_oldest(void) {
-    Block *b = oldest;
+/* Keep a block, as the newest. */
+static void link_block(Block *b) {
+    b->state = KEPT;
+    b->class = class_within(b->total);
+    b->prev = NULL;
+    b->next = free_blocks[b->class];
+    if (b->next) b->next->prev = b;
+    free_blocks[b->class] = b;
+    b->newer = NULL;
+    b->older = newest;
+    if (newest) newest->newer = b;
+    newest = b;
+    if (!oldest) oldest = b;
+    stats.kept += b->total;
+}
+
+/* One block of two neighbours; neither is in a list. */
+static Block *joined(Block *b, Block *right) {
+    b->total += right->total;
+    b->right = right->right;
+    if (b->right) b->right->left = b;
+    b->scratch &= right->scratch;
+    return b;
+}
+
+static Block *with_free_neighbours(Block *b) {
+    Block *sides[2] = {b->left, b->right};
+    for (int i = 0; i < 2; i++) {
+        Block *other = sides[i];
+        if (!other || other->state == USED) continue;
+        if (other->state == KEPT) unlink_block(other);
+        b = i ? joined(b, other) : joined(other, b);
+    }
+    return b;
+}
+
+/* Cut a block that is in no list after `total` bytes; the rest is kept. */
+static void cut(Block *b, size_t total) {
+    Block *rest = (Block *)((char *)b + total);
+    *rest = (Block){.total = b->total - total, .scratch = b->scratch, .since = b->since, .left = b, .right = b->right};
+    if (rest->right) rest->right->left = rest;
+    b->right = rest;
+    b->total = total;
+    link_block(rest);
+}
+
+/* Give back what a kept block holds. */
+static size_t release(Block *b) {
     size_t total = b->total;
     unlink_block(b);
     stats.released += total;
-    munmap(b, total);
+    if (!b->left && !b->right) munmap(b, total);
+    else {
+        b->state = DROPPED;
+        madvise((char *)b + PAGE, total - PAGE, MADV_DONTNEED);
+    }
     return total;
 }
 
 static size_t release_all(void) {
     size_t total = 0;
-    while (oldest) total += release_oldest();
+    while (oldest) total += release(oldest);
     return total;
 }
 
@@ -96,19 +156,25 @@ static void *small_block(size_t size, int zero) {
     return tag + 1;
 }
 
-/* A free block for memory of the moment: up to four times as large, since it comes back before long. When there is none, free ones that
- * were made for this and are smaller leave: the new one will serve for them. So templates and arenas of many sizes share a block. */
-static Block *for_the_moment(int class) {
-    for (int c = class + 3; c < class + 16 && c < CLASSES; c++)
-        if (free_blocks[c]) return free_blocks[c];
+/* Free blocks that were made for memory of the moment and are smaller than one to be made leave: the new one will serve for them. So templates and
+ * arenas of many sizes share a block. */
+static void make_room(int class) {
     for (int c = class < 16 ? 0 : class - 16; c < class; c++)
         for (Block *b = free_blocks[c], *next; b; b = next) {
             next = b->next;
-            if (!b->scratch) continue;
-            unlink_block(b);
-            stats.released += b->total;
-            munmap(b, b->total);
+            if (b->scratch && !b->left && !b->right) release(b);
         }
+}
+
+/* A kept block of `total` bytes or little more, or the beginning of a larger one; NULL: there is none. */
+static Block *kept_block(int class, size_t total) {
+    for (int c = class; c < class + 24 && c < CLASSES; c++) {
+        Block *b = free_blocks[c];
+        if (!b) continue;
+        unlink_block(b);
+        if (c > class + 2 && b->total - total >= SMALLEST) cut(b, total);
+        return b;
+    }
     return NULL;
 }
 
@@ -118,15 +184,12 @@ static void *large_block(size_t size, int zero, int scratch) {
     if (size > ((size_t)1 << 47)) return NULL;
     int class = class_of(size + sizeof(Block) + 64 * (SPREAD + 1), &total), fresh = 0;
     pthread_mutex_lock(&lock);
-    Block *b = NULL;
-    if (!zero || total <= ZERO_BY_HAND)
-        for (int c = class; c < class + 3 && !b; c++) b = free_blocks[c];
-    if (!b && scratch) b = for_the_moment(class);
+    Block *b = zero && total > ZERO_BY_HAND ? NULL : kept_block(class, total);
     if (b) {
-        unlink_block(b);
         b->scratch &= scratch;
         stats.hits++;
     } else {
+        if (scratch) make_room(class);
         stats.misses++;
         for (int attempt = 0; attempt < 2 && !b; attempt++) {
             void *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -138,11 +201,10 @@ static void *large_block(size_t size, int zero, int scratch) {
             return NULL;
         }
         if (total >= HUGE_FROM) madvise(b, total, MADV_HUGEPAGE);
-        b->total = total;
-        b->class = class;
-        b->scratch = scratch;
+        *b = (Block){.total = total, .scratch = scratch};
         fresh = 1;
     }
+    b->state = USED;
     stats.in_use += b->total;
     stats.blocks++;
     if (stats.in_use > stats.peak) stats.peak = stats.in_use;
@@ -171,19 +233,11 @@ void flb_free(void *data) {
     pthread_mutex_lock(&lock);
     stats.in_use -= b->total;
     stats.blocks--;
+    b = with_free_neighbours(b);
     b->since = now();
-    b->prev = NULL;
-    b->next = free_blocks[b->class];
-    if (b->next) b->next->prev = b;
-    free_blocks[b->class] = b;
-    b->newer = NULL;
-    b->older = newest;
-    if (newest) newest->newer = b;
-    newest = b;
-    if (!oldest) oldest = b;
-    stats.kept += b->total;
+    link_block(b);
     time_t present = newest->since;
-    while (oldest && (stats.kept > limit || oldest->since + DECAY < present)) release_oldest();
+    while (oldest && (stats.kept > limit || oldest->since + DECAY < present)) release(oldest);
     pthread_mutex_unlock(&lock);
 }
 
@@ -257,7 +311,7 @@ static PyObject *memory_limit(PyObject *self, PyObject *arg) {
         if (value == (size_t)-1 && PyErr_Occurred()) return NULL;
         pthread_mutex_lock(&lock);
         limit = value;
-        while (oldest && stats.kept > limit) release_oldest();
+        while (oldest && stats.kept > limit) release(oldest);
         pthread_mutex_unlock(&lock);
     }
     return PyLong_FromSize_t(before);

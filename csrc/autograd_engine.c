@@ -633,9 +633,12 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
     for (int i = 0; i < 7; i++) Py_XSETREF(*to[i], Py_NewRef(v[i]));
     Py_RETURN_NONE;
 }
+/* backward_keeps(): whether what nodes saved may be asked for again after the pass that is running; true without one. */
+static PyObject *py_keeps(PyObject *m, PyObject *unused) { return PyBool_FromLong(!current || current->keep || current->create); }
 PyMethodDef flb_engine_functions[] = {
     {"run_backward", (PyCFunction)(void (*)(void))py_run, METH_FASTCALL, "run_backward(outputs, grads, edges or None, keep_graph, create_graph, accumulate)"},
     {"backward_id", py_id, METH_NOARGS, "backward_id(): a number of the pass that is running in this thread, -1 without one."},
     {"backward_reaches", py_reaches, METH_O, "backward_reaches(node): whether a gradient may come to the node in the pass that is running."},
+    {"backward_keeps", py_keeps, METH_NOARGS, "backward_keeps(): whether saved values may be asked for after the pass that is running in this thread; True without one."},
     {"configure_engine", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS, "The operators the engine calls."},
     {NULL}};

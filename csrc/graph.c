@@ -316,6 +316,8 @@ static void graph_dealloc(Graph *g) {
         Py_XDECREF(g->outputs[i].layout.descr);
         Py_XDECREF(g->outputs[i].constant);
     }
+    PyMem_Free(g->lives);
+    PyMem_Free(g->stops);
     PyMem_Free(g->seconds);
     PyMem_Free(g->frame);
     PyMem_Free(g->stages);
@@ -365,6 +367,13 @@ static PyGetSetDef graph_getset[] = {
     {NULL},
 };
 
+static PyMethodDef graph_methods[] = {
+    {"consume", flb_graph_consume, METH_O,
+     "consume(list of the inputs) -> list of the outputs. The list is emptied; what nobody else holds is freed after its last use, and outputs get memory when "
+     "they are made."},
+    {NULL},
+};
+
 static PyMemberDef graph_members[] = {
     {"info", T_OBJECT, offsetof(Graph, info), READONLY, "what the compiler keeps with the graph"},
     {"nsteps", T_INT, offsetof(Graph, nsteps), READONLY, "kernels, matrix products and Python calls a launch makes"},
@@ -387,6 +396,7 @@ PyTypeObject FlbGraph_Type = {
     .tp_clear = (inquiry)graph_clear,
     .tp_call = PyVectorcall_Call,
     .tp_members = graph_members,
+    .tp_methods = graph_methods,
     .tp_getset = graph_getset,
     .tp_vectorcall_offset = offsetof(Graph, call),
     .tp_dictoffset = offsetof(Graph, dict),

@@ -131,6 +131,11 @@ typedef struct {
     PyObject *constant;
 } Output;
 
+/* The first and the last step that touches a slot (0, -1: none does), and whether it is there when the call ends. */
+typedef struct {
+    int first, last, kept;
+} Life;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -143,6 +148,8 @@ typedef struct {
     Step *steps;
     Output *outputs;
     int arena;                  /* F[arena]: its bytes */
+    Life *lives;                /* of each slot; NULL before the first call of `consume` */
+    uint8_t *stops;             /* of each step: whether memory is taken and given back before it */
     double *seconds;            /* that each step took since time_steps(True), NULL: not asked for */
     PyObject *on_error, *on_mismatch, *info, *dict, *weakrefs;
 } Graph;
@@ -153,6 +160,7 @@ extern FlbApi *flb_api;
 extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+PyObject *flb_graph_consume(PyObject *self, PyObject *list);
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
@@ -202,6 +210,7 @@ void flb_transpose(int f64, int64_t rows, int64_t columns, const void *from, int
 void flb_multiply_panels(int f64, int64_t m, int64_t r0, int64_t r1, int64_t n, int64_t k, int64_t p0, int64_t deep, const void *a, const void *b, int64_t ldb,
                          void *c, int64_t ldc, int more);
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
+int flb_graph_lives(Graph *g);   /* fill `lives` and `stops`, see lives.c */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);
 PyObject *flb_gemm_address(PyObject *self, PyObject *arg);

@@ -32,6 +32,7 @@ typedef struct {
     Place *places;
     char **pointers;            /* room for a kernel's arguments */
     char *arena;
+    int consumes;               /* whether inputs and results are dropped after their last use */
     int64_t status[STATUS_WORDS];
 } Call;
 
@@ -215,7 +216,20 @@ static int place_slots(Call *c, int stage) {
         if (s->stage != stage) continue;
         if (s->kind == SLOT_ARENA) p->ptr = c->arena + c->f[s->at];
         else if (s->kind == SLOT_CONSTANT) p->ptr = PyArray_DATA((PyArrayObject *)s->constant), p->owner = Py_NewRef(s->constant);
-        else if (s->kind == SLOT_OUTPUT && !(p->owner = new_output(s, c->f, &p->ptr))) return -1;
+        else if (s->kind == SLOT_OUTPUT && !(c->consumes && !stage) && !(p->owner = new_output(s, c->f, &p->ptr))) return -1;
+    }
+    return 0;
+}
+
+/* Before the steps from `begin` to `end`: drop what no step from here on touches, and make the outputs that one of these touches first. */
+static int turn_over(Call *c, int begin, int end) {
+    Graph *g = c->g;
+    for (int i = 0; i < g->nslots; i++)
+        if (g->lives[i].last < begin && !g->lives[i].kept) Py_CLEAR(c->places[i].owner);
+    for (int i = 0; i < g->nslots; i++) {
+        const Slot *s = &g->slots[i];
+        int first = g->lives[i].first;
+        if (s->kind == SLOT_OUTPUT && !s->stage && first >= begin && first < end && !(c->places[i].owner = new_output(s, c->f, &c->places[i].ptr))) return -1;
     }
     return 0;
 }
@@ -316,12 +330,12 @@ static int run_step(Call *c, const Step *s) {
     return 0;
 }
 
-static int run_timed(Call *c) {
+static int run_timed(Call *c, int begin, int end) {
     Graph *g = c->g;
     if (!g->seconds && !(g->seconds = PyMem_Calloc(g->nsteps + 1, sizeof(double)))) return PyErr_NoMemory(), -1;
     struct timespec t = {0}, u = {0};
     clock_gettime(flb_timing, &t);
-    for (int i = 0; i < g->nsteps && !c->status[0]; i++, t = u) {
+    for (int i = begin; i < end && !c->status[0]; i++, t = u) {
         if (run_step(c, &g->steps[i]) < 0) return -1;
         clock_gettime(flb_timing, &u);
         g->seconds[i] += (u.tv_sec - t.tv_sec) + 1e-9 * (u.tv_nsec - t.tv_nsec);
@@ -329,22 +343,34 @@ static int run_timed(Call *c) {
     return 0;
 }
 
-static int run_steps(Call *c) {
+static int run_range(Call *c, int begin, int end) {
     Graph *g = c->g;
-    if (flb_timing) return run_timed(c);
+    if (flb_timing) return run_timed(c, begin, end);
     if (!g->has_call) {
         if (g->light) {
-            for (int i = 0; i < g->nsteps; i++) run_native(c, &g->steps[i]);
+            for (int i = begin; i < end; i++) run_native(c, &g->steps[i]);
         } else {
             Py_BEGIN_ALLOW_THREADS
-            for (int i = 0; i < g->nsteps; i++) run_native(c, &g->steps[i]);
+            for (int i = begin; i < end; i++) run_native(c, &g->steps[i]);
             Py_END_ALLOW_THREADS
         }
         return 0;
     }
-    for (int i = 0; i < g->nsteps; i++) {
+    for (int i = begin; i < end; i++) {
         if (g->steps[i].kind == STEP_CALL && c->status[0]) break;
         if (run_step(c, &g->steps[i]) < 0) return -1;
+    }
+    return 0;
+}
+
+static int run_steps(Call *c) {
+    Graph *g = c->g;
+    if (!c->consumes) return run_range(c, 0, g->nsteps);
+    for (int begin = 0, end; begin < g->nsteps || !begin; begin = end) {
+        for (end = begin + 1; end < g->nsteps && !g->stops[end]; end++);
+        if (turn_over(c, begin, end) < 0) return -1;
+        if (end > g->nsteps) break; /* there is none */
+        if (run_range(c, begin, end) < 0) return -1;
     }
     return 0;
 }
@@ -361,17 +387,18 @@ static PyObject *make_output(Call *c, const Output *o, PyObject *const *args) {
     return value;
 }
 
-PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-    Graph *g = (Graph *)self;
-    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    if (nargs != g->ninputs || (kwnames && PyTuple_GET_SIZE(kwnames))) {
-        PyErr_Format(PyExc_TypeError, "compiled graph takes %d positional tensors, got %zd", g->ninputs, nargs);
-        return NULL;
-    }
+static int is_returned(const Graph *g, int k) {
+    for (int i = 0; i < g->noutputs; i++)
+        if (g->outputs[i].kind == OUT_INPUT && g->outputs[i].slot == k) return 1;
+    return 0;
+}
+
+/* The outputs. `own`: args, when the call may drop them. */
+static PyObject *run(Graph *g, PyObject *const *args, PyObject **own) {
     Place few_places[48];
     Frame few_numbers[192];
     char *few_pointers[64];
-    Call c = {.g = g, .f = g->frame, .places = few_places, .pointers = few_pointers};
+    Call c = {.g = g, .f = g->frame, .places = few_places, .pointers = few_pointers, .consumes = own != NULL};
     if (g->nslots > 48 && !(c.places = PyMem_Malloc(g->nslots * sizeof(Place)))) return PyErr_NoMemory();
     if (g->widest > 64 && !(c.pointers = PyMem_Malloc(g->widest * sizeof(char *)))) {
         if (c.places != few_places) PyMem_Free(c.places);
@@ -405,6 +432,8 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
         c.places[g->input_slot[k]].ptr = PyArray_DATA(array);
         c.places[g->input_slot[k]].owner = Py_NewRef((PyObject *)array);
     }
+    for (int k = 0; own && k < g->ninputs; k++)
+        if (!is_returned(g, k)) Py_CLEAR(own[k]);
     if (c.f[g->arena] && !(c.arena = flb_api->scratch(c.f[g->arena]))) {
         PyErr_NoMemory();
         goto done;
@@ -431,6 +460,28 @@ done:
     if (c.f != g->frame && c.f != few_numbers) PyMem_Free(c.f);
     flb_api->free(c.arena);
     Py_XDECREF(keep_list);
+    return result;
+}
+
+PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    Graph *g = (Graph *)self;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    if (nargs != g->ninputs || (kwnames && PyTuple_GET_SIZE(kwnames))) {
+        PyErr_Format(PyExc_TypeError, "compiled graph takes %d positional tensors, got %zd", g->ninputs, nargs);
+        return NULL;
+    }
+    return run(g, args, NULL);
+}
+
+PyObject *flb_graph_consume(PyObject *self, PyObject *list) {
+    Graph *g = (Graph *)self;
+    if (!PyList_Check(list) || PyList_GET_SIZE(list) != g->ninputs) return PyErr_Format(PyExc_TypeError, "compiled graph consumes a list of %d tensors", g->ninputs), NULL;
+    PyObject **own = PyMem_Calloc(g->ninputs + 1, sizeof(PyObject *)), *result = NULL;
+    if (!own) return PyErr_NoMemory();
+    for (int k = 0; k < g->ninputs; k++) own[k] = Py_NewRef(PyList_GET_ITEM(list, k));
+    if (PyList_SetSlice(list, 0, g->ninputs, NULL) == 0 && (g->light || flb_graph_lives(g) == 0)) result = run(g, own, g->light ? NULL : own);
+    for (int k = 0; k < g->ninputs; k++) Py_XDECREF(own[k]);
+    PyMem_Free(own);
     return result;
 }
 

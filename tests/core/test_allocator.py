@@ -199,3 +199,32 @@ def _check_shared():
     for x, w, g in layers:
         torch.autograd.grad(torch.nn.functional.conv2d(x, w, padding=1), w, g)
     assert torch.cpu.memory_stats()["misses"] == before
+
+
+def test_a_larger_block_serves_parts_and_is_whole_again():
+    whole = np.empty(14 * MB, np.uint8)
+    del whole
+    before = torch.cpu.memory_stats()
+    parts = [np.full(2 * MB, k, np.uint8) for k in range(4)]
+    assert [(p.min(), p.max()) for p in parts] == [(k, k) for k in range(4)]
+    del parts[1], parts[1]  # neighbours
+    middle = np.full(4 * MB, 9, np.uint8)
+    assert [(p.min(), p.max()) for p in (*parts, middle)] == [(0, 0), (3, 3), (9, 9)]
+    del parts, middle
+    whole = np.empty(14 * MB, np.uint8)
+    assert torch.cpu.memory_stats()["misses"] == before["misses"]
+    del whole
+    assert torch.cpu.memory_stats()["kept"] == before["kept"]
+
+
+def test_what_is_free_beside_memory_in_use_goes_back_and_comes_again():
+    whole = np.empty(16 * MB, np.uint8)
+    del whole
+    held = np.full(3 * MB, 7, np.uint8)
+    torch.cpu.empty_cache()
+    assert torch.cpu.memory_stats()["kept"] == 0
+    assert (held == 7).all()
+    del held  # joined with what went back
+    assert torch.cpu.memory_stats()["kept"] >= 16 * MB
+    again = np.full(16 * MB, 5, np.uint8)
+    assert (again == 5).all()

@@ -23,7 +23,7 @@ from ..proxy import current_proxy_mode
 from . import cache
 from .compiled_function import Plan, Ways
 from .partitioners import default_partition, min_cut_rematerialization_partition
-from .runtime import plain_callable, wrap
+from .runtime import consuming_callable, plain_callable, wrap
 from .tracing import RunsAsItIs, trace
 
 __all__ = ["aot_function", "aot_module", "aot_module_simplified", "nop"]
@@ -165,7 +165,7 @@ def _compile_joint(traced, fw: Part, bw: Part, ways: Ways, compilers: Compilers)
     def recompile(fn):
         return aot_function(fn, compilers.fw, compilers.bw, compilers.partition, compilers.decompositions)
 
-    forward, backward = plain_callable(fw.compile(compilers.fw)), plain_callable(bw.compile(compilers.bw))
+    forward, backward = plain_callable(fw.compile(compilers.fw)), consuming_callable(bw.compile(compilers.bw))
     return Plan(traced, ways, forward, backward, recompile)
 
 

@@ -111,7 +111,10 @@ class CompiledFunctionBackward(Node):
             # What was overwritten may belong to the outputs that no cotangent came for. The inputs tell.
             grads = list(plan.gradient()(*self.inputs, *tangents))
         else:
-            grads = list(plan.backward(*self.saved_tensors, *tangents))
+            values = [*self.saved_tensors, *tangents]
+            if not _C.backward_keeps():
+                self.release()  # the list alone holds what was saved: each goes after its last use
+            grads = list(plan.backward(values))
         came = {i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None}
         if len(came) < len(tangents):  # an input that only the others depend on gets no gradient, not zeros
             grads = [g if came & needs else None for g, needs in zip(grads, plan.tangents_of_gradient)]
@@ -193,7 +196,8 @@ class Ways:
 
 
 class Plan:
-    """What all calls of one compiled graph share. ``recompile(fn)`` compiles a function that is differentiated again."""
+    """What all calls of one compiled graph share. ``backward(values)`` may empty the list. ``recompile(fn)`` compiles a function that is
+    differentiated again."""
 
     def __init__(self, traced: Traced, ways: Ways, forward: Callable, backward: Callable, recompile: Callable):
         self.saved_from, self.tangents_of_gradient = ways.saved_from, ways.tangents_of_gradient

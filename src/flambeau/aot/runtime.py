@@ -17,7 +17,7 @@ from ..fx.graph_module import compile_source
 from ..ops.inplace_views import become
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 
-__all__ = ["plain_callable", "wrap"]
+__all__ = ["consuming_callable", "plain_callable", "wrap"]
 
 
 def plain_callable(compiled: Callable) -> Callable:
@@ -25,6 +25,13 @@ def plain_callable(compiled: Callable) -> Callable:
     if getattr(compiled, "_boxed_call", False):
         return lambda *args: compiled(list(args))
     return compiled
+
+
+def consuming_callable(compiled: Callable) -> Callable:
+    """A compiled graph as ``f(list of inputs)`` that may empty the list, so that inputs go after their last use."""
+    if getattr(compiled, "_boxed_call", False):
+        return compiled
+    return getattr(compiled, "consume", None) or (lambda args: compiled(*args))
 
 
 def _symbol_values(traced: Traced, names: list[str], scope: dict[str, Any]) -> str:
