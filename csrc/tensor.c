@@ -512,10 +512,15 @@ static PyObject *bump_version(FlbTensor *t, PyObject *unused) {
     s->version++;
     Py_RETURN_NONE;
 }
+static PyObject *check_written(FlbTensor *t, PyObject *unused) {
+    if (flb_tls()->grad_enabled && t->autograd && flb_check_view_written(t) < 0) return NULL;
+    Py_RETURN_NONE;
+}
 static PyMemberDef tensor_members[] = {{"_output_nr", T_INT, offsetof(FlbTensor, output_nr), READONLY, "which output of grad_fn this is"},
                                        {NULL}};
 static PyMethodDef tensor_methods[] = {
     {"_bump_version", (PyCFunction)bump_version, METH_NOARGS, "Count an in-place write."},
+    {"_check_written", (PyCFunction)check_written, METH_NOARGS, "RuntimeError for a view that may not be written in grad mode."},
     {NULL}};
 
 static Py_hash_t tensor_hash(PyObject *a) { return (Py_hash_t)a; } /* id(), as PyTorch's */

@@ -58,6 +58,7 @@ def compile_flat(
     records = _autograd.is_grad_enabled() or (captured is not None and _enables_grad(captured))
     joint = records and any(isinstance(t, _C.TensorBase) and t.requires_grad for t in everything)
     traced, parts, ways = _trace_and_cut(fn, everything, joint, compilers, captured)
+    traced.once_differentiable = captured is not None and _once_differentiable(captured)
     shared = _shared_memory(everything) if traced.mutated else ()
     for i in traced.mutated:
         if i in shared:
@@ -89,6 +90,12 @@ def compile_flat(
 def _enables_grad(captured: GraphModule) -> bool:
     """Whether a captured graph has a region under enable_grad: what is computed there carries gradients whatever the mode of the call."""
     return any(getattr(n.target, "is_grad_mode_switch", False) and n.args[0] for n in captured.graph.nodes)
+
+
+def _once_differentiable(captured: GraphModule) -> bool:
+    """Whether some node of a captured graph, or of a graph in it, has a derivative that says it isn't differentiable."""
+    graphs = [m.graph for m in captured.modules() if isinstance(m, GraphModule)]
+    return any(getattr(n.target, "once_differentiable", False) for g in graphs for n in g.nodes)
 
 
 class Part:

@@ -162,6 +162,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
                 traced.random,
                 traced.fallible,
                 sorted(traced.uncounted),
+                sorted(traced.mutated_under_grad),
             ),
         }
         if len(enc.symbols) != len(key.symbols):
@@ -190,7 +191,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
     dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=key.env))
     if not _assume(entry["guards"], dec, key.env):
         return None
-    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted = entry["plain"]
+    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted, under_grad = entry["plain"]
     traced = Traced(
         None,
         [dec.value(v) for v in entry["inputs"]],
@@ -205,6 +206,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         random,
         fallible,
         frozenset(uncounted),
+        frozenset(under_grad),
     )
     ways = entry["ways"] and Ways.read(entry["ways"])
     return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways, _name(key, body)

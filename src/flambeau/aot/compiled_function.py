@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _C, fx
 from .. import autograd as _autograd
+from ..autograd.function import refusing
 from ..autograd.node import Node, Saved, set_history
 from ..base.symint import is_symbolic
 from ..core.keys import TRANSFORM
@@ -91,6 +92,11 @@ class CompiledFunctionBackward(Node):
                 "Trying to backward through the graph a second time: the saved values of a compiled graph were freed by the "
                 "first backward. Specify retain_graph=True to keep them."
             )
+        if plan.traced.once_differentiable and _autograd.is_grad_enabled():
+            with _C.Guard(grad_enabled=0):
+                grads = self.apply(*cts)
+            asking = [t for t in (*self.inputs, *cts) if isinstance(t, _C.TensorBase) and t.requires_grad]
+            return list(refusing(tuple(asking), tuple(grads))) if asking else grads
         tangents = []
         for i, (k, (shape, dtype, device)) in enumerate(zip(plan.traced.tangent_of, plan.tangents)):
             ct = cts[k]

@@ -128,6 +128,10 @@ class Traced:
     fallible: bool = False
     # Of the mutated inputs, those written through ``x.data`` only: autograd doesn't count that.
     uncounted: frozenset = frozenset()
+    # Of the mutated inputs, those that are written in grad mode, which some views may not be.
+    mutated_under_grad: frozenset = frozenset()
+    # Whether a function of the program's took part whose derivative is marked as not differentiable.
+    once_differentiable: bool = False
     # Makes ``gm`` where it was left on disk.
     load: Any = None
 

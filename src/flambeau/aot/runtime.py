@@ -82,6 +82,7 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     args = [f"arg_{i}" for i in range(num_args)]
     names = [f"lifted_{i}" for i in range(n)] + args
     lines = [f"def call({', '.join(args)}):"]
+    lines += [f"    {names[i]}._check_written()" for i in sorted(traced.mutated_under_grad)]
     if traced.num_forward or traced.random or traced.fallible:
         lines.append(f"    outs = run({', '.join(names)})")
     # An output that is None lies in the input's memory already.

@@ -112,6 +112,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     by_id = {id(t): i for i, t in enumerate(given)}
     mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
     uncounted = frozenset(i for i in mutated if given[i]._version == 0)
+    under_grad = frozenset(i for i in mutated if id(given[i]._storage) in mode.written_under_grad)
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]
     fresh = [o for o in outs if isinstance(o, _C.TensorBase) and id(o) not in by_id]
@@ -145,7 +146,17 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     mode.insert_checks()
     num = len(forward)
     nodes = [_input_node(mode, i, given) for i in mutated] + [mode.argument(o) for o in forward[len(mutated) :]]
-    traced = Traced(None, fakes, facts, mutated, num, joint, mutated_with_grad=with_grad, uncounted=uncounted)
+    traced = Traced(
+        None,
+        fakes,
+        facts,
+        mutated,
+        num,
+        joint,
+        mutated_with_grad=with_grad,
+        uncounted=uncounted,
+        mutated_under_grad=under_grad,
+    )
     for i, t in enumerate(given):
         if id(t) in mode.reshaped:
             if i in with_grad:

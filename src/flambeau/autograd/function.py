@@ -271,6 +271,7 @@ def once_differentiable(fn):
             return refusing(args, outputs)
         return refusing(args, (outputs,))[0]
 
+    wrapper.once_differentiable = True
     return wrapper
 
 

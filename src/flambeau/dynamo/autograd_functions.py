@@ -249,6 +249,7 @@ class AutogradCall(SubgraphCall):
         self.__name__ = self.__qualname__ = cls.__name__
         self.__module__ = __name__
         self.args, self.forward, self.backward, self.marks = args, forward, backward, marks
+        self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
         # The name shows in grad_fn.
         rules: dict[str, Any] = {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
         if getattr(cls, "vmap", None) is not None:  # it runs plainly, at each call

@@ -49,6 +49,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self.constants: dict[str, Any] = {}
         self.inputs: list[Node] = []  # placeholders, in the order in which they were made
         self.written: dict[int, Any] = {}  # storages that some recorded operator wrote, by id
+        self.written_under_grad: set[int] = set()  # the ids of those that one wrote in grad mode
         self.reshaped: dict[int, Any] = {}  # tensors whose own sizes were changed, by id
         self._nodes: dict[int, Node] = {}
         self._memory: dict[int, dict[tuple, Node]] = {}  # storage -> place in it -> node
@@ -203,6 +204,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 for t in value if isinstance(value, (list, tuple)) else (value,):
                     if isinstance(t, _C.TensorBase):
                         self.written[id(t._storage)] = t._storage
+                        if _C.tls("grad_enabled"):
+                            self.written_under_grad.add(id(t._storage))
 
 
 def _call(func, args, kwargs):
