@@ -43,10 +43,10 @@ from .variables.constant import OTHERS, PLAIN, ConstantVariable, is_constant_val
 from .variables.contexts import (
     ContextExit,
     EnteredGradModeVariable,
-    GradModeVariable,
-    InferenceModeVariable,
+    ModeMaker,
     ModeWrapped,
     NullContextVariable,
+    of_switch,
 )
 from .variables.derived import BASES, builtin_base, of_object
 from .variables.dicts import DictVariable
@@ -468,12 +468,7 @@ def _library_wrapper(tx, value, inner, source):
     cells = dict(zip(value.__code__.co_freevars, value.__closure__ or ()))
     switch = cells["self"].cell_contents if "self" in cells else None
     if value.__code__.co_filename == inspect.getfile(grad_mode) and isinstance(switch, grad_mode._Switch):
-        mode = bool(switch.sets_grad)
-        args = (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ()
-        fn = wrap(tx, inner, GetAttrSource(source, "__wrapped__"))
-        if isinstance(switch, grad_mode.inference_mode):
-            return ModeWrapped(InferenceModeVariable(type(switch), not switch.mode, (switch.mode,)), fn, source)
-        return ModeWrapped(GradModeVariable(type(switch), mode, args), fn, source)
+        return ModeWrapped(of_switch(switch), wrap(tx, inner, GetAttrSource(source, "__wrapped__")), source)
     return of_wrapper(value, wrap(tx, inner, GetAttrSource(source, "__wrapped__")), source)
 
 
@@ -515,6 +510,8 @@ def _method(tx, value, source):
     ):
         _guard(tx, GetAttrSource(source, "__func__"), "ID_MATCH", value.__func__)
         _guard(tx, GetAttrSource(source, "__self__"), "ID_MATCH", value.__self__)
+        if value.__name__ == "clone" and isinstance(value.__self__, grad_mode._Switch):
+            return ModeMaker(value.__self__, source)
         return TorchFunctionVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)
     fn = wrap(tx, value.__func__, GetAttrSource(source, "__func__"))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import types
+
+from flambeau.autograd import grad_mode
 
 from .. import tensors
 from ..exc import UserRaises, unsupported
@@ -89,6 +92,28 @@ class InferenceModeVariable(GradModeVariable):
     def __exit__(self, *exc):
         """The trace ends, or the block."""
         tensors.set_inference(self.before)
+
+
+def of_switch(switch) -> GradModeVariable:
+    """The variable of a grad mode that existed before, as it is entered."""
+    if isinstance(switch, grad_mode.inference_mode):
+        return InferenceModeVariable(type(switch), not switch.mode, (switch.mode,))
+    mode = bool(switch.sets_grad)
+    return GradModeVariable(type(switch), mode, (mode,) if isinstance(switch, grad_mode.set_grad_enabled) else ())
+
+
+class ModeMaker(Variable):
+    """``switch.clone``: a function that a mode decorates enters a new one at each call."""
+
+    def __init__(self, switch, source=None):
+        super().__init__(source)
+        self.switch = switch
+
+    def python_type(self):
+        return types.MethodType
+
+    def call(self, tx, args, kwargs):
+        return of_switch(self.switch)
 
 
 class EnteredGradModeVariable(ContextManagerVariable):

@@ -252,7 +252,9 @@ class TensorMethodVariable(Variable):
             from ..subclasses import as_subclass
 
             return as_subclass(tx, self.owner, args[0].as_constant())
-        if self.name == "backward" and type(self.owner) is TensorVariable:
+        if self.name == "backward":
+            if type(self.owner) is not TensorVariable:
+                unsupported("backward", f"backward() of {self.owner!r}", "Gradients go to leaves outside of the graph.")
             from .backward import backward
 
             return backward(tx, self.owner, args, kwargs)
