@@ -87,6 +87,7 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values);
 /* The backend: recipe, else kernel. */
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values);
 PyObject *flb_python_key(FlbOperator *op, uint32_t keys, PyObject *args, PyObject *kwargs);
+FlbFloating *flb_floating(void); /* of this thread */
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 int flb_any_override(PyObject *const *args, Py_ssize_t n); /* -1: exception */

@@ -15,18 +15,37 @@ int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values
 
 /* Kernels run with np.errstate "ignore": sqrt(-1) is nan without a warning, as in PyTorch. The setting is one context variable of NumPy's,
  * set in a copy of the caller's context that is left afterwards: leaving needs no memory, so nothing can keep it from being undone. */
-static PyObject *quiet_variable = NULL, *quiet_value = NULL;
+static PyObject *quiet_variable = NULL, *quiet_value = NULL, *noting_value = NULL;
 static __thread int quiet_depth = 0;
+static __thread FlbFloating floating = {0};
+
+FlbFloating *flb_floating(void) { return &floating; }
+
+/* What NumPy calls instead of warning while a graph's call is watched: note(what, flags). */
+static PyObject *py_note(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    long flags = n == 2 ? PyLong_AsLong(args[1]) : -1;
+    if (flags < 0) return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError, "note(what, flags)"), NULL);
+    floating.noted |= (unsigned)flags;
+    Py_RETURN_NONE;
+}
+
+/* The call of a kernel that goes on in NumPy: its ufuncs clear the flags, and what else it does with numbers is its own matter. */
+static PyObject *call_noted(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    flb_floating_note(&floating);
+    PyObject *r = PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    if (floating.watching) flb_floating_clear();
+    return r;
+}
 
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-    if (!quiet_variable || quiet_depth) return PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    if (!quiet_variable || quiet_depth) return call_noted(fn, args, nargsf, kwnames);
     PyObject *context = PyContext_CopyCurrent(), *r = NULL;
     if (!context || PyContext_Enter(context) < 0) return Py_XDECREF(context), NULL;
-    PyObject *token = PyContextVar_Set(quiet_variable, quiet_value);
+    PyObject *token = PyContextVar_Set(quiet_variable, floating.watching ? noting_value : quiet_value);
     if (token) {
         Py_DECREF(token);
         quiet_depth = 1;
-        r = PyObject_Vectorcall(fn, args, nargsf, kwnames);
+        r = call_noted(fn, args, nargsf, kwnames);
         quiet_depth = 0;
     }
     PyObject *type, *value, *traceback;
@@ -148,7 +167,7 @@ static void translate_error(void) {
 }
 static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     PyObject *impl = Py_NewRef(op->impl); /* the kernel may be replaced while it runs */
-    PyObject *r = op->loud ? PyObject_Vectorcall(impl, values, op->n_parameters, NULL) : flb_quietly(impl, values, op->n_parameters, NULL);
+    PyObject *r = op->loud && !floating.watching ? PyObject_Vectorcall(impl, values, op->n_parameters, NULL) : flb_quietly(impl, values, op->n_parameters, NULL);
     Py_DECREF(impl);
     if (!r) translate_error();
     return r;
@@ -293,7 +312,7 @@ static PyObject *operator_run(FlbOperator *op, PyObject *const *args, Py_ssize_t
     if (flb_bind_exact(op, args, n, kwnames, values) && op->impl && op->impl != Py_None) return flb_backend(op, values);
     if (!op->kernel) return PyErr_SetString(PyExc_RuntimeError, "run() of an operator that has no kernel yet"), NULL;
     PyObject *kernel = Py_NewRef(op->kernel);
-    PyObject *r = op->loud ? PyObject_Vectorcall(kernel, args, n, kwnames) : flb_quietly(kernel, args, n, kwnames);
+    PyObject *r = op->loud && !floating.watching ? PyObject_Vectorcall(kernel, args, n, kwnames) : flb_quietly(kernel, args, n, kwnames);
     Py_DECREF(kernel);
     if (!r) translate_error();
     return r;
@@ -357,9 +376,9 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch", "quiet", "prepare", "cook", "device", "python", "checked", "dtype", "format", "allocation", NULL};
-    PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL, *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!O", names, &o, &d, &variable, &value, &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e)) return NULL;
+    static char *names[] = {"override", "dispatch", "quiet", "prepare", "cook", "device", "python", "checked", "dtype", "format", "allocation", "noting", NULL};
+    PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL, *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OO", names, &o, &d, &variable, &value, &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e, &noting)) return NULL;
     if (variable && !PyContextVar_CheckExact(variable)) return PyErr_SetString(PyExc_TypeError, "quiet is (context variable, value)"), NULL;
     if (o) Py_XSETREF(flb_override_handler, Py_NewRef(o));
     if (d) Py_XSETREF(flb_dispatch_handler, Py_NewRef(d));
@@ -371,6 +390,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
     if (t) Py_XSETREF(flb_dtype_class, (PyTypeObject *)Py_NewRef(t));
     if (f) Py_XSETREF(flb_format_class, (PyTypeObject *)Py_NewRef(f));
     if (e) Py_XSETREF(allocation_error, Py_NewRef(e));
+    if (noting) Py_XSETREF(noting_value, Py_NewRef(noting));
     if (variable) {
         Py_XSETREF(quiet_variable, Py_NewRef(variable));
         Py_XSETREF(quiet_value, Py_NewRef(value));
@@ -380,6 +400,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
 PyMethodDef flb_dispatch_functions[] = {
     {"scan", (PyCFunction)(void (*)(void))py_scan, METH_FASTCALL, "scan(args, kwargs): dispatch keys of a call, and NO_DATA."},
     {"quiet", (PyCFunction)(void (*)(void))py_quiet, METH_FASTCALL | METH_KEYWORDS, "quiet(fn, ...): call with NumPy's floating-point warnings off."},
+    {"note", (PyCFunction)(void (*)(void))py_note, METH_FASTCALL, "note(what, flags): NumPy's handler of floating-point errors while a graph's call is watched."},
     {"set_handlers", (PyCFunction)(void (*)(void))py_set_handlers, METH_VARARGS | METH_KEYWORDS, "Install the Python continuations."},
     {NULL}};
 

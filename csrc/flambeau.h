@@ -29,6 +29,8 @@ enum {
 };
 
 /* Shared by all views of one memory: identity of the storage, version counter for saved-tensor checks. */
+#include "floating.h"
+
 typedef struct FlbStorage {
     PyObject_HEAD
     PyObject *owner;         /* object that owns the memory (an ndarray), or NULL */
@@ -97,6 +99,7 @@ typedef struct {
     void (*free)(void *data);
     /* Let NumPy allocate from it in the present context (a new thread or context starts with NumPy's own). */
     int (*use_allocator)(void);
+    FlbFloating *(*floating)(void);
 } FlbApi;
 
 #define FLB_API_CAPSULE "flambeau._C._api"

@@ -13,6 +13,7 @@ Py_ssize_t flb_guards_arguments(PyObject *tree);
 int flb_guards_init(PyObject *module);
 /* The dispatch state of this thread, or NULL while flambeau._C isn't loaded. */
 FlbTls *flb_guards_tls(void);
+FlbApi *flb_frame_api(void);         /* NULL while flambeau._C isn't loaded */
 extern int flb_strict_guards;
 
 #endif

@@ -243,9 +243,28 @@ PyObject *flb_set_plainly(PyObject *module, PyObject *arg)
     return old;
 }
 
+/* The call of a graph whose floating-point errors are NumPy's to tell. */
+static PyObject *watched_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    FlbApi *api = flb_frame_api();
+    FlbFloating *f = api->floating(), outer = *f;
+    if (outer.watching) outer.noted |= flb_floating_flags();
+    flb_floating_clear();
+    *f = (FlbFloating){.watching = 1};
+    PyObject *r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    unsigned flags = f->noted | flb_floating_flags();
+    *f = outer;
+    if (r && flags & self->watch && self->flagged) {
+        PyObject *done = PyObject_CallFunction(self->flagged, "I", flags);
+        if (!done) Py_CLEAR(r);
+        Py_XDECREF(done);
+    }
+    return r;
+}
+
 static PyObject *disabled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    PyObject *r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
+    PyObject *r = self->watch ? watched_call(self, args, nargsf, kwnames) : call_plainly(NULL, self->fn, args, nargsf, kwnames);
     if (!r && self->again && self->again != Py_None && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
@@ -286,6 +305,7 @@ static int callable_traverse(Callable *self, visitproc visit, void *arg)
     Py_VISIT(self->context);
     Py_VISIT(self->cache);
     Py_VISIT(self->again);
+    Py_VISIT(self->flagged);
     Py_VISIT(self->dict);
     return 0;
 }
@@ -297,6 +317,7 @@ static int callable_clear(Callable *self)
     Py_CLEAR(self->cache);
     Py_CLEAR(self->cache_code);
     Py_CLEAR(self->again);
+    Py_CLEAR(self->flagged);
     Py_CLEAR(self->dict);
     return 0;
 }
@@ -331,6 +352,8 @@ static PyObject *callable_get_context(Callable *self, void *closure)
 static PyMemberDef callable_members[] = {
     {"fn", T_OBJECT, offsetof(Callable, fn), READONLY, "the function that is called when nothing captured fits"},
     {"again", T_OBJECT, offsetof(Callable, again), 0, "of a DisabledFunction: again(error) tells whether the frame is run plainly after it"},
+    {"watch", T_UINT, offsetof(Callable, watch), 0, "of a DisabledFunction: floating-point flags after which flagged(flags) is called"},
+    {"flagged", T_OBJECT, offsetof(Callable, flagged), 0, "of a DisabledFunction: flagged(flags) may raise in the place of the call's result"},
     {"__dictoffset__", T_PYSSIZET, offsetof(Callable, dict), READONLY},
     {NULL},
 };

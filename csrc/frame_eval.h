@@ -46,6 +46,8 @@ typedef struct {
     PyObject *cache_code;            /* the code object that cache belongs to */
     PyObject *dict, *weakrefs;
     PyObject *again;                 /* of DisabledFunction: again(error) tells whether the frame is to be run plainly after it (see to_run_plainly) */
+    unsigned watch;                  /* of DisabledFunction: floating-point flags (floating.h) after which flagged(flags) is called, which may raise in the call's place */
+    PyObject *flagged;
 } Callable;
 
 /* What captured code returns at a graph break: the call that gives its result. Made by the native caller, so that a chain of resume

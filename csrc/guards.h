@@ -95,7 +95,6 @@ static inline int failed(void)
 }
 
 /* guards_values.c. 1: holds, 0: doesn't, -1: an exception that must not be lost. */
-FlbApi *flb_frame_api(void);         /* NULL while flambeau._C isn't loaded */
 int flb_equal_constants(PyObject *a, PyObject *b);
 int flb_tensor_fits(PyObject *v, const ArrayFacts *f);
 int flb_ndarray_fits(PyObject *v, const ArrayFacts *f);

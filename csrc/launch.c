@@ -238,6 +238,7 @@ static int run_call(Call *c, const Step *s) {
     int n = 0, status = -1, count = s->nargs + s->nnumbers;
     PyObject *stack[64], **tensors = count <= 64 ? stack : PyMem_Malloc(count * sizeof(PyObject *));
     PyObject *result = NULL, *fast = NULL, *callable = Py_XNewRef(s->callable); /* a collected graph has none */
+    flb_floating_note(flb_api->floating()); /* what is called may clear the flags */
     if (!tensors || !callable) {
         if (callable) PyErr_NoMemory();
         else PyErr_SetString(PyExc_RuntimeError, "compiled graph: it has been collected");
@@ -438,7 +439,9 @@ static PyObject *run(Graph *g, PyObject *const *args, PyObject **own) {
         PyErr_NoMemory();
         goto done;
     }
-    if (place_slots(&c, 0) < 0 || run_steps(&c) < 0) goto done;
+    int ran = place_slots(&c, 0) < 0 ? -1 : run_steps(&c);
+    flb_floating_note(flb_api->floating()); /* who called may clear the flags */
+    if (ran < 0) goto done;
     if (c.status[0]) {
         PyObject *r = PyObject_CallFunction(g->on_error, "LLL", (long long)c.status[0], (long long)c.status[1], (long long)c.status[2]);
         if (r) {

@@ -10,7 +10,8 @@ extern PyMethodDef flb_node_functions[], flb_saved_functions[], flb_record_funct
 
 static PyTypeObject *tensor_class(void) { return flb_tensor_class; }
 static FlbApi api = {.version = 1, .tensor_type = &FlbTensor_Type, .storage_type = &FlbStorage_Type, .tls = flb_tls,
-                     .from_array = flb_from_array, .tensor_class = tensor_class, .malloc = flb_malloc, .scratch = flb_scratch, .free = flb_free, .use_allocator = flb_use_allocator};
+                     .from_array = flb_from_array, .tensor_class = tensor_class, .malloc = flb_malloc, .scratch = flb_scratch, .free = flb_free, .use_allocator = flb_use_allocator,
+                     .floating = flb_floating};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "flambeau._C", .m_size = -1,
                                         .m_doc = "Native core: tensor object, storage, dispatch state, call paths."};

@@ -217,6 +217,7 @@ static int put_number(PyObject *o, int num, char *to) {
 static inline char *place(const Operand *o, char **slots) { return slots[o->slot] + o->offset; }
 
 static void run_loops(const Step *s, char **slots) {
+    flb_floating_note(flb_floating()); /* NumPy's loops that compare clear the flags */
     char *at[R_OPERANDS];
     for (int k = 0; k < s->n_operands; k++) at[k] = place(&s->operand[k], slots);
     if (!s->n_dims) {

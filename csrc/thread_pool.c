@@ -5,6 +5,7 @@
  * caller takes its share of the pieces, clears the bit and waits for the count to fall to zero. A worker that wakes late finds the
  * region closed and never delays anybody. After a fork the child starts with no workers and makes its own. */
 #define _GNU_SOURCE
+#include "floating.h"
 #include "runtime.h"
 #include <pthread.h>
 #include <sched.h>
@@ -31,6 +32,7 @@ static FlbRangeFn job_fn;
 static void *job_context;
 static int64_t job_total, job_piece;
 static _Atomic int64_t job_next;
+static _Atomic unsigned job_flags;  /* of floating-point arithmetic, raised by workers: the caller's in the end */
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -75,7 +77,10 @@ static void *worker(void *arg) {
             seen = GENERATION(w) - 1;  /* another worker moved the count, or the region closed: look again */
             continue;
         }
+        flb_floating_clear();
         take_pieces();
+        unsigned flags = flb_floating_flags();
+        if (flags) atomic_fetch_or_explicit(&job_flags, flags, memory_order_relaxed);
         atomic_fetch_sub_explicit(&word, 1, memory_order_release);
     }
     return NULL;
@@ -137,6 +142,7 @@ void flb_parallel(FlbRangeFn fn, void *context, int64_t total, int64_t grain) {
     job_piece = piece < grain ? grain : piece;
     job_fn = fn, job_context = context, job_total = total;
     atomic_store(&job_next, 0);
+    atomic_store_explicit(&job_flags, 0, memory_order_relaxed);
     uint64_t generation = GENERATION(atomic_load(&word)) + 1;
     atomic_store(&word, (generation & (((uint64_t)1 << 47) - 1)) << 17 | OPEN);
     if (atomic_load(&sleepers)) {
@@ -150,5 +156,6 @@ void flb_parallel(FlbRangeFn fn, void *context, int64_t total, int64_t grain) {
         if (spin < 20000) relax();
         else sched_yield();
     }
+    flb_floating_raise(atomic_load_explicit(&job_flags, memory_order_relaxed));
     pthread_mutex_unlock(&region);
 }

@@ -82,7 +82,10 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 # NumPy keeps its error state in one context variable: kernels run with that one set to "ignore everything".
 _quiet = _contextvars.Context()
 _quiet.run(_np.seterr, all="ignore")
-_C.set_handlers(quiet=next(iter(_quiet.items())))
+_noting = _contextvars.Context()
+_noting.run(_np.seterrcall, _C.note)
+_noting.run(_np.seterr, all="call")
+_C.set_handlers(quiet=next(iter(_quiet.items())), noting=next(iter(_noting.values())))
 globals().update({name: fn for name, fn in _attach().items() if name not in globals()})
 
 tensor, as_tensor, asarray, from_numpy = map(

@@ -61,6 +61,11 @@ KNOBS = {
     ),
     "dynamic_shapes": Knob(None, "the default of compile(dynamic=): all sizes are symbols, or none"),
     "skipfiles_inline_module_allowlist": Knob(None, "deprecated, without effect"),
+    "numpy_floating_point_errors": Knob(
+        "auto",
+        "NumPy's warnings of divisions by zero and their kin: auto (compiled calls that write into arrays aside), exact (all), off",
+        ("FLAMBEAU_NUMPY_FLOATING_POINT_ERRORS",),
+    ),
     "numpy_default_float": Knob("float64", "default floating dtype of NumPy factories in captured code"),
     "numpy_default_complex": Knob("complex128", "default complex dtype of NumPy factories in captured code"),
     "numpy_default_int": Knob("int64", "default integer dtype of NumPy factories in captured code"),

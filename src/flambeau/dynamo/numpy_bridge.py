@@ -159,11 +159,6 @@ def is_ours(error: Exception) -> bool:
     )
 
 
-def numpy_is_quiet(variable) -> bool:
-    """Whether floating-point errors end no NumPy operation now."""
-    return all(how in ("warn", "ignore") for how in np.geterr().values())
-
-
 def np_dtype(fake) -> np.dtype:
     return np.dtype(fake.dtype.np)
 

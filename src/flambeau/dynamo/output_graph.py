@@ -23,7 +23,7 @@ from flambeau.base.symint import NUMBERS, is_int, is_symbolic
 from flambeau.loops.streams import journaled
 from flambeau.proxy.sizes import SizeNodes
 
-from . import autocast, numpy_bridge, python_numbers, subclasses, tensors, trace_rules, world
+from . import autocast, floating, numpy_bridge, python_numbers, subclasses, tensors, trace_rules, world
 from .active_modes import OperatorCheck
 from .codegen import TEMP, Codegen
 from .config import config
@@ -95,6 +95,7 @@ class OutputGraph:
         self.under_handler = False  # whether a node was made where the program handles exceptions
         self.function_modes: list[Variable] = []  # entered while tracing, innermost last
         self.left_strict = False
+        self.errstates: tuple = ()  # np.errstate blocks entered while tracing: (kind, what happens) pairs
         self.regions: list[Any] = []  # entered while tracing: error_on_graph_break, patched settings
         self.function_disabled = 0  # depth of regions in which classes don't override functions
         self.has_subclasses = False  # among the inputs of the graph
@@ -363,6 +364,8 @@ class OutputGraph:
         stack = tx.user_stack()
         node.meta["stack"] = stack[-1]
         node.meta["user_stack"] = stack
+        if self.errstates:
+            node.meta["errstate"] = self.errstates
         return node
 
     # -- subgraphs --
@@ -569,10 +572,11 @@ class OutputGraph:
         return out
 
     def guard_numpy_errors(self) -> None:
-        """Captured operations neither raise nor call anything on overflow and its kin, and warn no more than under "ignore"."""
-        if not numpy_bridge.numpy_is_quiet(None):
+        """Captured operations neither raise nor call anything on overflow and its kin; what they warn of, a plain call does (see floating.py)."""
+        if not floating.is_quiet(None):
             unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
-        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", numpy_bridge.numpy_is_quiet)
+        quiet = floating.is_quiet_on_underflow
+        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", quiet if quiet(None) else floating.is_quiet)
 
     def set_grad_mode(self, tx, mode: bool) -> None:
         if tensors.grad_enabled() != mode:
@@ -719,6 +723,11 @@ class OutputGraph:
         ):
             # Nothing has happened at an error: the frame is run plainly, which raises it where a handler may wait for it, as NumPy does for arrays.
             graph.again = numpy_bridge.is_ours
+            given = [
+                i.example for i in keep if not i.number
+            ]  # plain NumPy takes no tensor of autograd's or of a transform
+            if gm.meta["arrays"] and not any(t.requires_grad or t._keys for t in given):
+                graph.watch, graph.flagged = floating.watched(self.root.nodes)
         return graph
 
 

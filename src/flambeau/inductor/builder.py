@@ -187,10 +187,10 @@ class Builder:
                 return self.round_half(x, target) if target in ("f16", "bf16") else x
             # NOTE: fptosi is poison outside its range; NumPy goes through int32 for the narrow types and so do we.
             if bits_of(b) < 32:
-                return self.convert("trunc", "i32", self.convert("fptosi", a, x, "i32"), b)
+                return self.convert("trunc", "i32", self._to_signed(a, x, "i32"), b)
             if b == "u32":
-                return self.convert("trunc", "i64", self.convert("fptosi", a, x, "i64"), b)
-            return self.convert("fptoui" if is_unsigned(b) else "fptosi", a, x, b)
+                return self.convert("trunc", "i64", self._to_signed(a, x, "i64"), b)
+            return self.convert("fptoui", a, x, b) if is_unsigned(b) else self._to_signed(a, x, b)
         if is_float(b):
             x = self.convert("uitofp" if is_unsigned(a) else "sitofp", a, x, b)
             return self.round_half(x, target) if target in ("f16", "bf16") else x
@@ -222,6 +222,11 @@ class Builder:
         """Load ``lanes`` neighbouring elements of storage type ``t``."""
         raw = self.emit(f"load {self.memory_type(t)}, ptr {pointer}, align {_SIZE[t]}")
         return self.from_memory(t, raw)
+
+    def _to_signed(self, a: str, x: str, b: str) -> str:
+        """NaN is the least number, as the processor has it; one that LLVM knows while compiling would be any."""
+        least = self.const(b, -(1 << (int(b[1:]) - 1)))
+        return self.select(b, self.cmp("uno", a, x, x), least, self.convert("fptosi", a, x, b))
 
     def from_memory(self, t: str, raw: str) -> str:
         if t == "bool":

@@ -4,6 +4,8 @@ Each function takes a :class:`~.builder.Builder`, a type and operand names, and 
 value, NaN, infinities and signed zeros as NumPy has them; ``tests/inductor/test_vector_math.py`` measures. Sources: argument
 reductions of Cody & Waite, Software Manual for the Elementary Functions; log, sin and cos kernels with fdlibm's coefficients; tanh with
 those of the Cephes library; the polynomials of exp and erf are Chebyshev fits made in 40-digit arithmetic on the intervals named here.
+
+Where NumPy tells of a floating-point error, the expansion raises the processor's flag of it (overflow of exp, a pole of log): see dynamo/floating.py.
 """
 
 import math
@@ -103,6 +105,14 @@ def _clamp(b, t, x, lo, hi):
     return b.select(t, b.cmp("olt", t, x, b.const(t, lo)), b.const(t, lo), x)
 
 
+def _beyond(b, t, x, top, out):
+    """``out``, above ``top`` infinity by an overflow; NaN stays NaN."""
+    # Two comparisons that differ in NaN only: selects by one condition would be folded, and every x multiplied by the largest number.
+    largest = math.ldexp(1 - 2.0 ** -(_FORMAT[t].m + 1), _FORMAT[t].bias + 1)
+    factor = b.select(t, b.cmp("ogt", t, x, b.const(t, top)), b.const(t, largest), b.const(t, 1.0))
+    return b.select(t, b.cmp("ugt", t, x, b.const(t, top)), b.mul(t, x, factor), out)
+
+
 def _scaled(b, t, x, top, low, reduce):
     """2^n e^r with (n, r) = ``reduce(x)``; infinity above ``top``, 0 below ``low``."""
     fmt = _FORMAT[t]
@@ -120,8 +130,7 @@ def _scaled(b, t, x, top, low, reduce):
     p = b.convert("bitcast", fmt.ints, p, t)
     p = b.mul(t, p, b.select(t, denormal, b.const(t, 2.0**-lift), b.const(t, 1.0)))
     p = b.select(t, gone, b.const(t, 0.0), p)
-    beyond = b.cmp("ugt", t, x, b.const(t, top))
-    return b.select(t, beyond, b.mul(t, x, b.const(t, math.inf)), p)
+    return _beyond(b, t, x, top, p)
 
 
 @expansion
@@ -159,7 +168,7 @@ def expm1(b, t, x):
     out = b.fma(t, scale, em, b.sub(t, scale, b.const(t, 0.5)))
     out = b.add(t, out, out)
     out = b.select(t, b.cmp("eq", fmt.ints, n, b.const(fmt.ints, 0)), em, out)
-    out = b.select(t, b.cmp("ugt", t, x, b.const(t, top)), b.mul(t, x, b.const(t, math.inf)), out)
+    out = _beyond(b, t, x, top, out)
     return b.select(t, b.cmp("oeq", t, x, b.const(t, 0.0)), x, out)
 
 
@@ -177,13 +186,18 @@ def _split_log(b, t, x):
     return k, b.sub(t, mantissa, b.const(t, 1.0))
 
 
-def _log_parts(b, t, f):
-    """(hfsq, s (hfsq + R)): log(1 + f) = f - hfsq + s (hfsq + R)."""
+def _log_parts(b, t, f, x, zero):
+    """(hfsq, s (hfsq + R), the result for x <= zero): log(1 + f) = f - hfsq + s (hfsq + R).
+
+    -inf at ``zero`` and NaN below come of divisions, which raise the flags."""
     hfsq = b.mul(t, b.mul(t, f, f), b.const(t, 0.5))
-    s = b.div(t, f, b.add(t, f, b.const(t, 2.0)))
+    pole, none = b.const(t, -1.0), b.const(t, 0.0)
+    special = b.select(t, b.cmp("oeq", t, x, b.const(t, zero)), pole, none)
+    outside = b.cmp("ole", t, x, b.const(t, zero))
+    s = b.div(t, b.select(t, outside, special, f), b.select(t, outside, none, b.add(t, f, b.const(t, 2.0))))
     z = b.mul(t, s, s)
     r = b.mul(t, z, b.poly(t, z, _LOG[t]))
-    return hfsq, b.mul(t, s, b.add(t, hfsq, r))
+    return hfsq, b.mul(t, s, b.add(t, hfsq, r)), s
 
 
 def _normal(b, t, x):
@@ -194,11 +208,9 @@ def _normal(b, t, x):
     return x, b.select(t, small, b.const(t, -k), b.const(t, 0.0))
 
 
-def _log_specials(b, t, x, out, zero):
-    """``zero``: where the result is -inf."""
+def _log_specials(b, t, x, out, zero, special):
     out = b.select(t, b.cmp("uge", t, x, b.const(t, math.inf)), x, out)
-    out = b.select(t, b.cmp("olt", t, x, b.const(t, zero)), b.const(t, math.nan), out)
-    return b.select(t, b.cmp("oeq", t, x, b.const(t, zero)), b.const(t, -math.inf), out)
+    return b.select(t, b.cmp("ole", t, x, b.const(t, zero)), special, out)
 
 
 @expansion
@@ -207,11 +219,11 @@ def log(b, t, x):
     y, correction = _normal(b, t, x)
     k, f = _split_log(b, t, y)
     k = b.add(t, k, correction)
-    hfsq, tail = _log_parts(b, t, f)
+    hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
     tail = b.fma(t, k, b.const(t, lo), tail)
     out = b.sub(t, f, b.sub(t, hfsq, tail))
     out = b.fma(t, k, b.const(t, hi), out)
-    return _log_specials(b, t, x, out, 0.0)
+    return _log_specials(b, t, x, out, 0.0, special)
 
 
 @expansion
@@ -219,7 +231,7 @@ def log2(b, t, x):
     y, correction = _normal(b, t, x)
     k, f = _split_log(b, t, y)
     k = b.add(t, k, correction)
-    hfsq, tail = _log_parts(b, t, f)
+    hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
     # log2(e) in two parts, so that log2 of a power of two is exact and the product keeps its low half
     ln = b.sub(t, f, b.sub(t, hfsq, tail))
     rest = b.sub(t, b.sub(t, b.sub(t, f, ln), hfsq), b.sub(t, b.const(t, 0.0), tail))
@@ -227,7 +239,7 @@ def log2(b, t, x):
     lo = 1.925963033500011e-08 if t == "f32" else 2.0355273740931033e-17
     low = b.fma(t, ln, b.const(t, lo), b.mul(t, rest, b.const(t, hi)))
     whole = b.fma(t, ln, b.const(t, hi), low)
-    return _log_specials(b, t, x, b.add(t, k, whole), 0.0)
+    return _log_specials(b, t, x, b.add(t, k, whole), 0.0, special)
 
 
 @expansion
@@ -243,12 +255,12 @@ def log1p(b, t, x):
     near = b.cmp("oeq", t, k, b.const(t, 0.0))
     f = b.select(t, near, x, f)
     lost = b.select(t, near, b.const(t, 0.0), lost)
-    hfsq, tail = _log_parts(b, t, f)
+    hfsq, tail, special = _log_parts(b, t, f, x, -1.0)
     tail = b.add(t, tail, b.fma(t, k, b.const(t, lo), lost))
     out = b.sub(t, f, b.sub(t, hfsq, tail))
     out = b.fma(t, k, b.const(t, hi), out)
     out = b.select(t, b.cmp("oeq", t, x, b.const(t, 0.0)), x, out)
-    return _log_specials(b, t, x, out, -1.0)
+    return _log_specials(b, t, x, out, -1.0, special)
 
 
 @expansion
@@ -466,15 +478,21 @@ def pow_(b, t, x, y):
         return b.intrinsic("pow", t, x, y)
     # float32 through float64: 2^(y log2 |x|), the sign and the special cases put right afterwards
     a = b.convert("fpext", t, b.intrinsic("fabs", t, x), "f64")
-    e = b.mul("f64", b.convert("fpext", t, y, "f64"), log(b, "f64", a))
+    zero = b.cmp("oeq", "f64", a, b.const("f64", 0.0))  # a pole of log, but of the power only if y < 0
+    logarithm = log(b, "f64", b.select("f64", zero, b.const("f64", 1.0), a))
+    logarithm = b.select("f64", zero, b.const("f64", -math.inf), logarithm)
+    e = b.mul("f64", b.convert("fpext", t, y, "f64"), logarithm)
     out = b.convert("fptrunc", "f64", exp(b, "f64", e), t)
+    pole = b.op("and", "bool", b.cmp("oeq", t, x, b.const(t, 0.0)), b.cmp("olt", t, y, b.const(t, 0.0)))
+    above = b.select(t, pole, b.intrinsic("fabs", t, y), out)
+    out = b.div(t, above, b.select(t, pole, b.intrinsic("fabs", t, x), b.const(t, 1.0)))
     whole = b.cmp("oeq", t, b.intrinsic("trunc", t, y), y)
     half = b.mul(t, y, b.const(t, 0.5))
     odd = b.op("and", "bool", whole, b.cmp("one", t, b.intrinsic("trunc", t, half), half))
     out = b.select(t, odd, b.intrinsic("copysign", t, out, x), out)
     negative = b.op("and", "bool", b.cmp("olt", t, x, b.const(t, 0.0)), b.cmp("one", t, x, b.const(t, -math.inf)))
     invalid = b.op("and", "bool", negative, b.op("xor", "bool", whole, b.const("bool", True)))
-    out = b.select(t, invalid, b.const(t, math.nan), out)
+    out = b.select(t, invalid, b.intrinsic("sqrt", t, b.select(t, invalid, x, b.const(t, 1.0))), out)
     minus_one = b.op(
         "and",
         "bool",

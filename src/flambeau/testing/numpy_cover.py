@@ -1,4 +1,5 @@
-"""What becomes of each documented NumPy function in captured code: ``python -m flambeau.testing.numpy_cover docs/numpy.md``."""
+"""What becomes of each documented NumPy function in captured code: ``python -m flambeau.testing.numpy_cover docs/numpy.md`` writes it into the
+document, below its prose."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from ..dynamo import numpy_bridge
 from ..loops.streams import CLASSES
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
 
-__all__ = ["REASONS", "status", "table"]
+__all__ = ["REASONS", "START", "status", "table"]
+
+START = "# NumPy functions in captured code"
 
 MODULES = (np, np.linalg, np.fft, np.random)
 KERNEL = "kernel"
@@ -80,9 +83,9 @@ def derived(module: str) -> list[str]:
 
 
 def table() -> str:
-    """The document."""
+    """The document from its first table on."""
     out = [
-        "# NumPy functions in captured code",
+        START,
         "",
         f"Written by `python -m flambeau.testing.numpy_cover docs/numpy.md` with NumPy {'.'.join(np.__version__.split('.')[:2])}.",
         "*Kernel*: operators of the graph, fused and differentiable (what an operator has no rule for, half precision for example, is called).",
@@ -139,4 +142,6 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(table())
+    document = Path(sys.argv[1])
+    prose, _, _ = document.read_text().partition(START)
+    document.write_text(prose + table())

@@ -1,0 +1,310 @@
+"""Floating-point errors of captured NumPy code: NumPy's warnings and errors, text and line, as its error state asks, and none beside them."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.dynamo import floating
+from flambeau.dynamo.config import config
+
+INF, NAN = np.inf, np.nan
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+def told(f, *args, action="always"):
+    """(class and text of the error, else the result; warnings with their lines; the arguments afterwards)"""
+    args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(action)
+        try:
+            out = f(*args)
+        except (ArithmeticError, RuntimeWarning) as e:
+            out = type(e).__name__, str(e)
+    return repr(out), [(w.category, str(w.message), w.filename, w.lineno) for w in caught], repr(args)
+
+
+def compare(f, *args, backend="inductor", calls=2, warns=None):
+    """``f`` compiled tells what ``f`` does, at each of some calls; ``warns``: how often, where that is known."""
+    compiled = torch.compile(f, backend=backend)
+    want = told(f, *args)
+    if warns is not None:
+        assert len(want[1]) == warns
+    for _ in range(calls):
+        assert told(compiled, *args) == want
+    return want
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+UNARY = (
+    "negative sqrt square exp exp2 expm1 log log2 log10 log1p sin tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh reciprocal "
+    "rint isnan sign".split()
+)
+BINARY = (
+    "add subtract multiply divide power arctan2 hypot maximum fmin remainder floor_divide less equal logaddexp".split()
+)
+QUIRKS = {("power", "float64"), ("power", "float32")}
+"""Of infinite exponents, where NumPy's library raises an overflow of an exact result."""
+
+
+def values(dtype):
+    of = np.finfo(dtype)
+    return [0.0, -0.0, -1.0, -2.5, INF, -INF, NAN, float(of.max), float(of.tiny)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_array(name, dtype):
+    u = getattr(np, name)
+
+    def f(x):
+        return u(x)
+
+    compiled = torch.compile(f)
+    for v in values(dtype):
+        x = np.full(11, 0.75, dtype)
+        x[9] = v
+        assert told(compiled, x)[1] == told(f, x)[1], v
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two_arrays(name, dtype):
+    u = getattr(np, name)
+
+    def f(x, y):
+        return u(x, y)
+
+    compiled = torch.compile(f)
+    for v, w in itertools.product(values(dtype)[1:], repeat=2):
+        if (name, np.dtype(dtype).name) in QUIRKS and np.isinf(w):
+            continue
+        x, y = np.full((2, 11), 0.75, dtype)
+        x[9], y[9] = v, w
+        assert told(compiled, x, y)[1] == told(f, x, y)[1], (v, w)
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+def two_lines(x):
+    y = x + 1
+    z = 1.0 / x
+    return np.log(x) + z * y
+
+
+def between_breaks(x):
+    y = 1.0 / x
+    print(end="")
+    return np.log(y - y)
+
+
+def ignored_inside(x):
+    with np.errstate(divide="ignore"):
+        r = 1.0 / x
+    return np.where(x == 0, 0.0, r)
+
+
+def warned_inside(x):
+    with np.errstate(under="warn"):
+        return x * np.float64(1e-300) * np.float64(1e-300)
+
+
+def nested_blocks(x):
+    with np.errstate(all="ignore"):
+        a = 1.0 / x
+        with np.errstate(divide="warn"):
+            b = 2.0 / x
+        c = 3.0 / x
+    return a + b + c
+
+
+def raised_inside(x):
+    with np.errstate(divide="raise"):
+        try:
+            return 1.0 / x
+        except FloatingPointError as e:
+            return str(e)
+
+
+def of_integers(n):
+    return (7 // n, 7 % n, n / 0, n.astype(float) / n)
+
+
+def casts(x):
+    y = np.empty(len(x), np.float32)
+    y[:] = x * 1e39
+    return x.astype(np.float32), (x * 1e30).astype(np.int64), (x * NAN).astype(np.int64), y
+
+
+def reductions(x):
+    big = x + 1e308
+    return big.sum(), big.prod(), np.cumsum(big), np.mean(big), np.var(big), big @ big, np.linalg.norm(big)
+
+
+def called(x):
+    return np.cbrt(x), np.interp(x, x, 1 / x), np.add.reduce(x * INF), np.float_power(x, -1)
+
+
+def of_scalars(x):
+    s = x.sum() - x.sum()
+    return x[0] / s, np.float64(1) / s
+
+
+def elements(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = 1.0 / x[i]
+    return out
+
+
+def exponentials(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = np.exp(x[i] * 1000) - np.log(x[i])
+    return out
+
+
+@np.errstate(divide="ignore")
+def decorated(x):
+    return 1.0 / x
+
+
+def on_a_view(x):
+    return np.sqrt(x[::-2] - 1), np.reciprocal(x.reshape(-1, 1))
+
+
+def in_a_nested_function(x):
+    def inverse(v):
+        return 1 / v
+
+    return inverse(x) + inverse(x + 1)
+
+
+def complex_quotient(x):
+    return (x + 1j * x) / (x * 0)
+
+
+def tidy(x):
+    return np.sqrt(x * x + 1) / (x * x + 2) + np.exp(-x * x) * np.maximum(x, 0) - np.log1p(x * x)
+
+
+X = np.array([1.0, 0.0, 2.0, 3.0, 4.0])
+LONG = np.concatenate([np.arange(1.0, 60.0), np.zeros(3)])
+PROGRAMS = [
+    (two_lines, X), (between_breaks, X), (ignored_inside, X), (warned_inside, X), (nested_blocks, X), (raised_inside, X),
+    (of_integers, np.array([1, 0, -3])), (casts, X), (reductions, X), (called, X), (of_scalars, X), (elements, LONG), (exponentials, LONG),
+    (decorated, X), (on_a_view, X), (in_a_nested_function, X), (complex_quotient, X), (tidy, X),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("f, x", PROGRAMS, ids=lambda v: getattr(v, "__name__", ""))
+def test_programs(f, x, backend):
+    for how in ({}, {"all": "ignore"}, {"divide": "ignore"}, {"all": "warn"}, {"all": "raise"}):
+        with np.errstate(**how):
+            compare(f, x, backend=backend)
+
+
+def test_quiet_programs_make_no_second_call(monkeypatch):
+    """No flag comes from lanes that are masked, from neutral elements or from what a compiled function does inside."""
+    flags = []
+    monkeypatch.setattr(floating.Watch, "__call__", lambda self, raised: flags.append(raised))
+    compiled = torch.compile(tidy)
+    for n in (1, 3, 7, 8, 9, 31, 1000, 100003):
+        compiled(np.linspace(-3, 3, n))
+    assert flags == []
+
+
+def test_flags_of_other_threads():
+    def f(x):
+        return 1.0 / x
+
+    x = np.ones(3_000_000)
+    x[-1] = 0
+    assert compare(f, x[::-1].copy(), warns=1) and compare(f, x, warns=1)
+
+
+def test_seterr():
+    def f(x):
+        return 1.0 / x
+
+    before = np.seterr(divide="raise")
+    try:
+        assert compare(f, X)[0].startswith("('FloatingPointError'")
+    finally:
+        np.seterr(**before)
+    compare(f, X, warns=1)
+
+
+def test_seterrcall():
+    calls = []
+
+    def f(x):
+        return 1.0 / x
+
+    compiled = torch.compile(f)
+    with np.errstate(divide="call", call=lambda *what: calls.append(what)):
+        f(X)
+        compiled(X)
+    assert calls == [("divide by zero", 1)] * 2
+
+
+# --- how often -------------------------------------------------------------------------------------------------------
+def counted(monkeypatch):
+    """How often a call is made again."""
+    count = []
+    due = floating.Watch.due
+    monkeypatch.setattr(floating.Watch, "due", lambda self: count.append(due(self)) or count[-1])
+    return count
+
+
+@pytest.mark.parametrize(
+    "action, again",
+    [("always", 9), ("error", 9), ("ignore", 0), ("default", 4), ("once", 4)],  # calls 1, 2, 4, 8
+)
+def test_calls_made_again(monkeypatch, action, again):
+    count = counted(monkeypatch)
+
+    def f(x):
+        return 1.0 / x
+
+    compiled = torch.compile(f)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter(action)
+        for _ in range(9):
+            try:
+                compiled(X)
+            except RuntimeWarning:
+                pass
+    assert sum(count) == again
+
+
+def test_a_new_filter_shows_again():
+    def f(x):
+        return 1.0 / x
+
+    compiled = torch.compile(f)
+    for _ in range(5):
+        assert len(told(compiled, X, action="default")[1]) == 1
+
+
+def test_off():
+    def f(x):
+        return 1.0 / x
+
+    with config.patch(numpy_floating_point_errors="off"):
+        assert told(torch.compile(f), X)[1] == []
+
+
+def test_tensors_tell_nothing():
+    def f(x):
+        return 1.0 / x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.compile(f)(torch.zeros(3)).isinf().all()
