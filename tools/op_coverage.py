@@ -607,7 +607,7 @@ REASONS = (
         "a rounding of 16 bits apart",
     ),
     (r"complex|view_as_complex", "float16", "NumPy has no complex numbers of half precision"),
-    (r".*max_unpool", "forward_ad", "docs/differences.md"),
+    (r".*max_unpool|triangular_solve", "forward_ad", "docs/differences.md"),
     (r"(std|var)_mean\.unbiased", "forward_ad", "docs/differences.md: of nothing"),
     (r"as_strided_scatter|.*ctc_loss", "gradient compiled_gradient", "docs/differences.md"),
     (r".*linear_cross_entropy\.chunked", "second", "PyTorch has no second derivative here"),

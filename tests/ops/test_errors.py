@@ -33,6 +33,38 @@ REFUSED = {
         RuntimeError,
         "self.dtype to be equal to src.dtype",
     ),
+    "values of another dtype": (
+        lambda: X.clone().index_put_((I,), I),
+        RuntimeError,
+        "requires the source and destination dtypes match, got Float for the destination and Long for the source",
+    ),
+    "put of another dtype": (
+        lambda: I.clone().put_(I, X[:3]),
+        RuntimeError,
+        "self.dtype = Long and source.dtype = Float",
+    ),
+    "masked_scatter of another dtype": (
+        lambda: I.masked_scatter(I > 0, X),
+        RuntimeError,
+        "same dtypes but got Long and",
+    ),
+    "heaviside of two dtypes": (lambda: torch.heaviside(X, X.double()), RuntimeError, "tensors with different dtypes"),
+    "lerp of two dtypes": (lambda: torch.lerp(X.double(), X, 0.5), RuntimeError, "expected dtype double for `end`"),
+    "fractions into integers": (
+        lambda: I.clone().polygamma_(1),
+        RuntimeError,
+        "can't be cast to the desired output type Long",
+    ),
+    "leaky_relu of integers": (
+        lambda: torch.nn.functional.leaky_relu(I),
+        NotImplementedError,
+        "not implemented for 'Long'",
+    ),
+    "fractions stacked into integers": (
+        lambda: torch.hstack([X, X], out=torch.zeros(12, dtype=torch.int64)),
+        RuntimeError,
+        "can't be cast to the desired output type Long",
+    ),
     "index beyond, as IndexError": (lambda: X.gather(0, I + 9), IndexError, "out of bounds for dimension"),
     "index beyond, as RuntimeError": (lambda: X.gather(0, I + 9), RuntimeError, "out of bounds for dimension"),
     "dilation 0": (

@@ -16,6 +16,7 @@ CALLS = {
     "eye": lambda **k: torch.eye(3, requires_grad=False, **k),
     "split_with_sizes_copy": lambda **k: torch.split_with_sizes_copy(X, [1, 2], 1, **k),
     "unbind_copy": lambda **k: torch.unbind_copy(X, **k),
+    "conjugated": lambda **k: torch.fft.ihfft(X, **k),
     "native_batch_norm": lambda **k: torch.native_batch_norm(X, None, None, None, None, True, 0.1, 1e-5, **k),
 }
 
@@ -95,12 +96,17 @@ def test_what_is_computed_in_the_dtype_of_out():
         torch.arange(0, 64, 0.5, out=torch.empty(0, dtype=torch.int64))
 
 
+AT = torch.zeros(3, 2, dtype=torch.int64)
 OVERLAPPING = {
     "cumsum": lambda a, out: torch.cumsum(a, 0, out=out),
     "addmm": lambda a, out: torch.addmm(a, torch.ones(3, 2), torch.ones(2, 2), out=out),
     "sin": lambda a, out: torch.sin(a, out=out),
     "cat": lambda a, out: torch.cat([a, a], out=out[:2]),
-    "take_along_dim": lambda a, out: torch.take_along_dim(a, torch.zeros(3, 2, dtype=torch.int64), 0, out=out),
+    "take_along_dim": lambda a, out: torch.take_along_dim(a, AT, 0, out=out),
+    "diff": lambda a, out: torch.diff(a, 0, out=out),
+    "scatter": lambda a, out: torch.scatter(a, 0, AT, a, reduce="add", out=out),
+    "scatter_reduce": lambda a, out: torch.scatter_reduce(a, 0, AT, a, "amax", out=out),
+    "special.polygamma": lambda a, out: torch.special.polygamma(0, a, out=out),
     "true_divide": lambda a, out: torch.true_divide(a, a, out=out),
 }
 

@@ -122,7 +122,10 @@ def _given(op: OpOverload, needs) -> Plan:
         return [out.get(n) for n in wanted]
 
     if missing and not parts and op.vjp_formulas:
-        raise NotImplementedError(f"derivative for {op.name()} with respect to {', '.join(missing)} is not implemented")
+        raise RuntimeError(
+            f"The function '{op._opname}' is not differentiable with respect to argument '{missing[0]}'. This input cannot have "
+            "requires_grad True."
+        )
     return Plan(tuple(saves), run)
 
 

@@ -22,7 +22,7 @@ from .images import as_images
 from .layouts import by_columns
 from .operator import OpOverload, namespace
 from .out_rules import rules_of
-from .promotion import refused
+from .promotion import _scalar_name, refused
 
 __all__ = [
     "COMPLEX",
@@ -46,6 +46,7 @@ EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "s
 
 
 COMPLEX = ("complex64", "complex128")  # for ``refuse``
+INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 
 
 def _refusing(fn, schema: str, names):
@@ -300,12 +301,31 @@ def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_o
     )
 
 
-def extern(schema, *, meta, variants="function method", inplace=False, has_out=False, columns=(), **kw):
+def _alike(fn, first: int, second: int, words: str):
+    """``fn``, with RuntimeError where two of its arguments have different dtypes. ``words`` has places for PyTorch's names of both."""
+
+    @functools.wraps(fn)
+    def run(*args):
+        a, b = args[first].dtype, args[second].dtype
+        if a != b:
+            shown = (d if isinstance(d, dtypes.DType) else dtypes.from_numpy(d) for d in (a, b))
+            raise RuntimeError(words.format(*(_scalar_name(d) for d in shown)))
+        return fn(*args)
+
+    return run
+
+
+def extern(
+    schema, *, meta, variants="function method", inplace=False, has_out=False, columns=(), same_dtype=None, **kw
+):
     """Declare an operator by a NumPy/SciPy kernel on ndarrays and a shape rule. ``columns``: positions of the results that are batches of
-    column-major matrices, as LAPACK leaves them, or a function of the arguments that tells them."""
+    column-major matrices, as LAPACK leaves them, or a function of the arguments that tells them. ``same_dtype``: positions of two
+    arguments that must have one dtype, and the words of the error."""
 
     def wrap(eager):
         rule, kernel = (meta, eager) if not columns else by_columns(meta, eager, columns)
+        if same_dtype:
+            rule, kernel = (_alike(f, *same_dtype) for f in (rule, kernel))
         if kw.get("refuse"):
             rule, kernel = (_refusing(f, schema, kw["refuse"]) for f in (rule, kernel))
         return declare(schema, Extern(rule, kernel), variants=variants, inplace=inplace, out=has_out, **kw)

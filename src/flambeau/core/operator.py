@@ -16,7 +16,17 @@ from . import overrides
 from . import schema as schemas
 from .definition import Inplace, Out
 
-__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "namespace", "namespaces"]
+__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "namespace", "namespaces", "refuse_gradients"]
+
+
+def refuse_gradients(opname: str, **arguments) -> None:
+    """RuntimeError when one of the arguments asks for a gradient that the operator has no formula for."""
+    for name, t in arguments.items():
+        if t is not None and t.requires_grad and _C.tls("grad_enabled"):
+            raise RuntimeError(
+                f"The function '{opname}' is not differentiable with respect to argument '{name}'. This input cannot have requires_grad True."
+            )
+
 
 FACETS: dict[str, Callable] = {}  # facet name -> builder(op) -> callable or None
 

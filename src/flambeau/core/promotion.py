@@ -69,6 +69,18 @@ def compute_dtype(op: OpOverload, args) -> DType:
     return t
 
 
+def one_dtype(words: str):
+    """``promote`` of an operator whose first two operands must have one dtype. ``words`` of the error may have places for the names of both."""
+
+    def promote(args):
+        a, b = args[0].dtype, args[1].dtype
+        if a is not b:
+            raise RuntimeError(words.format(dtypes.c_name(a), dtypes.c_name(b)))
+        return "default"
+
+    return promote
+
+
 def _check_complex(op: OpOverload, args, compute: DType) -> None:
     """NotImplementedError where the body has no meaning for complex operands: what needs an order, say."""
     cast = operand_indices(op)

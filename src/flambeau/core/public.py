@@ -10,6 +10,7 @@ from .. import _C
 from ..base.errors import AllocationError
 from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
 from .operator import namespace
+from .promotion import check_can_hold
 
 __all__ = ["FUNCTIONS", "METHODS"]
 
@@ -190,7 +191,9 @@ def polygamma(self, n):
 
 def polygamma_(self, n):
     """:meth:`polygamma` in place."""
-    return aten.copy_(self, aten.polygamma(n, self))
+    made = aten.polygamma(n, self)
+    check_can_hold(self._dtype, made._dtype)
+    return aten.copy_(self, made)
 
 
 _SEVERAL = (nonzero, unique, unique_consecutive, cdist, lu, stft, histogramdd, resize_as_, *_AT_LEAST)

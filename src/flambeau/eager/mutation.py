@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _C
 from ..core.layouts import refuse_overlap
+from ..core.lazy import resolved
 from ..core.operator import OpOverload
 from ..core.out_rules import check_dtype, computed_as
 from ..core.promotion import check_can_hold
@@ -114,7 +115,7 @@ def out(op: OpOverload):
     def run(*args):
         targets = args[n:]
         result = kernel(*computed_as(functional, args[:n], targets[0]._dtype))
-        results = result if isinstance(result, (tuple, list)) else (result,)
+        results = [resolved(r) for r in (result if isinstance(result, (tuple, list)) else (result,))]
         if apart or outside:
             sources = [x for a in args[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
             refuse_partial_overlap(targets, sources, outside, [r._shape for r in results])

@@ -8,7 +8,7 @@ from ..base import dtypes
 from ..base.memory_format import contiguous_format
 from ..base.shapes import same_shape
 from ..base.symint import sym_sqrt
-from ..core.declare import COMPLEX, composite, explicit, pointwise
+from ..core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ..core.operator import namespace
 from .attention import streamed, streams
 from .reductions import as_dtype, widened
@@ -71,7 +71,9 @@ def silu_backward(s, grad_output, self):
 silu.derivative(self=lambda ct, self: silu_backward(ct, self))
 
 
-@pointwise("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", variants="nn", operands=("self",))
+@pointwise(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", variants="nn", operands=("self",), refuse=INTEGERS
+)
 def leaky_relu(s, self, negative_slope):
     return s.where(s.gt(self, 0), self, s.mul(self, negative_slope))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..base import dtypes
-from ..core.declare import composite, pointwise
+from ..core.declare import INTEGERS, composite, pointwise
 from ..core.operator import namespace
+from ..core.promotion import one_dtype
 
 aten = namespace("aten")
 
@@ -232,21 +233,26 @@ def addcmul(s, self, tensor1, tensor2, value):
     return s.add(self, s.mul(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
-_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
-
-
 @pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=False,
     promote="float",
     factor="value",
-    refuse=_INTEGERS,
+    refuse=INTEGERS,
 )
 def addcdiv(s, self, tensor1, tensor2, value):
     return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
-@pointwise("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", numbers=False, operands=("self", "end"))
+_LERP = one_dtype("expected dtype {} for `end` but got dtype {}")
+
+
+@pointwise(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    numbers=False,
+    operands=("self", "end"),
+    promote=_LERP,
+)
 def lerp(s, self, end, weight):
     """From the nearer end, so that weight 0 and 1 give the ends exactly."""
     if weight < 0.5:
@@ -254,7 +260,7 @@ def lerp(s, self, end, weight):
     return s.sub(end, s.mul(s.sub(end, self), 1 - weight))
 
 
-@pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
+@pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote=_LERP)
 def lerp_tensor(s, self, end, weight):
     d = s.sub(end, self)
     return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))

@@ -44,7 +44,13 @@ def _to_copy(s, self, dtype, *_):
     return self if dtype is None else s.cast(self, dtype)
 
 
-_to_copy.derivative(self=lambda ct, self_like: aten._to_copy.default(ct, dtype=self_like.dtype))
+def _returned(ct, like):
+    """A cotangent in the dtype of the argument it goes to: of a real one its real part."""
+    ct = aten.real.default(ct) if ct.dtype.is_complex and not like.dtype.is_complex else ct
+    return aten._to_copy.default(ct, dtype=like.dtype)
+
+
+_to_copy.derivative(self=lambda ct, self_like: _returned(ct, self_like))
 
 
 @pointwise(
@@ -61,9 +67,7 @@ def copy(s, self, src, non_blocking):
 
 copy.derivative(
     self=lambda ct: aten.zeros_like.default(ct),
-    src=lambda ct, src_like: aten._to_copy.default(
-        aten.sum_to_size.default(ct, list(src_like.shape)), dtype=src_like.dtype
-    ),
+    src=lambda ct, src_like: _returned(aten.sum_to_size.default(ct, list(src_like.shape)), src_like),
 )
 
 
@@ -390,6 +394,11 @@ index_tensor.derivative(
     ),
     variants="function method",
     inplace=True,
+    same_dtype=(
+        0,
+        2,
+        "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+    ),
     tags=("overlapping_writes",),
 )
 def index_put(self, indices, values, accumulate):

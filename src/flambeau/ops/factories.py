@@ -177,7 +177,9 @@ def _between(start, end, steps, dtype, layout, device, pin_memory):
         raise RuntimeError("linspace only supports 0-dimensional start and end tensors")
     made = _default(dtype)
     wide = made if made.category >= 2 else dtypes.float64
-    start, end = (aten._to_copy.default(x, dtype=wide) if hasattr(x, "dtype") else x for x in (start, end))
+    start, end = (
+        aten.detach.default(aten._to_copy.default(x, dtype=wide)) if hasattr(x, "dtype") else x for x in (start, end)
+    )
     given = (x.device for x in (start, end) if hasattr(x, "device"))
     k = aten.arange.default(_points(steps), dtype=wide, device=device or next(given, None))
     step = aten.div.Tensor(end - start, max(steps - 1, 1))
@@ -636,9 +638,15 @@ def bernoulli(gen, shape, dtype, self, generator):
     return _bernoulli_of(gen, shape, dtype, self)
 
 
+bernoulli.derivative(self=lambda ct: aten.zeros_like.default(ct))
 bernoulli.override(
     "drawn", lambda lowering, val, strides, self, generator: _bernoulli_of_drawn(lowering, val, strides, self, self)
 )
+
+
+def _nothing(like):
+    """The gradient by a parameter of what is drawn."""
+    return aten.zeros.default(list(like.shape), dtype=like.dtype, device=like.device)
 
 
 def _normal_of(gen, shape, dtype, mean, std, *_):
@@ -664,14 +672,16 @@ def _normal_of_drawn(lowering, val, strides, mean, std, *_):
 
 for _mean, _std, _name in (("Tensor mean", "Tensor std", "Tensor_Tensor"), ("Tensor mean", "float std=1", "Tensor_float"),
                            ("float mean", "Tensor std", "float_Tensor")):  # fmt: skip
-    random(
+    _op = random(
         f"normal.{_name}({_mean}, {_std}, *, Generator? generator=None) -> Tensor",
         shape=lambda m, s, *o: broadcast_shapes(*(x.shape for x in (m, s) if hasattr(x, "shape"))),
         dtype=lambda m, s, *o: (m if hasattr(m, "dtype") else s).dtype,
         variants="function",
         out=True,
         out_rules="apart",
-    )(_normal_of).override("drawn", _normal_of_drawn)
+    )(_normal_of)
+    _op.override("drawn", _normal_of_drawn)
+    _op.derivative(mean=lambda ct, mean_like: _nothing(mean_like), std=lambda ct, std_like: _nothing(std_like))
 random(
     f"normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor",
     shape=lambda m, s, size, *o: size,

@@ -428,12 +428,12 @@ def _scatter_reducing(self, dim, index, src, reduce):
 composite(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     inplace=True,
-    out_rules="exact",
+    out_rules="exact apart",
 )(_scatter_reducing)
 composite(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     inplace=True,
-    out_rules="exact",
+    out_rules="exact apart",
 )(
     lambda self, dim, index, value, reduce: _scatter_reducing(
         self, dim, index, aten.full.default(list(index.shape), value, dtype=self.dtype, device=self.device), reduce

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..base import dtypes, lapack
 from ..base.dtypes import finfo, float32, int32
-from ..base.memory_format import contiguous_format
 from ..base.shapes import broadcast_shapes, normalize_dim
 from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
@@ -496,7 +495,7 @@ def linalg_matrix_power(self, n):
         square("linalg.matrix_power", self)
     if n == 0:
         eye = aten.eye.default(self.shape[-1], dtype=self.dtype, device=self.device)
-        return aten.clone.default(aten.expand.default(eye, list(self.shape)), memory_format=contiguous_format)
+        return aten.add.Tensor(aten.fill.Scalar(aten.contiguous.default(self), 0), eye)  # its gradient is 0
     base = aten.linalg_inv.default(self) if n < 0 else self
     n, out = abs(n), None
     while n:

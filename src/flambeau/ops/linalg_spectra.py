@@ -68,6 +68,16 @@ def _over(x, gap):
     return aten.div.Tensor(x, aten.where.ScalarSelf(nobody, 1, gap))
 
 
+def _refuse_phases(diagonal, name, vectors="eigenvectors", what="quantity, so it is ill-defined") -> None:
+    """RuntimeError when a loss depends on the phase of complex vectors, which nothing determines. ``diagonal``: of V^H gV; a trace has no elements to ask."""
+    turned = aten.imag.default(diagonal) if diagonal.dtype.is_complex else None
+    if turned is not None and turned._array is not None and (np.abs(turned._array) > 1e-2).any():
+        raise RuntimeError(
+            f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function "
+            f"depends on this {what}."
+        )
+
+
 def _for_gradients(t) -> bool:
     """Whether values alone need vectors as well: their derivative does."""
     return bool(_C.tls("grad_enabled") and t.requires_grad or t._keys & TRANSFORM)
@@ -106,7 +116,9 @@ def _eigh_vjp(ct0, ct1, result0, result1, compute_v):
     v = result1
     if not compute_v:
         raise RuntimeError("linalg_eigh: the eigenvectors are needed for the derivative")
-    inner = _over(mm(adjoint(v), ct1), _gaps(result0, math.inf))
+    inner = mm(adjoint(v), ct1)
+    _refuse_phases(_diagonal(inner), "linalg_eigh_backward")
+    inner = _over(inner, _gaps(result0, math.inf))
     inner = aten.add.Tensor(inner, aten.diag_embed.default(ct0))
     whole = mm(v, mm(inner, adjoint(v)))
     return aten.mul.Tensor(aten.add.Tensor(whole, adjoint(whole)), 0.5)  # Hermitian: half of the argument is read
@@ -165,6 +177,7 @@ def _eig_vjp(ct0, ct1, result0, result1):
     values, v = result0, result1
     vh = adjoint(v)
     inner = mm(vh, ct1)
+    _refuse_phases(_diagonal(inner), "linalg_eig_backward")
     real = aten.real.default(_diagonal(inner))
     inner = aten.sub.Tensor(inner, mm(vh, aten.mul.Tensor(v, _row(real))))
     inner = _over(inner, _conj(_gaps(values, 1)))
@@ -233,6 +246,8 @@ def _svd_vjp(ct0, ct1, ct2, result0, result1, result2, full_matrices, compute_uv
     e = _gaps(square_, 1)
     skew = lambda x: aten.sub.Tensor(x, adjoint(x))  # noqa: E731
     left, right = skew(mm(adjoint(u), gu)), skew(mm(vh, adjoint(gvh)))
+    both = aten.mul.Tensor(aten.add.Tensor(_diagonal(left), _diagonal(right)), 0.5)
+    _refuse_phases(both, "svd_backward", "singular vectors", "phase term, making it ill-defined")
     inner = aten.mul.Tensor(_over(left, e), _row(s))
     inner = aten.add.Tensor(inner, aten.mul.Tensor(_column(s), _over(right, e)))
     # The diagonals of both are 0 for real matrices; for complex ones they are the phases that U and V share.
@@ -732,4 +747,7 @@ def linalg_cond_named(self, p):
     square("linalg.cond", self)
     if self.numel() == 0:
         return aten.zeros.default(list(self.shape[:-2]), dtype=self.dtype.to_real())
+    if p == "nuc":  # of a singular matrix as well: what the least singular values say
+        s = aten.linalg_svdvals.default(self)
+        return aten.mul.Tensor(aten.sum.dim_IntList(s, [-1]), aten.sum.dim_IntList(aten.reciprocal.default(s), [-1]))
     return _cond_by(self, lambda x: aten.linalg_matrix_norm.str_ord(x, p))

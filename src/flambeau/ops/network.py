@@ -7,7 +7,7 @@ import math
 from ..base import dtypes
 from ..base.dtypes import finfo
 from ..core.declare import COMPLEX, composite, explicit, pointwise
-from ..core.operator import namespace
+from ..core.operator import namespace, refuse_gradients
 from .activation import check_affine
 from .reductions import as_dtype, widened
 
@@ -220,10 +220,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         if t is not None and t.shape[0] != input.shape[1]:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
     kind, input = input.dtype, _in_memory_format(widened(input))
-    # Statistics have no history.
-    running_mean, running_var = (
-        aten.detach.default(t) if t is not None and t.requires_grad else t for t in (running_mean, running_var)
-    )
+    refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
     if training:
         dims = [0, *range(2, input.ndim)]
         n = math.prod(input.shape[d] for d in dims)

@@ -6,7 +6,7 @@ import math
 
 from ..base import dtypes
 from ..core.declare import COMPLEX, composite, explicit
-from ..core.operator import namespace
+from ..core.operator import namespace, refuse_gradients
 
 aten = namespace("aten")
 
@@ -31,11 +31,11 @@ def _moments(input, eps):
 
 
 def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
     if training:
         mean, unbiased, rstd = _moments(input, eps)
         for kept, new in ((running_mean, mean), (running_var, unbiased)):
             if kept is not None:
-                kept = aten.detach.default(kept) if kept.requires_grad else kept  # statistics have no history
                 aten.copy_.default(kept, aten.lerp.Scalar(kept, aten.detach.default(new), momentum))
         return _normalised(input, weight, bias, mean, rstd), aten.detach.default(mean), aten.detach.default(rstd)
     rstd = aten.rsqrt.default(aten.add.Tensor(running_var, eps))

@@ -204,3 +204,7 @@ def _dirichlet_backward(ct, self, result):
 
 sample_dirichlet.derivative(self=_dirichlet_backward)
 poisson.derivative(self=lambda ct: aten.zeros_like.default(ct))
+binomial.derivative(
+    count=lambda ct: aten.zeros_like.default(ct),
+    prob=lambda ct, prob_like: aten.zeros.default(list(prob_like.shape), dtype=prob_like.dtype),
+)

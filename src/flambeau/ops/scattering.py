@@ -123,6 +123,11 @@ def put(self, index, source, accumulate):
             f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, "
             f"index.numel() = {index.numel()}"
         )
+    if self.dtype is not source.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {self.dtype.scalar_type} and "
+            f"source.dtype = {source.dtype.scalar_type}"
+        )
     flat = aten.reshape.default(self, [-1])
     out = aten.index_put.default(
         flat, [aten.reshape.default(index, [-1])], aten.reshape.default(source, [-1]), accumulate
@@ -163,6 +168,7 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
     meta=_reduce_meta,
     inplace=True,
     has_out=True,
+    out_rules="apart",
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self):
     if reduce not in _COMBINE:

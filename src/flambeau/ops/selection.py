@@ -64,6 +64,7 @@ def masked_select(self, mask):
 @extern(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     inplace=True,
+    same_dtype=(0, 2, "masked_scatter: expected self and source to have same dtypes but got {} and {}"),
     meta=lambda self, mask, source: replace(
         aten.where.self.meta(mask, self, self),
         strides=contiguous_strides(broadcast_shapes(tuple(self.shape), tuple(mask.shape))),
@@ -186,8 +187,15 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
     return values, inverse.reshape(self.shape) if dim is None else inverse, np.diff(np.append(at, len(x)))
 
 
+def _no_gradient(opname):
+    def formula(ct):
+        raise NotImplementedError(f"the derivative for '{opname}' is not implemented.")
+
+    return formula
+
+
 for _op in (_unique2, unique_dim, unique_consecutive):
-    _op.derivative()
+    _op.derivative((0,), self=_no_gradient(_op._opname))
 
 
 def _bincount_meta(self, weights, minlength):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
-from ..core.declare import COMPLEX, composite, explicit, pointwise
+from ..core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ..core.operator import namespace
+from ..core.promotion import one_dtype
 from .comparison import NOT_BITS
 
 aten = namespace("aten")
-_INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
 def _unary(opname: str, row: str | None = None, **kw):
@@ -90,7 +90,7 @@ def rad2deg(s, self):
     return s.mul(self, 180 / math.pi)
 
 
-@pointwise("frac(Tensor self) -> Tensor", refuse=("bool", *_INTEGERS), out_rules="exact")
+@pointwise("frac(Tensor self) -> Tensor", refuse=INTEGERS, out_rules="exact")
 def frac(s, self):
     return s.sub(self, s.trunc(self))
 
@@ -177,7 +177,7 @@ def atan2(s, self, other):
     return s.atan2(self, other)
 
 
-@pointwise("hypot(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *_INTEGERS))
+@pointwise("hypot(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=INTEGERS)
 def hypot(s, self, other):
     return s.hypot(self, other)
 
@@ -197,7 +197,12 @@ def fmin(s, self, other):
     return s.fmin(self, other)
 
 
-@pointwise("heaviside(Tensor self, Tensor values) -> Tensor", numbers=False, out_rules="exact")
+@pointwise(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    numbers=False,
+    promote=one_dtype("heaviside is not yet implemented for tensors with different dtypes."),
+    out_rules="exact",
+)
 def heaviside(s, self, values):
     return s.heaviside(self, values)
 
@@ -205,7 +210,7 @@ def heaviside(s, self, values):
 @pointwise(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     numbers=False,
-    refuse=("bool", "float16", "bfloat16", *_INTEGERS),
+    refuse=("float16", "bfloat16", *INTEGERS),
 )
 def nextafter(s, self, other):
     return s.nextafter(self, other)
@@ -231,12 +236,12 @@ def bitwise_right_shift(s, self, other):
     return s.rshift(self, other)
 
 
-@pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=("bool", *_INTEGERS))
+@pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=INTEGERS)
 def logaddexp(s, self, other):
     return s.logaddexp(self, other)
 
 
-@pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=("bool", *_INTEGERS))
+@pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=INTEGERS)
 def logaddexp2(s, self, other):
     return s.logaddexp2(self, other)
 

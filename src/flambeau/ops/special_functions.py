@@ -19,11 +19,11 @@ _COMPLEX = ("complex64", "complex128")
 # ---- other names of operators of the root namespace ------------------------------------------------------------------------
 
 
-def _same(name, of, tail="Tensor self", overload="default"):
+def _same(name, of, tail="Tensor self", overload="default", out_rules=""):
     def fn(*args):
         return getattr(getattr(aten, of), overload)(*args)
 
-    composite(f"special_{name}({tail}) -> Tensor", variants="")(fn)
+    composite(f"special_{name}({tail}) -> Tensor", variants="", out_rules=out_rules)(fn)
 
 
 for _name, _of in {
@@ -35,7 +35,7 @@ _same("logit", "logit", "Tensor self, float? eps=None")
 _same("gammainc", "igamma", "Tensor self, Tensor other")
 _same("gammaincc", "igammac", "Tensor self, Tensor other")
 _same("multigammaln", "mvlgamma", "Tensor self, int p")
-_same("polygamma", "polygamma", "int n, Tensor self")
+_same("polygamma", "polygamma", "int n, Tensor self", out_rules="apart")
 _same("xlogy", "xlogy", "Tensor self, Tensor other", "Tensor")
 _same("softmax", "softmax", "Tensor self, int dim, ScalarType? dtype=None", "int")
 composite(
@@ -61,18 +61,21 @@ def special_ndtr(self):
 
 
 def _unary(name, scipy_name=None, vjp=None, arg="self"):
+    """An operator of one of SciPy's functions. Without ``vjp`` its results don't require gradients, as PyTorch's don't."""
     scalar(f"special_{name}", 1, "float", special_function(scipy_name or name), {}, vjp, f"special_{name}")
 
     def body(s, x):
         return getattr(s, f"special_{name}")(x)
 
-    pointwise(
+    op = pointwise(
         f"special_{name}(Tensor {arg}) -> Tensor",
         promote="float",
         variants="",
         inplace=False,
         refuse=(*_LOW, *_COMPLEX),
     )(body)
+    if vjp is None:
+        op.derivative()
 
 
 # PyTorch has no derivative of these.
@@ -105,7 +108,7 @@ for _name, _fn in (("airy_ai", _airy), ("spherical_bessel_j0", _spherical)):
     scalar(f"special_{_name}", 1, "float", _fn, {}, None)
     pointwise(
         f"special_{_name}(Tensor x) -> Tensor", promote="float", variants="", inplace=False, refuse=(*_LOW, *_COMPLEX)
-    )(lambda s, x, name=_name: getattr(s, f"special_{name}")(x))
+    )(lambda s, x, name=_name: getattr(s, f"special_{name}")(x)).derivative()
 
 # ---- incomplete gamma, zeta, polygamma ----------------------------------------------------------------------------------------
 

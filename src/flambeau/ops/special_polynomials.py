@@ -50,7 +50,7 @@ def _declare(name, first, step):
     scalar(f"special_{name}", 2, "float", lambda x, n: _recurrence(x, n, first, step), {})
     op = pointwise(
         f"special_{name}(Tensor x, Tensor n) -> Tensor", promote="float", variants="", inplace=False, refuse=_REFUSED
-    )(lambda s, x, n: getattr(s, f"special_{name}")(x, n))
+    )(lambda s, x, n: getattr(s, f"special_{name}")(x, n)).derivative()  # PyTorch has none either
     wide = lambda t: t.dtype if t.dtype.is_floating_point else dtypes.get_default_dtype()  # noqa: E731
     composite(f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor", variants="")(
         lambda x, n: op(aten.scalar_tensor.default(x, dtype=wide(n)), n)
