@@ -41,13 +41,14 @@ def tensors(module, args):
 
 
 class Call:
-    """One call, and what can be written after it."""
+    """One call, and what can be written after it. ``asking``: positions of the arguments that ask for a gradient, None for all."""
 
-    def __init__(self, module, op, convert, sample):
+    def __init__(self, module, op, convert, sample, asking):
         self.module = module
         args = convert(list(sample.args))
         given = tensors(module, args)
-        self.leaves = [a for a in given if a.is_floating_point() and a.numel()]
+        asked = args if asking is None else [args[i] for i in asking]
+        self.leaves = [a for a in tensors(module, asked) if a.is_floating_point() and a.numel()]
         for a in self.leaves:
             a.requires_grad_()
         results = [o for o in flat(op(*args, **convert(dict(sample.kwargs)))) if isinstance(o, module.Tensor)]
@@ -70,9 +71,9 @@ class Call:
         return [None if g is None else g.detach().numpy().copy() for g in found]
 
 
-def outcome(module, op, convert, sample, k):
+def outcome(module, op, convert, sample, asking, k):
     """("error" or None, gradients), or None when there is nothing to write or to differentiate."""
-    call = Call(module, op, convert, sample)
+    call = Call(module, op, convert, sample, asking)
     if not call.outs or not call.write(k):
         return None
     try:
@@ -89,7 +90,7 @@ def test_writes_after_the_call(row):
         base, _, overload = (row.torch or row.name).partition(".")
         theirs = getattr(getattr(torch.ops.aten, base, None), overload or "default", None)
     sample = row.calls[0]
-    first = Call(flambeau, row.op, to_tensors, sample)
+    first = Call(flambeau, row.op, to_tensors, sample, row.grad)
     try:
         want = first.gradients() if first.outs else None
     except NotImplementedError:  # there is no derivative by one of them
@@ -97,7 +98,7 @@ def test_writes_after_the_call(row):
     if want is None:
         return
     for k in range(len(first.targets)):
-        got = outcome(flambeau, row.op, to_tensors, sample, k)
+        got = outcome(flambeau, row.op, to_tensors, sample, row.grad, k)
         if got is None:
             continue
         what = f"{row.name}{sample}: after a write to tensor {k}"
@@ -111,7 +112,7 @@ def test_writes_after_the_call(row):
                     )
         elif theirs is not None and row.name not in SAVES_MORE:
             try:
-                them = outcome(torch, theirs, as_torch, sample, k)
+                them = outcome(torch, theirs, as_torch, sample, row.grad, k)
             except (RuntimeError, NotImplementedError, TypeError, IndexError):
                 continue
             assert them is None or them[0] is not None, f"{what} there is an error, which PyTorch hasn't"

@@ -291,6 +291,14 @@ def test_a_number_divided_by_a_size():
         assert torch.equal(f(x, n), x.view(2, n, 12 // n).transpose(1, 2) * (12 // n))
 
 
+def test_a_size_that_a_number_divides_stays_itself():
+    """``c % groups == 0`` doesn't say what c is."""
+    f = torch.compile(torch.nn.functional.channel_shuffle)
+    for c, groups in ((12, 2), (12, 3), (24, 6), (30, 5)):
+        x = torch.arange(float(c)).reshape(1, c, 1, 1)
+        assert torch.equal(f(x, groups), torch.nn.functional.channel_shuffle(x, groups))
+
+
 @pytest.mark.parametrize("make", [torch.zeros, np.zeros])
 def test_a_size_that_becomes_zero(make):
     def f(x):

@@ -358,10 +358,11 @@ class ShapeEnv:
                 return
         candidates = [(a, c) for a, c in e.terms if type(a) is Symbol and abs(c) == 1 and E.coefficient(e, a) == c]
         # An unbacked symbol goes first, then the younger one: what is kept is what was there before.
-        candidates.sort(key=lambda t: (t[0] not in self.hints, t[0].key))
-        if candidates:
-            s, c = candidates[-1]
+        candidates.sort(key=lambda t: (t[0] not in self.hints, t[0].key), reverse=True)
+        for s, c in candidates:
             value = E.of(s) - e * c if c == 1 else E.of(s) + e
+            if s in R.symbols(value):
+                continue  # ``s0 == s1*(s0//s1)`` doesn't say what s0 is
             lo, hi = E.bounds(value)
             other = R.as_symbol(value)
             if other is not None:
@@ -370,6 +371,7 @@ class ShapeEnv:
                 self._least += [x for x in self._range_facts(s, value) if isinstance(x, Expr)]
             self.replacements = {k: R.substitute(v, {s: value}) for k, v in self.replacements.items()}
             self.replacements[s] = value
+            return
 
     @staticmethod
     def _range_facts(s: Symbol, value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from ..base import dtypes
@@ -30,8 +31,8 @@ def _moments(input, eps):
     return mean, aten.mul.Tensor(var, n / max(n - 1, 1)), aten.rsqrt.default(aten.add.Tensor(var, eps))
 
 
-def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
+def _trained(opname, input, weight, bias, running_mean, running_var, training, momentum, eps):
+    refuse_gradients(opname, running_mean=running_mean, running_var=running_var)
     if training:
         mean, unbiased, rstd = _moments(input, eps)
         for kept, new in ((running_mean, mean), (running_var, unbiased)):
@@ -51,7 +52,7 @@ composite(
     variants="function",
     has_out=False,
     tags=("out_copied",),
-)(_trained)
+)(functools.partial(_trained, "native_batch_norm"))
 composite(
     f"_native_batch_norm_legit({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor)",
@@ -59,7 +60,7 @@ composite(
     variants="function",
     has_out=False,
     tags=("out_copied",),
-)(_trained)
+)(functools.partial(_trained, "_native_batch_norm_legit"))
 composite(
     f"_native_batch_norm_legit.no_stats({_ARGS}bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     refuse=COMPLEX,
@@ -67,7 +68,11 @@ composite(
     variants="function",
     has_out=False,
     tags=("out_copied",),
-)(lambda input, weight, bias, training, momentum, eps: _trained(input, weight, bias, None, None, True, momentum, eps))
+)(
+    lambda input, weight, bias, training, momentum, eps: _trained(
+        "", input, weight, bias, None, None, True, momentum, eps
+    )
+)
 composite(
     f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     refuse=COMPLEX,
@@ -75,7 +80,11 @@ composite(
     variants="",
     has_out=False,
     tags=("out_copied",),
-)(lambda input, weight, bias, mean, var, momentum, eps: _trained(input, weight, bias, mean, var, False, momentum, eps))
+)(
+    lambda input, weight, bias, mean, var, momentum, eps: _trained(
+        "_native_batch_norm_legit_no_training", input, weight, bias, mean, var, False, momentum, eps
+    )
+)
 
 
 @composite(
@@ -86,7 +95,9 @@ composite(
     tags=("out_copied",),
 )
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    out, mean, rstd = _trained(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    out, mean, rstd = _trained(
+        "_batch_norm_with_update", input, weight, bias, running_mean, running_var, True, momentum, eps
+    )
     return out, mean, rstd, aten.new_empty.default(input, [0], dtype=dtypes.uint8)
 
 
