@@ -422,12 +422,14 @@ def identities(x) -> list[int]:
 
 
 def gradients(result, args) -> list:
-    """Of the sum of the first result with a history, with respect to the leaves among the arguments."""
+    """Of the sum of the first result with a history, with respect to the leaves among the arguments. Their zeros have no sign: contributions may
+    be added to zeros."""
     roots = [t for t in leaves(result) if isinstance(t, torch.Tensor) and t.grad_fn is not None]
     ends = {id(t): t for t in leaves(args) if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad}
     if not roots or not ends:
         return []
-    return list(torch.autograd.grad(roots[0].sum(), list(ends.values()), allow_unused=True))
+    found = torch.autograd.grad(roots[0].sum(), list(ends.values()), allow_unused=True)
+    return [g if g is None else g + 0.0 for g in found]
 
 
 def arguments(seed: int, scope) -> list:

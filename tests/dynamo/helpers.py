@@ -39,7 +39,8 @@ def near(a: np.ndarray, b: np.ndarray, ulps: float) -> bool:
 
     Bit for bit (payloads of NaN aside) with ``ulps`` 0. Else, for floating values: NaN and infinities are in the same places, zeros have the
     same sign where both have one, and nothing is further apart than ``ulps`` units in the last place of the largest magnitude among the finite
-    elements, or of 1: what fused kernels may do to a sum's order, a fused multiply-add or a function that is rounded otherwise.
+    elements, or of 1: what fused kernels may do to a sum's order, a fused multiply-add or a function that is rounded otherwise. The units are
+    float32's where the dtype is wider: the operands may have been float32.
     """
     if a.dtype.kind not in "fc":
         return np.array_equal(a, b)
@@ -51,7 +52,8 @@ def near(a: np.ndarray, b: np.ndarray, ulps: float) -> bool:
     if not ulps or not np.array_equal(finite, np.isfinite(b)):
         return np.array_equal(a, b, equal_nan=True)
     largest = np.max(np.abs([a[finite], b[finite]]), initial=1.0)
-    far = np.abs(a[finite].astype("float64") - b[finite]) > ulps * np.finfo(a.dtype).eps * largest
+    unit = max(np.finfo(a.dtype).eps, np.finfo("float32").eps)
+    far = np.abs(a[finite].astype("float64") - b[finite]) > ulps * unit * largest
     return not far.any() and np.array_equal(a[~finite], b[~finite], equal_nan=True)
 
 

@@ -86,9 +86,9 @@ def wrap(tx, value, source: Source) -> Variable:
     if type(value) not in OWN:  # the interpreter's classes have no hooks and are no symbolic numbers
         if type(type.__getattribute__(type(value), "__getattribute__")) is types.FunctionType:
             return _remembered(tx, value, source, _hooked)
-        if isinstance(value, NUMBERS):
+        if trace_rules.is_a(value, NUMBERS):
             return SymbolicVariable(value)
-        if isinstance(value, tuple) and any(isinstance(v, NUMBERS) for v in value):
+        if trace_rules.is_a(value, tuple) and any(isinstance(v, NUMBERS) for v in value):
             return TupleVariable([wrap_number(v) for v in value], cls=type(value))
     known = type(source) is ConstSource and source.value is value
     if is_constant_value(value):
@@ -129,7 +129,7 @@ def wrap(tx, value, source: Source) -> Variable:
             )
             tx.output.guard(source, "ID_MATCH" if identity else "EQUALS_MATCH", value)
         return ConstantVariable(value, source)
-    if known and isinstance(value, tuple) and all(is_constant_value(v) for v in value):
+    if known and trace_rules.is_a(value, tuple) and all(is_constant_value(v) for v in value):
         return TupleVariable([ConstantVariable(v) for v in value], cls=type(value))  # a shape, a named tuple of numbers
     return _remembered(tx, value, source, _wrap)
 
@@ -143,7 +143,7 @@ def _remembered(tx, value, source: Source, make) -> Variable:
             tx.output.guards.same_as(source, memo.source)
         return memo
     v = make(tx, value, source)
-    if v.mutable or isinstance(value, (_C.TensorBase, np.ndarray)):
+    if v.mutable or trace_rules.is_a(value, (_C.TensorBase, np.ndarray)):
         tx.output.by_id[id(value)] = v
         tx.output.keep.append(value)
         if not known and v.mutable:
@@ -177,9 +177,9 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.forbidden_ids.get(id(value), (None,))[0] is value and value is not None:
         _guard(tx, source, "ID_MATCH", value)
         return ForbiddenVariable(value, trace_rules.forbidden_ids[id(value)][1], source)
-    if isinstance(value, _C.TensorBase):
+    if trace_rules.is_a(value, _C.TensorBase):
         return _tensor(tx, value, source)
-    if isinstance(value, np.ndarray):
+    if trace_rules.is_a(value, np.ndarray):
         return _ndarray(tx, value, source)
     cls = type(value)
     maker = BY_TYPE.get(cls)
@@ -187,10 +187,10 @@ def _wrap(tx, value, source: Source) -> Variable:
         return maker(tx, value, source)
     if (random := generators.of_function(tx, value, source)) is not None:
         return random
-    if isinstance(value, type):
+    if trace_rules.is_a(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
-    if isinstance(value, tuple) and (hasattr(cls, "_fields") or f"{cls.__module__}.".startswith("flambeau.")):
+    if trace_rules.is_a(value, tuple) and (hasattr(cls, "_fields") or f"{cls.__module__}.".startswith("flambeau.")):
         return _tuple(tx, value, source)
     if trace_rules.is_compiled(value):
         _guard(tx, source, "ID_MATCH", value)
@@ -204,13 +204,15 @@ def _wrap(tx, value, source: Source) -> Variable:
         if isinstance(value, GraphModule):
             value.real_recompile()  # its class has a function for ``forward`` only then
         return ModuleVariable(value, cls, source)
-    if isinstance(value, BaseException):
+    if trace_rules.is_a(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExceptionVariable(value, source)
     if issubclass(cls, Iterator) and world.instance_dict(value) is None:
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExistingIteratorVariable(value, source)
-    if isinstance(value, np.ufunc) or (cls.__module__ == "numpy" and callable(value) and cls.__hash__ is not None):
+    if trace_rules.is_a(value, np.ufunc) or (
+        cls.__module__ == "numpy" and callable(value) and cls.__hash__ is not None
+    ):
         _guard(tx, source, "ID_MATCH", value)
         return _numpy_function(value, source)
     if is_autocast(cls):
@@ -500,12 +502,12 @@ def _generator(tx, value, source):
 def _method(tx, value, source):
     if (random := generators.of_method(tx, value, source)) is not None:
         return random
-    if value.__name__ == "__exit__" and (
+    if getattr(value, "__name__", None) == "__exit__" and (
         type(value.__self__).__module__ == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
     ):
         _guard(tx, source, "TYPE_MATCH", types.MethodType)
         return _left_plainly(value, source)
-    if not isinstance(value.__self__, _C.TensorBase) and (
+    if not trace_rules.is_a(value.__self__, _C.TensorBase) and (
         trace_rules.is_allowed(value) or trace_rules.is_torch_callable(value)
     ):
         _guard(tx, GetAttrSource(source, "__func__"), "ID_MATCH", value.__func__)
@@ -529,14 +531,26 @@ def _builtin_method(tx, value, source):
         if left is not None:
             return left
     if owner is not None and not isinstance(owner, (types.ModuleType, type)):
-        if isinstance(owner, _C.TensorBase):
-            return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
+        if trace_rules.is_a(owner, _C.TensorBase):
+            return _of_its_owner(tx, value, source)
         if trace_rules.is_torch_callable(value):
             return TorchFunctionVariable(value, source)
-        if type(source) is not ConstSource and isinstance(owner, BASES):
-            return wrap(tx, owner, GetAttrSource(source, "__self__")).getattr(tx, value.__name__)
+        if type(source) is not ConstSource and trace_rules.is_a(owner, BASES):
+            return _of_its_owner(tx, value, source)
     _made_anew(tx, value, source)
     return _c_callable(tx, value, source)
+
+
+def _of_its_owner(tx, value, source):
+    """A bound method as its owner's variable has it; the builtin class's where the owner's class overrides it (``super().append``)."""
+    name, cls = value.__name__, type(value.__self__)
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, GetAttrSource(source, "__name__"), "EQUALS_MATCH", name)
+    owner = wrap(tx, value.__self__, GetAttrSource(source, "__self__"))
+    builtin = next((c for c in cls.__mro__ if c.__flags__ & world.IMMUTABLE and name in vars(c)), None)
+    if builtin is None or type_item(cls, name) is vars(builtin)[name]:
+        return owner.getattr(tx, name)
+    return SlotMethod(owner, name, vars(builtin)[name])
 
 
 def _made_anew(tx, value, source) -> None:
@@ -726,7 +740,7 @@ def _c_callable(tx, value, source):
 
         return AttributeFunction(value)
     if (
-        isinstance(value, np.ufunc)
+        trace_rules.is_a(value, np.ufunc)
         or isinstance(getattr(value, "__self__", None), np.ufunc)
         or (getattr(value, "__module__", None) or "").split(".")[0] == "numpy"
     ):

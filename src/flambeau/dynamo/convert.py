@@ -248,20 +248,25 @@ class Compiler(_frame.Context):
         except TorchDynamoException:
             raise
         except Exception as e:  # a defect of ours must not take the user's program down
-            if self.fullgraph or config.strict_capture:
+            added = False
+            if isinstance(e, RecursionError) and not self.fullgraph:
+                # The program recurses, in its frames below or in what would be traced: run plainly it says so itself.
+                event.skipped = f"no room on the stack to capture it: {e}"
+                LOG_DYNAMO("frame %s runs plainly: %s", shown_name(code), event.skipped)
+            elif self.fullgraph or config.strict_capture:
                 raise InternalTorchDynamoError(
                     f"{type(e).__name__}: {e}, while capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
                 ) from e
-            event.skipped = f"internal error: {type(e).__name__}: {e}"
-            counters["frames"]["internal_error"] += 1
-            warnings.warn(
-                f"capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
-                f"{type(e).__name__}: {e}; it runs plainly",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            cache.skip = True
-            added = False
+            else:
+                cache.skip = True
+                event.skipped = f"internal error: {type(e).__name__}: {e}"
+                counters["frames"]["internal_error"] += 1
+                warnings.warn(
+                    f"capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
+                    f"{type(e).__name__}: {e}; it runs plainly",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         finally:
             logs.compilation.id = None
         for listener in self.listeners:

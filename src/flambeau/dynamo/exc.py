@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import traceback
+import types
 from dataclasses import dataclass, field
 
 __all__ = [
@@ -62,11 +63,20 @@ class Unsupported(TorchDynamoException):
         return self.reason.describe()
 
 
+def tells_without_user_code(e: BaseException) -> bool:
+    """Whether its text is made by the interpreter alone."""
+    return isinstance(type(e).__str__, types.WrapperDescriptorType) and all(
+        type(a) in (str, bytes, int, float, bool, type(None)) for a in e.args
+    )
+
+
 class UserRaises(Unsupported):
     """The traced code raises this exception here. Handlers that are traced catch it; otherwise the plain code raises it for real."""
 
     def __init__(self, exception: BaseException, variable=None, again: bool = False):
-        text = f"{type(exception).__name__}: {exception}"
+        text = type(exception).__name__
+        if tells_without_user_code(exception):
+            text += f": {exception}"
         super().__init__(
             BreakReason("user-exception", f"the code raises {text}", [], "The exception is raised by ordinary Python.")
         )

@@ -27,7 +27,7 @@ from .variables.builtin import sort
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, GradModeVariable
 from .variables.dicts import DictVariable
-from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
+from .variables.exceptions import ExcInfoVariable, LastiVariable, name_attribute, variable_of
 from .variables.functions import CellVariable, FunctionVariable, UserFunctionVariable, bind
 from .variables.iterators import GeneratorVariable, closes_with
 from .variables.lists import ListVariable, TupleVariable
@@ -142,6 +142,15 @@ class Frame(Opcodes):
     def raise_user(self, e: BaseException):
         raise UserRaises(e)
 
+    def attribute(self, v: Variable, name: str, read=None) -> Variable:
+        """``v.name``, read by ``read()`` where that isn't the usual way."""
+        try:
+            return v.getattr(self, name) if read is None else read()
+        except UserRaises as e:
+            if isinstance(e.exception, AttributeError):
+                name_attribute(self, e, v, name)
+            raise
+
     def truth(self, v: Variable) -> bool:
         b = v.truth(self)
         if b is None:
@@ -198,8 +207,7 @@ class Frame(Opcodes):
         """The exception is raised by ``inst``, or by what it called: its traceback gets an entry, unless the instruction only raised again
         what had been caught."""
         if e.variable is None:
-            e.variable = ExceptionVariable(e.exception)
-            e.variable.set_context(self, self.handled())
+            e.variable = variable_of(self, e)
         again, e.again = e.again, False
         if not again and not trace_rules.is_polyfill(self.code):
             code, shift = self.output.resumes.origins.get(self.code, (self.code, 0))

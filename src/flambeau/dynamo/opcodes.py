@@ -174,7 +174,8 @@ class Opcodes:
         if v is None:
             self.raise_user(
                 NameError(
-                    f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope"
+                    f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope",
+                    name=inst.argval,
                 )
             )
         self.stack.append(v)
@@ -267,15 +268,15 @@ class Opcodes:
 
     # -- attributes --
     def LOAD_ATTR(self, inst):
-        self.push(self.pop().getattr(self, inst.argval))
+        self.push(self.attribute(self.pop(), inst.argval))
 
     def LOAD_METHOD(self, inst):
-        self.push_callable(self.pop().getattr(self, inst.argval))
+        self.push_callable(self.attribute(self.pop(), inst.argval))
 
     def _super_attr(self, inst) -> Variable:
         obj, cls, make = self.pop(), self.pop(), self.pop()
         plain = make.is_constant() and make.as_constant() is super
-        return make.call(self, [cls, obj] if plain or inst.arg & 2 else [], {}).getattr(self, inst.argval)
+        return self.attribute(make.call(self, [cls, obj] if plain or inst.arg & 2 else [], {}), inst.argval)
 
     def LOAD_SUPER_ATTR(self, inst):
         self.push(self._super_attr(inst))
@@ -288,10 +289,7 @@ class Opcodes:
         target.setattr(self, inst.argval, value)
 
     def DELETE_ATTR(self, inst):
-        target = self.pop()
-        if not hasattr(target, "delattr"):
-            unsupported("delattr", f"delattr {target!r} {inst.argval}")
-        target.delattr(self, inst.argval)
+        self.pop().delattr(self, inst.argval)
 
     # -- building --
     def BUILD_TUPLE(self, inst):

@@ -20,7 +20,7 @@ def __getattr__(name):
 
 
 def is_tensor(v) -> bool:
-    return isinstance(v, _C.TensorBase)
+    return issubclass(type(v), _C.TensorBase)  # isinstance() would ask v.__class__
 
 
 def fake_mode():

@@ -69,7 +69,7 @@ COPIES = frozenset(f.__code__.co_filename for f in (copy.deepcopy, copyreg.__new
 MIXINS = collections.abc.Mapping.get.__code__.co_filename
 # os.environ is an object that holds a dict of bytes.
 ENVIRONMENT = frozenset(
-    f.__code__
+    id(f.__code__)
     for f in (
         os.getenv,
         os._Environ.__getitem__,
@@ -149,7 +149,7 @@ def disabled_module(fn) -> str | None:
 def inline_reason(fn) -> tuple[str, str]:
     """("inline" or "skip", why) for a Python function."""
     code = getattr(fn, "__code__", None)
-    if code is None:
+    if not isinstance(code, types.CodeType):
         return "skip", "not a Python function"
     flags = _frame.code_flags(code)
     if getattr(fn, "_torchdynamo_disable", False) or flags & _frame.SKIP_RECURSIVE:
@@ -159,7 +159,7 @@ def inline_reason(fn) -> tuple[str, str]:
         return "skip", f"disable_module({pattern!r})"
     if is_mode_method(fn):
         return "inline", "a method of the library's function modes"
-    if code in ENVIRONMENT:
+    if id(code) in ENVIRONMENT:  # code objects are compared by content otherwise, constants and all
         return "inline", "a reader of the environment"
     skip, why = skip_file(code.co_filename)
     return ("skip" if skip else "inline"), why
@@ -448,29 +448,39 @@ def frame_has_tensors(func: types.FunctionType, args: tuple) -> bool:
     return any(n in g and (has_tensor(g[n], 1) or is_library_value(g[n])) for n in func.__code__.co_names)
 
 
+def is_a(v, classes) -> bool:
+    """isinstance() that asks the class only: ``v.__class__`` may be the user's code."""
+    return issubclass(type(v), classes)
+
+
 def is_library_value(v) -> bool:
-    if isinstance(v, types.ModuleType):
-        return v.__name__.split(".")[0] == "flambeau" or v.__name__ == "numpy"
+    if is_a(v, types.ModuleType):
+        return str(v.__dict__.get("__name__")).split(".")[0] in ("flambeau", "numpy")
     return is_torch_callable(v)
 
 
 def has_tensor(v, depth: int) -> bool:
+    """Looks without running code of the user's."""
     import numpy as np
 
-    if isinstance(v, (_C.TensorBase, np.ndarray)):
+    if is_a(v, (_C.TensorBase, np.ndarray)):
         return True
     if depth <= 0:
         return False
     if is_nn_module_class(type(v)):
         return True
-    if isinstance(v, (list, tuple, set, frozenset)):
-        return any(has_tensor(x, depth - 1) for x in v)
-    if isinstance(v, dict):
-        return any(has_tensor(x, depth - 1) for x in v.values())
-    d = getattr(v, "__dict__", None)
-    if isinstance(d, dict) and not isinstance(v, (type, types.ModuleType, types.FunctionType)):
-        return any(has_tensor(x, depth - 1) for x in d.values())
-    return False
+    for cls in (list, tuple, set, frozenset):
+        if is_a(v, cls):
+            return any(has_tensor(x, depth - 1) for x in cls.__iter__(v))
+    if is_a(v, dict):
+        return any(has_tensor(x, depth - 1) for x in dict.values(v))
+    if is_a(v, (type, types.ModuleType, types.FunctionType)):
+        return False
+    try:
+        d = object.__getattribute__(v, "__dict__")
+    except AttributeError:
+        return False
+    return is_a(d, dict) and any(has_tensor(x, depth - 1) for x in dict.values(d))
 
 
 def library_attr(path: str) -> Callable:

@@ -121,7 +121,7 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
 
 def is_python(a) -> bool:
     """Whether what was found on a class is a method written in Python."""
-    return isinstance(a, types.FunctionType)
+    return trace_rules.is_a(a, types.FunctionType)
 
 
 def is_overridden(tx, cls: type, *names: str) -> bool:
@@ -190,12 +190,12 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} looks attributes up in C.")
         return dynamic(tx, owner, value, source, name)
     a = class_attr(tx, cls, name)
-    if a is not ABSENT and not isinstance(a, types.FunctionType) and is_data_descriptor(tx, a):
+    if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType) and is_data_descriptor(tx, a):
         if type(a) is property:
             if a.fget is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {cls.__name__!r} object has no getter"))
             return fallback(tx, owner, cls, name, lambda: tx.wrap_function(a.fget).call(tx, [owner], {}), hooks)
-        if isinstance(a, C_DESCRIPTORS):
+        if trace_rules.is_a(a, C_DESCRIPTORS):
             written = pending(name) if pending is not None else None
             if written is not None and written is not DELETED:
                 return written
@@ -248,15 +248,15 @@ def missing(tx, owner, cls: type, name: str, hooks: bool = True):
 
 def bind(tx, owner, cls: type, name: str, a):
     """What an attribute found on the class becomes when it is read from an instance."""
-    if isinstance(a, types.FunctionType):
+    if trace_rules.is_a(a, types.FunctionType):
         return variables.UserMethodVariable(tx.wrap_function(a), owner)
-    if isinstance(a, staticmethod):
+    if trace_rules.is_a(a, staticmethod):
         return known(tx, a.__func__)
-    if isinstance(a, classmethod):
+    if trace_rules.is_a(a, classmethod):
         return variables.UserMethodVariable(
             known(tx, a.__func__), variables.ClassVariable(cls, ConstSource(cls, cls.__qualname__))
         )
-    if isinstance(a, C_METHODS):
+    if trace_rules.is_a(a, C_METHODS):
         return variables.SlotMethod(owner, name, a)
     if trace_rules.is_compiled(a):
         return variables.UserMethodVariable(tx.wrap_function(trace_rules.unwrap_compiled(a)), owner)
@@ -265,7 +265,7 @@ def bind(tx, owner, cls: type, name: str, a):
     get = class_attr(tx, type(a), "__get__")
     if isinstance(get, types.FunctionType):
         return call_get(tx, get, a, owner, cls)
-    if get is not ABSENT and not isinstance(a, type):
+    if get is not ABSENT and not trace_rules.is_a(a, type):
         unsupported("descriptor", f"getattr {owner!r} {name}", f"{name} is a descriptor of type {type(a).__name__}.")
     return known(tx, a)
 
@@ -298,16 +298,20 @@ def library_attr(tx, owner, value, source: Source | None, name: str):
         tx.raise_user(e)
     if isinstance(value, type):
         static = class_attr(tx, value, name)
-        if static is found or isinstance(static, (staticmethod, classmethod, *C_METHODS)):
+        if static is found or trace_rules.is_a(static, (staticmethod, classmethod, *C_METHODS)):
             return known(tx, found)
         return tx.wrap(found, GetAttrSource(source, name))
     d = instance_dict(value)
     if d is not None and d.get(name, ABSENT) is found:
         return tx.wrap(found, KeySource(InstanceDictSource(source), name))
     static = class_attr(tx, type(value), name)
-    if static is found or isinstance(static, C_METHODS) or (type(value).__flags__ & IMMUTABLE and callable(found)):
+    if (
+        static is found
+        or trace_rules.is_a(static, C_METHODS)
+        or (type(value).__flags__ & IMMUTABLE and callable(found))
+    ):
         return known(tx, found)
-    if isinstance(found, types.MethodType) and found.__func__ is static:
+    if trace_rules.is_a(found, types.MethodType) and found.__func__ is static:
         return known(tx, found)
     return tx.wrap(found, GetAttrSource(source, name))
 
@@ -326,42 +330,50 @@ def has(tx, read) -> bool:
 # -- modules and globals --
 
 
+def no_attribute(module: types.ModuleType, name: str) -> AttributeError:
+    named = module.__dict__.get("__name__")
+    return AttributeError(
+        f"module {named!r} has no attribute {name!r}" if named else f"module has no attribute {name!r}"
+    )
+
+
 def module_attr(tx, module: types.ModuleType, name: str):
     """``module.name``, PEP 562 included."""
     pending = tx.side_effects.global_writes.get((id(module.__dict__), name))
     if pending is not None:
         if pending[1] is not None:
             return pending[1]
-        tx.raise_user(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
-    ours = module.__name__ == "flambeau" or module.__name__.startswith("flambeau.")
+        tx.raise_user(no_attribute(module, name))
+    label = str(module.__dict__.get("__name__", "?"))  # a module that isn't initialized has no name
+    ours = label == "flambeau" or label.startswith("flambeau.")
     if ours and name not in module.__dict__:
         try:
             getattr(module, name)  # lazy: it is imported now, and mostly found in the dict from then on
         except Exception as e:
             tx.raise_user(e)
     cls = type(module)
-    source = ConstSource(module, module.__name__)
+    source = ConstSource(module, label)
     if cls is not types.ModuleType:
         tx.output.guard(source, "TYPE_MATCH", cls)
         if class_attr(tx, cls, name) is not ABSENT and name not in ("__dict__", "__class__"):
             return dynamic(tx, module, module, source, name)
     table = module.__dict__
     if name in table and name != "__dict__":
-        return dict_name(tx, table, name, module.__name__)
+        return dict_name(tx, table, name, label)
     if name == "__dict__":
         from .variables.namespaces import NamespaceDict
 
-        return NamespaceDict(table, module.__name__)
+        return NamespaceDict(table, label)
     if cls is types.ModuleType and hasattr(types.ModuleType, name):
         return dynamic(tx, module, module, source, name)
-    tx.output.guards.fact(ConstSource(table, module.__name__), name, ABSENT)
+    tx.output.guards.fact(ConstSource(table, label), name, ABSENT)
     hook = table.get("__getattr__", ABSENT)
     if hook is ABSENT:
-        tx.output.guards.fact(ConstSource(table, module.__name__), "__getattr__", ABSENT)
-        tx.raise_user(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
+        tx.output.guards.fact(ConstSource(table, label), "__getattr__", ABSENT)
+        tx.raise_user(no_attribute(module, name))
     if ours:
         return dynamic(tx, module, module, source, name)
-    return dict_name(tx, table, "__getattr__", module.__name__).call(tx, [ConstantVariable(name)], {})
+    return dict_name(tx, table, "__getattr__", label).call(tx, [ConstantVariable(name)], {})
 
 
 def dict_name(tx, table: dict, name: str, label: str):
@@ -381,7 +393,7 @@ def global_name(tx, globals: dict, name: str, own: bool):
     table = builtins.__dict__
     if name not in table:
         tx.output.guards.fact(ConstSource(table, "builtins"), name, ABSENT)
-        tx.raise_user(NameError(f"name {name!r} is not defined"))
+        tx.raise_user(NameError(f"name {name!r} is not defined", name=name))
     if own and pending is None:
         return tx.wrap(table[name], GlobalSource(name, builtin=True))
     return dict_name(tx, table, name, "builtins")

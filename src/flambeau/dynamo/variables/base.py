@@ -72,6 +72,11 @@ class Variable:
     def setattr(self, tx, name: str, value: Variable) -> None:
         unsupported("setattr", f"setattr {self!r} {name}", "Writing attributes of this kind of value is not traced.")
 
+    def delattr(self, tx, name: str) -> None:
+        unsupported(
+            "delattr", f"delattr {self!r} {name}", "Attributes of this kind of value are not deleted while tracing."
+        )
+
     def call(self, tx, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         unsupported("call", f"call_function {self!r}", "This kind of value cannot be called while tracing.")
 

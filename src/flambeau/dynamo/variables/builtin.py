@@ -43,7 +43,7 @@ from .lists import (
     TupleVariable,
 )
 from .namespaces import NamespaceDict
-from .objects import ObjectVariable
+from .objects import ObjectVariable, refuse_excess
 from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
 from .symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .tensor import NumpyNdarrayVariable, TensorVariable
@@ -426,6 +426,8 @@ def _(tx, args, kwargs):
 
 def _dict(cls):
     def handler(tx, args, kwargs):
+        if len(args) > 1:
+            return None
         d = DictVariable(cls=cls)
         if args:
             for k, v in pairs_of(tx, args[0]):
@@ -469,7 +471,7 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     name = args[1].as_constant()
     if len(args) == 2:
-        return args[0].getattr(tx, name)
+        return tx.attribute(args[0], name)
     try:
         return args[0].getattr(tx, name)
     except UserRaises as e:
@@ -527,14 +529,16 @@ def _(tx, args, kwargs):
 
 @handles(str)
 def _(tx, args, kwargs):
-    if not args:
+    if not args and not kwargs:
         return ConstantVariable("")
-    v = args[0]
+    v = args[0] if args else kwargs.get("object")
+    if v is None or len(args) + len(kwargs) > 1:
+        return None
     if isinstance(v, ExceptionVariable):
         return v.text(tx, "__str__")
     if isinstance(v, ClassVariable) or not v.can_constant():
         return None
-    return fold(tx, str, args)
+    return fold(tx, str, [v])
 
 
 @handles(repr)
@@ -635,6 +639,8 @@ def _(tx, args, kwargs):
     cls = args[0].as_constant()
     if trace_rules.is_nn_module_class(cls) or builtin_base(cls) is not None or issubclass(cls, BaseException):
         unsupported("construct", f"object.__new__({cls.__qualname__})", "Its base is not plain Python.")
+    if args[1:] or kwargs:
+        refuse_excess(tx, cls, "__new__")
     return ObjectVariable(None, cls)
 
 

@@ -91,24 +91,24 @@ class ClassVariable(Variable):
 
     def found(self, tx, name, a, source):
         """What an attribute of the class becomes when it is read from the class."""
-        if isinstance(a, staticmethod):
+        if trace_rules.is_a(a, staticmethod):
             return tx.wrap_function(a.__func__)
-        if isinstance(a, classmethod):
+        if trace_rules.is_a(a, classmethod):
             if name == "_make" and hasattr(self.value, "_fields"):
                 return MakeTuple(self.value)
             if trace_rules.is_torch_callable(a.__func__):
                 return tx.wrap_known(getattr(self.value, name))
             return UserMethodVariable(tx.wrap_known(a.__func__), self)
-        if isinstance(a, types.FunctionType):
+        if trace_rules.is_a(a, types.FunctionType):
             return tx.wrap_function(a)
-        if isinstance(a, (property, *world.C_DESCRIPTORS)):
+        if trace_rules.is_a(a, (property, *world.C_DESCRIPTORS)):
             return tx.wrap_known(a)
         get = world.class_attr(tx, type(a), "__get__")
         if isinstance(get, types.FunctionType):
             return tx.wrap_function(get).call(tx, [tx.wrap_known(a), ConstantVariable(None), self], {})
         if (
             get is not ABSENT
-            and not isinstance(a, type)
+            and not trace_rules.is_a(a, type)
             and not trace_rules.is_compiled(a)
             and not trace_rules.is_disabled(a)
         ):
@@ -309,12 +309,12 @@ class SuperVariable(Variable):
         if a is ABSENT:
             tx.raise_user(AttributeError(f"'super' object has no attribute {name!r}"))
         if of_class:
-            if isinstance(a, classmethod):
+            if trace_rules.is_a(a, classmethod):
                 return UserMethodVariable(tx.wrap_known(a.__func__), self.obj)
             return self.obj.found(tx, name, a, ConstSource(owner, owner.__qualname__))
-        if isinstance(self.obj, TensorVariable) and not isinstance(a, property):
-            return UserMethodVariable(tx.wrap_known(a.__func__ if isinstance(a, staticmethod) else a), self.obj)
-        if isinstance(a, types.FunctionType):
+        if isinstance(self.obj, TensorVariable) and not trace_rules.is_a(a, property):
+            return UserMethodVariable(tx.wrap_known(a.__func__ if trace_rules.is_a(a, staticmethod) else a), self.obj)
+        if trace_rules.is_a(a, types.FunctionType):
             if name == "__setattr__" and isinstance(self.obj, ModuleVariable) and is_library(a):
                 return ModuleSetattr(self.obj)
             return UserMethodVariable(tx.wrap_function(a), self.obj)
@@ -327,7 +327,7 @@ class SuperVariable(Variable):
             return world.bind(tx, self.obj, owner, name, a)
         from .base import MethodOf
 
-        if isinstance(a, world.C_METHODS) and hasattr(self.obj, "call_method"):
+        if trace_rules.is_a(a, world.C_METHODS) and hasattr(self.obj, "call_method"):
             return MethodOf(self.obj, name)
         unsupported("super", f"super().{name} of {self.obj!r}")
 

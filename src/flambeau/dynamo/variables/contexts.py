@@ -9,6 +9,7 @@ from flambeau.autograd import grad_mode
 
 from .. import tensors
 from ..exc import UserRaises, unsupported
+from ..guards import type_item
 from .base import MethodOf, Variable
 from .constant import ConstantVariable
 
@@ -260,6 +261,12 @@ class FunctionModeVariable(ContextManagerVariable):
         cg(self.mode)
 
 
+def special_method(obj, name: str):
+    """What the interpreter calls: found on the class, past the object's own attributes and ``__getattribute__``."""
+    found = type_item(type(obj), name)
+    return found.__get__(obj, type(obj)) if hasattr(type(found), "__get__") else found
+
+
 class ContextExit(Variable):
     """What BEFORE_WITH leaves on the stack: the bound ``__exit__``."""
 
@@ -278,8 +285,7 @@ class ContextExit(Variable):
             cg.load_const(None)
             return
         if not getattr(self.manager, "enters_again", False):
-            cg(self.manager)
-            cg.load_attr("__exit__")
+            cg.call_function(special_method, lambda: (cg(self.manager), cg.load_const("__exit__")), 2)
             return
         cg(self.manager)
         t = cg.temp()

@@ -315,7 +315,11 @@ def pairs_of(tx, v: Variable) -> list:
     if hasattr(v, "class_attr") and v.hasattr(tx, "keys"):
         keys = iterate(tx, v.getattr(tx, "keys").call(tx, [], {})).items(tx)
         return [(k, v.getitem(tx, k)) for k in keys]
-    return [iterate(tx, p).items(tx) for p in iterate(tx, v).items(tx)]
+    pairs = [iterate(tx, p).items(tx) for p in iterate(tx, v).items(tx)]
+    for i, p in enumerate(pairs):
+        if len(p) != 2:
+            tx.raise_user(ValueError(f"dictionary update sequence element #{i} has length {len(p)}; 2 is required"))
+    return pairs
 
 
 class DictView(Variable):

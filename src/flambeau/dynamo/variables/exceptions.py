@@ -9,14 +9,22 @@ from __future__ import annotations
 import types
 
 from .. import world
-from ..exc import unsupported
+from ..exc import UserRaises, unsupported
 from ..source import GetAttrSource
 from .base import Variable
 from .constant import ConstantVariable
 from .objects import ObjectVariable
 from .tracebacks import Entry, ExceptionTraceback, TracebackVariable, push_traceback
 
-__all__ = ["ExcInfoVariable", "ExceptionVariable", "LastiVariable", "builtin_exception", "make_exception"]
+__all__ = [
+    "ExcInfoVariable",
+    "ExceptionVariable",
+    "LastiVariable",
+    "builtin_exception",
+    "make_exception",
+    "name_attribute",
+    "variable_of",
+]
 
 LINKS = ("__cause__", "__context__", "__suppress_context__", "__traceback__", "args")
 # Those that do more with their arguments than keep them.
@@ -84,8 +92,8 @@ class ExceptionVariable(ObjectVariable):
         """The exception itself or its stand-in, for what only depends on its class and arguments."""
         if self.source is not None and not self.written:
             return self.exception
-        if not self.faithful():
-            unsupported("exception", f"{name} of {self.cls.__name__} with values of the graph")
+        if not self.faithful() or not self.written.keys() <= {*LINKS, "name", "obj"}:
+            unsupported("exception", f"{name} of {self.cls.__name__} with values of the graph or changed attributes")
         return self.exception
 
     # -- attributes --
@@ -185,12 +193,17 @@ class ExceptionVariable(ObjectVariable):
         tx.side_effects.remember(self)
         self.raised.append(entry)
 
+    def context(self, tx) -> Variable | None:
+        if self.source is None or "__context__" in self.written:
+            return self.written.get("__context__")
+        return tx.realize(tx.wrap(self.exception.__context__, GetAttrSource(self.source, "__context__")))
+
     def set_context(self, tx, outer: Variable | None) -> None:
         """It is raised while ``outer`` is handled. Like the interpreter: no exception becomes part of its own context."""
         if outer is None or outer is self or not isinstance(outer, ExceptionVariable):
             return
         o, seen = outer, {id(outer)}  # the program may have made a cycle
-        while isinstance(inner := o.written.get("__context__"), ExceptionVariable):
+        while isinstance(inner := o.context(tx), ExceptionVariable):
             if inner is self:
                 o.keep(tx, "__context__", ConstantVariable(None))
                 break
@@ -220,6 +233,8 @@ class ExceptionVariable(ObjectVariable):
             except world.UserRaises:
                 notes = tx.make_list([])
                 self.setattr(tx, "__notes__", notes)
+            if not issubclass(notes.python_type(), list):
+                tx.raise_user(TypeError("Cannot add note: __notes__ is not a list"))
             notes.call_method(tx, "append", args, {})
             return ConstantVariable(None)
         if name in ("__str__", "__repr__") and not args:
@@ -294,6 +309,29 @@ class ExceptionVariable(ObjectVariable):
         if self.traceback is not None:
             before = lambda: cg(self.traceback)  # noqa: E731
         push_traceback(cg, self.raised, before or (lambda: cg.load_const(None)))
+
+
+def variable_of(tx, e: UserRaises) -> ExceptionVariable:
+    """The exception that tracing itself raises, as the interpreter would make it here."""
+    if e.variable is None:
+        e.variable = ExceptionVariable(e.exception)
+        e.variable.set_context(tx, tx.handled())
+        if isinstance(e.exception, NameError) and e.exception.name is not None:
+            e.variable.named["name"] = ConstantVariable(e.exception.name)
+    return e.variable
+
+
+def name_attribute(tx, e: UserRaises, v: Variable, name: str) -> None:
+    """An AttributeError that says neither name nor object is told both, as the interpreter does where an attribute is read."""
+    variable, known = variable_of(tx, e), e.exception
+    if (
+        known.name is None
+        and known.obj is None
+        and not variable.named
+        and not variable.written.keys() & {"name", "obj"}
+    ):
+        variable.keep(tx, "name", ConstantVariable(name))
+        variable.keep(tx, "obj", v)
 
 
 def type_is_plain(cls: type, name: str) -> bool:

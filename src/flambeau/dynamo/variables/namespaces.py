@@ -6,7 +6,7 @@ import types
 
 from .. import world
 from ..exc import unsupported
-from ..guards import type_item
+from ..guards import ABSENT, type_item
 from ..source import ConstSource, InstanceDictSource
 from .base import Variable
 from .constant import ConstantVariable
@@ -158,7 +158,7 @@ class PythonModuleVariable(Variable):
         self.value = value
 
     def __repr__(self):
-        return f"PythonModuleVariable({self.value.__name__})"
+        return f"PythonModuleVariable({self.value.__dict__.get('__name__')})"
 
     def python_type(self):
         return types.ModuleType
@@ -176,6 +176,9 @@ class PythonModuleVariable(Variable):
         return world.has(tx, lambda: self.getattr(tx, name))
 
     def setattr(self, tx, name, value):
+        hook = world.class_attr(tx, type(self.value), "__setattr__")
+        if hook is not types.ModuleType.__setattr__ or world.class_attr(tx, type(self.value), name) is not ABSENT:
+            unsupported("setattr", f"setattr {self!r} {name}", "The module's class decides what that does.")
         tx.side_effects.store_global(self.value.__dict__, name, value)
 
 

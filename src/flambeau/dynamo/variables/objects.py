@@ -87,6 +87,8 @@ class ObjectVariable(Variable):
         if isinstance(hook, types.FunctionType):
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name), value], {})
             return
+        if not own_slot(hook, "__setattr__"):
+            unsupported("setattr", f"setattr {self!r} {name}", f"__setattr__ of its class is {hook!r}.")
         self.plain_setattr(tx, name, value)
 
     def plain_setattr(self, tx, name, value):
@@ -94,17 +96,19 @@ class ObjectVariable(Variable):
         if name in ("__class__", "__dict__"):
             unsupported("setattr", f"setattr {self!r} {name}")
         a = self.class_attr(tx, name)
-        if isinstance(a, property):
+        if in_c_struct(a):
+            unsupported("setattr", f"setattr {self!r} {name}", "It is kept by a class of the interpreter.")
+        if trace_rules.is_a(a, property):
             if a.fset is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {self.cls.__name__!r} object has no setter"))
             tx.wrap_function(a.fset).call(tx, [self, value], {})
             return
-        if a is not ABSENT and not isinstance(a, types.FunctionType):
+        if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType):
             put = world.class_attr(tx, type(a), "__set__")
             if isinstance(put, types.FunctionType):
                 tx.wrap_function(put).call(tx, [tx.wrap_known(a), self, value], {})
                 return
-            if put is not ABSENT and not isinstance(a, types.MemberDescriptorType):
+            if put is not ABSENT and not trace_rules.is_a(a, types.MemberDescriptorType):
                 unsupported(
                     "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
                 )
@@ -147,21 +151,32 @@ class ObjectVariable(Variable):
         if isinstance(hook, types.FunctionType):
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name)], {})
             return
+        if not own_slot(hook, "__delattr__"):
+            unsupported("delattr", f"delattr {self!r} {name}", f"__delattr__ of its class is {hook!r}.")
         self.plain_delattr(tx, name)
 
     def plain_delattr(self, tx, name):
         a = self.class_attr(tx, name)
-        if a is not ABSENT and isinstance(a, property):
+        if name in ("__class__", "__dict__") or in_c_struct(a):
+            unsupported("delattr", f"delattr {self!r} {name}", "It is kept by a class of the interpreter.")
+        if trace_rules.is_a(a, property):
             if a.fdel is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {self.cls.__name__!r} object has no deleter"))
             tx.wrap_function(a.fdel).call(tx, [self], {})
             return
+        if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType | types.MemberDescriptorType):
+            drop = world.class_attr(tx, type(a), "__delete__")
+            if isinstance(drop, types.FunctionType):
+                tx.wrap_function(drop).call(tx, [tx.wrap_known(a), self], {})
+                return
+            if drop is not ABSENT:
+                unsupported("descriptor", f"delattr {self!r} {name}", f"{name} is a {type(a).__name__}.")
         if name not in self.written or self.written[name] is None:
             found = None
             if self.value is not None and name not in self.written:
                 found = (
                     self.getattr(tx, name)
-                    if isinstance(a, types.MemberDescriptorType)
+                    if trace_rules.is_a(a, types.MemberDescriptorType)
                     else world.instance_attr(tx, self.value, self.source, name)
                 )
             if found is None:
@@ -256,8 +271,8 @@ class SlotMethod(Variable):
         self.owner, self.name, self.value = owner, name, value
 
     def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
+        # By the descriptor: ``super()`` finds another one than the object does.
+        cg.call_function(self.value.__get__, lambda: cg(self.owner), 1)
 
     def call(self, tx, args, kwargs):
         o, name = self.owner, self.name
@@ -270,9 +285,11 @@ class SlotMethod(Variable):
             o.plain_delattr(tx, args[0].as_constant())
             return ConstantVariable(None)
         if self.value is object.__init__:
+            if args or kwargs:
+                refuse_excess(tx, o.cls, "__init__")
             return ConstantVariable(None)
         if self.value in (object.__getattribute__, type.__getattribute__) and args[0].can_constant():
-            return o.own_getattr(tx, args[0].as_constant())
+            return tx.attribute(o, wanted := args[0].as_constant(), lambda: o.own_getattr(tx, wanted))
         if self.value is object.__eq__ or self.value is object.__ne__:
             from .operators import identical
 
@@ -287,6 +304,30 @@ class SlotMethod(Variable):
         unsupported("slot-method", f"call_method {o!r} {name}", f"{self.value!r} is implemented in C.")
 
 
+def in_c_struct(descriptor) -> bool:
+    """Whether it is a member of a class of the interpreter (which may be read-only), not one of ``__slots__``."""
+    return trace_rules.is_a(descriptor, types.MemberDescriptorType) and bool(
+        descriptor.__objclass__.__flags__ & world.IMMUTABLE
+    )
+
+
+def own_slot(hook, name: str) -> bool:
+    """Whether a class's hook is what the interpreter itself puts there, under that name."""
+    return isinstance(hook, types.WrapperDescriptorType) and hook.__name__ == name
+
+
+def refuse_excess(tx, cls: type, called: str) -> None:
+    """``object.__new__`` or ``object.__init__`` is called with more than the class or object: an error, unless only the other of the two is
+    overridden."""
+    new, init = world.class_attr(tx, cls, "__new__"), world.class_attr(tx, cls, "__init__")
+    overrides_new, overrides_init = new is not object.__new__, init is not object.__init__
+    what = "type to instantiate" if called == "__new__" else "instance to initialize"
+    if overrides_new if called == "__new__" else overrides_init:
+        tx.raise_user(TypeError(f"object.{called}() takes exactly one argument (the {what})"))
+    if not (overrides_init if called == "__new__" else overrides_new):
+        tx.raise_user(TypeError(f"{cls.__name__}() takes no arguments"))
+
+
 def reduced(tx, o: ObjectVariable, args) -> Variable:
     """``object.__reduce_ex__`` of protocol 2 and up: how to make the object again."""
     if o.class_attr(tx, "__reduce__") is not object.__dict__["__reduce__"]:
@@ -294,7 +335,14 @@ def reduced(tx, o: ObjectVariable, args) -> Variable:
     state_of = o.class_attr(tx, "__getstate__")
     own = isinstance(state_of, types.FunctionType)
     ways = ("__getnewargs__", "__getnewargs_ex__")
-    if not args[0].is_constant() or args[0].as_constant() < 2 or any(o.class_attr(tx, n) is not ABSENT for n in ways):
+    if len(args) != 1:
+        unsupported("reduce", f"__reduce_ex__ of {o!r} with {len(args)} arguments")
+    if (
+        not args[0].is_constant()
+        or type(args[0].as_constant()) is not int
+        or args[0].as_constant() < 2
+        or any(o.class_attr(tx, n) is not ABSENT for n in ways)
+    ):
         unsupported("reduce", f"__reduce_ex__ of {o!r}", "It is made again in a way of its own.")
     if not own and (state_of is not object.__dict__.get("__getstate__", ABSENT) or copyreg._slotnames(o.cls)):
         unsupported("reduce", f"__reduce_ex__ of {o!r}", "Its state is more than its attributes.")

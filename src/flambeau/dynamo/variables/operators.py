@@ -251,7 +251,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         target = a if fn is operator.ior else a.call_method(tx, "copy", [], {})
         target.call_method(tx, "update", [b], {})
         return target
-    fn = INPLACE.get(fn, fn)
+    written, fn = fn, INPLACE.get(fn, fn)
     for x in (a, b):
         if isinstance(x, SequenceVariable):
             x.realized(tx)
@@ -265,7 +265,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     ):
         if isinstance(a, ClassVariable) and fn is operator.or_:
             unsupported("operator", "a union of types")
-        return fold(tx, fn, [a, b])
+        return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
             tx.raise_user(
