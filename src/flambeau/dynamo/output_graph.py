@@ -191,6 +191,8 @@ class OutputGraph:
         """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""
         self.by_id.clear()
         self._by_name.clear()
+        if self.env is not None:
+            self.env.output, self.env.where = None, shape_env.user_line
         if self._fake_mode is not None:
             vars(self._fake_mode).pop("becoming", None)
 

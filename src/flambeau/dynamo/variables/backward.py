@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from flambeau import _C, autograd
 from flambeau.autograd.node import set_history
+from flambeau.base import pytree
+from flambeau.core.operator import namespace
 
 from .. import tensors
 from ..exc import unsupported
@@ -141,6 +143,18 @@ def _tensors(tx, v) -> list:
     return [x for x in values if isinstance(x, TensorVariable)]
 
 
+def memories(output) -> set[int]:
+    """The storages of the values of the graph, by id. A leaf's gradient lies in none of them, nor in another leaf's."""
+    values = (v for n in output.root.nodes for v in pytree.tree_leaves(n.meta.get("val")))
+    return {id(v._storage) for v in values if isinstance(v, _C.TensorBase)}
+
+
+def copy_like(tx, leaf, g) -> Variable:
+    """The gradient in memory of its own, laid out as the leaf."""
+    place = tx.output.call_in_graph(tx, "call_function", namespace("aten").empty_like.default, [leaf], {})
+    return place.call_method(tx, "copy_", [g], {})
+
+
 def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     given = {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args)), **kwargs}
     plain = {k: v.as_constant() for k, v in given.items() if k != "gradient" and v.can_constant()}
@@ -170,6 +184,7 @@ def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Va
     gradient = given.get("gradient")
     if gradient is not None and not gradient.is_constant():
         options["grad_outputs"] = gradient
+    taken = memories(tx.output)
     grads = tx.output.call_in_graph(tx, "call_function", autograd.grad, [owner, tx.make_tuple(leaves)], options).items(
         tx
     )
@@ -178,7 +193,9 @@ def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Va
             continue
         old = leaf.getattr(tx, "grad")
         if old.is_constant():
-            leaf.setattr(tx, "grad", g)
+            own = id(g.val._storage) not in taken and g.val._strides == leaf.val._strides
+            taken.add(id(g.val._storage))
+            leaf.setattr(tx, "grad", g if own else copy_like(tx, leaf, g))
             continue
         before = tensors.grad_enabled()
         tx.output.set_grad_mode(tx, False)
