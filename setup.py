@@ -42,6 +42,7 @@ RUNTIME = (
     "thread_pool",
     "gemm",
     "product",
+    "product_bf16",
     "rows",
     "conv",
     "conv_shift",

@@ -185,6 +185,8 @@ int flb_sparse_group_step(const View *v, int n, const int64_t *numbers, int64_t 
 int flb_sparse_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_sparse_sums_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_scan_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_product_bf16_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+PyObject *flb_bf16_products(PyObject *self, PyObject *unused);
 int flb_weight_only_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);

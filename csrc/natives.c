@@ -30,6 +30,7 @@ static const struct {
     {"sparse_group", flb_sparse_group_step, 3, 0},
     {"sparse_order", flb_sparse_order_step, 4, 0},
     {"sparse_sums", flb_sparse_sums_step, 6, 1},
+    {"product_bf16", flb_product_bf16_step, 3, 0},
     {"weight_only", flb_weight_only_step, 4, 1},
     {"max_pool", flb_max_pool_step, 3, 7},
     {"max_pool_backward", flb_max_pool_backward_step, 3, 2},

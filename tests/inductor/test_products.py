@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+import flambeau as torch
+from flambeau import _runtime
 from flambeau.base import blas
 from flambeau.testing import guard_pages
 
@@ -38,6 +40,82 @@ def sweep(every: int) -> None:
 def test_products(level):
     """Each level runs in a process of its own: the CPU is looked at once."""
     guard_pages.run_alone(__file__, f"sweep({7 if level else 3})", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+
+
+BF16 = torch.bfloat16.np
+
+
+def _pairs(place=lambda x: x):
+    """Operands in bfloat16, plain and transposed, over shapes that meet every kind of block and tail."""
+    rng = np.random.default_rng(0)
+    shapes = itertools.product(((), (2,)), (1, 5, 16, 17, 33, 70), (1, 15, 33, 64, 300), (1, 2, 31, 32, 33, 100))
+    for i, (batch, m, n, k) in enumerate(shapes):
+        ta, tb = i % 2, i // 2 % 2
+        a, b = (
+            place(rng.normal(size=(*batch, *s[:: -1 if t else 1])).astype(BF16))
+            for s, t in (((m, k), ta), ((k, n), tb))
+        )
+        yield a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b
+
+
+def sweep_bf16(way: int) -> None:
+    """Off by at most half a unit of bfloat16 and what float32 sums are off by."""
+    assert blas.bf16_products() <= way
+    blas.share_threads()
+    for a, b in _pairs():
+        out = np.full((*a.shape[:-1], b.shape[-1]), np.nan, BF16)
+        _runtime.native("product_bf16", (a, b, out), ())
+        a, b = a.astype("d"), b.astype("d")
+        want, terms = a @ b, np.abs(a) @ np.abs(b)
+        assert (np.abs(out.astype("d") - want) <= 2.0**-8 * np.abs(want) + 2e-7 * (a.shape[-1] + 2) * terms).all()
+    a = np.ones((40, 64), BF16)
+    a[3, 5], a[20, 0], a[39, 63] = np.nan, np.inf, -np.inf
+    out = (
+        blas.matmul(a.astype("f"), np.ones((64, 64), "f"))
+        if not blas.bf16_products()
+        else blas.matmul(a, a[:1].repeat(64, 0))
+    )
+    assert np.isnan(out[3]).all() and (out[20] == np.inf).all() and (out[39] == -np.inf).all()
+    assert (np.delete(out, (3, 20, 39), 0) == 64).all()
+
+
+@pytest.mark.parametrize("level, way", [("", 2), ("avx512_bf16", 1), ("avx512", 0), ("avx2", 0), ("default", 0)])
+def test_products_of_bf16(level, way):
+    guard_pages.run_alone(__file__, f"sweep_bf16({way})", FLAMBEAU_CPU=level)
+
+
+def bf16_stays_inside() -> None:
+    blas.share_threads()
+    for at_end in (False, True):
+        guarded = guard_pages.GuardPages(at_end)
+        for a, b in itertools.islice(_pairs(guarded), 0, None, 3):
+            out = guarded(np.zeros((*a.shape[:-1], b.shape[-1]), BF16))
+            _runtime.native("product_bf16", (a, b, out), ())
+
+
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
+@pytest.mark.parametrize("level", ["", "avx512_bf16", "default"])
+def test_products_of_bf16_stay_in_their_arrays(level):
+    guard_pages.run_alone(__file__, "bf16_stays_inside()", FLAMBEAU_CPU=level)
+
+
+def test_bf16_eager_and_compiled():
+    """A step under autocast: the same numbers but for the order of sums; float32's but for the rounding."""
+    torch.manual_seed(0)
+    w, x = torch.randn(96, 128, requires_grad=True), torch.randn(4, 40, 128, requires_grad=True)
+
+    def step(half):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            y = torch.nn.functional.linear(x, w)
+            z = y @ y.transpose(1, 2)
+        return y, z, *torch.autograd.grad(z.float().square().mean(), (w, x))
+
+    want = step(False)
+    eager, compiled = step(True), torch.compile(step)(True)
+    for e, c, f in zip(eager, compiled, want):
+        assert e.dtype is c.dtype
+        for got in (e, c):
+            torch.testing.assert_close(got.float(), f, rtol=0.02, atol=0.02 * f.abs().max().item())
 
 
 def test_the_library_insisted_on():

@@ -15,25 +15,57 @@ import struct
 import numpy
 
 from .. import _runtime
+from .dtypes import bfloat16
 
 __all__ = [
     "attention",
+    "bf16_products",
     "convolve",
     "function",
     "gemm_address",
     "matmul",
+    "matmul_bf16",
     "native_matmul",
     "scan",
     "share_threads",
     "wide",
 ]
 
+_BF16 = bfloat16.np
+
 
 def matmul(a, b):
     """The product of two matrices, or of two stacks of as many (ndarrays), split over the thread pool; None for what the runtime has no way to:
-    other dtypes than float32 and float64, strides that BLAS doesn't read."""
+    other dtypes than float32 and float64 (and bfloat16 where the CPU multiplies such), strides that BLAS doesn't read."""
     share_threads()
-    return _runtime.matmul(a, b)
+    return matmul_bf16(a, b) if a.dtype == _BF16 else _runtime.matmul(a, b)
+
+
+def matmul_bf16(a, b):
+    """:func:`matmul` of bfloat16, summed in float32 and rounded once: csrc/product_bf16.c."""
+    if (
+        not bf16_products()
+        or b.dtype != _BF16
+        or a.ndim not in (2, 3)
+        or a.ndim != b.ndim
+        or a.shape[-1] != b.shape[-2]
+    ):
+        return None
+    if a.shape[:-2] != b.shape[:-2] or not a.size or not b.size or not all(_lies_by_lines(x) for x in (a, b)):
+        return None
+    out = numpy.empty((*a.shape[:-1], b.shape[-1]), _BF16)
+    _runtime.native("product_bf16", (a, b, out), ())
+    return out
+
+
+def _lies_by_lines(x) -> bool:
+    """Whether the rows or the columns of matrices lie side by side."""
+    return x.flags.aligned and any(x.strides[d] == x.itemsize or x.shape[d] == 1 for d in (-1, -2))
+
+
+def bf16_products() -> int:
+    """How products of bfloat16 are made: 0 in float32, 1 by AVX512_BF16, 2 by AMX."""
+    return _runtime.bf16_products()
 
 
 def native_matmul():

@@ -27,9 +27,11 @@ def contraction(op: OpOverload):
         check(op, tensors)
         arrays = [t._array for t in tensors]
         dtype = arrays[0].dtype
-        if dtype.itemsize < 4 and dtype.kind not in "biu":
+        large = letters in PRODUCTS and max(arrays[0].size, arrays[1].size) >= SMALL
+        out = blas.matmul(*arrays) if large else None
+        if out is None and dtype.itemsize < 4 and dtype.kind not in "biu":
             arrays = [a.astype(np.float32) for a in arrays]
-        out = blas.matmul(*arrays) if letters in PRODUCTS and max(arrays[0].size, arrays[1].size) >= SMALL else None
+            out = blas.matmul(*arrays) if large else None
         if out is None:
             out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
             out = np.asarray(out)

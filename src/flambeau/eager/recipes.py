@@ -113,10 +113,16 @@ def _whole(op: OpOverload, values):
     if op.kind == "contraction" and op.definition.letters in PRODUCTS:
         a, b = (t._array for t in values)
         size = max(a.size, b.size)
-        if size < SMALL or a.dtype != b.dtype or a.dtype.char not in "fd" or _multiplications(a, b) <= _SMALL_PRODUCT:
+        if size < SMALL or a.dtype != b.dtype or _multiplications(a, b) <= _SMALL_PRODUCT:
             return None
         check(op, values)
-        return None if blas.matmul(a, b) is None else _C.Kernel(blas.native_matmul(), (), arrays=True)
+        if a.dtype == _BF16:
+            return None if blas.matmul(a, b) is None else _C.Kernel(blas.matmul_bf16, (), arrays=True)
+        return (
+            None
+            if a.dtype.char not in "fd" or blas.matmul(a, b) is None
+            else _C.Kernel(blas.native_matmul(), (), arrays=True)
+        )
     # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.
     numbers = tuple(values[i] for i in known_by_type(op) if _by_type(op, i, values[i]))
     found = compiled(op, values, None if numbers else True)
@@ -397,6 +403,7 @@ def _dense(shape):
 # ---- contractions --------------------------------------------------------------------------------------------------------
 
 
+_BF16 = dtypes.bfloat16.np
 _SMALL_PRODUCT = 1 << 18  # multiplications up to which a product isn't worth splitting over threads
 
 
