@@ -39,10 +39,13 @@ PROGRAMS = {
     "running sums": (lambda a: (np.cumsum(a, 1), np.cumprod(a, 0), a.cumsum()), T),
     "joined": (lambda a: (np.stack([a.T, a.T]), np.concatenate([a.T, a.T], 1), np.hstack([a.T, a]), np.vstack([a.T, a.T])), M),
     "sorted and rolled": (lambda a: (np.sort(a.T, 0), np.sort(a.T), np.roll(a.T, 1, 0), np.tril(a.T), np.triu(a.T)), M),
+    "every other element": (lambda a: (a[::2].ravel(), a[::2].ravel("K"), a.ravel("F"), a[::2].reshape(-1)), np.arange(10.0)),
+    "written through ravel": (lambda a: a[:, ::2].ravel().fill(1.0), M),
     # the array itself
     "conjugate of real numbers": (lambda a: (a.conj(), a.conjugate(), np.conj(a)), M),
     "written into its conjugate": (lambda a: a.conj().fill(3.0), M),
     "conjugate of complex numbers": (lambda a: (a.conj(), np.conj(a)), Z),
+    "conjugates without dimensions": (lambda a: (a[..., 0, 0].conj(), a.real[..., 0, 0].conj(), a[0, 0].conj()), Z),
     "nothing to squeeze": (lambda a: (a.squeeze(), np.squeeze(a)), M),
     "nothing to broadcast": (lambda a: np.broadcast_arrays(a, a[0])[0], M),
     "first power": (lambda a: np.linalg.matrix_power(a, 1), I),

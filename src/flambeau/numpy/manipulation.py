@@ -113,9 +113,9 @@ def rollaxis(a, axis, start=0):
 
 @implements(np.ravel, method="ravel")
 def ravel(a, order="C"):
-    """np.ravel."""
+    """np.ravel: a copy of what doesn't lie together, though a reshape might view it."""
     x = as_tensor(a)
-    return aten.permute.default(x, in_order(x.ndim, order, x)).reshape(-1)
+    return aten.permute.default(x, in_order(x.ndim, order, x)).contiguous().reshape(-1)
 
 
 @implements(method="flatten")

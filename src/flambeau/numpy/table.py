@@ -25,12 +25,12 @@ def implements(
     method: str | None = None,
     attribute: str | None = None,
     operator: str | None = None,
-    gives_array: bool = False,
+    gives_array: bool | Callable[..., bool] = False,
     read_only: Callable[..., bool] | None = None,
 ):
     """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray.
 
-    ``gives_array``: a result without dimensions is an array in NumPy too, and not a scalar. ``read_only(*tensors)``: whether NumPy lets nobody
+    ``gives_array``, or what it says of the tensors: a result without dimensions is an array in NumPy too, and not a scalar. ``read_only(*tensors)``: whether NumPy lets nobody
     write into the result.
     """
 

@@ -393,4 +393,4 @@ def _conj(x, out=None, /):
 
 
 for _name in ("conj", "conjugate"):
-    implements(method=_name, gives_array=True)(_conj)
+    implements(method=_name, gives_array=lambda x: not x.dtype.is_complex)(_conj)

@@ -373,7 +373,10 @@ class NumpyNdarrayVariable(TensorVariable):
         ):
             mark_read_only(r.node)
         # NumPy returns scalars for results without dimensions, except where the function makes or rearranges arrays; a scalar's methods give scalars.
-        return as_ndarray(r, scalar=not getattr(impl, "gives_array", False) or (owner is not None and owner.scalar))
+        gives_array = getattr(impl, "gives_array", False)
+        if callable(gives_array):
+            gives_array = gives_array(*(a.val for a in args))
+        return as_ndarray(r, scalar=not gives_array or (owner is not None and owner.scalar))
 
     def call_method(self, tx, name, args, kwargs):
         return NumpyMethodVariable(self, name).call(tx, args, kwargs)
