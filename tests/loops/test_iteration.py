@@ -116,6 +116,71 @@ def kept_iterator(x):
     return s, next(it)[0]
 
 
+STEPS = ((1, 0), (-1, 0), (0, 2))
+WEIGHTS = (0.25, 0.5, 0.25)
+
+
+def neighbours(a):
+    s = 0
+    for i in range(1, a.shape[0] - 1):
+        for di, dj in STEPS:
+            for k in (1, -1):
+                s += a[i + di, dj] * k + dj
+    return s
+
+
+def weighted(x):
+    out = np.zeros(len(x))
+    for k in range(1, len(x) - 1):
+        for j, w in enumerate(WEIGHTS):
+            out[k] += w * x[k + j - 1]
+    return out
+
+
+def different_things(x):
+    s = 0
+    for k in range(len(x)):
+        for w in (1, 0.5, x[k]):
+            s += w
+    return s
+
+
+def steps_of_its_own(steps, x):
+    s = 0.0
+    for step in steps:
+        for k in range(0, len(x), step):
+            s += x[k]
+        for k in range(len(x) - 1, -1, -step):
+            s -= k * x[k]
+        for k in range(3, 3, step):
+            s += 100 + k
+    return s
+
+
+def least(x):
+    best = (np.inf, -1, 0.0)
+    for k in range(len(x)):
+        if x[k] < best[0]:
+            best = (x[k], k, 2 * x[k])
+    return best
+
+
+def fibonacci(x):
+    pair = (0, 1)
+    for i in range(300):
+        pair = (pair[1], (pair[0] + pair[1]) % 1000)
+        x[i] += pair[0]
+    return pair
+
+
+def no_step(x, step):
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(0, 5, step):
+            s += x[i] * j
+    return s
+
+
 X, Y = R.rand(N), R.rand(N - 7)
 
 
@@ -137,6 +202,14 @@ X, Y = R.rand(N), R.rand(N - 7)
         (inside, (X, Y[:3])),
         (matrix_entries, (R.rand(40, 30),)),
         (returns_from_it, (X, 0.99)),
+        (neighbours, (R.randint(0, 9, (40, 3)),)),
+        (weighted, (X,)),
+        (steps_of_its_own, (np.array([1, 2, 7, 400, 3]), X)),
+        (steps_of_its_own, (np.array([1, 2, -7, 3]), X)),
+        (steps_of_its_own, (np.array([1, 2, 0, 3]), X)),
+        (least, (X,)),
+        (least, (X + np.inf,)),
+        (fibonacci, (X,)),
         (breaks, (X,)),
         (breaks, (X * 0.5,)),
         (total, (R.rand(N).astype(np.float32),)),
@@ -149,7 +222,14 @@ def test_agrees(f, args):
 
 @pytest.mark.parametrize(
     "f, args",
-    [(total, (np.zeros(0),)), (kept_iterator, (X,)), (together, (X, [1.0, 2.0])), (returns_from_it, (X, 5.0))],
+    [
+        (total, (np.zeros(0),)),
+        (different_things, (X,)),
+        (no_step, (X, 0)),
+        (kept_iterator, (X,)),
+        (together, (X, [1.0, 2.0])),
+        (returns_from_it, (X, 5.0)),
+    ],
     ids=lambda v: getattr(v, "__name__", None),
 )
 def test_agrees_native_or_not(f, args):

@@ -118,6 +118,65 @@ def chained(x):
     return n
 
 
+def while_continues(x):
+    i = n = 0
+    while i < len(x):
+        i += 1
+        if x[i - 1] > 0:
+            continue
+        n += i
+        while n > 100:
+            n -= 7
+            if n % 3 == 0:
+                continue
+            n -= 1
+    return n, i
+
+
+def while_between(x):
+    k, n = 0, 0
+    while 0 <= k < len(x):
+        n += 1
+        k += 2 if x[k] > 0.1 else -1 if n % 7 == 0 else 1
+    return k, n
+
+
+def while_numbers(x, end):
+    n = 0
+    while x < end:
+        x = x * 1.01 + 0.001
+        n += 1
+        if n % 2:
+            continue
+        x += 0.0001
+    return x, n
+
+
+def pythons_mathematics(x):
+    s = 0.0
+    for i in range(len(x)):
+        a = min(abs(x[i]), 1.0)
+        s += (
+            math.hypot(a, x[i])
+            + math.atan2(x[i], a)
+            + math.asin(a)
+            + math.acos(-a)
+            + math.log2(1 + a)
+            + math.log10(2 + a)
+        )
+        s += (
+            math.tan(a)
+            + math.sinh(a)
+            + math.expm1(a)
+            + math.log1p(a)
+            + math.erf(a)
+            + math.copysign(a, x[i])
+            + round(x[i] * 10)
+        )
+        s += np.round(x[i]) + np.round(i) + round(i) + math.trunc(x[i] * 3)
+    return s
+
+
 V = R.randn(N)
 A = R.rand(24, 24)
 CASES = {
@@ -139,6 +198,11 @@ CASES = {
     "bytes": (bytes_, R.randint(0, 256, N).astype(np.uint8)),
     "flags": (flags, V > 2),
     "chained": (chained, V),
+    "while with continue": (while_continues, V),
+    "while with a < b < c": (while_between, V),
+    "while over numbers": (while_numbers, 1.0, 90.0),
+    "few turns of while over numbers": (while_numbers, 80.0, 90.0),
+    "Python's mathematics": (pythons_mathematics, V),
 }
 
 
@@ -147,7 +211,7 @@ def test_agrees(name):
     f, *args = CASES[name]
     torch._dynamo.reset()
     # A maximum of float32 and float64 has one dtype or the other, from one turn of the loop to the next.
-    check(f, *args, native=name not in ("no trips", "mixed"))
+    check(f, *args, native=not name.startswith(("no trips", "mixed", "few turns")))
 
 
 def index_error(x):
@@ -184,9 +248,33 @@ def domain(x):
         x[i] = math.sqrt(3 - i)
 
 
+def domain_of_sine(x):
+    for i in range(len(x)):
+        x[i] = math.sin(-1e308 * (1 + i))
+
+
+def domain_of_arcsine(x):
+    for i in range(len(x)):
+        x[i] = math.asin(0.01 * i)
+
+
+def not_a_number(x):
+    for i in range(len(x)):
+        x[i] = round(x[i] * np.nan)
+
+
 @pytest.mark.parametrize(
     "f, dtype",
-    [(index_error, float), (zero_division, float), (integer_modulo, int), (uint8_overflow, np.uint8), (domain, float)],
+    [
+        (domain_of_sine, float),
+        (domain_of_arcsine, float),
+        (not_a_number, float),
+        (index_error, float),
+        (zero_division, float),
+        (integer_modulo, int),
+        (uint8_overflow, np.uint8),
+        (domain, float),
+    ],
 )
 def test_errors_are_pythons(f, dtype):
     with pytest.raises(Exception) as plain:

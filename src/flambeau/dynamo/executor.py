@@ -70,6 +70,7 @@ class Frame(Opcodes):
         self.yielded: Variable | None = None
         self.suspended = self.finished = self.started = False
         self.handling: list[Variable] = []  # exceptions being handled
+        self.turns: dict[int, int] = {}  # of while loops over numbers, by their first instruction
         self.place: traceback.FrameSummary | None = None  # of the last instruction that was asked for
 
     @property

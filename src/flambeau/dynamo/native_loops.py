@@ -15,7 +15,7 @@ from flambeau.loops import Declined, compile_region, operator
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
 from flambeau.loops.instructions import binary_name
-from flambeau.loops.interpreter import Generator, Inputs
+from flambeau.loops.interpreter import Generator, Inputs, Items
 from flambeau.loops.region import find
 from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
 
@@ -42,6 +42,7 @@ LOG = logs.artifact("loops", "which loops became native ones, and why others did
 NOTES: dict[str, str] = {}
 """What became of each loop that was looked at since explain() last began, by function, file and line."""
 WORTH = 1000  # instructions that unrolling would interpret
+MANY = 50  # turns of a while loop over numbers
 WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
 
 
@@ -69,6 +70,8 @@ def _describe(tx, v):
             raise Declined("an array without dimensions")
         tx.loop_operands[id(v.node)] = v
         return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, tuple(map(_size, v.val.shape))
+    if type(v) is TupleVariable and v.cls is tuple:
+        return Items(tuple(_describe(tx, item) for item in v.elements))
     if isinstance(v, GeneratorVariable | DrawVariable):
         owner = v if isinstance(v, GeneratorVariable) else v.owner
         tx.loop_operands[id(owner.node)] = owner
@@ -240,6 +243,8 @@ def _native(tx, header: int, trip) -> bool:
             tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
         else:
             tx.locals[name] = as_ndarray(out)
+    for name, t in done.tuples:
+        tx.locals[name] = _returned(tx, name, t)
     counters["stats"]["native_loops"] += 1
     LOG("loop in %s is native", where)
     NOTES[where] = "native"
@@ -262,7 +267,7 @@ def _returned(tx, name: str, t):
 
 
 def _reads_arrays(tx, header: int) -> bool:
-    """Whether something that the loop reads may be an array: a quick look before it is compiled."""
+    """Whether something that the loop reads may be an array or a random generator: a quick look before it is compiled."""
     try:
         region = find(tx.insts, header)
     except Declined:
@@ -271,9 +276,9 @@ def _reads_arrays(tx, header: int) -> bool:
         for i in tx.insts[start:end]:
             if i.name == "LOAD_FAST" and i.argval in tx.locals:
                 v = tx.locals[i.argval]
-                if v is not None and isinstance(v.unwrap(), NumpyNdarrayVariable):
+                if v is not None and isinstance(v.unwrap(), NumpyNdarrayVariable | GeneratorVariable | DrawVariable):
                     return True
-                if isinstance(getattr(v, "value", None), np.ndarray):
+                if isinstance(getattr(v, "value", None), np.ndarray | np.random.Generator | np.random.RandomState):
                     return True
     return False
 
@@ -369,9 +374,17 @@ def _trip(v: RangeVariable):
     return *ends, step, len(range(*hints, step))
 
 
-def try_while(tx) -> bool:
-    """At the start of a while loop's body, when its condition has just been found true, or is a true constant."""
-    if not config.native_loops or not _reads_arrays(tx, tx.ip):
+def try_while(tx, again: bool = False) -> bool:
+    """At the start of a while loop's body, when its condition has just been found true, or is a true constant. ``again``: not for the first turn.
+    A loop over numbers alone is worth it once it has had many turns; what they came to is what the native loop begins with."""
+    header = tx.ip
+    if not config.native_loops or (again and header not in tx.turns):
         return False
+    if not again and _reads_arrays(tx, header):
+        tx.turns.pop(header, None)
+    else:
+        tx.turns[header] = tx.turns.get(header, 0) + 1
+        if tx.turns[header] != MANY:
+            return False
     tx.loop_operands = {}
-    return _native(tx, tx.ip, None)
+    return _native(tx, header, None)

@@ -419,6 +419,8 @@ class Opcodes:
     # -- jumps --
     def JUMP_FORWARD(self, inst):
         self.ip = inst.target
+        if self.ip in native_loops.loop_starts(self.code):
+            native_loops.try_while(self, again=self.ip <= inst.index)
 
     JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
 
@@ -430,8 +432,8 @@ class Opcodes:
         if self.truth(self.top()) == want:
             self.ip = inst.target
         self.pop()
-        if self.ip in native_loops.loop_starts(self.code) and self.ip == inst.index + 1:
-            native_loops.try_while(self)
+        if self.ip in native_loops.loop_starts(self.code):
+            native_loops.try_while(self, again=self.ip != inst.index + 1)
 
     def _asserts_tensor(self) -> bool:
         """Whether the jump is an ``assert`` of a tensor and the graph checks it."""

@@ -285,8 +285,9 @@ class Lowering(ComplexLowering):
         if isinstance(x.expr, Expr):
             e = size(x)
             return ("number", e) if type(e) is Expr else ("constant", e)
-        if self.values.scalars.get(x.expr) in self.inputs:
-            return "input", self.inputs.index(self.values.scalars[x.expr])
+        given = self.values.scalars.get(x.expr)
+        if given is not None and given in self.inputs:
+            return "input", self.inputs.index(given)
         floats, regions = self.floats([x])
         buffer = self.new_buffer((), (), "f64", "value")
         self.add(ExternCall("call", "number", regions, [buffer.name], Number(x, floats), effect=True))

@@ -648,11 +648,14 @@ def _operator(op: str):
     return call
 
 
-def _python_math(name: str, external: str | None, valid=None, text: str = "math domain error", integer: bool = False):
+def _python_math(name: str, external: str | None, valid=None, integer: bool = False, magnitude: bool = False):
+    """A function of the module math. ``valid``: (comparison, number) that its argument, or ``magnitude`` of it, has to meet."""
+
     def call(e: Emitter, x: Scalar) -> Scalar:
         v = cast(e, x, F64, True).v
         if valid is not None:
-            e.check(e.op(f"fcmp {valid[0]} double {v}, {valid[1]}"), "ValueError", text)
+            tested = e.call("llvm.fabs.f64", "double", ("double", v)) if magnitude else v
+            e.check(e.op(f"fcmp {valid[0]} double {tested}, {valid[1]}"), "ValueError", "math domain error")
         out = e.call(external, "double", ("double", v))
         if name in ("exp", "sinh", "cosh", "expm1"):
             finite = e.op(
@@ -664,6 +667,14 @@ def _python_math(name: str, external: str | None, valid=None, text: str = "math 
             e.check(e.op(f"or i1 {finite}, {e.op(f'xor i1 {given}, true')}"), "OverflowError", "math range error")
         s = Scalar(F64, True, out)
         return to_int(e, s) if integer else s
+
+    return call
+
+
+def _python_math_of_two(external: str):
+    def call(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+        x, y = cast(e, x, F64, True), cast(e, y, F64, True)
+        return Scalar(F64, True, e.call(external, "double", ("double", x.v), ("double", y.v)))
 
     return call
 
@@ -713,6 +724,13 @@ def sign(e: Emitter, x: Scalar) -> Scalar:
     return Scalar(x.dtype, False, e.op(f"select i1 {below}, {t} -1, {t} {nonzero}"))
 
 
+def rounded(e: Emitter, x: Scalar) -> Scalar:
+    """np.round(x)"""
+    if x.kind in "iu":
+        return Scalar(x.dtype, False, x.v, x.bounds)
+    return _one(np.rint, None, "rint")(e, x)
+
+
 def clip(e: Emitter, x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return extreme(e, False, extreme(e, True, Scalar(x.dtype, False, x.v), low), high)
 
@@ -752,9 +770,15 @@ MATH = {
     math.sqrt: _python_math("sqrt", "llvm.sqrt.f64", ("uge", "0.0")),
     math.exp: _python_math("exp", "exp"),
     math.log: _python_math("log", "log", ("ugt", "0.0")),
-    math.sin: _python_math("sin", "sin", ("one", float_literal(math.inf))),
-    math.cos: _python_math("cos", "cos", ("one", float_literal(math.inf))),
-    math.tanh: _python_math("tanh", "tanh"),
+    **{getattr(math, f): _python_math(f, f, ("une", float_literal(math.inf)), magnitude=True) for f in ("sin", "cos", "tan")},
+    **{getattr(math, f): _python_math(f, f, ("ule", "1.0"), magnitude=True) for f in ("asin", "acos")},
+    **{getattr(math, f): _python_math(f, f) for f in ("tanh", "sinh", "cosh", "expm1", "erf", "erfc", "asinh")},
+    **{getattr(math, f): _python_math(f, f, ("ugt", "0.0")) for f in ("log2", "log10")},
+    math.log1p: _python_math("log1p", "log1p", ("ugt", "-1.0")),
+    math.trunc: lambda e, x: to_int(e, x),
+    math.atan2: _python_math_of_two("atan2"), math.copysign: _python_math_of_two("copysign"),
+    math.hypot: _python_math_of_two("hypot"),
+    np.round: rounded, np.around: rounded,
     math.atan: _python_math("atan", "atan"),
     math.fabs: _python_math("fabs", "llvm.fabs.f64"),
     math.floor: _python_math("floor", "llvm.floor.f64", integer=True),

@@ -96,6 +96,8 @@ class Calls:
             return Known(f(_dtype(args[0])))
         if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
             return _ON_NUMBERS[f](e, *args)
+        if f is round and len(args) == 1 and isinstance(args[0], Scalar):
+            return arithmetic.to_int(e, arithmetic.MATH[np.rint](e, args[0]) if args[0].kind == "f" else args[0])
         if f is complex and args and all(isinstance(a, Scalar) for a in args):
             return complexes.python_complex(e, *args)
         if f is abs:

@@ -80,15 +80,21 @@ class Generator:
     method: str | None = None
 
 
+@dataclass(frozen=True)
+class Items:
+    """A tuple of what the loop may read."""
+
+    items: tuple
+
+
 @dataclass
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
-    are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``ints`` and ``floats``:
-    numbers read; ``sizes``: of each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's
-    number, None where another result, an int8, tells); ``errors``:
-    (type's name, text) by number - 1. ``drawn``: (operand that is a generator's table, whether its spare normal number matters). ``returned``:
-    type of what the function returns, named RETURNED among the results (``RETURNED.k`` for the items of a tuple), where the region ends with
-    ``return``; else None."""
+    are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``tuples``: those that are tuples of
+    results, with their types; ``ints`` and ``floats``: numbers read; ``sizes``: of each array, sizes that it always has, -1 for others;
+    ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells), ``name.k`` for the items of a tuple;
+    ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a generator's table, whether its spare normal number matters).
+    ``returned``: type of what the function returns, named RETURNED among the results, where the region ends with ``return``; else None."""
 
     text: str
     arrays: list[Any]
@@ -96,6 +102,7 @@ class Compiled:
     written: list[int]
     fresh: list[tuple[str, int]]
     same: list[tuple[str, int]]
+    tuples: list[tuple[str, TupleType]]
     ints: list[Any]
     floats: list[Any]
     results: list[tuple[str, np.dtype, bool | None]]
@@ -134,6 +141,7 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
         self.owned: set[str] = set()  # variables that may hold an array made in the loop
         self.fresh: list[tuple[str, int]] = []
         self.same: list[tuple[str, int]] = []
+        self.tuples: list[tuple[str, TupleType]] = []
         self.at = 0
         self.states: dict[int, State] = {}
         self.places: dict[int, tuple] = {}  # id of a view -> it, what it is a view of, and the key
@@ -151,6 +159,8 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
             table = self.given((what.token, I64, 1, True, what.sizes))
             stream = Stream(table.whole, table.ptr, what.legacy)
             return stream if what.method is None else Method(stream, what.method)
+        if isinstance(what, Items):
+            return Tuple(tuple(self.given(item, name and f"{name}.{k}") for k, item in enumerate(what.items)))
         if isinstance(what, tuple):
             token, dtype, ndim, dense, sizes = what
             if id(token) not in self.operands:
@@ -416,7 +426,7 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
         self.e.owned = sorted(self.owned)
         return Compiled(
             self.e.text(shapes, len(self.fresh), self.written, spread),
-            [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same,
+            [token for token, _ in self.operands.values()], shapes, sorted(self.written), self.fresh, self.same, self.tuples,
             list(self.ints.values()), list(self.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [[n if type(n) is int else -1 for n in what] for what in self.always],
@@ -504,11 +514,13 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
 
     def result(self, name: str, t, out: list) -> None:
         """Leave what is later used where the caller finds it."""
-        if isinstance(t, TupleType) and name.startswith(RETURNED):
+        if isinstance(t, TupleType):
+            if "." not in name and name != RETURNED:
+                self.tuples.append((name, t))
             for k, item in enumerate(t.items):
                 self.result(f"{name}.{k}", item, out)
             return
-        if isinstance(t, Known) and name.startswith(RETURNED):
+        if isinstance(t, Known) and (name.startswith(RETURNED) or "." in name):
             return
         if isinstance(t, ViewType):
             self.array_result(name, t)

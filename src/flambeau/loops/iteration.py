@@ -7,7 +7,20 @@ from dataclasses import replace
 from . import arithmetic, arrays
 from .calls import LARGEST
 from .emitter import I64, constant
-from .values import Declined, Element, Expression, Iterator, Known, Scalar, State, Symbolic, Tuple, View, type_of
+from .values import (
+    Declined,
+    Element,
+    Expression,
+    Iterator,
+    Known,
+    Scalar,
+    State,
+    Symbolic,
+    Tuple,
+    View,
+    register_type,
+    type_of,
+)
 
 __all__ = ["Iteration"]
 
@@ -57,20 +70,24 @@ class Iteration:
         return self.given(item)
 
     def ends(self, args):
-        """(start, stop, step) of a range's arguments: two integers and a known number."""
+        """(start, stop, step) of a range's arguments: integers, the step a number where it is known."""
         if not all(isinstance(a, Scalar) and a.kind in "iu" for a in args) or not 1 <= len(args) <= 3:
             raise Declined("a range of these arguments")
-        step = args[2].const if len(args) == 3 else 1
-        if not isinstance(step, int) or step == 0:
-            raise Declined("a range whose step isn't known")
-        e, ends = self.e, []
-        for s in (constant(0), args[0]) if len(args) == 1 else args[:2]:
-            s = arithmetic.to_int(e, s)
-            if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
-                inside = e.op(f"icmp ult i64 {e.op(f'add i64 {s.v}, {LARGEST}')}, {2 * LARGEST - 1}")
-                e.check(inside, "OverflowError", arithmetic.TOO_LONG)
-            ends.append(s)
-        return *ends, step
+        start, stop = map(self.end, (constant(0), args[0]) if len(args) == 1 else args[:2])
+        if len(args) < 3:
+            return start, stop, 1
+        if isinstance(args[2].const, int) and args[2].const:
+            return start, stop, args[2].const
+        step = self.end(args[2])
+        self.e.check(self.e.op(f"icmp ne i64 {step.v}, 0"), "ValueError", "range() arg 3 must not be zero")
+        return start, stop, step
+
+    def end(self, s: Scalar) -> Scalar:
+        s = arithmetic.to_int(self.e, s)
+        if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
+            inside = self.e.op(f"icmp ult i64 {self.e.op(f'add i64 {s.v}, {LARGEST}')}, {2 * LARGEST - 1}")
+            self.e.check(inside, "OverflowError", arithmetic.TOO_LONG)
+        return s
 
     def over(self, v, key: str, first: str) -> Iterator:
         """An iterator over arrays: it counts from ``first``, and elements are read when they are wanted, as NumPy does."""
@@ -85,8 +102,8 @@ class Iteration:
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
     def part(self, v, key: str, lengths: list) -> tuple:
-        """How to make the elements of ``v``: ("array", variable), ("range", slot, step), ("enumerate", slot, part) or ("zip", *parts). Appends
-        to ``lengths`` how many there are."""
+        """How to make the elements of ``v``: ("array", variable), ("items", variables), ("range", slot, step, or its slot), ("enumerate", slot, part)
+        or ("zip", *parts). Appends to ``lengths`` how many there are."""
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
             v = self.passing(v)
@@ -98,10 +115,24 @@ class Iteration:
             start, stop, step = self.ends(v[1])
             e = self.e
             e.set(name, "i64", start.v)
-            span = e.op(f"sub i64 {stop.v}, {start.v}" if step > 0 else f"sub i64 {start.v}, {stop.v}")
-            count = e.op(f"sdiv i64 {e.add(span, str(abs(step) - 1))}, {abs(step)}")
-            lengths.append(e.op(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)"))
+            by = step.v if isinstance(step, Scalar) else str(step)
+            up = e.op(f"icmp sgt i64 {by}, 0")
+            forward, backward = e.op(f"sub i64 {stop.v}, {start.v}"), e.op(f"sub i64 {start.v}, {stop.v}")
+            span = e.op(f"select i1 {up}, i64 {forward}, i64 {backward}")
+            turns = e.op(
+                f"udiv i64 {e.op(f'sub i64 {span}, 1')}, {e.op(f'call i64 @llvm.abs.i64(i64 {by}, i1 false)')}"
+            )
+            lengths.append(e.op(f"select i1 {e.op(f'icmp sgt i64 {span}, 0')}, i64 {e.add(turns, '1')}, i64 0"))
+            if isinstance(step, Scalar):
+                e.set(f"{name}.step", "i64", step.v)
+                step = f"{name}.step"
             return "range", name, step
+        if isinstance(v, Tuple) and v.items:
+            names = tuple(f"{name}.{k}" for k in range(len(v.items)))
+            for item_name, item in zip(names, v.items):
+                self.write(item_name, item)
+            lengths.append(str(len(names)))
+            return "items", names
         if _is_call(v, enumerate):
             args, kwargs = list(v[1]), dict(v[2])
             start = kwargs.pop("start", args[1] if len(args) > 1 else constant(0))
@@ -120,14 +151,31 @@ class Iteration:
         match part:
             case ("array", name):
                 return arrays.subscript(e, self.read(name), Scalar(I64, True, at, bounds or (0, LARGEST)))
+            case ("items", names):
+                return self.chosen([self.read(name) for name in names], at)
             case ("range", name, step):
-                n = e.add(e.get(name, "i64"), e.mul(at, str(step)))
+                n = e.add(e.get(name, "i64"), e.mul(at, e.get(step, "i64") if isinstance(step, str) else str(step)))
                 return Scalar(I64, True, n, (-LARGEST, LARGEST))
             case ("enumerate", name, inner):
                 return Tuple((Scalar(I64, True, e.add(e.get(name, "i64"), at)), self.element(inner, at, bounds)))
             case ("zip", *parts):
                 return Tuple(tuple(self.element(p, at, bounds) for p in parts))
         raise AssertionError(part)
+
+    def chosen(self, items: list, at: str):
+        """That of the items which has number ``at``."""
+        first = items[0]
+        if all(isinstance(item, Tuple) and len(item.items) == len(first.items) for item in items):
+            return Tuple(tuple(self.chosen(list(column), at) for column in zip(*(item.items for item in items))))
+        alike = all(isinstance(s, Scalar) and (s.dtype, s.weak) == (first.dtype, first.weak) for s in items)
+        if not alike or first.weak is None:
+            raise Declined("a loop over things of different types")
+        t, out = register_type(first.dtype), items[-1].v
+        for k, s in enumerate(items[:-1]):
+            out = self.e.op(f"select i1 {self.e.op(f'icmp eq i64 {at}, {k}')}, {t} {s.v}, {t} {out}")
+        known = all(s.bounds for s in items)
+        bounds = (min(s.bounds[0] for s in items), max(s.bounds[1] for s in items)) if known else None
+        return Scalar(first.dtype, first.weak, out, bounds)
 
     def more(self, it: Iterator) -> str:
         """Whether there are turns left."""
@@ -158,6 +206,9 @@ class Iteration:
             self.stack.append(it)
             return
         start, stop, step = self.ends(v[1])
+        if isinstance(step, Scalar):
+            self.stack.append(self.over(v, f"it{inst.index}", "0"))
+            return
         e = self.e
         it = Iterator(f"it{inst.index}", step, None, _elements(start.bounds, stop.bounds, step))
         e.set(f"{it.key}.cur", "i64", start.v)

@@ -99,15 +99,22 @@ def _loop(insts, header: int) -> Region:
     if not back:
         raise Declined("nothing jumps back to the start of the loop")
     inside = set(range(header, max(back) + 1))
+    if insts[header].name == "FOR_ITER":
+        return _up_to(insts, header, inside, through(insts, insts[header].target))
+    exits = {s for i in inside for s in successors(insts, i) if s not in inside}
+    ends = {through(insts, i + (insts[i].name == "POP_TOP")) for i in exits}  # where a < b < c leaves an operand
+    reason = Declined("the loop has no end")
+    for exit in sorted(ends, reverse=True):
+        try:
+            return _up_to(insts, header, inside, exit)
+        except Declined as e:
+            reason = e
+    raise reason
+
+
+def _up_to(insts, header: int, inside: set[int], exit: int) -> Region:
+    """The loop, left to ``exit`` only."""
     is_for = insts[header].name == "FOR_ITER"
-    exits = (
-        [insts[header].target]
-        if is_for
-        else sorted({s for i in inside for s in successors(insts, i) if s not in inside})
-    )
-    if not exits:
-        raise Declined("the loop has no end")
-    exit = through(insts, max(exits) if not is_for else exits[0])
     reached: set[int] = set()
     stack = [header]
     while stack:
@@ -122,8 +129,8 @@ def _loop(insts, header: int) -> Region:
             raise Declined("try or with inside the loop")
         reached.add(i)
         stack.extend(successors(insts, i))
-    if min(reached) < header and not is_for:
-        raise Declined("the loop is entered in more than one way")
+    if not is_for and any(i < header and insts[i].name == "FOR_ITER" for i in reached):
+        raise Declined("the loop is part of one over a range or an array that has begun")  # which is on the stack
     starts = {header}
     for i in reached:
         if insts[i].target is not None or insts[i].name in _ALWAYS:

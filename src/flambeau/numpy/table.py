@@ -30,7 +30,8 @@ def implements(
 ):
     """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray.
 
-    ``gives_array``, or what it says of the tensors: a result without dimensions is an array in NumPy too, and not a scalar. ``read_only(*tensors)``: whether NumPy lets nobody
+    ``gives_array``, or what it says of the tensors: a result without dimensions is an array in NumPy too, and not a scalar.
+    ``read_only(*tensors)``: whether NumPy lets nobody
     write into the result.
     """
 

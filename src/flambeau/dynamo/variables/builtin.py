@@ -264,11 +264,12 @@ def _(tx, args, kwargs):
     for a in args:
         if isinstance(a, TensorVariable):
             unsupported("data-dependent", "range() of a tensor", "The value depends on tensor data.")
-    if any(isinstance(a, SymbolicVariable) for a in args) and 1 <= len(args) <= 3:
+    no_step = len(args) == 3 and args[2].is_constant() and args[2].as_constant() == 0
+    if any(isinstance(a, SymbolicVariable) for a in args) and 1 <= len(args) <= 3 and not no_step:
         return SymbolicRangeVariable(args)
     try:
-        return RangeVariable(range(*[a.as_constant() for a in args]))
-    except TypeError as e:
+        return RangeVariable(range(0, 1, 0) if no_step else range(*[a.as_constant() for a in args]))
+    except (TypeError, ValueError) as e:
         tx.raise_user(e)
 
 
