@@ -97,3 +97,27 @@ def for_else(a):
 
 def test_for_else():
     check(for_else, A)
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize(
+    "key, shape",
+    [
+        (np.s_[...], (2, 1)), (np.s_[0], (2,)), (np.s_[[1, 2, 3],], (2, 1)), (np.s_[[[1], [2]],], (2, 2, 1)), (np.s_[:, [0]], (3, 1)),
+        (np.s_[[0], :], (2, 5)), (np.s_[np.full(5, True)], (3, 5)), (np.s_[[1, 2, 3], :], (1, 1, 3, 5)), (np.s_[[1, 2, 3]], (5,)),
+    ],
+)  # fmt: skip
+def test_values_of_other_shapes(key, shape, backend):
+    def assign(a, v):
+        a[key] = v
+
+    def outcome(f):
+        a = np.zeros((5, 5))
+        try:
+            f(a, np.arange(float(np.prod(shape))).reshape(shape))
+        except ValueError as e:
+            return str(e), a.tolist()
+        return "", a.tolist()
+
+    torch._dynamo.reset()
+    assert outcome(torch.compile(assign, backend=backend)) == outcome(assign)

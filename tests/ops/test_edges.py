@@ -189,6 +189,29 @@ def test_numbers_that_do_not_fit(f):
         f(torch.zeros(3, dtype=torch.uint8))
 
 
+INDEX = torch.zeros(3, 5, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("how", [None, "aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.__setitem__([1, 2, 3], torch.ones(2, 5)),
+        lambda x: x.__setitem__((slice(None), [0]), torch.ones(3, 1)),
+        lambda x: x.index_put((torch.arange(3),), torch.ones(2, 5), True),
+        lambda x: x.scatter(0, INDEX, torch.ones(2, 5)),
+        lambda x: x.scatter(0, INDEX[:, :1].expand(3, 7), 2.0),
+        lambda x: x.scatter_add(0, INDEX, torch.ones(3, 4)),
+        lambda x: x.scatter_reduce(0, INDEX, torch.ones(2, 5), "sum"),
+    ],
+)
+def test_values_that_do_not_fit_their_places(f, how):
+    """Compiled code would read past their ends."""
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match="shape mismatch: value tensor|Expected index"):
+        (torch.compile(f, backend=how) if how else f)(torch.zeros(5, 5))
+
+
 def test_a_number_first():
     x = torch.tensor([2, 3])
     for got, want in ((5.5 % x, [1.5, 2.5]), (5.5 // x, [2.0, 1.0]), (torch.remainder(7.25, x), [1.25, 1.25])):

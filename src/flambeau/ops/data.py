@@ -9,7 +9,7 @@ import numpy as np
 from ..base.dtypes import from_numpy, promote_types
 from ..base.memory_format import contiguous_format, format_strides, preserve_format
 from ..base.records import replace
-from ..base.shape_env import data_dependent_number, data_dependent_size
+from ..base.shape_env import GuardOnDataDependentSymNode, data_dependent_number, data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, same_shape
 from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
@@ -387,11 +387,29 @@ index_tensor.derivative(
 )
 
 
+def _mismatch(given, shape) -> RuntimeError:
+    return RuntimeError(
+        f"shape mismatch: value tensor of shape {list(given)} cannot be broadcast to indexing result of shape {list(shape)}"
+    )
+
+
+def _index_put_meta(self, indices, values, accumulate):
+    if not any(t is not None and t.dtype.name in ("bool", "uint8") for t in indices):
+        shape, given = _index_shape(self, indices), tuple(values.shape)
+        try:
+            fits = same_shape(broadcast_shapes(shape, given), shape)
+        except GuardOnDataDependentSymNode:  # told by the kernel
+            fits = True
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise _mismatch(given, shape)
+    return TensorMeta(tuple(self.shape), dense_like(tuple(self.shape), strides_of(self)), self.dtype, self.device)
+
+
 @extern(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-    meta=lambda self, indices, values, accumulate: TensorMeta(
-        tuple(self.shape), dense_like(tuple(self.shape), strides_of(self)), self.dtype, self.device
-    ),
+    meta=_index_put_meta,
     variants="function method",
     inplace=True,
     same_dtype=(
@@ -410,6 +428,10 @@ def index_put(self, indices, values, accumulate):
             out[_key(indices)] = values
     except IndexError:
         raise _index_error(self.shape, indices) from None
+    except ValueError:
+        if any(t is not None and t.dtype in (np.bool_, np.uint8) for t in indices):
+            raise  # NumPy's, for captured arrays: no shape rule has told them
+        raise _mismatch(values.shape, out[_key(indices)].shape) from None
     return out
 
 

@@ -143,6 +143,13 @@ def _scatter_coords(ix, self, dim, index, src):
             if other is not None and max(len(index.shape), 1) != max(len(other), 1):
                 raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
     d = dim % max(len(self.shape), 1)
+    if 0 not in index.shape:
+        large = any(e != d and n > m for e, (n, m) in enumerate(zip(index.shape, self.shape)))
+        if large or (shape is not None and any(n > m for n, m in zip(index.shape, shape))):
+            beyond = "" if shape is None else f" and to be no larger size than src {list(shape)}"
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {d}{beyond}"
+            )
     return tuple(index.shape), lambda i, load, h: tuple(
         load("index", *i) if e == d else i[e] for e in range(len(self.shape))
     )
