@@ -243,7 +243,27 @@ PyObject *flb_set_plainly(PyObject *module, PyObject *arg)
     return old;
 }
 
-/* The call of a graph whose floating-point errors are NumPy's to tell. */
+/* The call of a graph whose floating-point errors are NumPy's to tell: before it writes to what it was given (flb_before_writes), else at its end. */
+static _Thread_local struct { Callable *graph; int writes; } watched;
+
+static int tell_flags(Callable *graph, unsigned flags)
+{
+    if (!(flags & graph->watch) || !graph->flagged) return 0;
+    PyObject *done = PyObject_CallFunction(graph->flagged, "I", flags);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+PyObject *flb_before_writes(PyObject *module, PyObject *unused)
+{
+    Callable *graph = watched.graph;
+    if (graph && !watched.writes) {
+        watched.writes = 1;
+        if (tell_flags(graph, flb_frame_api()->floating()->noted | flb_floating_flags()) < 0) return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *watched_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     FlbApi *api = flb_frame_api();
@@ -251,14 +271,15 @@ static PyObject *watched_call(Callable *self, PyObject *const *args, size_t narg
     if (outer.watching) outer.noted |= flb_floating_flags();
     flb_floating_clear();
     *f = (FlbFloating){.watching = 1};
+    __typeof__(watched) around = watched;
+    watched.graph = self;
+    watched.writes = 0;
     PyObject *r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
     unsigned flags = f->noted | flb_floating_flags();
+    int wrote = watched.writes;
+    watched = around;
     *f = outer;
-    if (r && flags & self->watch && self->flagged) {
-        PyObject *done = PyObject_CallFunction(self->flagged, "I", flags);
-        if (!done) Py_CLEAR(r);
-        Py_XDECREF(done);
-    }
+    if (r && !wrote && tell_flags(self, flags) < 0) Py_CLEAR(r);
     return r;
 }
 

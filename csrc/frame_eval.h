@@ -85,6 +85,8 @@ PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_release_arguments(PyObject *module, PyObject *unused);
 /* The tail call whose code is about to run, and the one whose code runs: borrowed, NULL for others. */
 extern _Thread_local TailCall *flb_handed, *flb_running;
+/* A graph is about to write to its arguments: where it is watched for floating-point errors, they are told now or not at all. */
+PyObject *flb_before_writes(PyObject *module, PyObject *unused);
 PyObject *flb_set_watcher(PyObject *module, PyObject *arg);
 PyObject *flb_set_watching(PyObject *module, PyObject *arg);
 PyObject *flb_set_plainly(PyObject *module, PyObject *arg);

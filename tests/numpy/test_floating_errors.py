@@ -220,6 +220,46 @@ def test_quiet_programs_make_no_second_call(monkeypatch):
     assert flags == []
 
 
+def written_by_kernels(x):
+    x += 1.0 / (x - 1)
+
+
+def written_beside_a_call(x):
+    y = np.cbrt(x)
+    x += 1.0 / (x - 1)
+    return y
+
+
+def written_by_a_loop(x):
+    for i in range(len(x)):
+        x[i] = x[i] + 1.0 / (x[i] - 1)
+
+
+def written_after_a_loop(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        y[i] = 1.0 / (x[i] - 1)
+    x += y
+    return y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "f", [written_by_kernels, written_beside_a_call, written_by_a_loop, written_after_a_loop], ids=lambda f: f.__name__
+)
+def test_arguments_that_are_written(f, backend):
+    """No call is made again behind a write; "exact" makes them so that they can be, but for the backend that writes as it goes."""
+    want = told(f, LONG)
+    for mode in ("auto", "exact"):
+        torch._dynamo.reset()
+        with config.patch(numpy_floating_point_errors=mode):
+            compiled = torch.compile(f, backend=backend)
+            for _ in range(2):
+                out, shown, args = told(compiled, LONG)
+                assert (out, args) == (want[0], want[2])
+                assert shown == want[1] or (mode == "auto" or backend == "eager") and not shown
+
+
 def test_flags_of_other_threads():
     def f(x):
         return 1.0 / x

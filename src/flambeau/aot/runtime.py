@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import _C
+from .. import _C, _frame
 from ..autograd.node import set_history
 from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
@@ -87,6 +87,9 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         lines.append(f"    outs = run({', '.join(names)})")
     # An output that is None lies in the input's memory already.
     written = [(k, i) for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad]
+    if traced.mutated:
+        scope["before_writes"] = _frame.before_writes
+        lines.append("    before_writes()")
     for k, i in enumerate(traced.mutated):
         if i in traced.mutated_with_grad:
             lines.append(f"    {names[i]}.copy_(outs[{k}])")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import linecache
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +23,7 @@ __all__ = ["ExplainOutput", "explain"]
 class ExplainOutput:
     """``graphs``: the captured GraphModules in order; ``ops_per_graph``: targets of their call nodes; ``break_reasons``: each with
     ``reason`` and ``user_stack``; ``op_count`` counts call_function nodes; ``loops``: which Python loops
-    became native ones, and why others did not."""
+    became native ones, and why others did not; ``lines``: what became of each source line with operations on arrays or tensors, or a break."""
 
     graphs: list[Any]
     graph_count: int
@@ -33,8 +35,34 @@ class ExplainOutput:
     compile_times: str = ""
     loops: list[str] = field(default_factory=list)
 
+    @property
+    def lines(self) -> dict[tuple[str, int], str]:
+        """(file, line) -> "compiled", or "plain: why", or both where a line has parts of either kind."""
+        found: dict[tuple[str, int], list[str]] = {}
+        for graph in self.graphs:
+            for n in graph.graph.nodes:
+                if n.op.startswith("call") and "stack" in n.meta:
+                    found.setdefault((n.meta["stack"].filename, n.meta["stack"].lineno), ["compiled"])
+        for r in self.break_reasons:
+            if r.user_stack:
+                why = f"plain: {r.why if r.id.startswith('builtin-') else r.reason}"
+                said = found.setdefault((r.user_stack[-1].filename, r.user_stack[-1].lineno), [])
+                if why not in said:
+                    said.append(why)
+        return {at: "; ".join(said) for at, said in sorted(found.items())}
+
+    def _source(self) -> list[str]:
+        out, last = [], None
+        for (file, line), said in self.lines.items():
+            if file != last:
+                out.append(f"  {file}")
+                last = file
+            out.append(f"    {line:4}  {linecache.getline(file, line).strip():60}  {said}")
+        return out
+
     def __str__(self) -> str:
-        out = [
+        out = ["What becomes of each line:", *self._source()] if self.lines else []
+        out += [
             f"Graph Count: {self.graph_count}",
             f"Graph Break Count: {self.graph_break_count}",
             f"Op Count: {self.op_count}",
@@ -48,13 +76,20 @@ class ExplainOutput:
         out.append("Ops per Graph:")
         for i, ops in enumerate(self.ops_per_graph, 1):
             out.append(f"  Ops {i}:")
-            out += [f"    {op}" for op in ops]
+            out += [f"    {op}" + (f" x {n}" if n > 1 else "") for op, n in Counter(map(_shown, ops)).items()]
         out.append("Out Guards:")
         for i, guard in enumerate(self.out_guards, 1):
             out.append(f"  Guard {i}: {guard}")
         if self.compile_times:
             out.append(f"Compile Times: {self.compile_times}")
         return "\n".join(out)
+
+
+def _shown(op) -> str:
+    """NumPy's functions by their own names."""
+    if getattr(op, "__module__", "").startswith("flambeau.numpy."):
+        return f"numpy.{op.__name__.removeprefix('numpy_').rstrip('_')}"
+    return str(op)
 
 
 def explain(f: Callable, *extra_args, **extra_kwargs):

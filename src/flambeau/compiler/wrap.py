@@ -152,7 +152,9 @@ def wrap_callable(fn, compiler: Compiler):
         functools.update_wrapper(out, fn)
         out._torchdynamo_orig_callable = fn
         return out
-    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType):
+    if isinstance(fn, types.MethodType) and (
+        isinstance(fn.__func__, types.FunctionType) or trace_rules.is_compiled(fn.__func__)
+    ):
         return types.MethodType(wrap_callable(fn.__func__, compiler), fn.__self__)
     if isinstance(fn, functools.partial):
         return functools.partial(wrap_callable(fn.func, compiler), *fn.args, **fn.keywords)

@@ -348,7 +348,9 @@ def _ndarray(tx, value, source):
         unsupported(
             "numpy",
             f"an ndarray of dtype {value.dtype}, strides {value.strides}",
-            "Tensors have no counterpart of it.",
+            "A view that runs backwards; tensors have no negative strides."
+            if any(s < 0 for s in value.strides)
+            else "Tensors have no counterpart of it.",
         )
     if any(s % value.itemsize for s in value.strides):
         unsupported(

@@ -100,7 +100,7 @@ def _describe(tx, v):
     if value is None:
         value = getattr(v, "fn", None)
     if value is None:
-        raise Declined(f"{v!r}")
+        raise Declined(f"a value of class {v.python_type().__name__}")
     return Known(value, v)
 
 

@@ -431,9 +431,9 @@ class OutputGraph:
             if "leaf Variable" in str(e) and backward.give_histories(self):
                 return self.checked_fake(name, fn, args, kwargs)
             if data:
-                unsupported(
-                    "data-dependent", f"{name}: {type(e).__name__}: {e}", "The value or shape depends on tensor data."
-                )
+                unsupported("data-dependent", f"{name}: {e}", "The value or shape depends on tensor data.")
+            if getattr(fn, "__module__", "").startswith("flambeau.numpy."):
+                unsupported("numpy", f"np.{name.removeprefix('numpy_')}: {e}", "NumPy itself makes the call.")
             unsupported(
                 "fake-tensor",
                 f"running {name} on fake tensors raised {type(e).__name__}: {e}",
@@ -685,6 +685,7 @@ class OutputGraph:
             refuse_shared_memory(self, [i for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
         gm.meta["arrays"] = getattr(self.root, "holds_arrays", False)
+        gm.meta["keeps_inputs"] = config.numpy_floating_point_errors == "exact"
         if self.env is not None and all(i.number for i in keep):
             gm.meta["fake_mode"] = self.fake_mode  # no input leads to it
         weakref.finalize(gm, release, self.graph).atexit = False

@@ -78,10 +78,10 @@ def _literal(x, arrays: list) -> Any:
         return ("a", len(arrays) - 1)
     if type(x) is complex:
         return ("c", str(x))
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":  # NOTE: before numbers, since np.float64 is a float
+        return ("s", x.dtype.str, str(x.item()) if x.dtype.kind == "c" else x.item())
     if x is None or isinstance(x, (bool, int, float, str)):
         return ("v", x)
-    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
-        return ("s", x.dtype.str, str(x.item()) if x.dtype.kind == "c" else x.item())
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
         return ("d", np.dtype(x).str)
     if isinstance(x, type) and x in (bool, int, float, complex):
@@ -152,7 +152,7 @@ def _sample(call: str, descriptions: tuple) -> Any:
     The arrays are well-conditioned where they are matrices, increasing along their last dimension otherwise, so that functions which demand
     something of their arguments accept them."""
     if sum(math.prod(shape) for shape, _, _ in descriptions) > LARGEST_SAMPLE:
-        raise TypeError(f"{call}: its arrays are too large to be made up")
+        raise TypeError("its arrays are too large to be made up")
     arrays = []
     for shape, strides, dtype in descriptions:
         d = np.dtype(dtype)
@@ -173,7 +173,7 @@ def _sample(call: str, descriptions: tuple) -> Any:
                 raise TypeError("it gives back memory of an argument")
             leaves = _own(leaves, arrays)
     except Exception as e:
-        raise TypeError(f"{call}: what this returns can't be told without its data ({type(e).__name__}: {e})") from e
+        raise TypeError(f"what it returns can't be told without its data ({type(e).__name__}: {e})") from e
     module, name, _, options = ast.literal_eval(call)
     if "out" not in options and f"{module}.{name}" not in GIVES_ARRAY and _has_array_without_dimensions(result):
         raise TypeError(f"{call}: an array without dimensions")

@@ -386,6 +386,12 @@ class NumpyNdarrayVariable(TensorVariable):
         whole = any(
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
+        if any(_runs_backwards(p) for p in parts):
+            unsupported(
+                "numpy",
+                "a slice with a negative step",
+                "It gives a view that runs backwards; tensors have no negative strides.",
+            )
         key, first = _element_key(tx, key, parts, self.val.ndim)
         out = super().getitem(tx, key)
         if first:
@@ -420,6 +426,12 @@ class NumpyNdarrayVariable(TensorVariable):
                 tx, "call_method", "clone", [value], {}
             )  # read as a whole before it is written
         super().setitem(tx, _element_key(tx, key, parts, self.val.ndim)[0], value)
+
+
+def _runs_backwards(part) -> bool:
+    """Whether a part of a key is a slice with a step below zero."""
+    step = part.parts[2] if part.python_type() is slice and len(getattr(part, "parts", ())) == 3 else None
+    return step is not None and step.is_constant() and type(step.as_constant()) is int and step.as_constant() < 0
 
 
 def _element_key(tx, key, parts, ndim: int):
