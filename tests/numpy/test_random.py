@@ -259,3 +259,22 @@ def test_a_number_that_was_drawn_beside_complex_arrays():
         return z * a + rng.random(), (x - a) * 2.0, z * (a * 2.0)
 
     check(f, makers()["Generator"], np.ones(3) + 2j, np.arange(3.0))
+
+
+def state_between_draws(bits):
+    rng = np.random.Generator(bits)
+    rng.standard_normal()
+    state = bits.state
+    first = rng.standard_normal(size=3)
+    bits.state = state
+    return first, rng.standard_normal(size=3), state["state"]["pos"], bits.state["state"]["pos"]
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_the_state_is_read_after_the_draws_before_it(backend):
+    torch._dynamo.reset()
+    want = state_between_draws(np.random.MT19937(1))
+    got = torch.compile(state_between_draws, backend=backend)(np.random.MT19937(1))
+    np.testing.assert_array_equal(got[0], got[1])
+    np.testing.assert_array_equal(got[0], want[0])
+    assert got[2:] == want[2:]

@@ -285,6 +285,8 @@ class OpaqueVariable(Variable):
         cg.load_const(self.value)
 
     def getattr(self, tx, name):
+        if name == "state" and isinstance(self.value, np.random.BitGenerator):
+            unsupported("numpy-random", "the state of a bit generator", "Draws of the graph come before it is read.")
         try:
             value = getattr(self.value, name, None)
         except Exception as e:  # a property's name since 3.13 is asked of its getter, which may be the program's object
