@@ -121,3 +121,29 @@ def test_values_of_other_shapes(key, shape, backend):
 
     torch._dynamo.reset()
     assert outcome(torch.compile(assign, backend=backend)) == outcome(assign)
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+@pytest.mark.parametrize(
+    "call, shape",
+    [
+        (np.vsplit, (4,)),
+        (np.vsplit, (3, 2)),
+        (np.vsplit, (4, 2)),
+        (np.hsplit, ()),
+        (np.hsplit, (5,)),
+        (np.array_split, (5,)),
+        (np.split, (4,)),
+    ],
+)
+@pytest.mark.parametrize("parts", [2, 0, -1])
+def test_parts(call, shape, parts, backend):
+    def f(x):
+        try:
+            return [p.tolist() for p in call(x, parts)]
+        except (ValueError, ZeroDivisionError, IndexError) as e:
+            return type(e).__name__, str(e)
+
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    torch._dynamo.reset()
+    assert torch.compile(f, backend=backend)(x) == f(x)

@@ -252,6 +252,8 @@ def array_split(ary, indices_or_sections, axis=0):
         cuts = [0, *indices_or_sections, n]
     else:
         k = operator.index(indices_or_sections)
+        if k <= 0:
+            raise ValueError("number sections must be larger than 0.")
         cuts = [0]
         for i in range(k):
             cuts.append(cuts[-1] + n // k + (i < n % k))
@@ -269,7 +271,14 @@ def split(ary, indices_or_sections, axis=0):
     return array_split(x, indices_or_sections, axis)
 
 
-implements(np.vsplit)(lambda ary, indices_or_sections: split(ary, indices_or_sections, 0))
+@implements(np.vsplit)
+def vsplit(ary, indices_or_sections):
+    x = as_tensor(ary)
+    if x.ndim < 2:
+        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
+    return split(x, indices_or_sections, 0)
+
+
 implements(np.hsplit)(
     lambda ary, indices_or_sections: split(ary, indices_or_sections, 1 if as_tensor(ary).ndim > 1 else 0)
 )
