@@ -226,3 +226,57 @@ def test_nested_compile_region():
         return x + 1
 
     assert graphs(lambda x: h(h(x)) * 2, X) == [["invoke_subgraph", "getitem", "invoke_subgraph", "getitem", "mul"]]
+
+
+def test_functions_whose_calls_are_left_out():
+    said = []
+
+    class Logger:
+        def info(self, text, *args):
+            said.append(text)
+            torch._dynamo.graph_break()
+
+    logger, other = Logger(), Logger()
+
+    def shout(x):
+        said.append("shout")
+
+    def f(x):
+        logger.info("a %s", x)
+        shout(*[x])
+        print("b", x)
+        return x + 1
+
+    for ignored in ({logger.info, shout, print}, {Logger.info, shout, print}):
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(ignore_logging_functions=ignored):
+            g = torch.compile(f, backend="eager", fullgraph=True)
+            assert g(torch.ones(1)).item() == 2 and said == []
+    with torch._dynamo.config.patch(ignore_logging_functions={other.info, print}):
+        assert torch.compile(lambda x: f(x), backend="eager")(torch.ones(1)).item() == 2
+    assert said == ["a %s", "shout"]
+
+
+def test_subclasses_that_are_not_traced():
+    class T(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(T)
+    with torch._dynamo.config.patch(nontraceable_tensor_subclasses={T}):
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="nontraceable_tensor_subclasses"):
+            torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)(x)
+    assert type(torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)(x)) is T
+
+
+def test_settings_of_pytorch_have_a_meaning_or_refuse():
+    config = torch._dynamo.config
+    with config.patch(verify_correctness=True, allow_empty_graphs=True, recompile_limit=3):
+        assert config.verify and config.capture_empty_graphs and config.cache_size_limit == 3
+    with pytest.raises(NotImplementedError, match="wrap_top_frame = True is not built"):
+        config.wrap_top_frame = True
+    for act in (lambda: config.debug_force_nested_calls, lambda: setattr(config, "generate_pycode", True)):
+        with pytest.raises(AttributeError, match="is a setting of PyTorch that is not built here"):
+            act()
+    with pytest.raises(AttributeError, match="does not exist"):
+        config.no_such_setting = 1
+    assert not hasattr(config, "generate_pycode")

@@ -6,6 +6,8 @@ import collections
 import pytest
 from programs import X, agree, attempt, graphs_of
 
+import flambeau as torch
+
 PROGRAMS = {}
 
 
@@ -277,3 +279,54 @@ def kept_identity(C, torch):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     agree(PROGRAMS[name])
+
+
+# A class of objects derived from a builtin overrides one method: every read of the object does what it does plainly.
+READS = """len(o)|list(o)|sum(o)|1 in o|o == o.copy() if hasattr(o, "copy") else 0|bool(o)|[*o]|sorted(o)|o[1] if hasattr(o, "__getitem__") else 0
+list(o.items()) if mapping else 0|list(o.keys()) if mapping else 0|dict(o) if mapping else 0|{**o} if mapping else 0|o.get(1) if mapping else 0
+base.__len__(o)|list(base.__iter__(o))|repr(o)|tuple(reversed(o)) if hasattr(o, "__getitem__") else 0|max(o)|list(enumerate(o))|list(map(str, o))
+dict.fromkeys(o)|set(o)|frozenset(o)|tuple(o)|o.count(1) if hasattr(o, "count") else 0|next(iter(o))|list(zip(o, o))""".replace(
+    "\n", "|"
+).split("|")
+OVERRIDES = {
+    "__iter__": lambda s: iter([6]),
+    "__len__": lambda s: 7,
+    "__contains__": lambda s, v: False,
+    "__getitem__": lambda s, i: 50,
+    "keys": lambda s: [9],
+    "items": lambda s: [(8, 8)],
+    "get": lambda s, k: 77,
+    "__eq__": lambda s, o: 5,
+    "__bool__": lambda s: False,
+    "__reversed__": lambda s: iter([5]),
+    "copy": lambda s: 3,
+    "__repr__": lambda s: "R",
+}
+
+
+@pytest.mark.parametrize(
+    "base", [list, tuple, dict, collections.OrderedDict, collections.Counter, set, frozenset, collections.deque]
+)
+@pytest.mark.filterwarnings("error")
+def test_overridden_methods_of_builtins(base):
+    mapping = issubclass(base, dict)
+    o = type("O", (base,), {})({1: 2, 3: 4} if mapping else [1, 2, 3])
+    space = {"o": o, "base": base, "mapping": mapping}
+    exec("".join(f"def f{i}(x): return x, {read}\n" for i, read in enumerate(READS)), space)
+    x = torch.ones(1)
+
+    def told(f):
+        try:
+            return repr(f(x)[1])
+        except Exception as e:
+            return repr(e)
+
+    compiled = [torch.compile(space[f"f{i}"], backend="eager") for i in range(len(READS))]
+    with torch._dynamo.config.patch(cache_size_limit=64):
+        for name in (None, *OVERRIDES):
+            if name is not None:
+                setattr(type(o), name, OVERRIDES[name])
+            for i, read in enumerate(READS):
+                assert told(compiled[i]) == told(space[f"f{i}"]), (read, name)
+            if name is not None:
+                delattr(type(o), name)

@@ -1,7 +1,8 @@
 """Settings: each knob is declared once with its default, type, help text, environment variables and whether it enters the compile-cache key.
 
 A :class:`Config` is a namespace of knobs (``torch._dynamo.config``). Unknown names raise AttributeError, so that a misspelt setting can't
-pass; a value of the wrong type raises TypeError. Dotted names ("trace.enabled") make nested groups.
+pass, and so do settings of PyTorch that aren't built, in words of their own; a value of the wrong type raises TypeError. Dotted
+names ("trace.enabled") make nested groups.
 """
 
 from __future__ import annotations
@@ -49,11 +50,18 @@ class Knob:
 class Config:
     """Attribute access to knobs. ``path`` is the name users know, e.g. ``torch._dynamo.config``."""
 
-    def __init__(self, path: str, knobs: dict[str, Knob], aliases: dict[str, str] | None = None):
+    def __init__(
+        self,
+        path: str,
+        knobs: dict[str, Knob],
+        aliases: dict[str, str] | None = None,
+        not_built: frozenset[str] = frozenset(),
+    ):
         set_ = object.__setattr__
         set_(self, "_path", path)
         set_(self, "_knobs", {n: k for n, k in knobs.items() if "." not in n})
         set_(self, "_aliases", aliases or {})
+        set_(self, "_not_built", not_built)
         set_(self, "_values", {n: k.initial() for n, k in knobs.items() if "." not in n})
         set_(self, "_groups", {})
         set_(self, "_listeners", [])
@@ -63,6 +71,8 @@ class Config:
 
     def _name(self, name: str) -> str:
         name = self._aliases.get(name, name)
+        if name in self._not_built:
+            raise AttributeError(f"{self._path}.{name} is a setting of PyTorch that is not built here")
         if name not in self._values:
             raise AttributeError(f"{self._path}.{name} does not exist")
         return name

@@ -7,7 +7,7 @@ import importlib
 from flambeau import _frame
 from flambeau.base.config import Config, Knob
 
-from .accepted import ACCEPTED, ONLY
+from .accepted import ACCEPTED, NOT_BUILT, ONLY
 
 __all__ = ["config"]
 
@@ -92,12 +92,22 @@ KNOBS = {
     "capture_empty_graphs": Knob(
         False, "keep captured code that has no tensor operation (to test the executor on plain Python)"
     ),
+    "ignore_logging_functions": Knob(set(), "functions and methods whose calls captured code leaves out"),
+    "nontraceable_tensor_subclasses": Knob(set(), "tensor subclasses that break the graph"),
     "max_traced_instructions": Knob(2_000_000, "instructions interpreted for one frame before it is given up"),
 }
 KNOBS |= ACCEPTED
-ALIASES = {"recompile_limit": "cache_size_limit", "accumulated_recompile_limit": "accumulated_cache_size_limit"}
+ALIASES = {
+    "accumulated_recompile_limit": "accumulated_cache_size_limit",
+    "allow_empty_graphs": "capture_empty_graphs",
+    "fail_on_cache_limit_hit": "fail_on_recompile_limit_hit",
+    "ignore_logger_methods": "ignore_logging_functions",
+    "recompile_limit": "cache_size_limit",
+    "skip_code_recursive_on_cache_limit_hit": "skip_code_recursive_on_recompile_limit_hit",
+    "verify_correctness": "verify",
+}
 
-config = Config("torch._dynamo.config", KNOBS, ALIASES)
+config = Config("torch._dynamo.config", KNOBS, ALIASES, NOT_BUILT)
 _frame.set_strict_guards(config.strict_guards)
 
 

@@ -9,6 +9,7 @@ import sys
 
 from . import native_loops, trace_rules, world
 from .codegen import STACK_ARGUMENT
+from .config import config
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
 from .variables import exception_groups, operators
@@ -20,7 +21,7 @@ from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable
 from .variables.dicts import DictVariable, pairs_of
 from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
-from .variables.functions import CellVariable, NestedFunctionVariable
+from .variables.functions import CellVariable, NestedFunctionVariable, callee
 from .variables.handlers import HANDLERS
 from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
 from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
@@ -492,7 +493,11 @@ class Opcodes:
         values = self.popn(count)
         n = len(values) - len(names)
         fn, args = self.pop_callable(values[:n])
-        self.push(fn.call(self, args, dict(zip(names, values[n:]))))
+        self.call(fn, args, dict(zip(names, values[n:])))
+
+    def call(self, fn: Variable, args: list[Variable], kwargs: dict[str, Variable]) -> None:
+        left_out = config.ignore_logging_functions and callee(fn) & config.ignore_logging_functions
+        self.push(ConstantVariable(None) if left_out else fn.call(self, args, kwargs))
 
     def CALL_FUNCTION_EX(self, inst):
         kwargs: dict[str, Variable] = {}
@@ -500,7 +505,7 @@ class Opcodes:
             kwargs = {k.as_constant(): v for k, v in pairs_of(self, self.pop())}
         args = operators.iterate(self, self.pop()).items(self)
         fn, args = self.pop_callable(args)
-        self.push(fn.call(self, args, kwargs))
+        self.call(fn, args, kwargs)
 
     def MAKE_FUNCTION(self, inst):
         code, flags = self.pop().as_constant(), inst.arg or 0

@@ -26,6 +26,7 @@ from flambeau.core.tensor import attribute_of, keeps_type
 from flambeau.fake import FakeTensor
 
 from . import tensors, world
+from .config import config
 from .exc import Unsupported, unsupported
 from .recorder import Recorder
 from .source import ConstSource
@@ -53,6 +54,8 @@ ALL_KEYS = 0xFFFFFFFF
 def of_argument(tx, value, source) -> Variable:
     """The variable of a tensor of a user's class that existed before the call."""
     cls = type(value)
+    if cls in config.nontraceable_tensor_subclasses:
+        unsupported("tensor-subclass", f"a {cls.__qualname__}", "It is one of config.nontraceable_tensor_subclasses.")
     dispatches = tensors.overrides_dispatch(cls)
     if not dispatches:
         plain = tx.output.add_input(value, source, ndarray=False)

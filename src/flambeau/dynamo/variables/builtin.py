@@ -26,7 +26,7 @@ from .base import Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable
-from .derived import NEW, builtin_base, new_derived
+from .derived import NEW, builtin_base, contents_of, new_derived
 from .dicts import DictVariable, pairs_of
 from .exceptions import ExceptionVariable, make_exception
 from .functions import PartialVariable, UserFunctionVariable, UserMethodVariable
@@ -321,6 +321,12 @@ def any_order(tx, v: Variable) -> list[Variable]:
     return v.items(tx) if isinstance(v, SetVariable) else iterate(tx, v).items(tx)
 
 
+def as_set(v: Variable) -> Variable:
+    """Sets take what is in another one past its class's ``__iter__``."""
+    contents = contents_of(v)
+    return contents if isinstance(contents, SetVariable) else v
+
+
 @handles(sorted)
 def _(tx, args, kwargs):
     return ListVariable(sort(tx, any_order(tx, args[0]), kwargs))
@@ -411,7 +417,7 @@ def _(tx, args, kwargs):
 
 @handles(set)
 def _(tx, args, kwargs):
-    out = SetVariable(any_order(tx, args[0]) if args else [])
+    out = SetVariable(any_order(tx, as_set(args[0])) if args else [])
     if args and isinstance(args[0], (SetVariable, DictVariable)):
         out.grown = False  # taken over as a whole, in an order of its own
     return out
@@ -419,7 +425,7 @@ def _(tx, args, kwargs):
 
 @handles(frozenset)
 def _(tx, args, kwargs):
-    out = SetVariable(any_order(tx, args[0]) if args else [], cls=frozenset)
+    out = SetVariable(any_order(tx, as_set(args[0])) if args else [], cls=frozenset)
     if args and isinstance(args[0], (SetVariable, DictVariable)):
         out.grown = False  # taken over as a whole, in an order of its own
     return out

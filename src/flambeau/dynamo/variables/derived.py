@@ -383,7 +383,7 @@ def contents_at(tx, held, base: type, read: Source, value) -> Variable:
         elements = [tx.wrap(v, ItemSource(read, i)) for i, v in enumerate(held)]
         return SetVariable(elements, read, cls=base, order=held)
     tx.output.guard(read, "LENGTH", len(held))
-    elements = [Lazy(v, ItemSource(read, i)) for i, v in enumerate(held if base is list else plain(base, value))]
+    elements = [Lazy(v, ItemSource(read, i)) for i, v in enumerate(plain(base, value))]
     if base is tuple:
         return TupleVariable(elements, read)
     if base is collections.deque and value.maxlen is not None:

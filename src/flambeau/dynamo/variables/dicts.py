@@ -26,7 +26,8 @@ class KeysInOrder:
         self.keys = keys
 
     def __call__(self, d) -> bool:
-        return len(d) == len(self.keys) and all(map(same_key, d, self.keys))
+        keys = list(collections.OrderedDict.__iter__(d))  # past what its class overrides
+        return len(keys) == len(self.keys) and all(map(same_key, keys, self.keys))
 
     def __repr__(self):
         return f"keys {self.keys!r} in this order"
@@ -69,7 +70,7 @@ class DictVariable(Variable):
             return v
         if self.base is None:
             return None
-        if k in self.base:
+        if dict.__contains__(self.base, k):
             v = tx.wrap(dict.__getitem__(self.base, k), KeySource(self.source, k))
             self.entries[k] = (tx.wrap_key(k), v)
             return v
@@ -81,7 +82,7 @@ class DictVariable(Variable):
         if self.base is None:
             return
         base, self.base = self.base, None
-        keys = tuple(base)
+        keys = tuple((collections.OrderedDict if isinstance(base, collections.OrderedDict) else dict).__iter__(base))
         if isinstance(base, collections.OrderedDict):  # its order is its own
             tx.output.guard(self.source, "CALL", KeysInOrder(keys))
         else:
@@ -139,7 +140,7 @@ class DictVariable(Variable):
 
     def contains(self, tx, key):
         k = self._key(key)
-        if self.base is not None and k not in self.entries and k in self.base:
+        if self.base is not None and k not in self.entries and dict.__contains__(self.base, k):
             tx.output.guard(self.source, "HAS_KEY", k)
             return ConstantVariable(True)
         return ConstantVariable(self._lookup(tx, k) is not None)
@@ -309,7 +310,10 @@ def pairs_of(tx, v: Variable) -> list:
     from .derived import contents_of
     from .operators import iterate
 
-    v = contents_of(v)
+    # The interpreter reads a dict itself while ``__iter__`` is dict's own, which OrderedDict's isn't.
+    own = hasattr(v, "class_attr") and v.class_attr(tx, "__iter__") is not dict.__iter__
+    if not own:
+        v = contents_of(v)
     if isinstance(v, DictVariable):
         return v.pairs(tx)
     if hasattr(v, "class_attr") and v.hasattr(tx, "keys"):

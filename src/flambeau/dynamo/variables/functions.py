@@ -92,7 +92,10 @@ class UserFunctionVariable(FunctionVariable):
             return tx.wrap_known(value)
         if self.fn.__code__ is CONTEXT_HELPER and isinstance(getattr(self.fn, "__wrapped__", None), types.FunctionType):
             inner = self.getattr(tx, "__wrapped__")
-            return GeneratorContextVariable(inner.call(tx, args, kwargs))
+            made = inner.call(tx, args, kwargs)
+            if not hasattr(made, "throw"):
+                unsupported("context-manager", f"contextlib.contextmanager of what returns {made!r}")
+            return GeneratorContextVariable(made)
         if trace_rules.REGION in self.fn.__dict__:
             from .. import regions
 
@@ -303,6 +306,15 @@ class UserMethodVariable(Variable):
 
     def reconstruct(self, cg):
         cg.call_function(types.MethodType, lambda: cg.all([self.fn, self.owner]), 2)
+
+
+def callee(fn: Variable) -> set:
+    """The objects that a call of the variable may be named by: the function, and for a method the bound one too."""
+    if not isinstance(fn, UserMethodVariable):
+        value = getattr(fn, "value", None)
+        return {value} if callable(value) else set()
+    function, owner = getattr(fn.fn, "value", None), getattr(fn.owner, "value", None)
+    return {function, types.MethodType(function, owner)} if callable(function) and owner is not None else {function}
 
 
 class PartialVariable(Variable):

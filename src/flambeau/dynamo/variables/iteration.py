@@ -6,8 +6,10 @@ import functools
 import inspect
 import itertools
 
+from ..exc import unsupported
 from . import polyfills
 from .constant import ConstantVariable
+from .derived import DerivedVariable, contents_of
 from .functions import UserFunctionVariable
 from .handlers import HANDLERS, handles
 from .iterators import Count, GeneratorVariable, IteratorVariable
@@ -76,6 +78,13 @@ def _(tx, args, kwargs):
 
 @handles(reversed)
 def _(tx, args, kwargs):
+    if isinstance(args[0], DerivedVariable):
+        own = args[0].special(tx, "__reversed__")
+        if own is not None:
+            return own.call(tx, [], {})
+        if not (args[0].inherits(tx, "__len__") and args[0].inherits(tx, "__getitem__")):
+            unsupported("reversed", f"reversed of {args[0]!r}", "It is read by its own __len__ and __getitem__.")
+        args = [contents_of(args[0])]
     elements = args[0].items(tx)[::-1]
     kind = getattr(args[0], "kind", None) or type(args[0])
     if kind not in (ListVariable, TupleVariable):
