@@ -635,7 +635,14 @@ class Opcodes:
             self.push(self.wrap_known(found))
 
     def IMPORT_FROM(self, inst):
-        self.push(self.top().getattr(self, inst.argval))
+        try:
+            self.push(self.top().getattr(self, inst.argval))
+        except UserRaises as e:
+            if isinstance(e.exception, AttributeError):
+                unsupported(
+                    "import", f"import of {inst.argval}, which is not there", "The plain import tells the error."
+                )
+            raise
 
     # -- with --
     def BEFORE_WITH(self, inst):

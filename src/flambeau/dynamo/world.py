@@ -243,7 +243,8 @@ def missing(tx, owner, cls: type, name: str, hooks: bool = True):
         return tx.wrap_function(hook).call(tx, [owner, ConstantVariable(name)], {})
     if hook is not ABSENT:
         unsupported("getattr", f"getattr {owner!r} {name}", f"{cls.__name__}.__getattr__ is no Python function.")
-    tx.raise_user(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
+    what = f"type object {owner.value.__name__!r}" if issubclass(cls, type) else f"{cls.__name__!r} object"
+    tx.raise_user(AttributeError(f"{what} has no attribute {name!r}"))
 
 
 def bind(tx, owner, cls: type, name: str, a):

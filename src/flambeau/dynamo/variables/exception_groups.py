@@ -42,6 +42,7 @@ def derive(tx, group: ExceptionVariable, inside: list[Variable]) -> ExceptionVar
         unsupported("except-star", f"a {group.cls.__name__} is split", "The class may derive groups in its own way.")
     out = new_group(tx, group.arguments()[0], inside)
     out.raised, out.traceback = list(group.raised), group.traceback
+    out.written["__suppress_context__"] = ConstantVariable(True)  # as the interpreter does
     for name in KEPT:
         if name in group.written:
             out.written[name] = group.written[name]

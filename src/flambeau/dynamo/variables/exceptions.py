@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 LINKS = ("__cause__", "__context__", "__suppress_context__", "__traceback__", "args")
+OF_ARGUMENTS = (BaseException.__str__, BaseException.__repr__, KeyError.__str__)  # depend on args only
 # Those that do more with their arguments than keep them.
 SPECIAL = (
     StopIteration, SystemExit, ImportError, OSError, SyntaxError, UnicodeError, AttributeError, NameError, BaseExceptionGroup,
@@ -81,7 +82,11 @@ class ExceptionVariable(ObjectVariable):
         if self.given is None:
             from ..executor import current
 
-            self.given = [current().wrap_known(a) for a in self.exception.args]
+            tx = current()
+            if self.source is not None:  # guarded, one by one
+                self.given = tx.wrap(self.exception.args, GetAttrSource(self.source, "args")).items(tx)
+            else:
+                self.given = [tx.wrap_known(a) for a in self.exception.args]
         return self.given
 
     def faithful(self) -> bool:
@@ -90,8 +95,10 @@ class ExceptionVariable(ObjectVariable):
 
     def at_its_real(self, name: str) -> BaseException:
         """The exception itself or its stand-in, for what only depends on its class and arguments."""
-        if self.source is not None and not self.written:
-            return self.exception
+        if self.source is not None and getattr(self.cls, name) not in OF_ARGUMENTS:
+            unsupported(
+                "exception", f"{name} of a {self.cls.__name__} that existed before", "It asks for more than args."
+            )
         if not self.faithful() or not self.written.keys() <= {*LINKS, "name", "obj"}:
             unsupported("exception", f"{name} of {self.cls.__name__} with values of the graph or changed attributes")
         return self.exception

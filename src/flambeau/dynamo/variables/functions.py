@@ -10,7 +10,7 @@ import types
 from .. import trace_rules, world
 from ..exc import ForbiddenCall, unsupported
 from ..source import ConstSource, GetAttrSource, ItemSource, KeySource
-from .base import Lazy, Variable
+from .base import Lazy, MethodOf, Variable
 from .constant import ConstantVariable
 from .contexts import GeneratorContextVariable
 
@@ -156,6 +156,42 @@ def fixed(v: Variable | None) -> bool:
     return v is not None and not v.unwrap().mutable and v.unwrap().can_constant()
 
 
+class FunctionDict(Variable):
+    """``function.__dict__`` of a function made while tracing: what was set on it."""
+
+    mutable = True
+    OWN = ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__")  # have places of their own
+
+    def __init__(self, function: NestedFunctionVariable):
+        super().__init__()
+        self.function = function
+
+    def python_type(self):
+        return dict
+
+    def reconstruct(self, cg):
+        cg(self.function)
+        cg.load_attr("__dict__")
+
+    def contents(self, tx) -> Variable:
+        return tx.make_dict({k: v for k, v in self.function.attributes.items() if k not in self.OWN})
+
+    def pairs(self, tx):
+        return self.contents(tx).pairs(tx)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "update" and len(args) == 1 and not kwargs and hasattr(args[0].unwrap(), "pairs"):
+            for k, v in args[0].unwrap().pairs(tx):
+                self.function.setattr(tx, k.as_constant(), v)
+            return ConstantVariable(None)
+        if name in ("get", "items", "keys", "values", "copy", "__contains__", "__getitem__", "__len__"):
+            return self.contents(tx).call_method(tx, name, args, kwargs)
+        unsupported("getattr", f"{name} of the __dict__ of {self.function!r}")
+
+    def getattr(self, tx, name):
+        return MethodOf(self, name)
+
+
 class NestedFunctionVariable(FunctionVariable):
     """A function made by MAKE_FUNCTION while tracing."""
 
@@ -165,7 +201,6 @@ class NestedFunctionVariable(FunctionVariable):
         self._defaults: list[Variable] = []
         self._kwdefaults: dict[str, Variable] = {}
         self._closure: list[CellVariable] = []
-        self.annotations: Variable | None = None
         self.attributes: dict[str, Variable] = {}
         self._plain: types.FunctionType | None = None
         self.node = None  # of the graph that made it, when its closure holds values of the graph
@@ -187,7 +222,10 @@ class NestedFunctionVariable(FunctionVariable):
         elif flag == 2:
             self._kwdefaults = {k.as_constant(): v for k, v in value.pairs(tx)}
         elif flag == 4:
-            self.annotations = value
+            given = value.items(tx)  # names and annotations by turns
+            self.attributes["__annotations__"] = tx.make_dict(
+                {k.as_constant(): v for k, v in zip(given[::2], given[1::2])}
+            )
         else:
             self._closure = value.elements
 
@@ -205,8 +243,16 @@ class NestedFunctionVariable(FunctionVariable):
             return self.attributes[name]
         if name in ("__name__", "__qualname__"):
             return ConstantVariable(self.code.co_name if name == "__name__" else self.name)
-        if name in ("__doc__", "__module__"):
-            return ConstantVariable(self.globals.get("__name__") if name == "__module__" else None)
+        if name == "__module__":
+            return tx.wrap_known(self.globals.get("__name__"))
+        if name == "__doc__":
+            cells = tuple(types.CellType() for _ in self.code.co_freevars)
+            return ConstantVariable(types.FunctionType(self.code, {}, closure=cells or None).__doc__)
+        if name == "__annotations__":
+            self.attributes[name] = tx.make_dict({})
+            return self.attributes[name]
+        if name == "__dict__":
+            return FunctionDict(self)
         unsupported("getattr", f"getattr {self!r} {name}")
 
     def hasattr(self, tx, name):

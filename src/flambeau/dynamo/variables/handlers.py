@@ -31,7 +31,7 @@ TAKES: dict[Any, tuple[int, int, tuple[str, ...]]] = {
     zip: (0, 1 << 30, ("strict",)), next: (1, 2, ()), getattr: (2, 3, ()), itertools.pairwise: (1, 1, ()),
     itertools.starmap: (2, 2, ()), itertools.takewhile: (2, 2, ()),
     itertools.dropwhile: (2, 2, ()), itertools.filterfalse: (2, 2, ()), itertools.cycle: (1, 1, ()), itertools.islice: (2, 4, ()),
-    itertools.tee: (1, 2, ()),
+    itertools.tee: (1, 2, ()), itertools.zip_longest: (0, 1 << 30, ("fillvalue",)),
 }  # fmt: skip
 
 

@@ -42,13 +42,22 @@ def _(tx, args, kwargs):
         for k, it in enumerate(its):
             v = it.next(tx)
             if v is None:
-                if strict and (k > 0 or any(i.next(tx) is not None for i in its[1:])):
-                    tx.raise_user(ValueError("zip() arguments have different lengths"))
+                if strict:
+                    check_lengths(tx, its, k)
                 return None
             row.append(v)
         return TupleVariable(row) if row else None
 
     return IteratorVariable(pull=pull, cls=zip, parts=lambda: (strict_zip if strict else zip, its))
+
+
+def check_lengths(tx, its, k: int) -> None:
+    """The ``k``-th of some iterators is exhausted, those before it weren't."""
+    longer = next((i for i, it in enumerate(its) if i and it.next(tx) is not None), None) if k == 0 else None
+    if k or longer:
+        at, than = (k, "shorter") if k else (longer, "longer")
+        others = f" {at}" if at == 1 else f"s 1-{at}"
+        tx.raise_user(ValueError(f"zip() argument {at + 1} is {than} than argument{others}"))
 
 
 @handles(map)
@@ -132,13 +141,14 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     repeat = kwargs["repeat"].as_constant() if kwargs else 1
     columns = [iterate(tx, a).items(tx) for a in args]
-    return IteratorVariable([TupleVariable(row) for row in itertools.product(*columns, repeat=repeat)])
+    return IteratorVariable([TupleVariable(row) for row in own_error(tx, itertools.product, *columns, repeat=repeat)])
 
 
 @handles(itertools.count)
 def _(tx, args, kwargs):
     a = bound(args, kwargs, ("start", "step"), (0, 1))
     step = a[1].as_constant()
+    own_error(tx, itertools.count, a[0].as_constant(), step)
     state = Count(a[0].as_constant(), step)
 
     def parts():
@@ -157,7 +167,9 @@ def bound(args, kwargs, names, defaults):
 
 @handles(itertools.islice)
 def _(tx, args, kwargs):
-    start, stop, step = slice_bounds([a.as_constant() for a in args[1:]])
+    bounds = [a.as_constant() for a in args[1:]]
+    own_error(tx, itertools.islice, (), *bounds)
+    start, stop, step = slice_bounds(bounds)
     it = iterate(tx, args[0])
     wanted, position = itertools.islice(itertools.count(), start, stop, step), Count()
     taken = Count()
@@ -183,6 +195,14 @@ def _(tx, args, kwargs):
     return IteratorVariable(pull=pull, cls=itertools.islice, parts=parts)
 
 
+def own_error(tx, fn, *args, **kwargs):
+    """``fn`` of numbers that are known. What it says of wrong ones is the error of the program."""
+    try:
+        return fn(*args, **kwargs)
+    except (TypeError, ValueError, OverflowError) as e:
+        tx.raise_user(e.with_traceback(None))
+
+
 def slice_bounds(bounds):
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     return start or 0, stop, step or 1
@@ -190,6 +210,8 @@ def slice_bounds(bounds):
 
 @handles(itertools.repeat)
 def _(tx, args, kwargs):
+    if not args and "object" not in kwargs:
+        tx.raise_user(TypeError("repeat() missing required argument 'object' (pos 1)"))
     times = args[1] if len(args) == 2 else kwargs.get("times")
     value = args[0] if args else kwargs["object"]
     if times is not None:
@@ -206,7 +228,7 @@ def _known_elements(fn):
             a.as_constant() if a.is_constant() and isinstance(a.as_constant(), int | None) else iterate(tx, a).items(tx)
             for a in args
         ]
-        return IteratorVariable([TupleVariable(row) for row in fn(*columns, **options)])
+        return IteratorVariable([TupleVariable(row) for row in own_error(tx, fn, *columns, **options)])
 
     HANDLERS[fn] = handler
 
