@@ -544,6 +544,8 @@ class RootFrame(Frame):
         except Unsupported as e:
             if not e.reason.user_stack:
                 e.reason.user_stack = self.user_stack()
+            if e.reason.id == "finalizer":  # a frame that is continued elsewhere keeps what it was given
+                raise SkipFrame(e.reason.reason) from e
             if self.unrolled and self.break_at is None:
                 # The loop goes on after the break, so what is left of it has another length each time: one iteration is captured.
                 raise RestartAnalysis(None, e.reason, e) from e

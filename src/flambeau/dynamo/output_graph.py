@@ -29,7 +29,7 @@ from .codegen import TEMP, Codegen
 from .config import config
 from .dynamic import Seen, dimensions, setting
 from .examples import example
-from .exc import BackendCompilerFailed, Unsupported, UserRaises, unsupported
+from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
 from .graph_effects import (
     has_effects,
     has_nodes,
@@ -600,6 +600,8 @@ class OutputGraph:
         returning: bool,
     ) -> list:
         """Bytecode that computes the graph, rebuilds ``stack`` and the named locals, replays side effects, and goes on with ``tail``."""
+        if self.side_effects.drops_finalizers({id(o): o for o in self.keep}, self.by_id):
+            raise SkipFrame("an object that has __del__ may be dropped from what existed before")
         cg = Codegen(self.code, self.globals, self.root)
         cg.returning = returning
         final_grad = tensors.grad_enabled()

@@ -6,7 +6,8 @@ frame goes on. The order between different objects is not observable; within one
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import collections
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .guards import type_item
@@ -22,6 +23,14 @@ from .variables.tensor import TensorVariable
 from .world import C_DESCRIPTORS
 
 __all__ = ["SideEffects"]
+
+
+def _elements(o) -> Iterator:
+    """What a container holds, past the methods of its class."""
+    if isinstance(o, dict):
+        return iter(dict.values(o))
+    base = next((c for c in (list, set, collections.deque) if isinstance(o, c)), tuple)
+    return base.__iter__(o if o is not None else ())
 
 
 class SideEffects:
@@ -77,6 +86,20 @@ class SideEffects:
     def any(self) -> bool:
         return bool(self.global_writes or self.class_writes) or any(
             not isinstance(v, CellVariable) or v.source is not None for v in self.modified.values()
+        )
+
+    def drops_finalizers(self, originals: dict[int, Any], by_id: dict[int, Variable]) -> bool:
+        """Whether something with ``__del__`` may leave a container or a global that existed before: it would run where the writes are replayed.
+        ``originals``: objects by id, as the keys of ``by_id`` are."""
+        ids = {id(v): i for i, v in by_id.items()}
+        for v in self.modified.values():
+            o = originals.get(ids.get(id(v.holder or v)))
+            if isinstance(v, DictVariable) or getattr(v, "dirty", False):
+                if any(hasattr(type(x), "__del__") for x in _elements(o)):
+                    return True
+        return any(
+            name in globals and hasattr(type(globals[name]), "__del__")
+            for globals, _, name in self.global_writes.values()
         )
 
     def codegen(self, cg, flush_cells: Callable[[CellVariable], bool]) -> Callable[[], None]:
