@@ -50,6 +50,7 @@ class IteratorVariable(Variable):
         self.drainable = drainable or pull is None
         self.cls = cls
         self.parts = parts
+        self.watch: Callable[[], None] | None = None  # looks at the dict or set whose elements these are
 
     def python_type(self):
         return self.cls
@@ -73,7 +74,10 @@ class IteratorVariable(Variable):
         tx.side_effects.touch(self)
         if self.pull is not None:
             return self.pull(tx)
+        if self.watch is not None:
+            self.watch()
         if self.position >= len(self.elements):
+            self.watch = None
             return None
         e = self.elements[self.position]
         self.position += 1

@@ -9,7 +9,7 @@ import types
 import numpy as np
 
 from .. import numpy_bridge, world
-from ..exc import UserRaises, unsupported
+from ..exc import SkipFrame, UserRaises, unsupported
 from ..source import ConstSource
 from .base import Variable
 from .classes import ClassVariable
@@ -68,7 +68,7 @@ def iterate(tx, v: Variable) -> IteratorVariable:
     if isinstance(v, IteratorVariable):
         return v
     if isinstance(v, SetVariable):
-        return IteratorVariable(v.ordered())
+        return watching(IteratorVariable(v.ordered()), v)
     if isinstance(v, ListVariable):
         v.realized(tx)
         it = IteratorVariable([])
@@ -79,7 +79,21 @@ def iterate(tx, v: Variable) -> IteratorVariable:
         return it if isinstance(it, IteratorVariable) else UserIteratorVariable(it)
     if isinstance(v, TensorVariable) and v.val.ndim:
         return ArrayIteratorVariable(v)
-    return IteratorVariable(v.items(tx))
+    it = IteratorVariable(v.items(tx))
+    keyed = v.owner if isinstance(v, DictView) else v
+    return watching(it, keyed) if isinstance(keyed, DictVariable) else it
+
+
+def watching(it: IteratorVariable, keyed) -> IteratorVariable:
+    """The iterator over a dict or set. Where keys come or go meanwhile the interpreter decides what happens, mostly an error."""
+    size, last = len(keyed.entries), next(reversed(keyed.entries), None)
+
+    def watch():
+        if len(keyed.entries) != size or (size and next(reversed(keyed.entries)) is not last):
+            raise SkipFrame("the keys of a dict or set change while it is iterated over")
+
+    it.watch = watch
+    return it
 
 
 def advance(tx, it: Variable) -> Variable | None:
