@@ -9,19 +9,16 @@
  *
  * Shapes: queries (B, H, T, E), keys and values (B, H / group, S, E), mask any strides over (B, H, T, S). */
 #include "graph.h"
+#include "levels.h"
 #include <math.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3", "no-math-errno", "associative-math", "no-signed-zeros", "no-trapping-math")))
+#if defined(__GNUC__) && !defined(__clang__)
+#define ROWS_BY_LEVEL(...) BY_LEVEL_WITH(optimize("O3", "no-math-errno", "associative-math", "no-signed-zeros", "no-trapping-math"), __VA_ARGS__)
+#define TURNED_BY_LEVEL(...) BY_LEVEL_WITH(optimize("O3", "no-math-errno", "fp-contract=fast"), __VA_ARGS__)
 #else
-#define CLONES
-#endif
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define TURNED __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3", "no-math-errno", "fp-contract=fast")))
-#else
-#define TURNED
+#define ROWS_BY_LEVEL BY_LEVEL
+#define TURNED_BY_LEVEL BY_LEVEL
 #endif
 
 #define BLOCK (20 * TALL)       /* keys of a block of turned scores */

@@ -3,8 +3,8 @@
 /* Rows of scores to weights: s[r] = exp(scale * s[r] + mask - the row's maximum so far), with sums and maxima carried from block to block of keys;
  * the outputs made so far are scaled to the new maximum. Columns from j0 on; a row t sees columns up to t where `causal`. The sums are those of all
  * weights, of which dropout then leaves the `kept`. */
-CLONES static void NAME(weigh)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, const uint8_t *kept, T *s,
-                               T *most, T *sum, T *out, int64_t ldo) {
+ROWS_BY_LEVEL(static void, NAME(weigh), (const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, const uint8_t *kept, T *s,
+                               T *most, T *sum, T *out, int64_t ldo), (a, t0, rows, j0, n, ld, mask, kept, s, most, sum, out, ldo)) {
     T scale = (T)a->scale, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++, s += ld) {
         int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
@@ -44,7 +44,7 @@ CLONES static void NAME(weigh)(const Attention *a, int64_t t0, int64_t rows, int
     }
 }
 
-CLONES static void NAME(finish)(const Attention *a, int64_t rows, const T *most, const T *sum, T *out, int64_t ldo, T *lse, int64_t step) {
+ROWS_BY_LEVEL(static void, NAME(finish), (const Attention *a, int64_t rows, const T *most, const T *sum, T *out, int64_t ldo, T *lse, int64_t step), (a, rows, most, sum, out, ldo, lse, step)) {
     for (int64_t r = 0; r < rows; r++) {
         T by = sum[r] == 0 ? 0 : 1 / sum[r];  /* a row that sees nothing is 0 */
         for (int64_t e = 0; e < a->width; e++) out[r * ldo + e] *= by;
@@ -54,8 +54,8 @@ CLONES static void NAME(finish)(const Attention *a, int64_t rows, const T *most,
 
 /* s: scores to weights, by their logarithmic sums, less what dropout took; d: cotangents of the weights to those of the products. The cotangent of the
  * mask, where there is one, is added to at gm. */
-CLONES static void NAME(differentiate)(const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, const uint8_t *kept,
-                                       char *gm, T *s, T *d, const T *lse, int64_t step, const T *dot) {
+ROWS_BY_LEVEL(static void, NAME(differentiate), (const Attention *a, int64_t t0, int64_t rows, int64_t j0, int64_t n, int64_t ld, const char *mask, const uint8_t *kept,
+                                       char *gm, T *s, T *d, const T *lse, int64_t step, const T *dot), (a, t0, rows, j0, n, ld, mask, kept, gm, s, d, lse, step, dot)) {
     T scale = (T)a->scale, outer = gm ? 1 : scale, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++, s += ld, d += ld) {
         int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
@@ -88,7 +88,7 @@ CLONES static void NAME(differentiate)(const Attention *a, int64_t t0, int64_t r
     }
 }
 
-CLONES static void NAME(dots)(int64_t rows, int64_t width, const T *g, int64_t ldg, const T *o, int64_t ldo, T *to) {
+ROWS_BY_LEVEL(static void, NAME(dots), (int64_t rows, int64_t width, const T *g, int64_t ldg, const T *o, int64_t ldo, T *to), (rows, width, g, ldg, o, ldo, to)) {
     for (int64_t r = 0; r < rows; r++) {
         T x = 0;
         for (int64_t e = 0; e < width; e++) x += g[r * ldg + e] * o[r * ldo + e];
@@ -99,7 +99,7 @@ CLONES static void NAME(dots)(int64_t rows, int64_t width, const T *g, int64_t l
 #define PART (128 / (int64_t)sizeof(T))
 
 /* s[r][j] = q[r] . k[j] for few rows: each key is read once. */
-CLONES static void NAME(score)(int64_t rows, int64_t n, int64_t width, const T *q, int64_t ldq, const T *k, int64_t ldk, T *s, int64_t ld) {
+ROWS_BY_LEVEL(static void, NAME(score), (int64_t rows, int64_t n, int64_t width, const T *q, int64_t ldq, const T *k, int64_t ldk, T *s, int64_t ld), (rows, n, width, q, ldq, k, ldk, s, ld)) {
     int64_t whole = width / PART * PART;
     for (int64_t j = 0; j < n; j++, k += ldk)
         for (int64_t r = 0; r < rows; r++) {
@@ -113,7 +113,7 @@ CLONES static void NAME(score)(int64_t rows, int64_t n, int64_t width, const T *
 }
 
 /* o[r] = or += sum over j of s[r][j] * v[j]. */
-CLONES static void NAME(mix)(int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o, int64_t ldo, int more) {
+ROWS_BY_LEVEL(static void, NAME(mix), (int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o, int64_t ldo, int more), (rows, n, width, s, ld, v, ldv, o, ldo, more)) {
     for (int64_t r = 0; r < rows; r++) {
         int64_t e = 0;
         for (; e + 2 * PART <= width; e += 2 * PART) {

@@ -10,7 +10,7 @@ typedef TI NAME(Bits) __attribute__((vector_size(64), aligned(sizeof(T)), may_al
 
 /* Scores s[j][r] of n keys from j0 on and `high` rows from t0 on to weights; maxima and sums of the rows are carried on, `factor` is what the outputs made so
  * far are to be multiplied with. */
-TURNED static void NAME(weigh_turned)(int causal, int64_t t0, int64_t high, int64_t j0, int64_t n, T *s, T *most, T *sum, T *factor) {
+TURNED_BY_LEVEL(static void, NAME(weigh_turned), (int causal, int64_t t0, int64_t high, int64_t j0, int64_t n, T *s, T *most, T *sum, T *factor), (causal, t0, high, j0, n, s, most, sum, factor)) {
     enum { LANES = 64 / sizeof(T) };
     for (int64_t r = 0; r < high; r += LANES) {
         V *at = (V *)(s + r), before = *(V *)(most + r), m = before, total = {0};
@@ -40,13 +40,13 @@ TURNED static void NAME(weigh_turned)(int causal, int64_t t0, int64_t high, int6
 }
 
 /* Outputs o[e][r] times f[r]. */
-TURNED static void NAME(scale_turned)(int64_t width, int64_t high, T *o, const T *f) {
+TURNED_BY_LEVEL(static void, NAME(scale_turned), (int64_t width, int64_t high, T *o, const T *f), (width, high, o, f)) {
     for (int64_t e = 0; e < width; e++)
         for (int64_t r = 0; r < high; r++) o[e * high + r] *= f[r];
 }
 
 /* The mask's rows from t0 on and columns from j0 on, turned, onto n keys' scores; `room` is as large as the scores. */
-TURNED static void NAME(bias_turned)(const Attention *a, const char *mask, int64_t t0, int64_t rows, int64_t high, int64_t j0, int64_t n, T *s, T *room) {
+TURNED_BY_LEVEL(static void, NAME(bias_turned), (const Attention *a, const char *mask, int64_t t0, int64_t rows, int64_t high, int64_t j0, int64_t n, T *s, T *room), (a, mask, t0, rows, high, j0, n, s, room)) {
     int64_t down = a->mask_stride[2], along = a->mask_stride[3];
     mask += t0 * down + j0 * along;
     if (!down) {
@@ -65,7 +65,7 @@ TURNED static void NAME(bias_turned)(const Attention *a, const char *mask, int64
 }
 
 /* What dropout leaves of n keys' weights; `room` is twice as large as they are. */
-TURNED static void NAME(drop_turned)(const Attention *a, const uint8_t *kept, int64_t t0, int64_t rows, int64_t high, int64_t j0, int64_t n, T *s, T *room) {
+TURNED_BY_LEVEL(static void, NAME(drop_turned), (const Attention *a, const uint8_t *kept, int64_t t0, int64_t rows, int64_t high, int64_t j0, int64_t n, T *s, T *room), (a, kept, t0, rows, high, j0, n, s, room)) {
     T *factors = room + n * high, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++) {
         const uint8_t *k = kept + (t0 + r) * a->keys + j0;

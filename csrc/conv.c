@@ -7,6 +7,7 @@
  *
  * Shapes, all in C order: input (N, C, *in), weight (O, C / groups, *kernel), output (N, O, *out). */
 #include "conv.h"
+#include "levels.h"
 #include <string.h>
 
 /* A convolution with few channels a group, see conv_kernels.h. */
@@ -21,12 +22,6 @@ typedef struct {
     int64_t *shift, *phase;     /* where each tap reads */
     int *failed;
 } Few;
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define FAST(...) __attribute__((optimize("O3", "fp-contract=fast"), ##__VA_ARGS__))

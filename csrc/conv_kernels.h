@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void NAME(add_row)(T *restrict to, 
 }
 
 /* Rows (channel, tap) of channels [c0, c1) and columns [q0, q1) of (image, output position): what each tap reads, in `cols`, rows of q1 - q0. */
-CLONES static void NAME(gather)(const Conv *c, const T *x, int64_t c0, int64_t c1, int64_t q0, int64_t q1, T *cols) {
+BY_LEVEL(static void, NAME(gather), (const Conv *c, const T *x, int64_t c0, int64_t c1, int64_t q0, int64_t q1, T *cols), (c, x, c0, c1, q0, q1, cols)) {
     int64_t positions = c->out[0] * c->out[1] * c->out[2], plane = c->in[0] * c->in[1] * c->in[2], width = q1 - q0, sw = c->stride[2];
     int64_t n0 = q0 / positions, rest = q0 % positions, ow0 = rest % c->out[2], oh0 = rest / c->out[2] % c->out[1];
     int64_t od0 = rest / c->out[2] / c->out[1];
@@ -105,7 +105,7 @@ CLONES static void NAME(gather)(const Conv *c, const T *x, int64_t c0, int64_t c
 }
 
 /* The adjoint of gather: adds `cols` to x. */
-CLONES static void NAME(scatter)(const Conv *c, T *x, int64_t c0, int64_t c1, int64_t q0, int64_t q1, const T *cols) {
+BY_LEVEL(static void, NAME(scatter), (const Conv *c, T *x, int64_t c0, int64_t c1, int64_t q0, int64_t q1, const T *cols), (c, x, c0, c1, q0, q1, cols)) {
     int64_t positions = c->out[0] * c->out[1] * c->out[2], plane = c->in[0] * c->in[1] * c->in[2], width = q1 - q0, sw = c->stride[2];
     int64_t n0 = q0 / positions, rest = q0 % positions, ow0 = rest % c->out[2], oh0 = rest / c->out[2] % c->out[1];
     int64_t od0 = rest / c->out[2] / c->out[1];

@@ -2,16 +2,11 @@
  *
  * Of equal elements the first one wins, and the first nan over all. What lies outside of the plane is in no window. Planes go over the pool. */
 #include "graph.h"
+#include "levels.h"
 #include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
-#endif
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
-#else
-#define CLONES
 #endif
 
 #define WIDE 256                /* columns of a row that are made together */
@@ -32,7 +27,7 @@ typedef struct {
     }
 
 #define POOL(T, I, NAME)                                                                                                                       \
-    CLONES static void forward_##NAME(void *context, int64_t begin, int64_t end) {                                                             \
+    BY_LEVEL(static void, forward_##NAME, (void *context, int64_t begin, int64_t end), (context, begin, end)) {                                                             \
         const Pool *p = context;                                                                                                               \
         int64_t s = p->stride[1];                                                                                                              \
         T best[WIDE];                                                                                                                          \

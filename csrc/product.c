@@ -5,6 +5,7 @@
  * registers and reads A by broadcast. Its interface is Fortran's sgemm and dgemm, so it stands wherever BLAS does. The sums of an
  * element are in the order of K, in slices; so the result depends on the shape only. */
 #include "graph.h"
+#include "levels.h"
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -29,12 +30,6 @@ typedef struct {
 #define FAST optimize("O3", "fp-contract=fast")
 #else
 #define FAST unused
-#endif
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
-#else
-#define CLONES
 #endif
 
 /* What the CPU has, lowered by FLAMBEAU_CPU=avx2 or FLAMBEAU_CPU=default. */

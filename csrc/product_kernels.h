@@ -94,7 +94,7 @@ __attribute__((target("avx512f,avx512vl,avx512dq"), FAST)) static int64_t NAME(t
 #endif
 
 /* to[p * step + r] = from[r * ld + p] */
-CLONES static void NAME(transpose)(const T *from, int64_t ld, int64_t rows, int64_t k, T *to, int64_t step) {
+BY_LEVEL(static void, NAME(transpose), (const T *from, int64_t ld, int64_t rows, int64_t k, T *to, int64_t step), (from, ld, rows, k, to, step)) {
     int64_t r = 0;
 #ifdef BY_FOUR
     int64_t turned = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : 0;
@@ -110,7 +110,7 @@ CLONES static void NAME(transpose)(const T *from, int64_t ld, int64_t rows, int6
 }
 
 /* A panel (k, height) of `rows` lines, which are contiguous along the panel (`along`) or along k; the rest is zero. */
-CLONES static void NAME(pack)(const T *from, int along, int64_t ld, int64_t rows, int64_t height, int64_t k, T *to) {
+BY_LEVEL(static void, NAME(pack), (const T *from, int along, int64_t ld, int64_t rows, int64_t height, int64_t k, T *to), (from, along, ld, rows, height, k, to)) {
     if (along && rows == 128 / sizeof(T) && height == rows) {
         for (int64_t p = 0; p < k; p++, to += height, from += ld) memcpy(to, from, 128);
         return;

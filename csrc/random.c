@@ -5,15 +5,10 @@
  * lock serves all: draws are serial anyway. */
 #define _GNU_SOURCE
 #include "graph.h"
+#include "levels.h"
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
 
 #define WORDS 624
 #define FAR 397
@@ -44,13 +39,13 @@ static inline uint32_t mix(uint32_t high, uint32_t low) {
     return y >> 1 ^ ((0u - (low & 1u)) & 0x9908b0dfu);
 }
 
-CLONES static void twist(uint32_t *key) {
+BY_LEVEL(static void, twist, (uint32_t *key), (key)) {
     for (int i = 0; i < WORDS - FAR; i++) key[i] = key[i + FAR] ^ mix(key[i], key[i + 1]);
     for (int i = WORDS - FAR; i < WORDS - 1; i++) key[i] = key[i + FAR - WORDS] ^ mix(key[i], key[i + 1]);
     key[WORDS - 1] = key[FAR - 1] ^ mix(key[WORDS - 1], key[0]);
 }
 
-CLONES static void temper(const uint32_t *restrict from, uint32_t *restrict to, int n) {
+BY_LEVEL(static void, temper, (const uint32_t *restrict from, uint32_t *restrict to, int n), (from, to, n)) {
     for (int i = 0; i < n; i++) {
         uint32_t y = from[i];
         y ^= y >> 11;
@@ -78,15 +73,15 @@ static void seed(Engine *e, uint32_t s) {
 
 /* --- numbers of words: n numbers of n or 2 n words -------------------------------------------------------------------- */
 
-CLONES static void floats_of(const uint32_t *restrict w, float *restrict to, int n, float scale, float low) {
+BY_LEVEL(static void, floats_of, (const uint32_t *restrict w, float *restrict to, int n, float scale, float low), (w, to, n, scale, low)) {
     for (int i = 0; i < n; i++) to[i] = (float)(int32_t)(w[i] & 0xffffffu) * (1.0f / 16777216.0f) * scale + low;
 }
 /* The low 53 bits of two words, the first one the high half. As the sum of two parts that are exact. */
 #define DOUBLE(w, i) ((double)(int32_t)((w)[2 * (i)] & 0x1fffffu) * 0x1p-21 + ((double)(int32_t)((w)[2 * (i) + 1] ^ 0x80000000u) + 0x1p31) * 0x1p-53)
-CLONES static void doubles_of(const uint32_t *restrict w, double *restrict to, int n, double scale, double low) {
+BY_LEVEL(static void, doubles_of, (const uint32_t *restrict w, double *restrict to, int n, double scale, double low), (w, to, n, scale, low)) {
     for (int i = 0; i < n; i++) to[i] = DOUBLE(w, i) * scale + low;
 }
-CLONES static void truths_of(const uint32_t *restrict w, uint8_t *restrict to, int n, double p) {
+BY_LEVEL(static void, truths_of, (const uint32_t *restrict w, uint8_t *restrict to, int n, double p), (w, to, n, p)) {
     for (int i = 0; i < n; i++) to[i] = DOUBLE(w, i) < p;
 }
 
@@ -106,7 +101,7 @@ static inline float log_of(float x) {
     return k * 0.693145751953125f + (f - (half - (s * (half + r) + k * 1.428606765330187e-06f)));
 }
 
-CLONES static void box_muller(float *restrict x, int64_t blocks, float mean, float std) {
+BY_LEVEL(static void, box_muller, (float *restrict x, int64_t blocks, float mean, float std), (x, blocks, mean, std)) {
     for (int64_t b = 0; b < blocks; b++, x += 16) {
         float u[8], v[8], sines[8], cosines[8];
         for (int i = 0; i < 8; i++) u[i] = x[i], v[i] = x[i + 8];

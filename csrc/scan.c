@@ -4,13 +4,8 @@
  * made four at a time, so that one waits for its addition while the others go on. Few long lines are cut into pieces: totals first, then each piece from
  * the total before it. The cut depends on sizes only, so results don't depend on the number of threads. */
 #include "graph.h"
+#include "levels.h"
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
 
 #define PIECE 16384             /* elements of a line that is cut */
 #define ACROSS 64               /* lines that are carried on together */
@@ -45,7 +40,7 @@ typedef struct {
             for (int64_t k = 0; k < n; k++) w = OP(w, a[k]), p[k] = (T)w;                                                                      \
         }                                                                                                                                      \
     }                                                                                                                                          \
-    CLONES static void name##_strips(const Scan *s, int64_t begin, int64_t end) {                                                              \
+    BY_LEVEL(static void, name##_strips, (const Scan *s, int64_t begin, int64_t end), (s, begin, end)) {                                                              \
         int64_t strips = (s->inner + ACROSS - 1) / ACROSS;                                                                                     \
         for (int64_t i = begin; i < end; i++) {                                                                                                \
             int64_t j0 = i % strips * ACROSS, width = s->inner - j0 < ACROSS ? s->inner - j0 : ACROSS;                                         \

@@ -15,6 +15,7 @@ import pytest
 import flambeau as torch
 from flambeau import _runtime
 from flambeau.core import generator
+from flambeau.testing import guard_pages
 
 F = torch.nn.functional
 DRAWS = {
@@ -212,3 +213,28 @@ def test_writes_nothing_outside_its_array():
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_draws; test_draws.stays_inside()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def draws_by_formula() -> None:
+    """Draws of the default generator beside MT19937's words from NumPy, made numbers in float64."""
+    n = 4000
+    words = lambda count: np.random.RandomState(7).randint(0, 2**32, count, np.uint64)  # noqa: E731
+    uniform = (words(n) & 0xFFFFFF) / 2.0**24
+    torch.manual_seed(7)
+    assert (torch.rand(n).numpy() == uniform.astype("f")).all()
+    pairs = words(2 * n).reshape(n, 2)
+    doubles = ((pairs[:, 0] << np.uint64(32) | pairs[:, 1]) & np.uint64(2**53 - 1)) / 2.0**53
+    torch.manual_seed(7)
+    assert (torch.rand(n, dtype=torch.float64).numpy() == doubles).all()
+    torch.manual_seed(7)
+    assert (torch.empty(n, dtype=torch.bool).bernoulli_(0.3).numpy() == (doubles < 0.3)).all()
+    first, second = uniform.reshape(-1, 2, 8).swapaxes(0, 1)
+    radius, angle = np.sqrt(-2 * np.log(1 - first)), 2 * np.pi * second
+    torch.manual_seed(7)
+    want = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+    np.testing.assert_allclose(torch.randn(n).numpy(), want, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("level", ["", "avx2", "default"])
+def test_draws_of_each_kind_of_cpu(level):
+    guard_pages.run_alone(__file__, "draws_by_formula()", FLAMBEAU_CPU=level)
