@@ -46,6 +46,7 @@ RUNTIME = (
     "rows",
     "conv",
     "conv_shift",
+    "conv_depthwise",
     "winograd",
     "attention",
     "scan",

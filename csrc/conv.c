@@ -242,6 +242,10 @@ static void run(Job *j) {
     const Conv *c = j->c;
     int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
     double flops = 2.0 * c->images * c->outputs * rows * j->positions;
+    if (!j->f64 && flb_depthwise_fits(c)) {
+        if (flb_depthwise(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias) < 0) *j->failed = 1;
+        return;
+    }
     if (j->per * j->made <= 4) {
         run_few(j);
         return;

@@ -1,4 +1,4 @@
-/* What a convolution is, shared by conv.c (any), conv_shift.c (float32, one or two dimensions) and winograd.c (3 by 3 with stride one). */
+/* What a convolution is, shared by conv.c (any), and for float32 conv_shift.c (one or two dimensions), conv_depthwise.c and winograd.c (3 by 3 with stride one). */
 #ifndef FLAMBEAU_CONV_H
 #define FLAMBEAU_CONV_H
 #include "graph.h"
@@ -28,4 +28,7 @@ int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const fl
 /* The same for one or two dimensions as products of shifted rows (conv_shift.c). */
 int flb_shift_fits(const Conv *c, int what);
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
+/* Where each channel is convolved by itself (conv_depthwise.c); any result counts. */
+int flb_depthwise_fits(const Conv *c);
+int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
 #endif

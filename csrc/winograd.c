@@ -6,7 +6,7 @@
  * 0, +-1, +-2: five times). The gradient of the weight is F(3x3, 4x4) with the same points, summed over tiles before it is transformed back;
  * that of the input is the forward one with turned taps.
  *
- * Inside, 16 channels lie together (a vector): planes come in through transposes of 16 by 16. A strip is some rows of tiles of an image, or
+ * Inside, 16 channels lie together (a vector, conv_lanes.h): planes come in through transposes of 16 by 16. A strip is some rows of tiles of an image, or
  * several images where one has few tiles. Either the weight is transformed once and strips are made one by one (many tiles), or all tiles
  * lie transformed in memory and blocks of the weight are transformed as they are used (few tiles). All cuts depend on sizes only.
  *
@@ -15,14 +15,13 @@
 #include "conv.h"
 #include <string.h>
 
-#define L 16                    /* channels of a vector */
 #define PLACES 36
 
 #if !defined(__x86_64__)
 int flb_winograd_fits(const Conv *c, int what) { return 0; }
 int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
 #else
-#include <immintrin.h>
+#include "conv_lanes.h"
 
 #define A1 0.70710678118654752f /* the points: A1, A2 and their negatives, 0, infinity */
 #define A2 1.41421356237309505f
@@ -30,8 +29,6 @@ int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const fl
 #define NB (1.f / 6.f)
 
 /* ---- transforms of one dimension: n vectors at `from`, `step` vectors apart, to `to`, `by` apart ---------------------------------------- */
-
-#define LINE static inline __attribute__((always_inline)) WIDE void
 
 LINE input_line(const V *from, int64_t step, V *to, int64_t by) {
     V d0 = from[0], d1 = from[step], d2 = from[2 * step], d3 = from[3 * step], d4 = from[4 * step], d5 = from[5 * step];
@@ -65,50 +62,6 @@ LINE taps_line(const V *from, int64_t step, V *to, int64_t by) {
     V m1 = from[step], m2 = from[2 * step], m3 = from[3 * step], m4 = from[4 * step];
     V p = m1 + m2, r = m3 + m4;
     to[0] = from[0] + p + r, to[by] = A1 * (m1 - m2) + A2 * (m3 - m4), to[2 * by] = .5f * p + 2.f * r + from[5 * step];
-}
-
-/* ---- between rows of channels and vectors of channels ------------------------------------------------------------------------------------ */
-
-LINE turn(__m512 *r) {
-    __m512 t[16];
-    for (int i = 0; i < 16; i += 2) t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]), t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    for (int i = 0; i < 16; i += 4) {
-        for (int h = 0; h < 2; h++) {
-            __m512d a = _mm512_castps_pd(t[i + h]), b = _mm512_castps_pd(t[i + h + 2]);
-            r[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), r[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-        }
-    }
-    for (int i = 0; i < 4; i++) {  /* r[4k + i]: rows 4k .. 4k+3 at columns i, i+4, i+8, i+12 */
-        __m512 a = _mm512_shuffle_f32x4(r[i], r[4 + i], 0x88), b = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0x88);
-        __m512 c = _mm512_shuffle_f32x4(r[i], r[4 + i], 0xdd), d = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0xdd);
-        t[i] = _mm512_shuffle_f32x4(a, b, 0x88), t[8 + i] = _mm512_shuffle_f32x4(a, b, 0xdd);
-        t[4 + i] = _mm512_shuffle_f32x4(c, d, 0x88), t[12 + i] = _mm512_shuffle_f32x4(c, d, 0xdd);
-    }
-    for (int i = 0; i < 16; i++) r[i] = t[i];
-}
-
-/* n vectors: element c of vector i is from[c * ld + i]. */
-static WIDE void gather_lanes(const float *from, int64_t ld, int64_t n, float *to) {
-    for (int64_t i = 0; i < n; i += 16, to += 256) {
-        int64_t k = n - i < 16 ? n - i : 16;
-        __mmask16 m = (__mmask16)((1u << k) - 1);
-        __m512 r[16];
-        for (int c = 0; c < 16; c++) r[c] = _mm512_maskz_loadu_ps(m, from + c * ld + i);
-        turn(r);
-        for (int64_t j = 0; j < k; j++) _mm512_storeu_ps(to + 16 * j, r[j]);
-    }
-}
-
-/* The inverse of gather_lanes. */
-static WIDE void spread_lanes(const float *from, int64_t n, float *to, int64_t ld) {
-    for (int64_t i = 0; i < n; i += 16, from += 256) {
-        int64_t k = n - i < 16 ? n - i : 16;
-        __mmask16 m = (__mmask16)((1u << k) - 1);
-        __m512 r[16];
-        for (int j = 0; j < 16; j++) r[j] = j < k ? _mm512_loadu_ps(from + 16 * j) : _mm512_setzero_ps();
-        turn(r);
-        for (int c = 0; c < 16; c++) _mm512_mask_storeu_ps(to + c * ld + i, m, r[c]);
-    }
 }
 
 /* ---- products at one place ---------------------------------------------------------------------------------------------------------------- */
@@ -189,7 +142,7 @@ static void read_planes(const float *x, int64_t h, int64_t wide, int64_t y0, int
             continue;
         }
         memset(to, 0, lo * L * sizeof(float));
-        gather_lanes(x + y * wide + x0 + lo, h * wide, hi - lo, to + lo * L);
+        gather_lanes(x + y * wide + x0 + lo, h * wide, hi - lo, L, to + lo * L);
         memset(to + hi * L, 0, (width - hi) * L * sizeof(float));
     }
 }
@@ -239,8 +192,8 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
     for (int64_t c = c0; c < c1; c += 16) {
         int64_t k = smaller(16, c1 - c);
         if (w->turned)
-            for (int64_t i = 0; i < k; i++) gather_lanes(w->weight + ((c + i) * w->cout + ob * L) * 9, 9, 9, taps + i * 9 * L);
-        else gather_lanes(w->weight + (ob * L * w->cin + c) * 9, w->cin * 9, k * 9, taps);
+            for (int64_t i = 0; i < k; i++) gather_lanes(w->weight + ((c + i) * w->cout + ob * L) * 9, 9, 9, L, taps + i * 9 * L);
+        else gather_lanes(w->weight + (ob * L * w->cin + c) * 9, w->cin * 9, k * 9, L, taps);
         for (int64_t i = 0; i < k; i++, to += L) {
             V half[18], whole[36];
             const V *g = (const V *)(taps + i * 9 * L);
@@ -280,7 +233,7 @@ static WIDE void output_tiles(const Wino *w, int64_t s, int64_t ob, const float 
             }
         float *y = w->y + (n * w->cout + ob * L) * w->oh * w->ow;
         int64_t height = smaller(4 * r1, w->oh) - 4 * r0;
-        for (int64_t r = 0; r < height; r++) spread_lanes(plane + r * width * L, w->ow, y + (4 * r0 + r) * w->ow, w->oh * w->ow);
+        for (int64_t r = 0; r < height; r++) spread_lanes(plane + r * width * L, w->ow, L, y + (4 * r0 + r) * w->ow, w->oh * w->ow);
     }
     look(w, none);
 }
@@ -402,7 +355,7 @@ static WIDE void taps_range(void *context, int64_t begin, int64_t end) {
                 for (int j = 0; j < 3; j++) taps_line(half + 6 * j, 1, (V *)(taps + (r * 9 + 3 * j) * L), 1);
                 for (int j = 0; j < 9; j++) none += 0.f * *(V *)(taps + (r * 9 + j) * L);
             }
-            spread_lanes(taps, 16 * 9, w->weight + ((o + k) * L * w->cin + c * L) * 9, w->cin * 9);
+            spread_lanes(taps, 16 * 9, L, w->weight + ((o + k) * L * w->cin + c * L) * 9, w->cin * 9);
         }
     }
     look(w, none);

@@ -1,6 +1,7 @@
 """Automatic collections are put off while something is captured, and only then."""
 
 import gc
+import weakref
 
 import pytest
 
@@ -63,3 +64,31 @@ def test_a_child_of_a_fork_turns_on_what_threads_it_lacks_turned_off():
         assert gc.isenabled() and not collector._putting_off
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen):
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+    gone = []
+
+    @collecting_later
+    def make():
+        c = Cycle()
+        weakref.finalize(c, gone.append, 1)
+        return [[] for _ in range(20_000)]
+
+    gc.collect()
+    if frozen:
+        gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        kept = make()
+        assert gc.get_freeze_count() == before
+        assert frozen or gc.get_count()[0] < 10_000
+        gc.collect()
+        assert gone == [1] and len(kept) == 20_000
+    finally:
+        gc.unfreeze()

@@ -53,6 +53,11 @@ CASES = [
     (2, 300, (900,), 40, (3,), (1,), (1,), (1,), 1),  # strips of columns
     (2, 24, (20, 26), 100, (4, 4), (4, 4), (0, 0), (1, 1), 2),  # patches, in groups
     (2, 8, (33, 40), 9, (3, 2), (1, 2), (4, 1), (2, 3), 1),  # more padding than the kernel reaches
+    (3, 40, (9, 21), 40, (5, 5), (1, 1), (2, 2), (1, 1), 40),  # depthwise, vectors of channels and a part of one
+    (2, 18, (13, 12), 18, (5, 3), (2, 3), (3, 0), (1, 2), 18),
+    (20, 8, (1, 1), 8, (3, 3), (1, 1), (1, 1), (1, 1), 8),
+    (2, 16, (3, 4), 16, (2, 2), (1, 2), (4, 5), (2, 1), 16),  # windows that lie in the padding
+    (3, 19, (40,), 19, (7,), (3,), (9,), (2,), 19),
     (2, 3, (11, 10), 3, (2, 2), (4, 4), (0, 0), (1, 1), 3),  # a stride beyond the kernel: inputs that nobody reads
 ]
 
@@ -107,13 +112,14 @@ def test_what_is_not_finite_reaches_only_its_windows(channels, odd):
         assert (np.isnan(got) == np.isnan(exact))[~finite].all() or odd == 3e38
 
 
-@pytest.mark.parametrize("channels, outputs", [(3, 16), (32, 48)])
-def test_result_does_not_depend_on_threads(channels, outputs):
+@pytest.mark.parametrize("channels, outputs, groups", [(3, 16, 1), (32, 48, 1), (40, 40, 40)])
+def test_result_does_not_depend_on_threads(channels, outputs, groups):
     old = torch.get_num_threads()
     rng = np.random.default_rng(0)
-    x, w = rng.normal(size=(6, channels, 40, 40)).astype("f"), rng.normal(size=(outputs, channels, 3, 3)).astype("f")
+    x = rng.normal(size=(6, channels, 40, 40)).astype("f")
+    w = rng.normal(size=(outputs, channels // groups, 3, 3)).astype("f")
     g = rng.normal(size=(6, outputs, 40, 40)).astype("f")
-    how = ((1, 1), (1, 1), (1, 1), 1)
+    how = ((1, 1), (1, 1), (1, 1), groups)
     try:
         results = []
         for n in (1, 2, 5):

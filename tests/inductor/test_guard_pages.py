@@ -12,7 +12,15 @@ from flambeau.testing import guard_pages
 def convolutions() -> None:
     rng = np.random.default_rng(0)
     F = torch.nn.functional
-    kinds = [(1, 1, 3, 3, 1), (2, 4, 4, 3, 1), (1, 16, 16, 3, 1), (3, 6, 6, 3, 6), (1, 3, 5, 5, 1), (2, 32, 17, 1, 1)]
+    kinds = [
+        (1, 1, 3, 3, 1),
+        (2, 4, 4, 3, 1),
+        (1, 16, 16, 3, 1),
+        (3, 6, 6, 3, 6),
+        (2, 21, 21, 3, 21),
+        (1, 3, 5, 5, 1),
+        (2, 32, 17, 1, 1),
+    ]
     for dtype, (images, channels, outputs, size, groups) in itertools.product((np.float32, np.float64), kinds):
         for high, wide, stride, padding, dilation in [
             (7, 9, 1, 1, 1),

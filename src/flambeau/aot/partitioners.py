@@ -228,7 +228,7 @@ def _numbers(n: Node):
 
 def _missing_sizes(joint: GraphModule, sides: _Sides, saved: list[Node]) -> list[Node]:
     """Nodes for the symbols of the backward that none of its inputs has as a size of its own."""
-    inputs = [*saved, *sides.tangents]
+    inputs = dict.fromkeys((*saved, *sides.tangents))
     known = {as_symbol(v.expr) for n in inputs for v in _numbers(n)}
     made = {s for n in sides.backward if n not in inputs and n.op != "placeholder" for s in _made_here(n)}
     wanted = {s: None for n in (*sides.backward, *inputs) for v in _numbers(n) for s in symbols(v.expr)}

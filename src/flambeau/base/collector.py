@@ -1,7 +1,7 @@
 """Putting off the cyclic collector while a program is captured and compiled.
 
-Compilers make objects by the ten thousand and keep nearly all of them, so that collections find nothing and take a tenth of the time. What is
-cyclic garbage at the end is found by the next collection.
+Compilers make objects by the ten thousand and keep nearly all of them, so that collections find nothing and take a tenth of the time. At the end all
+go to the oldest generation: what is cyclic garbage is found by the next full collection, and none runs at once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ def collecting_later(fn: Callable) -> Callable:
             gc.disable()
             return fn(*args, **kwargs)
         finally:
+            if not gc.get_freeze_count():  # what a program has frozen stays so
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
             _putting_off.discard(me)
 

@@ -237,12 +237,13 @@ def _kernels(groups, lowering, outputs):
     for i, g in enumerate(groups):
         for name in g.reads:
             readers.setdefault(name, set()).add(i)
+    writers = Counter(name for g in groups for name in set(g.writes))
     twins = Twins(lowering.buffers)
     for i, g in enumerate(groups):
         if g.kind == "extern":
             yield g.nodes[0]
             continue
-        keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or _written_elsewhere(n, i, groups)}
+        keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or writers[n] > 1}
         if keep or g.kind == "scatter":
             make = functools.partial(build, g, lowering.buffers, lowering.values, keep)
             yield twins.kernel(g, keep, make)
@@ -317,10 +318,6 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
     for position in out:
         lowering.outputs[position] = ("constant", None)
     return out
-
-
-def _written_elsewhere(name, i, groups) -> bool:
-    return any(j != i and name in g.writes for j, g in enumerate(groups))
 
 
 def _operations(kernel) -> str:
