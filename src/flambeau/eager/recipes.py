@@ -255,8 +255,6 @@ def _dtype_of(node, args) -> np.dtype:
         return args[1].np
     if hasattr(TABLE[node.op].numpy, "body"):
         return args[0].dtype
-    if hasattr(TABLE[node.op].numpy, "body"):
-        return args[0].dtype
     return _native(node.op, args).resolve_dtypes((*kinds, None))[-1]
 
 
@@ -273,13 +271,7 @@ def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
         if not isinstance(v, Value):
             raise NoRecipe
         return p.copy(v, out if out is not None else p.empty(shape, to.np, strides))
-    body = getattr(TABLE[op].numpy, "body", None)
-    if body is None:
-        return p.ufunc(_native(op, args), args, out, shape, strides)
-    if len(args) != 1 or not isinstance(args[0], Value) or args[0].dtype.kind != "f":
-        raise NoRecipe
-    root, _ = trace(body, [Input("x")])
-    return _expression(p, root, {"x": args[0]}, shape, out, args[0].dtype, strides)
+    return p.ufunc(_native(op, args), args, out, shape, strides)
 
 
 @rule("pointwise")

@@ -177,9 +177,90 @@ def erfc(b, t, x):
     return _called(b, t, "erfc", x)
 
 
-@_wide
+# lgamma(u) / ((u - 1) (u - 2)) on 1 <= u <= 4, of t = (u - 2.5) / 1.5
+_LGAMMA_NEAR = (
+    1.8949246146948812e-07,
+    -2.937381169850531e-07,
+    -8.706037852151877e-07,
+    1.2744720744199161e-06,
+    2.2840351033588964e-06,
+    -3.238179271795458e-06,
+    -3.0413846426288565e-06,
+    3.962264262642114e-06,
+    4.093499904244934e-06,
+    -5.54124596848963e-06,
+    2.263552171880742e-08,
+    -1.3550510074614214e-06,
+    8.381228910752253e-06,
+    -1.3970747039336978e-05,
+    2.1977314810575835e-05,
+    -3.923011797011767e-05,
+    7.060801085904606e-05,
+    -0.00012612288024591267,
+    0.00022664156113702812,
+    -0.0004106508000974891,
+    0.0007509104405307765,
+    -0.0013891271067844279,
+    0.00260906396397895,
+    -0.005001545206147756,
+    0.009867103542142099,
+    -0.020313343780378045,
+    0.044786597185612995,
+    -0.11199536123173726,
+    0.379577160630559,
+)
+# z (lgamma(z) - (z - 1/2) log z + z - log(2 pi) / 2) for z >= 4, of t = 32 / z^2 - 1
+_LGAMMA_FAR = (
+    -4.983753828742755e-15,
+    3.374343937252358e-14,
+    -2.5984065742323646e-13,
+    2.6049685358859335e-12,
+    -3.3397398622953906e-11,
+    5.845375597590658e-10,
+    -1.542957751178108e-08,
+    7.248740126784579e-07,
+    -8.530699589674547e-05,
+    0.0832472854130079,
+)
+# sin(pi r) / r on |r| <= 1/2, of t = 8 r^2 - 1
+_SINE_OF_PI = (
+    -1.6602689211553513e-16,
+    4.588274523967674e-14,
+    -1.0076966755292542e-11,
+    1.7069665378821027e-09,
+    -2.1447169625709586e-07,
+    1.8956829192485415e-05,
+    -0.0010924320054891753,
+    0.03645310559709345,
+    -0.5697036803076341,
+    2.534324262661598,
+)
+
+
+@expansion
 def lgamma(b, t, x):
-    return _called(b, t, "lgamma", x)
+    """float32 through float64, of which a few units are lost: by polynomials on [1, 4], by Stirling's formula above, by reflection below 0."""
+    if t == "f64":
+        return _called(b, t, "lgamma", x)
+    t, number = "f64", lambda v: b.const("f64", v)
+    x = b.convert("fpext", "f32", x, t)
+    a, one = _fabs(b, t, x), number(1.0)
+    far, tiny = b.cmp("oge", t, a, number(4.0)), b.cmp("olt", t, a, one)
+    logarithm = log(b, t, b.select(t, b.op("or", "bool", far, tiny), a, one))
+    u = b.select(t, tiny, b.add(t, a, one), a)
+    near = b.poly(t, b.mul(t, b.sub(t, u, number(2.5)), number(1 / 1.5)), _LGAMMA_NEAR)
+    near = b.fma(t, b.mul(t, b.sub(t, u, one), b.sub(t, u, number(2.0))), near, number(0.0))  # 0, not -0, at 1
+    z = b.div(t, one, a)
+    rest = b.mul(t, z, b.poly(t, b.fma(t, b.mul(t, z, z), number(32.0), number(-1.0)), _LGAMMA_FAR))
+    rest = b.add(t, rest, number(0.5 * math.log(2 * math.pi)))
+    stirling = b.add(t, b.fma(t, b.sub(t, a, number(0.5)), logarithm, b.op("fneg", t, a)), rest)
+    out = b.select(t, far, stirling, b.sub(t, near, logarithm))
+    r = b.sub(t, a, b.intrinsic("rint", t, a))
+    sine = b.mul(t, r, b.poly(t, b.fma(t, b.mul(t, r, r), number(8.0), number(-1.0)), _SINE_OF_PI))
+    reflected = b.sub(t, log(b, t, b.div(t, number(math.pi), b.mul(t, a, _fabs(b, t, sine)))), out)
+    out = b.select(t, b.cmp("olt", t, x, number(0.0)), reflected, out)
+    out = b.select(t, b.cmp("oeq", t, a, number(math.inf)), a, out)
+    return b.convert("fptrunc", t, out, "f32")
 
 
 _GILES_NEAR = (

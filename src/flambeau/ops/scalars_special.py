@@ -18,6 +18,12 @@ _SQRT_PI = math.sqrt(math.pi)
 _gammaln = _special("gammaln")  # -inf at -inf, where the limit from either side and PyTorch have inf
 
 
+def _lgamma(x):
+    return _gammaln(np.where(x == -np.inf, np.abs(x), x))
+
+
+_lgamma.body = lambda s, x: s.where(s.eq(x, -math.inf), math.inf, s.gammaln(x))  # the same, for native loops
+
 # Those of one operand that inductor/vector_more.py has an expansion of.
 _EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma".split())
 
@@ -41,7 +47,8 @@ _unary("atanh", np.arctanh, lambda s, ct, x, r: (s.div(ct, s.sub(1.0, _square(s,
 _unary("erfc", _special("erfc"), lambda s, ct, x, r: (s.mul(ct, s.mul(-2 / _SQRT_PI, s.exp(s.neg(_square(s, x))))),))
 _unary("erfinv", _special("erfinv"), lambda s, ct, x, r: (s.mul(ct, s.mul(_SQRT_PI / 2, s.exp(_square(s, s.erfinv(x))))),))
 _unary("erfcx", _special("erfcx"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.mul(2.0, s.mul(x, r)), 2 / _SQRT_PI)),), "special_erfcx")
-_unary("lgamma", lambda x: _gammaln(np.where(x == -np.inf, np.abs(x), x)), lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
+_unary("gammaln", _gammaln, None, "special_gammaln")
+_unary("lgamma", _lgamma, lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
 _unary("digamma", _special("digamma"), lambda s, ct, x, r: (s.mul(ct, s.trigamma(x)),))
 _unary("trigamma", lambda x: _zeta2(x), None, "_trigamma")
 _unary("i0", _special("i0"), lambda s, ct, x, r: (s.mul(ct, s.i1(x)),), "special_i0")
