@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 from .. import _C
 from ..base.device import Device
 from ..base.errors import DataDependentOutputException, MissingFacet
@@ -46,14 +49,24 @@ def may_accelerate(op: OpOverload) -> bool:
 
 
 def compiled(op: OpOverload, args, now):
-    """What the accelerator has for this call: (graph, several results), or None. Asked when the first tensor is large."""
+    """What the accelerator has for this call: (graph, several results), or None. Asked when the first tensor, or what operands spread to, is large."""
     if accelerate is None or not may_accelerate(op):
         return None
     at = next((i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list), None)
     first = None if at is None else args[at]
-    if not isinstance(first, _C.TensorBase) or first._array is None or first._array.size < LARGE:
+    if not isinstance(first, _C.TensorBase) or first._array is None:
+        return None
+    if first._array.size < LARGE and (op.kind != "pointwise" or _spread(args) < LARGE):
         return None
     return accelerate(op, args, now)
+
+
+def _spread(args) -> int:
+    """Elements of what the shapes of the tensors broadcast to, 0 where one has none."""
+    shapes = [x._shape for x in tensors_of(args)]
+    if any(0 in shape for shape in shapes):
+        return 0
+    return math.prod(map(max, itertools.zip_longest(*(reversed(s) for s in shapes), fillvalue=1)))
 
 
 def tensors_of(args):
