@@ -208,11 +208,15 @@ static int check_writes(FlbOperator *op, PyObject *const *values) {
     }
     return 0;
 }
+/* Whether a dispatch mode may want a composite as one call: core/dispatch.py decides. */
+static int watched(uint32_t keys) {
+    return (keys & (FLB_PYTHON | FLB_TRANSFORM | FLB_FUNCTIONALIZE)) == FLB_PYTHON && flb_stack(FLB_DISPATCH_MODES);
+}
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (flb_stack_check(" in a call of an operator") < 0) return NULL;
     if (op->written && check_writes(op, values) < 0) return NULL;
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
-    if (op->body) {
+    if (op->body && !watched(keys)) {
         PyObject *result;
         int status = op->each ? flb_foreach_call(op, values, &result) : 0;
         if (status) return status > 0 ? result : NULL;
@@ -226,19 +230,19 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         return r;
     }
     if (keys == FLB_BACKEND) return flb_backend(op, values);
-    if (flb_autograd_call && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM)) == FLB_AUTOGRAD) {
+    if (flb_autograd_call && !op->body && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM)) == FLB_AUTOGRAD) {
         PyObject *result = NULL;
         int status = flb_autograd_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;
     }
-    if (op->pure && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
+    if (op->pure && !op->body && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
         PyObject *result = NULL;
         int status = flb_fake_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;
     }
     PyObject *args, *kwargs;
     if (flb_unbind(op, values, &args, &kwargs) < 0) return NULL;
-    PyObject *r = (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON)) == FLB_PYTHON
+    PyObject *r = !op->body && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON)) == FLB_PYTHON
                       ? flb_python_key(op, keys, args, kwargs)
                       : dispatch(op, keys, args, kwargs);
     Py_DECREF(args);

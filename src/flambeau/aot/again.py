@@ -21,6 +21,8 @@ __all__ = ["open_for_backward"]
 class _Recorder(TorchDispatchMode):
     """Writes the operators called on fake tensors into a graph."""
 
+    sees_parts = True
+
     def __init__(self, graph: Graph, like: Node):
         super().__init__()
         self.graph, self.like = graph, like

@@ -92,6 +92,8 @@ def parts(node: Node) -> frozenset[str]:
 class _Kinds(TorchDispatchMode):
     """Notes the kinds of the operators called, composites opened."""
 
+    sees_parts = True
+
     def __init__(self):
         super().__init__()
         self.seen: set[str] = set()

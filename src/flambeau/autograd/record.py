@@ -11,7 +11,7 @@ from .. import _C
 from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides, dense_order, is_dense, same_shape
 from ..core import keys as K
-from ..core.dispatch import excluding, install, redispatch
+from ..core.dispatch import HANDLERS, excluding, install, redispatch, watched, whole
 from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
 from .node import Node, _output_meta, replay
@@ -103,6 +103,8 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         with excluding(K.AUTOGRAD):
             return redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
     if _opened(op):
+        if keys & K.PYTHON and "autograd" not in op.overrides and watched() and whole(op):
+            return HANDLERS["whole"](op, keys, args, kwargs)
         return op.overrides.get("autograd", op.definition.fn)(*full)
     with excluding(K.AUTOGRAD):
         result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)

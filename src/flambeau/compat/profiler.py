@@ -128,6 +128,8 @@ class EventList(list):
 
 
 class _Times(TorchDispatchMode):
+    sees_parts = True
+
     def __init__(self, events):
         super().__init__()
         self.events = events

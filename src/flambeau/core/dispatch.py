@@ -2,10 +2,13 @@
 
 The native call path (csrc/dispatch.c) comes here with the keys it found. Level-3 packages install one handler for their key;
 ``handler(op, keys, args, kwargs)`` goes on with :func:`redispatch` and the keys below its own. Implicit composites are opened before
-anything else, so that every layer sees the operators they are made of.
+anything else, so that every layer sees the operators they are made of; only a dispatch mode of the user's (one whose ``sees_parts`` is false) is
+shown as one call what PyTorch shows it as one, and the facet ``"watched"`` of a composite says what PyTorch makes it of.
 """
 
 from __future__ import annotations
+
+import importlib
 
 from .. import _C
 from . import keys as K
@@ -27,7 +30,7 @@ def install(key: int | str, handler) -> None:
 def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
     if opened(op):
-        return op.definition.fn(*op.full(*args, **kwargs))
+        return _open(op, keys, args, kwargs)
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
     if keys & K.AUTOGRAD:
@@ -41,6 +44,33 @@ def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 
 
 redispatch = dispatch
+
+
+def _open(op: OpOverload, keys: int, args: tuple, kwargs: dict):
+    """An implicit composite: what it is made of, except for a mode that is shown operators as PyTorch has them."""
+    if not keys & K.PYTHON or keys & (K.TRANSFORM | K.FUNCTIONALIZE) or not watched():
+        return op.definition.fn(*op.full(*args, **kwargs))
+    parts = op.overrides.get("watched")
+    if parts is not None or not whole(op):
+        return (parts or op.definition.fn)(*op.full(*args, **kwargs))
+    return HANDLERS["whole"](op, keys, args, kwargs) if keys & K.AUTOGRAD else python_key(op, keys, args, kwargs)
+
+
+def watched() -> bool:
+    """Whether the innermost dispatch mode is shown ATen's operators as PyTorch has them."""
+    mode = _C.innermost("dispatch_modes")
+    return bool(mode) and not mode.sees_parts
+
+
+def whole(op: OpOverload) -> bool:
+    """Whether such a mode sees a composite as one call: PyTorch has a kernel or a derivative for it."""
+    global _opened_in_pytorch
+    if _opened_in_pytorch is None:
+        _opened_in_pytorch = importlib.import_module("flambeau.ops.aten_names").OPENED
+    return op.namespace == "aten" and op.name().removeprefix("aten::").removesuffix(".default") not in _opened_in_pytorch
+
+
+_opened_in_pytorch: frozenset | None = None  # read when a mode first asks
 
 
 def excluding(keys: int):

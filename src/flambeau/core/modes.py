@@ -12,6 +12,8 @@ from .. import _C
 class TorchDispatchMode(_C.DispatchModeBase):
     """Override ``__torch_dispatch__(self, func, types, args=(), kwargs=None)`` to see every ATen-level call."""
 
+    sees_parts = False  # True: composites come as what they are made of here, not as the calls that PyTorch would show
+
     def __init__(self, _dispatch_key=None):
         pass
 

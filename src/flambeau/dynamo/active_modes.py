@@ -121,6 +121,8 @@ class ActiveModes:
 class OperatorCheck(TorchDispatchMode):
     """Looks at the operators that a call comes down to, for those that disallow_in_graph was called for."""
 
+    sees_parts = True
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if trace_rules.is_disallowed(func):
             unsupported(

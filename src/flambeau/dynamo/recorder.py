@@ -20,6 +20,8 @@ class Recorder(TorchDispatchMode):
     """Records, as operators, what the library computes of plain tensors within an operation on wrappers: parts of composites, derivatives.
     ``known``: variables by the id of their value."""
 
+    sees_parts = True
+
     def __init__(self, tx, known: Mapping[int, Variable], is_stand_in: Callable[[type], bool]):
         super().__init__()
         self.tx, self.known, self.is_stand_in = tx, known, is_stand_in

@@ -545,6 +545,8 @@ def _extern(p: Program, op: OpOverload, values, out):
 class _Record(TorchDispatchMode):
     """Puts the operators it sees into a program. Tensors have no data here; ``_value`` says where they lie."""
 
+    sees_parts = True
+
     def __init__(self, program: Program):
         self.program = program
 

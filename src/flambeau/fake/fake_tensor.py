@@ -93,6 +93,8 @@ class FakeTensorMode(TorchDispatchMode):
     ``allow_non_fake_inputs``: real tensors among the arguments are converted instead of refused.
     """
 
+    sees_parts = True
+
     def __init__(self, *, allow_non_fake_inputs=False, allow_fallback_kernels=True, shape_env=None, static_shapes=None):
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env = shape_env

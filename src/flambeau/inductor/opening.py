@@ -94,6 +94,8 @@ def _without_data(meta):
 class _Recording(TorchDispatchMode):
     """Writes calls on tensors without data into a program. ``calls``: which call made a tensor (kept alive by the program)."""
 
+    sees_parts = True
+
     def __init__(self, program: Program):
         super().__init__()
         self.program = program

@@ -31,6 +31,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
     """``graph`` receives the nodes; ``fake_mode`` makes ``meta["val"]``. ``decompositions`` maps operators to
     functions that are traced in their place."""
 
+    sees_parts = True
+
     def __init__(
         self,
         graph: Graph,

@@ -43,6 +43,8 @@ FACETS["flops"] = _build
 
 
 class _Sum(TorchDispatchMode):
+    sees_parts = True
+
     def __init__(self):
         super().__init__()
         self.total = 0
@@ -104,6 +106,8 @@ def _shape(x):
 class FlopCounterMode(TorchDispatchMode):
     """Counts while on. ``depth``: how deep modules are listed by :meth:`get_table`; ``display``: print the table at the end;
     ``custom_mapping``: operator (or packet) -> formula on shapes."""
+
+    sees_parts = True
 
     def __init__(self, mods=None, depth: int = 2, display: bool = True, custom_mapping=None):
         super().__init__()

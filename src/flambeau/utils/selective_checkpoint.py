@@ -70,6 +70,8 @@ class _Kept:
 
 
 class _Caching(TorchDispatchMode):
+    sees_parts = True
+
     def __init__(self, policy, storage):
         super().__init__()
         self.policy, self.storage = policy, storage
@@ -86,6 +88,8 @@ class _Caching(TorchDispatchMode):
 
 
 class _Cached(TorchDispatchMode):
+    sees_parts = True
+
     def __init__(self, storage, may_have_changed: bool):
         super().__init__()
         self.storage, self.may_have_changed = storage, may_have_changed
