@@ -67,7 +67,7 @@ def block_diag(*tensors):
     for t in parts:
         rows.append(aten.constant_pad_nd.default(t, [before, width - before - t.shape[1]], 0))
         before += t.shape[1]
-    return aten.cat.default(rows, 0) if rows else aten.empty.default([1, 0])
+    return aten.cat.default(rows, 0) if rows else aten.empty.memory_format([1, 0])
 
 
 def cartesian_prod(*tensors):

@@ -44,7 +44,7 @@ def _window(formula):
         device = None if device is None else as_device(device)
         _check(name, M, dtype, layout)
         if M == 0:
-            out = aten.empty.default([0], dtype=dtype, device=device)
+            out = aten.empty.memory_format([0], dtype=dtype, device=device)
         elif M == 1:
             out = aten.ones.default([1], dtype=dtype, device=device)
         else:

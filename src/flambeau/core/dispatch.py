@@ -67,7 +67,9 @@ def whole(op: OpOverload) -> bool:
     global _opened_in_pytorch
     if _opened_in_pytorch is None:
         _opened_in_pytorch = importlib.import_module("flambeau.ops.aten_names").OPENED
-    return op.namespace == "aten" and op.name().removeprefix("aten::").removesuffix(".default") not in _opened_in_pytorch
+    return (
+        op.namespace == "aten" and op.name().removeprefix("aten::").removesuffix(".default") not in _opened_in_pytorch
+    )
 
 
 _opened_in_pytorch: frozenset | None = None  # read when a mode first asks

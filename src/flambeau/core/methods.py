@@ -37,7 +37,7 @@ def new(self, *args, device=None):
 def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """An uninitialised tensor of ``size`` and ``stride`` (elements)."""
     length = 0 if 0 in tuple(size) else 1 + sum((n - 1) * s for n, s in zip(size, stride))
-    base = aten.empty.default(
+    base = aten.empty.memory_format(
         [length], dtype=dtype or self.dtype, device=self.device if device is None else as_device(device)
     )
     out = aten.as_strided(base, size, stride)

@@ -49,7 +49,7 @@ def may_accelerate(op: OpOverload) -> bool:
 
 
 def compiled(op: OpOverload, args, now):
-    """What the accelerator has for this call: (graph, several results), or None. Asked when the first tensor, or what operands spread to, is large."""
+    """What the accelerator has for this call: (graph, several results), or None. Asked when the first tensor, or what it spreads to, is large."""
     if accelerate is None or not may_accelerate(op):
         return None
     at = next((i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list), None)

@@ -378,6 +378,14 @@ def dropout(input, p, train):
     return aten.native_dropout.default(input, p, train)[0]
 
 
+@dropout.override("watched")
+def _dropout(input, p, train):
+    if not train or not 0 < p < 1:
+        return dropout.definition.fn(input, p, train)
+    kept = aten.bernoulli_.float(aten.empty_like.default(input), 1 - p)
+    return aten.mul.Tensor(input, aten.div_.Scalar(kept, 1 - p))
+
+
 @composite(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, "
     "float? scale=None, bool enable_gqa=False) -> Tensor",

@@ -55,7 +55,7 @@ def sub(s, self, other, alpha):
 
 @pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    numbers="after",
+    numbers=False,
     promote=_subtraction,
     layout=("other", "self"),
     inplace=False,

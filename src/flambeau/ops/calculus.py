@@ -275,7 +275,7 @@ def _laid_out(size, stride, dtype, device):
     if any(s < 0 for s in stride):
         raise RuntimeError("Stride calculation overflowed: negative strides are not supported")
     reach = sum((n - 1) * s for n, s in zip(size, stride)) + 1 if all(size) else 0
-    flat = aten.empty.default([reach], dtype=dtype, device=device)
+    flat = aten.empty.memory_format([reach], dtype=dtype, device=device)
     return aten.as_strided.default(flat, list(size), list(stride))
 
 

@@ -25,10 +25,10 @@ def _default(dtype):
     return dtype or dtypes.get_default_dtype()
 
 
-def _sized(name, value, options=_OPTIONS):
+def _sized(name, value, options=_OPTIONS, overload=""):
     """``ones(size)`` and its relatives ``ones_like``, ``new_ones``."""
     factory(
-        f"{name}(SymInt[] size, {options}) -> Tensor",
+        f"{name}{overload}(SymInt[] size, {options}) -> Tensor",
         shape=lambda size, *o: size,
         dtype=lambda size, dtype, *o: _default(dtype),
     )(value)
@@ -52,7 +52,7 @@ def _sized(name, value, options=_OPTIONS):
 
 _sized("ones", lambda s, i, *_: 1)
 _sized("zeros", lambda s, i, *_: 0)
-_sized("empty", None, _LIKE)
+_sized("empty", None, _LIKE, ".memory_format")
 
 
 def _full_dtype(value, dtype):

@@ -186,9 +186,21 @@ def linear(input, weight, bias):
     )
 
 
+@linear.override("watched")
+def _linear(input, weight, bias):
+    if bias is None or input.ndim < 3 or weight.ndim != 2:
+        return linear.definition.fn(input, weight, bias)
+    if input.ndim > 3 or not input.is_contiguous() or not bias.is_contiguous():
+        return aten.add.Tensor(aten.matmul.default(input, aten.t.default(weight)), bias)
+    rows = aten.view.default(input, [-1, input.shape[-1]])
+    return aten.view.default(
+        aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]]
+    )
+
+
 @composite("outer(Tensor self, Tensor vec2) -> Tensor")
 def outer(self, vec2):
-    return aten.mul.Tensor(aten.unsqueeze.default(self, 1), vec2)
+    return aten.mul.Tensor(aten.reshape.default(self, [self.shape[0], 1]), vec2)
 
 
 @composite("ger(Tensor self, Tensor vec2) -> Tensor")
@@ -245,6 +257,6 @@ def addbmm(self, batch1, batch2, beta, alpha):
 def kron(self, other):
     n = max(self.ndim, other.ndim)
     a, b = ([1] * (n - t.ndim) + list(t.shape) for t in (self, other))
-    left = aten.reshape.default(self, [m for s in a for m in (s, 1)])
-    right = aten.reshape.default(other, [m for s in b for m in (1, s)])
-    return aten.reshape.default(aten.mul.Tensor(left, right), [p * q for p, q in zip(a, b)])
+    left = aten._unsafe_view.default(self, [m for s in a for m in (s, 1)])
+    right = aten._unsafe_view.default(other, [m for s in b for m in (1, s)])
+    return aten._unsafe_view.default(aten.mul.Tensor(left, right), [p * q for p, q in zip(a, b)])

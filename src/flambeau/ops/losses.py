@@ -28,7 +28,8 @@ def kl_div(self, target, reduction, log_target):
     if log_target:
         loss = aten.mul.Tensor(aten.exp.default(target), aten.sub.Tensor(target, self))
     else:
-        loss = aten.sub.Tensor(aten.xlogy.Tensor(target, target), aten.mul.Tensor(target, self))
+        likelihood = aten.mul.Tensor(target, self)
+        loss = aten.sub.Tensor(aten.xlogy.Tensor(target, target), likelihood)
     return _reduced(loss, reduction)
 
 
@@ -38,7 +39,8 @@ def kl_div(self, target, reduction, log_target):
 )
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     if log_input:
-        loss = aten.sub.Tensor(aten.exp.default(input), aten.mul.Tensor(target, input))
+        likelihood = aten.mul.Tensor(target, input)
+        loss = aten.sub.Tensor(aten.exp.default(input), likelihood)
     else:
         loss = aten.sub.Tensor(input, aten.mul.Tensor(target, aten.log.default(aten.add.Tensor(input, eps))))
     if full:
@@ -71,8 +73,9 @@ def hinge_embedding_loss(self, target, margin, reduction):
     variants="function",
 )
 def margin_ranking_loss(input1, input2, target, margin, reduction):
-    z = aten.mul.Tensor(aten.neg.default(target), aten.sub.Tensor(input1, input2))
-    return _reduced(_positive_part(aten.add.Tensor(z, margin)), reduction)
+    apart = aten.sub.Tensor(input1, input2)
+    z = aten.mul.Tensor(aten.neg.default(target), apart)
+    return _reduced(_positive_part(aten.add.Scalar(z, margin)), reduction)
 
 
 @composite(
@@ -101,7 +104,7 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
     variants="function",
 )
 def pairwise_distance(x1, x2, p, eps, keepdim):
-    return aten.norm.ScalarOpt_dim(aten.add.Tensor(aten.sub.Tensor(x1, x2), eps), p, [-1], keepdim)
+    return aten.norm.ScalarOpt_dim(aten.add.Scalar(aten.sub.Tensor(x1, x2), eps), p, [-1], keepdim)
 
 
 @composite(
@@ -119,7 +122,7 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
     far = aten.pairwise_distance.default(anchor, negative, p, eps)
     if swap:
         far = aten.minimum.default(far, aten.pairwise_distance.default(positive, negative, p, eps))
-    return _reduced(_positive_part(aten.add.Tensor(aten.sub.Tensor(near, far), margin)), reduction)
+    return _reduced(_positive_part(aten.sub.Tensor(aten.add.Scalar(near, margin), far)), reduction)
 
 
 def _check_rows(self, target):

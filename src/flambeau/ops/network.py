@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
-from ..base.dtypes import finfo
+from ..base.dtypes import finfo, float32, float64, uint8
 from ..core.declare import COMPLEX, composite, explicit, pointwise
 from ..core.operator import namespace, refuse_gradients
 from .activation import check_affine
@@ -203,6 +203,15 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     return as_dtype(input.dtype, _affine(aten._unsafe_view.default(out, list(input.shape)), weight, bias))
 
 
+@group_norm.override("watched")
+def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    n, c = (*input.shape, 0, 0)[:2]
+    if input.ndim < 2 or c % num_groups or input.dtype not in (float32, float64) or not input.is_contiguous():
+        return group_norm.definition.fn(input, num_groups, weight, bias, eps, cudnn_enabled)
+    inner = math.prod(input.shape[2:])
+    return aten.native_group_norm.default(input, weight, bias, n, c, inner, num_groups, eps)[0]
+
+
 @composite(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
     "float eps, bool cudnn_enabled) -> Tensor",
@@ -241,6 +250,16 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         var = _per_channel(running_var, input.ndim)
     out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(var, eps)))
     return as_dtype(kind, _affine(out, weight, bias))
+
+
+@batch_norm.override("watched")
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    own = (weight, bias, running_mean, running_var)
+    fits = input.ndim >= 2 and all(t is None or t.dtype is input.dtype and t.shape == input.shape[1:2] for t in own)
+    if not fits or input.dtype not in (float32, float64) or not training and None in own[2:]:
+        return batch_norm.definition.fn(input, *own, training, momentum, eps, cudnn_enabled)
+    aten.empty.memory_format([0], dtype=uint8)  # what PyTorch reserves for other libraries
+    return aten.native_batch_norm.default(input, *own, training, momentum, eps)[0]
 
 
 # ---- losses and similarity -------------------------------------------------------------------------------------------------

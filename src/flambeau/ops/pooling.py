@@ -259,9 +259,12 @@ def _max_pool(n):
         windows = _max_parts(self, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")[0]
         return aten.max.dim(windows, -1)[0]
 
+    return max_pool
 
-for _n in (1, 2, 3):
-    _max_pool(_n)
+
+_max_pool(1).override("watched", lambda *args: max_pool1d_with_indices(*args)[0])
+_max_pool(2)
+_max_pool(3).override("watched", lambda *args: _with_indices[3](*args)[0])
 
 
 def _avg_pool(n):
@@ -290,6 +293,8 @@ def _avg_pool(n):
             return _divided(total, math.prod(kernel))
         return _divided(total, _areas(self, n, kernel, stride, padding, counts, count_include_pad))
 
+    return avg_pool
+
 
 def _divided(total, count):
     """Integers stay integers, cut off."""
@@ -314,8 +319,17 @@ def _areas(self, n, kernel, stride, padding, counts, include):
     return area
 
 
-for _n in (1, 2, 3):
-    _avg_pool(_n)
+_avg_pools = {n: _avg_pool(n) for n in (1, 2, 3)}
+
+
+@_avg_pools[1].override("watched")
+def _avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    if self.ndim not in (2, 3):
+        return _avg_pools[1].definition.fn(self, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    kernel, padding = [1, *spread(kernel_size, 1)], [0, *spread(padding, 1)]
+    stride = [1, *spread(stride, 1)] if stride else []
+    rows = aten.unsqueeze.default(self, -2)
+    return aten.squeeze.dim(_avg_pools[2](rows, kernel, stride, padding, ceil_mode, count_include_pad), -2)
 
 
 # ---- adaptive: windows that share the input evenly, floor(i * size / parts) to ceil((i + 1) * size / parts) -------------------------------
@@ -386,6 +400,15 @@ def _adaptive_avg_pool(n):
             self = _adaptive_mean(self, i - n, parts)
         return self
 
+    @adaptive_avg_pool.override("watched")
+    def parts(self, output_size):
+        sizes = _adaptive_sizes(self, n, output_size, f"adaptive_avg_pool{n}d")
+        if n > 1 and all(s == 1 for s in sizes):
+            return adaptive_avg_pool.definition.fn(self, output_size)
+        if n > 1:
+            return getattr(aten, f"_adaptive_avg_pool{n}d").default(self, sizes)
+        return aten.squeeze.dim(aten._adaptive_avg_pool2d.default(aten.unsqueeze.default(self, -2), [1, *sizes]), -2)
+
 
 for _n in (1, 2, 3):
     _adaptive_avg_pool(_n)
@@ -433,9 +456,17 @@ def _adaptive_max_pool(n):
         flat = aten.expand.default(flat, [*lead, *flat.shape])
         return values, aten.squeeze.dim(aten.gather.default(flat, flat.ndim - 1, aten.unsqueeze.default(where, -1)), -1)
 
+    return adaptive_max_pool
 
-for _n in (1, 2, 3):
-    _adaptive_max_pool(_n)
+
+_adaptive_max_pools = {n: _adaptive_max_pool(n) for n in (1, 2, 3)}
+
+
+@_adaptive_max_pools[1].override("watched")
+def _adaptive_max_pool1d(self, output_size):
+    sizes = _adaptive_sizes(self, 1, output_size, "adaptive_max_pool1d")
+    found = _adaptive_max_pools[2](aten.unsqueeze.default(self, -2), [1, *sizes])
+    return tuple(aten.squeeze.dim(t, -2) for t in found)
 
 
 # ---- the way back ----------------------------------------------------------------------------------------------------------

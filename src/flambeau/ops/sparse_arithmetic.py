@@ -96,7 +96,7 @@ def nothing_in(size, dtype, layout):
     return make(Compressed(layout, ranges, columns, aten.zeros.default([0], dtype=dtype)), size)
 
 
-@sparse_rule(aten.zeros.default, aten.empty.default)
+@sparse_rule(aten.zeros.default, aten.empty.memory_format)
 def zeros(size, dtype, layout, *rest):
     return nothing_in(size, dtype, layout)
 

@@ -5,7 +5,7 @@ import numpy as np
 from ..samples import T, call, f, i, pos, row
 
 row("ones zeros", [call([2, 3]), call([]), call([0, 2])], [np.ones, np.zeros], grad=())
-row("empty rand randn", [call([2, 3]), call([])], None, grad=(), values=False)
+row("empty.memory_format rand randn", [call([2, 3]), call([])], None, grad=(), values=False)
 row("ones_like zeros_like", [call(f(2, 3)), call(T(f(3, 2))), call(i(3)), call(f(2, 1, 3).transpose(2, 0, 1))], [np.ones_like, np.zeros_like], grad=(), dtypes=True)
 row("empty_like rand_like randn_like", [call(f(2, 3)), call(T(f(3, 2)))], None, grad=(), values=False)
 row("new_ones new_zeros", [call(f(2), [2, 3]), call(i(2), [3])], [lambda x, s: np.ones(s, x.dtype), lambda x, s: np.zeros(s, x.dtype)], grad=())
