@@ -30,7 +30,6 @@ DIFFERENT = {
     "torch.trapezoid(x)": PARTS,
     "torch.cov(x)": PARTS,
     "torch.corrcoef(x)": PARTS,
-    "torch.fft.fft2(x)": PARTS,
     "F.bilinear(x, x, b.new_ones(2, 6, 6))": UNBUILT,
     "F.selu(x)": OWN,
     "F.logsigmoid(x)": OWN,
