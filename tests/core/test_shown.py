@@ -117,6 +117,7 @@ UNSETTLED = (
     "torch.linalg.eigh",
     "torch.linalg.pinv",
     "x //",
+    "x.unique",
 )  # no values, or no derivative
 
 

@@ -16,7 +16,16 @@ from . import overrides
 from . import schema as schemas
 from .definition import Inplace, Out
 
-__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "namespace", "namespaces", "refuse_gradients"]
+__all__ = [
+    "FACETS",
+    "Namespace",
+    "OpOverload",
+    "Packet",
+    "inplace_overload",
+    "namespace",
+    "namespaces",
+    "refuse_gradients",
+]
 
 
 def refuse_gradients(opname: str, **arguments) -> None:
@@ -321,7 +330,20 @@ class Packet:
                 made = OpOverload(self._ns, self.__name__, name, Out(op), schema=schemas.out_variant(op._schema, name))
                 self._overloads[name] = made
                 return made
-        return None
+        return self._renamed(name)
+
+    def _renamed(self, name: str) -> OpOverload | None:
+        """An out= variant whose name and arguments follow no rule (``sort.values``), or what says that PyTorch's overload isn't built."""
+        known = namespace(self._ns)._overload
+        base, outs = known(self.__name__, name) if known is not None else (None, ())
+        if base is None:
+            return None
+        op = self._overloads.get(base)
+        if op is None:
+            return Unbuilt(self._ns, f"{self.__name__}.{name}")
+        made = OpOverload(self._ns, self.__name__, name, Out(op), schema=schemas.out_variant(op._schema, name, outs))
+        self._overloads[name] = made
+        return made
 
     def __call__(self, *args, **kwargs):
         if _C.operators_seen():
@@ -357,6 +379,12 @@ class Unbuilt(Packet):
         raise NotImplementedError(f"{self._ns}::{self.__name__} is an operator of PyTorch's that flambeau doesn't have")
 
 
+def inplace_overload(op: OpOverload) -> str:
+    """The name of the in-place overload: the functional one's, unless the declaration says another."""
+    name = op.has_inplace if isinstance(op.has_inplace, str) else op._overloadname
+    return "" if name == "default" else name
+
+
 class Namespace:
     """``torch.ops.aten``: packets by name. An in-place packet (``add_``) is derived from the functional one when asked for."""
 
@@ -369,6 +397,8 @@ class Namespace:
         self._unbuilt: Callable[[str], Packet | None] | None = (
             None  # stands for a name that PyTorch has and this namespace hasn't
         )
+        # (packet, overload) -> (overload that it writes the results of, names of its out arguments), ("", ()) of one that isn't built, (None, ())
+        self._overload: Callable[[str, str], tuple] | None = None
 
     def _packet(self, name: str) -> Packet | None:
         found = self._packets.get(name)
@@ -385,9 +415,9 @@ class Namespace:
                             OpOverload(
                                 self._name,
                                 name,
-                                o._overloadname if o._overloadname != "default" else "",
+                                inplace_overload(o),
                                 Inplace(o),
-                                schema=schemas.inplace_variant(o._schema),
+                                schema=schemas.inplace_variant(o._schema, inplace_overload(o)),
                             )
                         )
                     self._packets[name] = found

@@ -221,25 +221,25 @@ def parse(text: str, namespace: str = "aten") -> Schema:
     )
 
 
-def inplace_variant(schema: Schema) -> Schema:
+def inplace_variant(schema: Schema, overload: str) -> Schema:
     """``add_``: the first argument is written and returned."""
     first, *rest = schema.arguments
     info = AliasInfo(frozenset("a"), True, "a!")
     return Schema(
         schema.name + "_",
-        schema.overload_name,
+        overload,
         (replace(first, alias_info=info), *rest),
         (Argument("", "Tensor", alias_info=info),),
     )
 
 
-def out_variant(schema: Schema, overload: str) -> Schema:
-    """``add.out``: keyword-only arguments for the results, which are written and returned."""
+def out_variant(schema: Schema, overload: str, names=()) -> Schema:
+    """``add.out``: keyword-only arguments for the results, which are written and returned. ``names``: theirs, if not ``out`` or the results'."""
     outs, rets = [], []
     for i, r in enumerate(schema.returns):
         letter = chr(ord("a") + i)
         info = AliasInfo(frozenset(letter), True, letter + "!")
-        name = "out" if len(schema.returns) == 1 else (r.name or f"out{i}")
+        name = names[i] if names else "out" if len(schema.returns) == 1 else (r.name or f"out{i}")
         outs.append(Argument(name, "Tensor", kwarg_only=True, alias_info=info))
         rets.append(Argument("", "Tensor", alias_info=info))
     return Schema(schema.name, overload, (*schema.arguments, *outs), tuple(rets))

@@ -52,8 +52,12 @@ def _unbuilt(name: str):
     return _Unbuilt("aten", name) if name in names else None
 
 
+def _overload(packet: str, name: str):
+    return _importlib.import_module("flambeau.ops.aten_names").OVERLOADS.get(f"{packet}.{name}", (None, ()))
+
+
 _aten = _namespace("aten")
-_aten._load, _aten._unbuilt = _load, _unbuilt
+_aten._load, _aten._unbuilt, _aten._overload = _load, _unbuilt, _overload
 _bindings.LATER.update(_FAMILY_OF)
 for _place, _names in _index.EXPOSED.items():
     for _entry in _names.split():

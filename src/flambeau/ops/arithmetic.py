@@ -114,7 +114,7 @@ def _div_mode_other(ct, self, other, rounding_mode):
 div_mode.derivative(self=_div_mode_self, other=_div_mode_other)
 
 
-@pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", refuse=("bool",))
+@pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", refuse=("bool",), inplace="Tensor")
 def floor_divide(s, self, other):
     return s.floordiv(self, other)
 
@@ -159,7 +159,7 @@ def _power(s, self, exponent):
     return s.pow(self, exponent)
 
 
-@pointwise("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", operands=("self", "exponent"))
+@pointwise("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", operands=("self", "exponent"), inplace="Scalar")
 def pow_scalar(s, self, exponent):
     return _power(s, self, exponent)
 
@@ -171,7 +171,7 @@ pow_scalar.derivative(
 )
 
 
-@pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", refuse=("bool",))
+@pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", refuse=("bool",), inplace="Tensor")
 def pow_tensor(s, self, exponent):
     return s.pow(self, exponent)
 
@@ -295,19 +295,33 @@ def square(self):
     return aten.pow.Tensor_Scalar(self, 2)
 
 
-def _with_number(op, alpha=""):
-    """The overload that ATen has for a number; calls with numbers reach ``op`` itself, as in PyTorch."""
-    composite(f"{op._opname}.Scalar(Tensor self, Scalar other{alpha}) -> Tensor", variants="", inplace=True)(
+def with_number(op, alpha="", overload="Scalar", first=False):
+    """The overload that ATen has for a number in the second place (``first``: and the one for a number in the first place); calls with numbers
+    reach ``op`` itself, as in PyTorch."""
+    name = op._opname
+    composite(f"{name}.{overload}(Tensor self, Scalar other{alpha}) -> Tensor", variants="", inplace=True)(
         (lambda self, other, alpha: op(self, other, alpha=alpha)) if alpha else lambda self, other: op(self, other)
     )
+    if first:
+        composite(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", variants="")(
+            lambda self, other: op(self, other)
+        )
 
 
 for _op in (aten.add.Tensor, aten.sub.Tensor):
-    _with_number(_op, ", Scalar alpha=1")
+    with_number(_op, ", Scalar alpha=1")
 for _op in (aten.mul.Tensor, aten.div.Tensor, floor_divide, remainder, fmod):
-    _with_number(_op)
+    with_number(_op)
 
 
 @composite("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", variants="", inplace=True)
 def div_number_mode(self, other, rounding_mode):
     return aten.div.Tensor_mode(self, other, rounding_mode=rounding_mode)
+
+
+for _other in ("Tensor", "Scalar"):
+    composite(
+        f"divide.{_other}_mode(Tensor self, {_other} other, *, str? rounding_mode) -> Tensor",
+        inplace=True,
+        out_rules="apart",
+    )(lambda self, other, rounding_mode: aten.div.Tensor_mode(self, other, rounding_mode=rounding_mode))

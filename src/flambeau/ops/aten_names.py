@@ -295,3 +295,177 @@ value_selecting_reduction_backward vander var var.dim var.out var_mean var_mean.
 where.Scalar where.ScalarOther where.ScalarSelf
 """.split()
 )
+
+# Overloads whose names follow no rule: the overload whose results they write, and the names of what they write to.
+_WRITING = """
+_batch_norm_with_update.out default out,save_mean,save_invstd,reserve
+_cdist_forward.out default out
+_coalesce.out default out
+_conj_physical.out default out
+_dirichlet_grad.out default out
+_histogramdd_from_bin_cts.out default out
+_histogramdd_from_bin_tensors.out default out
+_linalg_det.result default result,LU,pivots
+_linalg_eigh.eigenvalues default eigenvalues,eigenvectors
+_linalg_slogdet.sign default sign,logabsdet,LU,pivots
+_linalg_solve_ex.result default result,LU,pivots,info
+_linalg_svd.U default U,S,Vh
+_native_batch_norm_legit.no_stats_out no_stats out,save_mean,save_invstd
+_native_batch_norm_legit.out default out,save_mean,save_invstd
+_native_batch_norm_legit_no_training.out default out0,out1,out2
+_sample_dirichlet.out default out
+_sparse_addmm.out default out
+_sparse_coo_tensor_with_dims_and_tensors.out default out
+_sparse_log_softmax.out default out
+_sparse_log_softmax_backward_data.out default out
+_sparse_softmax.out default out
+_sparse_softmax_backward_data.out default out
+_sparse_sparse_matmul.out default out
+_sparse_sum.dim_out dim out
+_sparse_sum_backward.out default out
+_standard_gamma.out default out
+_standard_gamma_grad.out default out
+_to_dense.out default out
+_to_sparse.out default out
+_unique.out default out0,out1
+_unique2.out default out0,out1,out2
+_unsafe_view.out default out
+all.all_out default out
+any.all_out default out
+bartlett_window.out default out
+bartlett_window.periodic_out periodic out
+bernoulli.Tensor_out Tensor out
+bernoulli.float_out p out
+binary_cross_entropy_backward.grad_input default grad_input
+bincount.out default out
+binomial.out default out
+blackman_window.out default out
+blackman_window.periodic_out periodic out
+cauchy.out default out
+convolution_backward.out default out0,out1,out2
+diagonal_backward.out default out
+div.out_mode Tensor_mode out
+divide.out_mode Tensor_mode out
+elu_backward.grad_input default grad_input
+embedding.out default out
+empty_permuted.out default out
+empty_strided.out default out
+exponential.out default out
+fractional_max_pool2d.output default output,indices
+fractional_max_pool3d.output default output,indices
+gelu_backward.grad_input default grad_input
+geometric.out default out
+geqrf.a default a,tau
+hamming_window.out default out
+hamming_window.periodic_alpha_beta_out periodic_alpha_beta out
+hamming_window.periodic_alpha_out periodic_alpha out
+hamming_window.periodic_out periodic out
+hann_window.out default out
+hann_window.periodic_out periodic out
+hardsigmoid_backward.grad_input default grad_input
+hardswish_backward.out default out
+hardtanh_backward.grad_input default grad_input
+hspmm.out default out
+huber_loss_backward.out default grad_input
+index.Tensor_out Tensor out
+index_put.out default out
+isinf.out default out
+isnan.out default out
+kaiser_window.beta_out beta out
+kaiser_window.out default out
+kaiser_window.periodic_out periodic out
+kthvalue.values default values,indices
+leaky_relu_backward.grad_input default grad_input
+linalg_cholesky_ex.L default L,info
+linalg_eigh.eigvals default eigvals,eigvecs
+linalg_inv_ex.inverse default inverse,info
+linalg_matrix_exp.out default out
+linalg_matrix_rank.out_tol_tensor tol_tensor out
+linalg_pinv.out_rcond_tensor rcond_tensor out
+linalg_svd.U default U,S,Vh
+log_normal.out default out
+logit_backward.grad_input default grad_input
+masked_scatter.out default out
+max.dim_max dim max,max_values
+max.unary_out default out
+max_pool2d_with_indices.out default out,indices
+max_pool2d_with_indices_backward.grad_input default grad_input
+max_pool3d_with_indices.out default out,indices
+max_pool3d_with_indices_backward.grad_input default grad_input
+mean.dtype_out default out
+median.dim_values dim values,indices
+min.dim_min dim min,min_indices
+min.unary_out default out
+mode.values default values,indices
+nanmedian.dim_values dim values,indices
+native_batch_norm.out default out,save_mean,save_invstd
+native_group_norm.out default out0,out1,out2
+new_empty_strided.out default out
+nll_loss_backward.grad_input default grad_input
+nll_loss_forward.output default output,total_weight
+norm.dtype_out ScalarOpt_dim_dtype out
+poisson.out default out
+prod.int_out dim_int out
+qr.Q default Q,R
+rand_like.out default out
+randint_like.low_dtype_out low_dtype out
+randint_like.out default out
+randn_like.out default out
+random.from_out from out
+random.out default out
+random.to_out to out
+randperm.generator_out generator out
+repeat_interleave.Tensor_out Tensor out
+sigmoid_backward.grad_input default grad_input
+silu_backward.grad_input default grad_input
+slice_backward.out default out
+smooth_l1_loss_backward.grad_input default grad_input
+softplus_backward.grad_input default grad_input
+sort.values default values,indices
+sort.values_stable stable values,indices
+sparse_mask.out default out
+sparse_sampled_addmm.out default out
+sspaddmm.out default out
+sum.IntList_out dim_IntList out
+svd.U default U,S,V
+tanh_backward.grad_input default grad_input
+threshold_backward.grad_input default grad_input
+topk.values default values,indices
+triangular_solve.X default X,M
+tril_indices.out default out
+triu_indices.out default out
+unfold_backward.out default out
+uniform.out default out
+unique_consecutive.out default out0,out1,out2
+unique_dim.out default out0,out1,out2
+unique_dim_consecutive.out default out0,out1,out2
+xlogy.OutScalar_Other Scalar_Other out
+xlogy.OutScalar_Self Scalar_Self out
+xlogy.OutTensor Tensor out
+zero.out default out
+"""
+# Those that are not built.
+_UNBUILT = """
+_foreach_abs.out _foreach_acos.out _foreach_add.List_out _foreach_add.ScalarList_out _foreach_add.Scalar_out _foreach_add.Tensor_out
+_foreach_addcdiv.ScalarList_out _foreach_addcdiv.Scalar_out _foreach_addcdiv.Tensor_out _foreach_addcmul.ScalarList_out
+_foreach_addcmul.Scalar_out _foreach_addcmul.Tensor_out _foreach_asin.out _foreach_atan.out _foreach_ceil.out _foreach_clamp_max.List_out
+_foreach_clamp_max.ScalarList_out _foreach_clamp_max.Scalar_out _foreach_clamp_min.List_out _foreach_clamp_min.ScalarList_out
+_foreach_clamp_min.Scalar_out _foreach_cos.out _foreach_cosh.out _foreach_div.List_out _foreach_div.ScalarList_out _foreach_div.Scalar_out
+_foreach_div.Tensor_out _foreach_erf.out _foreach_erfc.out _foreach_exp.out _foreach_expm1.out _foreach_floor.out _foreach_frac.out
+_foreach_lerp.List_out _foreach_lerp.ScalarList_out _foreach_lerp.Scalar_out _foreach_lgamma.out _foreach_log.out _foreach_log10.out
+_foreach_log1p.out _foreach_log2.out _foreach_max.out _foreach_maximum.List_out _foreach_maximum.ScalarList_out _foreach_maximum.Scalar_out
+_foreach_minimum.List_out _foreach_minimum.ScalarList_out _foreach_minimum.Scalar_out _foreach_mul.List_out _foreach_mul.ScalarList_out
+_foreach_mul.Scalar_out _foreach_mul.Tensor_out _foreach_neg.out _foreach_norm.Scalar_out _foreach_pow.List_out _foreach_pow.ScalarList_out
+_foreach_pow.Scalar_out _foreach_reciprocal.out _foreach_round.out _foreach_rsqrt.out _foreach_sigmoid.out _foreach_sign.out
+_foreach_sin.out _foreach_sinh.out _foreach_sqrt.out _foreach_sub.List_out _foreach_sub.ScalarList_out _foreach_sub.Scalar_out
+_foreach_tan.out _foreach_tanh.out _foreach_trunc.out _histogramdd_bin_edges.out _to_sparse.sparse_dim _to_sparse.sparse_dim_out addmm.dtype
+addmm.dtype_out baddbmm.dtype baddbmm.dtype_out bmm.dtype bmm.dtype_out embedding_bag.default mm.dtype mm.dtype_out rand_like.generator
+rand_like.generator_out randint_like.Tensor randint_like.Tensor_generator randint_like.Tensor_generator_out randint_like.Tensor_out
+randint_like.generator randint_like.generator_out randint_like.low_generator_dtype randint_like.low_generator_dtype_out randn_like.generator
+randn_like.generator_out split_copy.Tensor_out split_with_sizes_copy.out unbind_copy.int_out unsafe_split.Tensor_out
+unsafe_split_with_sizes.out
+"""
+OVERLOADS: dict[str, tuple[str, tuple[str, ...]]] = {
+    **{name: (base, tuple(outs.split(","))) for name, base, outs in map(str.split, _WRITING.strip().splitlines())},
+    **{name: ("", ()) for name in _UNBUILT.split()},
+}

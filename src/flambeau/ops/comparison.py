@@ -8,6 +8,7 @@ from ..base.memory_format import contiguous_format
 from ..core.declare import composite, explicit, pointwise
 from ..core.images import as_image
 from ..core.operator import namespace
+from .arithmetic import with_number
 
 aten = namespace("aten")
 
@@ -56,6 +57,8 @@ def _bitwise(name):
 
 
 bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ["bitwise_and", "bitwise_or", "bitwise_xor"])
+for _op in (bitwise_and, bitwise_or, bitwise_xor):
+    with_number(_op, first=True)
 
 
 @pointwise("bitwise_not(Tensor self) -> Tensor", refuse=NOT_BITS)
@@ -117,7 +120,7 @@ def masked_fill(s, self, mask, value):
 masked_fill.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0))
 
 
-@composite("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
+@composite("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", inplace=True)
 def masked_fill_tensor(self, mask, value):
     if value.ndim:
         raise RuntimeError(

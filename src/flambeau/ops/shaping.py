@@ -146,6 +146,9 @@ def _at_least(t, n):
 
 for _n in (1, 2, 3):
     composite(f"atleast_{_n}d(Tensor self) -> Tensor", variants="function")(lambda self, n=_n: _at_least(self, n))
+    composite(f"atleast_{_n}d.Sequence(Tensor[] tensors) -> Tensor[]", variants="")(
+        lambda tensors, n=_n: [_at_least(t, n) for t in tensors]
+    )
 
 
 @composite("hstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts")
@@ -292,6 +295,9 @@ def meshgrid(tensors, indexing):
     if swap:
         out[0], out[1] = out[1], out[0]
     return out
+
+
+composite("meshgrid(Tensor[] tensors) -> Tensor[]", variants="")(lambda tensors: meshgrid.definition.fn(tensors, "ij"))
 
 
 @explicit("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", variants="function method")

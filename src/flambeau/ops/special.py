@@ -8,6 +8,7 @@ from ..base import dtypes
 from ..core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ..core.operator import namespace
 from ..core.promotion import one_dtype
+from .arithmetic import with_number
 from .comparison import NOT_BITS
 
 aten = namespace("aten")
@@ -187,6 +188,9 @@ def copysign(s, self, other):
     return s.copysign(self, other)
 
 
+with_number(copysign)
+
+
 @pointwise("fmax(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False)
 def fmax(s, self, other):
     return s.fmax(self, other)
@@ -236,6 +240,10 @@ def bitwise_right_shift(s, self, other):
     return s.rshift(self, other)
 
 
+for _op in (bitwise_left_shift, bitwise_right_shift):
+    with_number(_op, overload="Tensor_Scalar", first=True)
+
+
 @pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", numbers=False, inplace=False, refuse=INTEGERS)
 def logaddexp(s, self, other):
     return s.logaddexp(self, other)
@@ -256,6 +264,10 @@ def _x_times(log):
 
 
 xlogy = pointwise("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", refuse=COMPLEX, promote="float")(_x_times("log"))
+composite("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", variants="", inplace=True)(
+    lambda self, other: xlogy(self, other)
+)
+composite("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", variants="")(lambda self, other: xlogy(self, other))
 special_xlog1py = pointwise(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
     refuse=COMPLEX,
@@ -264,6 +276,10 @@ special_xlog1py = pointwise(
     name="xlog1py",
     inplace=False,
 )(_x_times("log1p"))
+for _name, _schema in (("self", "Scalar self, Tensor other"), ("other", "Tensor self, Scalar other")):
+    composite(f"special_xlog1py.{_name}_scalar({_schema}) -> Tensor", variants="")(
+        lambda self, other: special_xlog1py(self, other)
+    )
 
 
 def _x_log_vjps(log, derived, lowest):
@@ -302,13 +318,19 @@ def isneginf(s, self):
     return s.eq(self, -math.inf)
 
 
-@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True)
+@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace="Scalar")
 def float_power(self, exponent):
     wide = dtypes.complex128 if self.dtype.is_complex or isinstance(exponent, complex) else dtypes.float64
     return aten.pow.Tensor_Scalar(aten._to_copy.default(self, dtype=wide), exponent)
 
 
-@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True)
+@composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", variants="function")
+def float_power_of_number(self, exponent):
+    wide = dtypes.complex128 if exponent.dtype.is_complex or isinstance(self, complex) else dtypes.float64
+    return aten.pow.Scalar(self, aten._to_copy.default(exponent, dtype=wide))
+
+
+@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace="Tensor")
 def float_power_tensor(self, exponent):
     wide = dtypes.complex128 if self.dtype.is_complex or exponent.dtype.is_complex else dtypes.float64
     return aten.pow.Tensor_Tensor(aten._to_copy.default(self, dtype=wide), aten._to_copy.default(exponent, dtype=wide))
@@ -317,7 +339,7 @@ def float_power_tensor(self, exponent):
 @explicit(
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
     variants="function method",
-    inplace=True,
+    inplace="default",
     out_rules="apart casts",
 )
 def ldexp(self, other):

@@ -11,7 +11,7 @@ from ..autograd import gradcheck, gradgradcheck
 from ..base import pytree
 from ..base.errors import DataDependentOutputException, MissingFacet
 from ..core.definition import TensorMeta
-from ..core.operator import OpOverload
+from ..core.operator import OpOverload, inplace_overload
 from ..fake import FakeTensor, FakeTensorMode
 from .samples import Call, Row, to_tensors
 
@@ -207,7 +207,7 @@ def check_inplace(row: Row):
 def _inplace_of(op: OpOverload):
     from ..core.operator import namespace
 
-    return getattr(getattr(namespace(op.namespace), op._opname + "_"), op._overloadname)
+    return getattr(getattr(namespace(op.namespace), op._opname + "_"), inplace_overload(op) or "default")
 
 
 def check_out(row: Row):

@@ -36,6 +36,8 @@ row("mvlgamma special_multigammaln", [call(pos(2, 3) + 2, 2), call(pos(3) + 2, 3
 row("polygamma special_polygamma", [call(n, pos(2, 3)) for n in (0, 1, 2, 3)], [special.polygamma] * 2, rtol=1e-8)
 row("special_xlogy", [call(f(2, 3), pos(3)), call(f(3), pos(3))], special.xlogy)
 row("special_xlogy.self_scalar", [call(2.0, pos(2, 3))], special.xlogy)
+row("special_xlog1py.self_scalar", [call(2.0, pos(2, 3))], special.xlog1py)
+row("special_xlog1py.other_scalar", [call(f(2, 3), 2.0)], special.xlog1py)
 row("special_xlogy.other_scalar", [call(f(2, 3), 2.0)], special.xlogy)
 row("special_zeta", [call(pos(2, 3) + 1.5, pos(3))], special.zeta, grad=(1,), rtol=1e-8)
 row("special_zeta.self_scalar", [call(2.5, pos(2, 3))], special.zeta, rtol=1e-8)

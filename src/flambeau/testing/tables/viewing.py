@@ -99,6 +99,8 @@ row("diagonal_backward", [call(f(3), [3, 3], 0, 0, 1), call(f(2), [3, 3], 1, 0, 
 row("unfold_backward", [call(f(4, 3), [6], 0, 3, 1)], None)
 row("select_backward", [call(f(3), [2, 3], 0, 1), call(f(2), [2, 3], -1, -1)], None)
 row("slice_backward", [call(f(3, 2), [5, 2], 0, 1, 4, 1), call(f(2, 2), [2, 4], 1, 0, 4, 2)], None)
+row("meshgrid", [call([f(2), f(3)])], lambda ts: np.meshgrid(*ts, indexing="ij"))
+row("atleast_1d.Sequence atleast_2d.Sequence atleast_3d.Sequence", [call([f(), f(2)])], [lambda ts, fn=fn: [fn(t) for t in ts] for fn in (np.atleast_1d, np.atleast_2d, np.atleast_3d)])
 row("atleast_1d atleast_2d atleast_3d", [call(f()), call(f(2)), call(f(2, 3))], [np.atleast_1d, np.atleast_2d, np.atleast_3d])
 row("swapaxes swapdims", [call(f(2, 3), 0, 1)], np.swapaxes)
 row("moveaxis.int", [call(f(2, 3, 4), 0, 2)], np.moveaxis)
