@@ -139,6 +139,13 @@ class Resumes:
         return found
 
 
+def stack_depth() -> int:
+    depth, frame = 0, sys._getframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
 class Compiler(_frame.Context):
     """One compile() configuration: native caches are kept for each code object and Compiler. It is owned by the callables made with it."""
 
@@ -222,6 +229,8 @@ class Compiler(_frame.Context):
         if len(cache.entries) >= self.limit:
             self._limit(func, args, cache)
             return False
+        if stack_depth() >= cache.__dict__.get("no_room", sys.maxsize):
+            return False
         event = Event(code)
         logs.compilation.id = (_numbers[id(code)], len(cache.entries))
         try:
@@ -251,6 +260,7 @@ class Compiler(_frame.Context):
             added = False
             if isinstance(e, RecursionError) and not self.fullgraph:
                 # The program recurses, in its frames below or in what would be traced: run plainly it says so itself.
+                cache.__dict__["no_room"] = stack_depth()
                 event.skipped = f"no room on the stack to capture it: {e}"
                 LOG_DYNAMO("frame %s runs plainly: %s", shown_name(code), event.skipped)
             elif self.fullgraph or config.strict_capture:

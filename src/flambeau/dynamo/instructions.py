@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import types
 import weakref
 
-from .versions import FOR_END, JUMPS, normal
+from .versions import ASKS, FOR_END, JUMPS, normal
 
 __all__ = ["Inst", "Lasti", "decode", "in_loop", "live_locals"]
 
@@ -109,6 +110,9 @@ def decode(code: types.CodeType) -> tuple[Inst, ...]:
         pending.clear()
         for part in normal(i):
             insts.append(Inst(i, part, len(insts), line))
+    for i, after in itertools.pairwise(insts):
+        if i.name == "TO_BOOL" and after.name in ASKS:
+            i.name = "NOP"
     for i in insts:
         if i.opcode in JUMPS:
             i.target = at[i.argval]

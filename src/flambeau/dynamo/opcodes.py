@@ -231,6 +231,9 @@ class Opcodes:
     def UNARY_INVERT(self, inst):
         self.push(operators.unary(self, operator.invert, self.pop()))
 
+    def TO_BOOL(self, inst):
+        self.push(ConstantVariable(self.truth(self.pop())))
+
     def UNARY_NOT(self, inst):
         self.push(ConstantVariable(not self.truth(self.pop())))
 

@@ -92,6 +92,7 @@ BREAKABLE = {
     "STORE_SUBSCR": lambda a: (3, 0),
     "UNARY_INVERT": lambda a: (1, 1),
     "UNARY_NEGATIVE": lambda a: (1, 1),
+    "TO_BOOL": lambda a: (1, 1),
     "UNARY_NOT": lambda a: (1, 1),
     "UNARY_POSITIVE": lambda a: (1, 1),
     "UNPACK_EX": lambda a: (1, (a & 0xFF) + 1 + (a >> 8)),

@@ -15,7 +15,7 @@ import sys
 
 from bytecode import BinaryOp, Compare, Instr
 
-__all__ = ["FOR_END", "JUMPS", "NULL_FIRST", "PY312", "PY313", "normal", "original", "real", "split"]
+__all__ = ["ASKS", "FOR_END", "JUMPS", "NULL_FIRST", "PY312", "PY313", "normal", "original", "real", "split"]
 
 PY312, PY313 = sys.version_info >= (3, 12), sys.version_info >= (3, 13)
 NULL_FIRST = not PY313  # the NULL (or self) of a call lies below the callable; above it since 3.13
@@ -31,7 +31,6 @@ PARTS = {
 # Names that differ without a difference in meaning.
 SAME = {
     "LOAD_FAST_CHECK": "LOAD_FAST",  # our LOAD_FAST always looks
-    "TO_BOOL": "NOP",  # the jump or UNARY_NOT behind it asks for the truth, as it did before 3.13
     **{
         f"POP_JUMP_{way}_IF_{what}": f"POP_JUMP_IF_{what}"
         for way in ("FORWARD", "BACKWARD")
@@ -40,6 +39,8 @@ SAME = {
 }
 INTRINSICS = {3: "STOPITERATION_ERROR", 4: "ASYNC_GEN_WRAP", 5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"} if PY312 else {}
 INTRINSICS_2 = {1: "PREP_RERAISE_STAR"} if PY312 else {}
+# What asks for the truth by itself, as it did before 3.13: a TO_BOOL in front says nothing more. Elsewhere it is ``not not``.
+ASKS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
 JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
 
 

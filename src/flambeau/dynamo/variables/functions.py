@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 import types
 
 from .. import trace_rules, world
@@ -348,6 +349,8 @@ class UserMethodVariable(Variable):
             return self.fn
         if name == "__self__":
             return self.owner
+        if name == "__get__" and sys.version_info >= (3, 13):
+            unsupported("getattr", "__get__ of a bound method", "It is the method itself since CPython 3.13.")
         return self.fn.getattr(tx, name)
 
     def reconstruct(self, cg):

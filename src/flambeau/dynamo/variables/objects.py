@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import operator
 import sys
 import types
 
@@ -225,11 +226,22 @@ class ObjectVariable(Variable):
         return (UserIteratorVariable(it) if isinstance(it, ObjectVariable) else it).items(tx)
 
     def length(self, tx):
-        return self.call_special(tx, "__len__").as_constant()
+        try:
+            n = operator.index(self.call_special(tx, "__len__").as_constant())
+        except TypeError as e:
+            tx.raise_user(e)
+        if n < 0:
+            tx.raise_user(ValueError("__len__() should return >= 0"))
+        if n > sys.maxsize:
+            tx.raise_user(OverflowError("cannot fit 'int' into an index-sized integer"))
+        return n
 
     def truth(self, tx):
         if self.class_attr(tx, "__bool__") is not ABSENT:
-            return self.call_special(tx, "__bool__").as_constant()
+            answer = self.call_special(tx, "__bool__").as_constant()
+            if type(answer) is not bool:
+                tx.raise_user(TypeError(f"__bool__ should return bool, returned {type(answer).__name__}"))
+            return answer
         if self.class_attr(tx, "__len__") is not ABSENT:
             return bool(self.length(tx))
         return True

@@ -76,6 +76,8 @@ def iterate(tx, v: Variable) -> IteratorVariable:
         return it
     if isinstance(v, ObjectVariable) and not isinstance(v, ModuleVariable):
         it = v.call_special(tx, "__iter__")
+        if not isinstance(it, IteratorVariable) and not (isinstance(it, ObjectVariable) and it.special(tx, "__next__")):
+            tx.raise_user(TypeError(f"iter() returned non-iterator of type {it.python_type().__name__!r}"))
         return it if isinstance(it, IteratorVariable) else UserIteratorVariable(it)
     if isinstance(v, TensorVariable) and v.val.ndim:
         return ArrayIteratorVariable(v)
