@@ -200,6 +200,13 @@ static void weight_range(void *context, int64_t begin, int64_t end) {
     flb_api->free(room);
 }
 
+static void add_parts(void *context, int64_t begin, int64_t end) {
+    const Job *j = context;
+    int64_t size = j->c->outputs * j->per * j->taps;
+    if (j->f64) add_parts_f64((const double *)j->sums, j->parts, size, (double *)j->w, begin, end);
+    else add_parts_f32((const float *)j->sums, j->parts, size, (float *)j->w, begin, end);
+}
+
 static void few_range(void *context, int64_t begin, int64_t end) {
     const Few *f = context;
     if (f->f64) few_range_f64(f, begin, end);
@@ -295,13 +302,7 @@ static void run(Job *j) {
         }
         flb_parallel(weight_range, j, pieces * j->parts, (int64_t)(2e5 * pieces * j->parts / flops) + 1);
         if (j->parts > 1) {
-            for (int64_t i = 0; i < c->outputs * rows; i++) {
-                double d = 0;
-                for (int64_t p = 0; p < j->parts; p++)
-                    d += j->f64 ? ((double *)j->sums)[p * c->outputs * rows + i] : ((float *)j->sums)[p * c->outputs * rows + i];
-                if (j->f64) ((double *)j->w)[i] = d;
-                else ((float *)j->w)[i] = (float)d;
-            }
+            flb_parallel(add_parts, j, c->outputs * rows, 32768);
             flb_api->free(j->sums);
         }
     }

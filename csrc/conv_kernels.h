@@ -312,3 +312,14 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
     flb_api->free(room);
 }
 #undef MOST
+
+/* Elements [begin, end) of w: sums of `parts` arrays of `size`. */
+CLONES static void NAME(add_parts)(const T *sums, int64_t parts, int64_t size, T *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += 256) {
+        int64_t n = end - i < 256 ? end - i : 256;
+        double d[256] = {0};
+        for (int64_t p = 0; p < parts; p++)
+            for (int64_t k = 0; k < n; k++) d[k] += sums[p * size + i + k];
+        for (int64_t k = 0; k < n; k++) w[i + k] = (T)d[k];
+    }
+}

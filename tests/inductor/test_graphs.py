@@ -128,6 +128,11 @@ CASES = [
     ),
     ("odd_sizes", lambda x: (x.tanh() * x).exp(), (R(3, 10007),), 1),
     ("transposed_input", lambda x: x.t() * 2 + x.t().sum(1, True), (R(37, 41),), None),
+    # Of a square matrix rows and columns have the same extents, and are still two orders of its elements.
+    ("rows_and_columns", lambda x: (x.sum(0), x.sum(1)), (R(70, 50),), 2),
+    ("rows_and_columns_of_a_square", lambda x: (x.sum(0), x.sum(1)), (R(60, 60),), 2),
+    ("rows_and_middle", lambda x: (x.sum(1), x.sum(2)), (R(3, 30, 30),), 2),
+    ("one_order", lambda x, y: ((x * y).sum(0), x.sum(0)), (R(60, 60), R(60, 60)), 1),
 ]
 
 

@@ -171,6 +171,9 @@ def _try_join(group: Group, node, values: Values, merging=False):
             return None
     if dependent and not _same_elements(group, node, level, outer, inner, values):
         return None
+    # Extents tell nothing of the order: sums of rows and of columns of a square matrix have the same.
+    if inner is not None and not (dependent or merging) and not _meets(group, node, level, outer, inner, values):
+        return None
     return outer, inner, limit, level
 
 
@@ -326,20 +329,40 @@ def _depends(after: Group, before: Group) -> bool:
     return bool((after.reads | after.writes.keys()) & before.writes.keys() or before.reads & after.writes.keys())
 
 
+def _places(node, level, domain, values) -> set | None:
+    """Buffers and indices that the node reads and writes in an iteration, None where it doesn't fit into the domain's variables."""
+    env = _environment(node, level, *domain)
+    if env is None:
+        return None
+    found = {
+        (v.args[0], v.args[1]) for v in walk(values.substitute(node.value, env)) if v.op == "load" and terms(v.args[1])
+    }
+    found.add((node.buffer, substitute(node.index, env)))
+    return found
+
+
+def _meets(group, node, level, outer, inner, values) -> bool:
+    """Whether the node reads some buffer at a place where the group does in the same iteration."""
+    domain = _domain_variables(outer, inner)
+    wanted = _places(node, level, domain, values)
+    common = loads(node) & group.reads
+    return wanted is not None and any(
+        wanted & (_places(n, at, domain, values) or set())
+        for n, at in zip(group.nodes, group.levels)
+        if loads(n) & common
+    )
+
+
 def _shares_elements(out, a, b, values) -> bool:
     """Whether the two parts read some buffer at the same place in the same iteration."""
-    ov, iv = _domain_variables(out.outer, out.inner)
-    places: list[set] = [set(), set()]
+    domain = _domain_variables(out.outer, out.inner)
+    parts: list[set] = [set(), set()]
     for node, level in zip(out.nodes, out.levels):
-        env = _environment(node, level, ov, iv)
-        if env is None:
+        found = _places(node, level, domain, values)
+        if found is None:
             return False
-        part = places[0 if any(node is n for n in a.nodes) else 1]
-        for v in walk(values.substitute(node.value, env)):
-            if v.op == "load" and terms(v.args[1]):
-                part.add((v.args[0], v.args[1]))
-        part.add((node.buffer, substitute(node.index, env)))
-    return bool(places[0] & places[1])
+        parts[0 if any(node is n for n in a.nodes) else 1] |= found
+    return bool(parts[0] & parts[1])
 
 
 # --- from a group to a kernel -----------------------------------------------------------------------------------------
