@@ -43,8 +43,8 @@ from export: export
     "returns None: get_proxy_mode get_innermost_proxy_mode\n"
     "context: maybe_disable_thunkify maybe_enable_thunkify\nrefuses: dispatch_trace handle_sym_dispatch selective_decompose\n"
     "from compat.symbolic: py_sym_types",
-    "+nn": "from nn: Container=Module\nclass: LinearCrossEntropyOptions",
-    "+nn.modules": "from nn: Container=Module\nclass: LinearCrossEntropyOptions",
+    "+nn": "from nn: Container=Module",
+    "+nn.modules": "from nn: Container=Module",
     "+nn.functional": """
 why: scaled 8-bit products and grouped products of a GPU are not built
 from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3

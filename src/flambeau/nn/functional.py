@@ -19,6 +19,7 @@ from flambeau.core.tensor import Tensor
 from flambeau.nn.functions.activation import *  # noqa: F403
 from flambeau.nn.functions.attention import *  # noqa: F403
 from flambeau.nn.functions.dropout import *  # noqa: F403
+from flambeau.nn.functions.linear_cross_entropy import *  # noqa: F403
 from flambeau.nn.functions.losses import *  # noqa: F403
 from flambeau.nn.functions.normalization import *  # noqa: F403
 from flambeau.nn.functions.normalization import renormed
@@ -290,6 +291,10 @@ def batch_norm(
         )
     if training and math.prod(n for d, n in enumerate(input.shape) if d != 1) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    if training and eps <= 0.0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 

@@ -68,7 +68,8 @@ _linalg_eigh _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linal
 linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
 """,
     "loss": """
-cross_entropy_loss l1_loss mse_loss nll_loss nll_loss_backward nll_loss_forward nll_loss_nd
+cross_entropy_loss l1_loss mse_loss nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward
+nll_loss_nd
 """,
     "losses": """
 cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div margin_ranking_loss multi_margin_loss multilabel_margin_loss pairwise_distance

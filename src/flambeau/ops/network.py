@@ -228,6 +228,8 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
         if t is not None and t.shape[0] != input.shape[1]:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
+    if input.numel() == 0:  # nothing to normalise or to learn statistics from
+        return _affine(aten.clone.default(input), weight, bias)
     kind, input = input.dtype, _in_memory_format(widened(input))
     refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
     if training:

@@ -499,6 +499,21 @@ _max_unpool(2, "max_unpool2d")
 _max_unpool(3, "max_unpool3d")
 
 
+def _check_samples(self, n, samples):
+    """``samples``: (batch, channels, n), of the input's dtype."""
+    if samples.dtype != self.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    batch, channels = (1, *self.shape)[self.ndim - n - 1 : self.ndim - n + 1]
+    if samples.shape[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.shape[1] != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.shape[2] != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
+
+
 def _fractional_max_pool(n):
     @composite(
         f"fractional_max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] output_size, Tensor random_samples) -> (Tensor, Tensor)",
@@ -508,6 +523,7 @@ def _fractional_max_pool(n):
         """Graham, arXiv:1412.6071: window i begins at floor((i + u) * a) - floor(u * a), the last one at the end of the input."""
         kernel, sizes = spread(kernel_size, n), spread(output_size, n)
         first = self.ndim - n
+        _check_samples(self, n, random_samples)
         batched = self if first == 2 else aten.unsqueeze.default(self, 0)
         lead, shape = list(batched.shape[:2]), list(batched.shape[2:])
         flat = None

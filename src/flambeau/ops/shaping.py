@@ -353,6 +353,10 @@ def constant_pad_nd(self, pad, value):
     return as_image(out, image_format(tuple(self.shape), strides_of(self)))
 
 
+# A tensor of its own, as PyTorch's: not a view into the cotangent.
+constant_pad_nd.derivative(self=lambda ct, pad: aten.constant_pad_nd.default(ct, [-p for p in pad], 0))
+
+
 def _edge_pad(name, n, index_of):
     """Padding that repeats elements: the index each output position reads, a dimension at a time."""
 

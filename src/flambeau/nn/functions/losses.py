@@ -14,7 +14,6 @@ __all__ = [
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "kl_div",
-    "linear_cross_entropy",
 ]
 __all__ += [
     "margin_ranking_loss",
@@ -233,51 +232,3 @@ def ctc_loss(
 ):
     """Connectionist temporal classification. Graves et al. 2006. log_probs (T, N, C); targets (N, S) or one after the other."""
     return _ctc(log_probs, targets, input_lengths, target_lengths, blank, code(None, None, reduction), zero_infinity)
-
-
-@wrap_function
-def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
-    *,
-    linear_bias=None,
-    weight=None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    **options,
-):
-    """Cross-entropy of a linear layer's output: input (N, K) or (K,), weight (C, ..., K), bias (C, ...)."""
-    from flambeau.nn import functional
-
-    if input.ndim not in (1, 2):
-        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
-    if linear_weight.ndim < 2:
-        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
-    if input.shape[-1] != linear_weight.shape[-1]:
-        raise RuntimeError(
-            "expected equal input and linear_weight last dimensions (in_features), "
-            f"got {input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
-        )
-    outer = linear_weight.shape[:-1]
-    if linear_bias is not None and tuple(linear_bias.shape) != tuple(outer):
-        raise RuntimeError(f"expected linear_bias shape {tuple(outer)}, got {tuple(linear_bias.shape)}")
-    if len(outer) > 1 and input.ndim == 1:
-        raise RuntimeError(
-            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {input.shape[-1]}), got "
-            f"unbatched input with shape {tuple(input.shape)}"
-        )
-    if ignore_index is not None and tuple(target.shape) == (*input.shape[:-1], *outer):
-        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
-    bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = functional.linear(input, linear_weight.reshape(math.prod(outer), linear_weight.shape[-1]), bias)
-    logits = logits.reshape(*input.shape[:-1], *outer)
-    return functional.cross_entropy(
-        logits,
-        target,
-        weight=weight,
-        ignore_index=-100 if ignore_index is None else ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )

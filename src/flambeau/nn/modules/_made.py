@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from flambeau.modules.module import Module
+from flambeau.nn.modules._tuples import _single
 
 __all__ = ["layer"]
 
@@ -44,7 +45,7 @@ def layer(
         *(["    shown += ['inplace=True'] if self.inplace else []"] if "inplace" in shown_names else []),
         "    return ', '.join(shown)",
     ]
-    env = {"function": function}
+    env = {"function": function, "single": _single}
     exec("\n".join(lines), env)
     members = {n: env[n] for n in ("__init__", "forward", "extra_repr")}
     for method in members.values():

@@ -37,7 +37,11 @@ Hardshrink = layer(
     shown="*lambd",
 )
 Softshrink = layer(
-    "Softshrink", lambda input, lambd: F.softshrink(input, lambd), "lambd=0.5", "x moved towards 0 by lambd."
+    "Softshrink",
+    lambda input, lambd: F.softshrink(input, lambd),
+    "lambd=0.5",
+    "x moved towards 0 by lambd.",
+    shown="*lambd",
 )
 Softsign = layer("Softsign", F.softsign, "", "x / (1 + |x|).")
 Tanhshrink = layer("Tanhshrink", F.tanhshrink, "", "x - tanh(x).")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from flambeau.modules.module import Module
+import math
+
 from flambeau.nn import functional as F
+from flambeau.nn.functions.linear_cross_entropy import LinearCrossEntropyOptions
 from flambeau.nn.modules._made import layer
+from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.loss import NLLLoss, _Loss, _WeightedLoss
 
 __all__ = [
@@ -15,6 +18,7 @@ __all__ = [
     "HingeEmbeddingLoss",
     "KLDivLoss",
     "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
 ]
 __all__ += [
     "MarginRankingLoss",
@@ -204,21 +208,53 @@ class CTCLoss(_Loss):
         )
 
 
-class LinearCrossEntropyLoss(Module):
-    """A linear layer and the cross-entropy of its output."""
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A linear layer and the cross-entropy of its output: see ``functional.linear_cross_entropy``. ``out_features``: dimensions that the
+    logits have beside the classes. RuntimeError for a ``weight`` that isn't one number per class."""
 
     def __init__(
-        self, in_features: int, num_classes: int, bias: bool = True, *, ignore_index: int = -100, reduction: str = "mean",
-        label_smoothing: float = 0.0, device=None, dtype=None, **options,
-    ):  # fmt: skip
-        from flambeau.nn.modules.linear import Linear
-
-        super().__init__()
-        self.linear = Linear(in_features, num_classes, bias, device=device, dtype=dtype)
-        self.ignore_index, self.reduction, self.label_smoothing = ignore_index, reduction, label_smoothing
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device=None,
+        dtype=None,
+        reduction: str = "mean",
+        weight=None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ):
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, None, None, reduction)
+        self.num_classes, self.out_features, self.options = num_classes, out_features, options
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        rows = math.prod(out_features, start=num_classes)
+        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input, target):
+        outer = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
         return F.linear_cross_entropy(
-            input, self.linear.weight, target, linear_bias=self.linear.bias, reduction=self.reduction, ignore_index=self.ignore_index,
+            input,
+            self.linear.weight.reshape(*outer, self.linear.in_features),
+            target,
+            linear_bias=None if bias is None else bias.reshape(outer),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )

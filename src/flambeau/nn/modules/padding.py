@@ -26,6 +26,14 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
+class _CircularPad(_Pad):
+    def forward(self, input):
+        least = self.dimensions + 1
+        if input.dim() not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+        return super().forward(input)
+
+
 class _ConstantPad(_Pad):
     def __init__(self, padding, value: float):
         super().__init__(padding)
@@ -51,7 +59,7 @@ for _kind, _mode, _base in (
     ("ZeroPad", "constant", _ZeroPad),
     ("ReflectionPad", "reflect", _Pad),
     ("ReplicationPad", "replicate", _Pad),
-    ("CircularPad", "circular", _Pad),
+    ("CircularPad", "circular", _CircularPad),
 ):
     for _n in (1, 2, 3):
         _name = f"{_kind}{_n}d"

@@ -10,6 +10,7 @@ from flambeau.nn.modules._tuples import _pair, _triple
 __all__ = []
 
 _STRIDE = "stride = kernel_size if stride is None else stride"
+_TUPLES = "\n".join(f"{name} = single({name})" for name in ("kernel_size", "stride", "padding"))
 
 
 def _put(name: str, cls: type) -> None:
@@ -37,7 +38,7 @@ for _n in (1, 2, 3):
             getattr(F, f"avg_pool{_n}d"),
             f"kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True{_extra}",
             "The mean of each window.",
-            check=_STRIDE,
+            check=_STRIDE if _n > 1 else f"{_STRIDE}\n{_TUPLES}",
             shown="kernel_size stride padding",
         ),
     )

@@ -6,6 +6,7 @@ import math
 import numbers
 import warnings
 
+from flambeau.amp.state import is_autocast_enabled
 from flambeau.core.bindings import function
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
@@ -57,6 +58,8 @@ class RNNBase(Module):
                 f"dropout={dropout} and num_layers={num_layers}",
                 stacklevel=3,
             )
+        if not isinstance(input_size, int):
+            raise TypeError(f"input_size should be of type int, got: {type(input_size).__name__}")
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
         if hidden_size <= 0:
@@ -130,10 +133,18 @@ class RNNBase(Module):
             batched = True
         else:
             if input.dim() not in (2, 3):
-                raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+                raise ValueError(
+                    f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead"
+                )
             batched = input.dim() == 3
             x, order, back = input if batched else input.unsqueeze(0 if self.batch_first else 1), None, None
             batch = x.shape[0] if self.batch_first else x.shape[1]
+        found, wanted = x.dtype, self._flat_weights[0].dtype
+        if found != wanted and not is_autocast_enabled(x.device.type):
+            raise ValueError(
+                f"RNN input dtype ({found}) does not match weight dtype ({wanted}). Convert input: input.to({wanted}), or convert model: "
+                f"model.to({found})"
+            )
         if x.shape[-1] != self.input_size:
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
@@ -239,6 +250,8 @@ class RNNCellBase(Module):
         if input.dim() not in (1, 2):
             raise ValueError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         x = input if input.dim() == 2 else input.unsqueeze(0)
+        if x.shape[1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
         if hx is None:
             zero = _zeros((x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device)
             return x, (zero,) * count
@@ -246,7 +259,15 @@ class RNNCellBase(Module):
         for s in states:
             if s.dim() not in (1, 2):
                 raise ValueError(f"{type(self).__name__}: Expected hidden to be 1D or 2D, got {s.dim()}D instead")
-        return x, tuple(s if s.dim() == 2 else s.unsqueeze(0) for s in states)
+        states = tuple(s if s.dim() == 2 else s.unsqueeze(0) for s in states)
+        for k, s in enumerate(states):
+            if s.shape[0] != x.shape[0]:
+                raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden{k} batch size {s.shape[0]}")
+            if s.shape[1] != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{k} has inconsistent hidden_size: got {s.shape[1]}, expected {self.hidden_size}"
+                )
+        return x, states
 
     def _weights(self) -> tuple:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
