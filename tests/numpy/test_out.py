@@ -5,6 +5,7 @@ import pytest
 from agree import BACKENDS, difference
 
 import flambeau as torch
+from flambeau.inductor import metrics
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -223,3 +224,65 @@ def test_arguments_that_are_only_read(backend):
     assert (
         len(graphs) == 1 and not shown[0].flags.writeable and not shown[3].flags.writeable and shown[1].flags.writeable
     )
+
+
+def one_element(x):
+    x[2, 3] = 1.0
+
+
+def one_row(x, y):
+    x[0] = y[1]
+
+
+def rows_change_places(x):
+    first = x[0].copy()
+    x[0] = x[1]
+    x[1] = first
+
+
+def old_and_new(x, y):
+    old = x.sum(0)
+    x[0] = y[1]
+    return old, x.sum(0), x[0] * 2
+
+
+def shifted(x):
+    x[1:] = x[:-1]
+
+
+def columns(x, y):
+    x[:, ::2] = y[:, 1::2]
+    x[:, 1] += x[:, 0]
+    x[-1, -1] = x[0, 0]
+
+
+def written_twice(x, y):
+    x[0] = y[0]
+    y[1] = x[0] + x[1]
+    x[1] = y[1] * y[0]
+
+
+def diagonal_and_view(x):
+    v = x[1]
+    np.fill_diagonal(x, 7.0)
+    v[0] = x[1, 1] + 1
+    return v
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "f",
+    [one_element, one_row, rows_change_places, old_and_new, shifted, columns, written_twice, diagonal_and_view],
+    ids=lambda f: f.__name__,
+)
+@pytest.mark.parametrize("dtype", [float, "f", complex, int, np.uint8])
+def test_parts_are_written_in_place(f, dtype, backend):
+    args = [(X + 20 * k).astype(dtype) for k in range(f.__code__.co_argcount)]
+    assert not difference(f, args, backend)
+
+
+def test_writing_a_row_copies_nothing_else():
+    torch._dynamo.reset()
+    metrics.reset()
+    torch.compile(one_row)(X + 1, X + 2)
+    assert metrics.generated_kernel_count == 1

@@ -73,10 +73,21 @@ def draws(n: Node) -> bool:
 _INFALLIBLE = {"pointwise", "reduction", "view", "contraction", "factory", "random"}
 
 
+def _holds_indices(n: Node) -> bool:
+    """Whether a tensor of integers or booleans is among a node's results."""
+    values = n.meta.get("val")
+    return any(
+        getattr(v, "dtype", None) is None or not (v.dtype.is_floating_point or v.dtype.is_complex)
+        for v in (values if isinstance(values, (list, tuple)) else [values])
+    )
+
+
 def fallible(n: Node) -> bool:
     """Whether a node may end the graph with an error that depends on data, and doesn't itself see to what happens then."""
     if n.op != "call_function" or n.target is operator.getitem:
         return False
+    if getattr(n.target, "kind", None) == "index" and not any(map(_holds_indices, n.all_input_nodes)):
+        return False  # at places that were known when the shapes were
     return getattr(n.target, "kind", None) not in _INFALLIBLE and "may_run_plainly" not in getattr(n.target, "tags", ())
 
 

@@ -93,13 +93,11 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     for k, i in enumerate(traced.mutated):
         if i in traced.mutated_with_grad:
             lines.append(f"    {names[i]}.copy_(outs[{k}])")
-    if written:
-        lines.append("    with Guard(grad_enabled=0):")
-        for k, i in written:
-            update = f"{names[i]}._bump_version() if outs[{k}] is None else {names[i]}.copy_(outs[{k}])"
-            if i in traced.uncounted:
-                update = f"None if outs[{k}] is None else {names[i]}.data.copy_(outs[{k}])"
-            lines.append(f"        {update}")
+    for k, i in written:
+        lines += [f"    if outs[{k}] is not None:", "        with Guard(grad_enabled=0):"]
+        lines.append(f"            {names[i]}{'.data' * (i in traced.uncounted)}.copy_(outs[{k}])")
+        if i not in traced.uncounted:
+            lines += ["    else:", f"        {names[i]}._bump_version()"]
     made_again = [o for o in traced.outputs if isinstance(o, (InputView, OutputView))]
     views = any(sizes_in(o.chain) for o in [*made_again, *(view for _, view in traced.reshaped)])
     env = ""

@@ -249,13 +249,29 @@ def _kernels(groups, lowering, outputs):
             yield twins.kernel(g, keep, make)
 
 
+def _copies(kernel, target: str, source: str) -> bool:
+    """Whether all that a kernel does is to copy one buffer into another of the same layout."""
+    (node, *others) = kernel.nodes
+    value = node.value
+    return (
+        not others
+        and not node.reduction
+        and node.buffer == target
+        and value.op == "load"
+        and kernel.renamed.get(value.args[0], value.args[0]) == source
+        and value.args[1] == node.index
+    )
+
+
 def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
     """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
-    the very element being written, and loops of the kernel run in one pass."""
+    the very element being written, and loops of the kernel run in one pass. Or it begins as a copy of the input, which nothing reads after that:
+    that step is taken out of ``steps``."""
     if not onto:
         return {}
     out = {}
     taken = set()
+    copies = []
     using: dict[str, list[int]] = {}  # buffer -> steps that have it among their arguments, or store it
     reading: dict[str, int] = {}  # buffer -> the last step that may read it
     for i, s in enumerate(steps):
@@ -299,7 +315,6 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
         writer = steps[at[0]] if at else None
         if (
             writer is None
-            or len(at) != 1
             or isinstance(writer, ExternCall)
             or writer.serial
             or len(writer.items) != 1
@@ -308,6 +323,13 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
         ):
             continue
         nodes, indices = accesses(at[0])
+        if len(at) > 1:
+            if not _copies(writer, a.name, b.name):
+                continue
+            copies.append(writer)
+            taken.add(b.name)
+            out[position] = (a.name, b.name)
+            continue
         if len(nodes[a.name]) != 1:
             continue  # complex numbers: half an element may be read after the other half was written
         (store,) = nodes[a.name]
@@ -317,6 +339,7 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
         out[position] = (a.name, b.name)
     for position in out:
         lowering.outputs[position] = ("constant", None)
+    steps[:] = [s for s in steps if not any(s is c for c in copies)]
     return out
 
 
