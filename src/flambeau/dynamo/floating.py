@@ -133,11 +133,15 @@ class ErrstateVariable(ContextManagerVariable):
     def __init__(self, settings: dict[str, str]):
         super().__init__()
         self.settings = settings
+        self.entered = False
 
     def python_type(self):
         return np.errstate
 
     def enter(self, tx):
+        if self.entered:
+            tx.raise_user(TypeError("Cannot enter `np.errstate` twice."))
+        self.entered = True
         every = self.settings.get("all")
         kinds = {
             **(dict.fromkeys(KINDS, every) if every else {}),
