@@ -314,7 +314,8 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
 #undef MOST
 
 /* Elements [begin, end) of w: sums of `parts` arrays of `size`. */
-CLONES static void NAME(add_parts)(const T *sums, int64_t parts, int64_t size, T *w, int64_t begin, int64_t end) {
+BY_LEVEL(static void, NAME(add_parts), (const T *sums, int64_t parts, int64_t size, T *w, int64_t begin, int64_t end),
+         (sums, parts, size, w, begin, end)) {
     for (int64_t i = begin; i < end; i += 256) {
         int64_t n = end - i < 256 ? end - i : 256;
         double d[256] = {0};
