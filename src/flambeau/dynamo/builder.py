@@ -65,6 +65,7 @@ from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
 from .variables.modules import ModuleVariable
 from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
+from .variables.numpy_functions import of_numpy
 from .variables.objects import ObjectVariable, SlotMethod
 from .variables.operators import OPERATORS
 from .variables.optimizers import OptimizerVariable
@@ -214,7 +215,7 @@ def _wrap(tx, value, source: Source) -> Variable:
         cls.__module__ == "numpy" and callable(value) and cls.__hash__ is not None
     ):
         _guard(tx, source, "ID_MATCH", value)
-        return _numpy_function(value, source)
+        return of_numpy(value, source)
     if is_autocast(cls):
         _guard(tx, source, "ID_MATCH", value)
         return AutocastVariable(value, source)
@@ -447,14 +448,14 @@ def _function(tx, value, source):
         return _torch_function(value, source)
     if (value.__module__ or "").startswith("scipy.") and config.trace_numpy and numpy_bridge.lookup(value) is not None:
         _guard(tx, source, "ID_MATCH", value)
-        return _numpy_function(value, source)
+        return of_numpy(value, source)
     what, why = trace_rules.inline_reason(value)
     if what == "skip":
         _guard(tx, source, "ID_MATCH", value)
         if value in HANDLERS or (
             getattr(value, "__module__", None) == "numpy" or (value.__module__ or "").startswith("numpy.")
         ):
-            return _numpy_function(value, source) if value not in HANDLERS else BuiltinVariable(value, source)
+            return of_numpy(value, source) if value not in HANDLERS else BuiltinVariable(value, source)
         if getattr(value, "_torchdynamo_disable", False):
             return _disabled(value, source)
         return SkippedFunctionVariable(
@@ -618,126 +619,6 @@ def _torch_function(value, source):
     return TorchFunctionVariable(value, source)
 
 
-def _numpy_function(value, source):
-    if config.trace_numpy and value in numpy_bridge.DESCRIPTIONS:
-        return NumpyDescriptionVariable(value, source)
-    impl = numpy_bridge.lookup(value)
-    if impl is None or not config.trace_numpy:
-        name = f"{getattr(value, '__module__', 'numpy')}.{getattr(value, '__name__', value)}"
-        if value in PURE:
-            return BuiltinVariable(value, source)
-        return SkippedFunctionVariable(
-            value,
-            "numpy",
-            f"call to {name}",
-            "This NumPy function has no tensor counterpart registered.",
-            "The piece runs in NumPy.",
-            source,
-        )
-    return NumpyFunctionVariable(value, impl, source)
-
-
-class NumpyFunctionVariable(Variable):
-    def __init__(self, value, impl, source):
-        super().__init__(source)
-        self.value, self.impl = value, impl
-
-    def __repr__(self):
-        return f"NumpyVariable({self.value.__name__})"
-
-    def python_type(self):
-        return type(self.value)
-
-    def truth(self, tx):
-        return True
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
-
-    def getattr(self, tx, name):
-        return world.library_attr(tx, self, self.value, self.source, name)
-
-    def call(self, tx, args, kwargs):
-        from .variables.tensor import NumpyNdarrayVariable, TensorVariable
-
-        if any(
-            isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]
-        ):
-            unsupported(
-                "numpy",
-                f"np.{self.value.__name__} of a tensor",
-                "NumPy converts the tensor by itself.",
-                "Call .numpy() first.",
-            )
-        if (
-            isinstance(self.value, np.ufunc)
-            and not any(isinstance(a, TensorVariable) for a in args)
-            and all(a.can_constant() for a in [*args, *kwargs.values()])
-        ):
-            return self.of_numbers([a.as_constant() for a in args], {k: a.as_constant() for k, a in kwargs.items()})
-        tx.output.guard_numpy_errors()
-        return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
-
-    def of_numbers(self, args, kwargs):
-        """A ufunc of known numbers: computed now, unless NumPy would warn, which it does at each call."""
-        try:
-            with np.errstate(all="raise"):
-                value = self.value(*args, **kwargs)
-        except (FloatingPointError, TypeError, ValueError, OverflowError) as e:
-            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"NumPy raises or warns: {e}.")
-        if not is_constant_value(value):
-            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"It returns {type(value).__name__}.")
-        return ConstantVariable(value)
-
-
-class NumpyDescriptionVariable(Variable):
-    """A NumPy function of what an array is like, not of its values: its result is a constant."""
-
-    def __init__(self, value, source):
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self):
-        return type(self.value)
-
-    def truth(self, tx):
-        return True
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
-
-    def call(self, tx, args, kwargs):
-        from .variables.tensor import NumpyNdarrayVariable
-
-        attribute = numpy_bridge.ATTRIBUTE_OF.get(self.value)
-        if attribute is not None and len(args) == 1 and not kwargs and isinstance(args[0], NumpyNdarrayVariable):
-            return args[0].getattr(tx, attribute)
-
-        def stand_in(v):
-            if isinstance(v, NumpyNdarrayVariable):
-                dtype = numpy_bridge.np_dtype(v.val)
-                if v.scalar:
-                    return dtype.type(1)
-                if any(type(n) is not int for n in v.val.shape):
-                    unsupported("numpy", f"np.{self.value.__name__}", "The array's size is not known.")
-                return np.broadcast_to(np.ones((), dtype), tuple(v.val.shape))
-            return (
-                v.as_constant()
-                if v.can_constant()
-                else unsupported(
-                    "numpy",
-                    f"np.{self.value.__name__} of {type(v).__name__}",
-                    "Its arguments are not arrays and constants.",
-                )
-            )
-
-        try:
-            value = self.value(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
-        except (TypeError, ValueError, IndexError) as e:
-            return tx.raise_user(e)
-        return tx.wrap_known(value)
-
-
 def _c_callable(tx, value, source):
     if type(value) is types.MethodWrapperType and isinstance(value.__self__, types.GetSetDescriptorType):
         from .subclasses import AttributeFunction
@@ -748,7 +629,7 @@ def _c_callable(tx, value, source):
         or isinstance(getattr(value, "__self__", None), np.ufunc)
         or (getattr(value, "__module__", None) or "").split(".")[0] == "numpy"
     ):
-        return _numpy_function(value, source)
+        return of_numpy(value, source)
     try:
         handled = value in HANDLERS or value in PURE or value in OPERATORS
     except TypeError:

@@ -1,0 +1,128 @@
+"""Functions of NumPy: those with a graph form, those that describe arrays, and those that run as NumPy between graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import numpy_bridge, world
+from ..config import config
+from ..exc import unsupported
+from .base import Variable
+from .builtin import PURE, BuiltinVariable
+from .constant import ConstantVariable, is_constant_value
+from .functions import SkippedFunctionVariable
+from .tensor import NumpyNdarrayVariable, TensorVariable
+
+__all__ = ["of_numpy"]
+
+
+def of_numpy(value, source) -> Variable:
+    """The variable for a function of NumPy, or for a call of it that leaves the graph."""
+    if config.trace_numpy and value in numpy_bridge.DESCRIPTIONS:
+        return NumpyDescriptionVariable(value, source)
+    impl = numpy_bridge.lookup(value)
+    if impl is None or not config.trace_numpy:
+        name = f"{getattr(value, '__module__', 'numpy')}.{getattr(value, '__name__', value)}"
+        if value in PURE:
+            return BuiltinVariable(value, source)
+        return SkippedFunctionVariable(
+            value,
+            "numpy",
+            f"call to {name}",
+            "This NumPy function has no tensor counterpart registered.",
+            "The piece runs in NumPy.",
+            source,
+        )
+    return NumpyFunctionVariable(value, impl, source)
+
+
+class _Function(Variable):
+    def __init__(self, value, source):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.value.__name__})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def truth(self, tx):
+        return True
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+
+class NumpyFunctionVariable(_Function):
+    """A function of NumPy with a graph form, ``impl``."""
+
+    def __init__(self, value, impl, source):
+        super().__init__(value, source)
+        self.impl = impl
+
+    def getattr(self, tx, name):
+        return world.library_attr(tx, self, self.value, self.source, name)
+
+    def call(self, tx, args, kwargs):
+        if any(
+            isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]
+        ):
+            unsupported(
+                "numpy",
+                f"np.{self.value.__name__} of a tensor",
+                "NumPy converts the tensor by itself.",
+                "Call .numpy() first.",
+            )
+        if (
+            isinstance(self.value, np.ufunc)
+            and not any(isinstance(a, TensorVariable) for a in args)
+            and all(a.can_constant() for a in [*args, *kwargs.values()])
+        ):
+            return self.of_numbers([a.as_constant() for a in args], {k: a.as_constant() for k, a in kwargs.items()})
+        tx.output.guard_numpy_errors()
+        return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
+
+    def of_numbers(self, args, kwargs):
+        """A ufunc of known numbers: computed now, unless NumPy would warn, which it does at each call."""
+        try:
+            with np.errstate(all="raise"):
+                value = self.value(*args, **kwargs)
+        except (FloatingPointError, TypeError, ValueError, OverflowError) as e:
+            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"NumPy raises or warns: {e}.")
+        if not is_constant_value(value):
+            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"It returns {type(value).__name__}.")
+        return ConstantVariable(value)
+
+
+class NumpyDescriptionVariable(_Function):
+    """A NumPy function of what an array is like, not of its values: its result is a constant."""
+
+    def call(self, tx, args, kwargs):
+        attribute = numpy_bridge.ATTRIBUTE_OF.get(self.value)
+        if attribute is not None and len(args) == 1 and not kwargs and isinstance(args[0], NumpyNdarrayVariable):
+            return args[0].getattr(tx, attribute)
+
+        def stand_in(v):
+            if isinstance(v, NumpyNdarrayVariable):
+                dtype = numpy_bridge.np_dtype(v.val)
+                if v.scalar:
+                    return dtype.type(1)
+                if any(type(n) is not int for n in v.val.shape):
+                    unsupported("numpy", f"np.{self.value.__name__}", "The array's size is not known.")
+                return np.broadcast_to(np.ones((), dtype), tuple(v.val.shape))
+            return (
+                v.as_constant()
+                if v.can_constant()
+                else unsupported(
+                    "numpy",
+                    f"np.{self.value.__name__} of {type(v).__name__}",
+                    "Its arguments are not arrays and constants.",
+                )
+            )
+
+        try:
+            value = self.value(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
+        except (TypeError, ValueError, IndexError) as e:
+            return tx.raise_user(e)
+        return tx.wrap_known(value)
