@@ -55,6 +55,12 @@ REFUSED = {
         RuntimeError,
         "can't be cast to the desired output type Long",
     ),
+    "dropout of integers in place": (
+        lambda: torch.nn.functional.feature_alpha_dropout(I.reshape(1, 3, 1).clone(), 0.5, True, inplace=True),
+        RuntimeError,
+        "can't be cast to the desired output type Long",
+    ),
+    "float_power_ into less": (lambda: X.clone().float_power_(2), RuntimeError, "to have dtype double, but got float"),
     "leaky_relu of integers": (
         lambda: torch.nn.functional.leaky_relu(I),
         NotImplementedError,

@@ -5,6 +5,7 @@ import pytest
 import flambeau as torch
 
 X = torch.arange(6.0).reshape(2, 3)
+S = X[:, :2] @ X[:, :2].T + 3 * torch.eye(2)
 CALLS = {
     "where": lambda **k: torch.where(X > 2, X, -X, **k),
     "nonzero": lambda **k: torch.nonzero(X, **k),
@@ -33,6 +34,25 @@ def test_out(name):
         assert torch.equal(got, w)
 
 
+RESIZED = {
+    "add": lambda **k: torch.add(X.t(), X.t(), **k),
+    "cholesky": lambda **k: torch.linalg.cholesky(S, **k),
+    "inv": lambda **k: torch.linalg.inv(S, **k),
+    "fft": lambda **k: torch.fft.fft(S, dim=0, **k),
+    "kron": lambda **k: torch.kron(S.t(), S.t(), **k),
+}
+RESIZED_STRIDES = {"add": (1, 3), "cholesky": (1, 2), "inv": (1, 2), "fft": (2, 1), "kron": (4, 1)}  # PyTorch's
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_what_is_resized_has_the_order_of_the_result(name):
+    want = RESIZED[name]()
+    for room in (torch.empty(0, dtype=want.dtype), torch.empty(50, dtype=want.dtype).resize_(0)):
+        out = RESIZED[name](out=room)
+        assert out is room and torch.equal(out, want)
+        assert out.stride() == RESIZED_STRIDES[name]
+
+
 def test_errors():
     with pytest.raises(TypeError, match="tuple of 2"):
         torch.unbind_copy(X, out=(torch.empty(0),))
@@ -40,7 +60,6 @@ def test_errors():
         torch.nonzero(X, out=torch.empty(0))
 
 
-S = X[:, :2] @ X[:, :2].T + 3 * torch.eye(2)
 WANT_THEIR_OWN = {
     "amax": lambda **k: torch.amax(X, 0, **k),
     "abs": lambda **k: torch.abs(X, **k),

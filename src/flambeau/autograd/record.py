@@ -95,7 +95,8 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         return _inplace(op, keys, args, kwargs)
     full = op.full(*args, **kwargs)
     if op.kind == "out":
-        if any(isinstance(x, _C.TensorBase) and x._requires_grad for x in full):
+        functional = op.definition.functional
+        if functional.vjp_formulas != {} and any(isinstance(x, _C.TensorBase) and x._requires_grad for x in full):
             raise RuntimeError(
                 f"{op._opname}(): functions with out=... arguments don't support automatic differentiation, but one of the "
                 "arguments requires grad."

@@ -79,6 +79,7 @@ from compat.queries: _assert _assert_async get_device is_inference_mode_enabled 
 from compat.composed: cartesian_prod block_diag combinations tensordot chain_matmul broadcast_shapes vander range=range_ frombuffer
 from compat.composed: from_dlpack to_dlpack from_file
 from compat.lowrank: svd_lowrank pca_lowrank
+from compat.lobpcg: lobpcg
 from compat.functions: broadcast_tensors meshgrid
 from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor HalfTensor BFloat16Tensor
 from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage

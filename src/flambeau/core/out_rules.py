@@ -7,6 +7,8 @@
 | ``any`` | they may have any dtype: fractions are cut off |
 | ``apart`` | an operand may share their whole memory, laid out alike, but not a part of it |
 | ``outside`` | no operand shares their memory |
+| ``inplace`` | the in-place form asks the same of its tensor |
+| ``rows`` | resized, they are row-major; else they get the result's order of dimensions |
 | ``dtype`` | where the argument ``dtype`` isn't given, theirs is meant: the result is computed in it |
 
 ``RULES`` has what holds for a kind (of index operators for their mode, of composites for the implicit ones); ``out_rules=`` of a declaration replaces
@@ -21,7 +23,7 @@ from ..base.dtypes import DType, c_name
 from .operator import OpOverload
 from .promotion import check_can_hold
 
-__all__ = ["check_dtype", "computed_as", "is_exact", "rules_of"]
+__all__ = ["check_dtype", "check_inplace", "computed_as", "is_exact", "rules_of", "wants_exact"]
 
 RULES = {
     "pointwise": "casts apart",
@@ -47,6 +49,20 @@ def rules_of(op: OpOverload, words: str) -> frozenset:
 
 def is_exact(op: OpOverload) -> bool:
     return "exact" in op.out_rules
+
+
+def wants_exact(op: OpOverload) -> bool:
+    """Whether an in-place or out= form writes to the dtype of its result only."""
+    functional = op.definition.functional
+    return is_exact(functional) and (op.kind == "out" or "inplace" in functional.out_rules)
+
+
+def check_inplace(op: OpOverload, target: DType, result: DType) -> None:
+    """RuntimeError when the in-place form ``op`` may not write a result of this dtype into ``target``."""
+    if wants_exact(op):
+        check_dtype(op.definition.functional, target, result)
+    else:
+        check_can_hold(target, result)
 
 
 def check_dtype(op: OpOverload, target: DType, result: DType, beside: bool = False) -> None:

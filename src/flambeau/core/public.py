@@ -184,6 +184,12 @@ def _chalf(self, memory_format=None):
 _chalf.__name__ = "chalf"
 
 
+def overwrite(target, made):
+    """``target`` with the elements of ``made``. RuntimeError when its dtype can't hold them."""
+    check_can_hold(target.dtype, made.dtype)
+    return aten.copy_(target, made)
+
+
 def polygamma(self, n):
     """The derivative of order ``n`` of the digamma function."""
     return aten.polygamma(n, self)
@@ -191,9 +197,7 @@ def polygamma(self, n):
 
 def polygamma_(self, n):
     """:meth:`polygamma` in place."""
-    made = aten.polygamma(n, self)
-    check_can_hold(self._dtype, made._dtype)
-    return aten.copy_(self, made)
+    return overwrite(self, aten.polygamma(n, self))
 
 
 _SEVERAL = (nonzero, unique, unique_consecutive, cdist, lu, stft, histogramdd, resize_as_, *_AT_LEAST)

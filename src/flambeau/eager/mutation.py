@@ -8,11 +8,11 @@ import warnings
 import numpy as np
 
 from .. import _C
-from ..core.layouts import refuse_overlap
+from ..base.shapes import contiguous_strides
+from ..core.layouts import copy_strides, empty_strided, refuse_overlap
 from ..core.lazy import resolved
 from ..core.operator import OpOverload
-from ..core.out_rules import check_dtype, computed_as
-from ..core.promotion import check_can_hold
+from ..core.out_rules import check_dtype, check_inplace, computed_as
 from .backend import accelerated, may_accelerate, rule
 
 
@@ -55,7 +55,7 @@ def refuse_partial_overlap(targets, sources, whole=False, shapes=None) -> None:
 
 def write(op: OpOverload, target, result) -> None:
     """Copy ``result`` into ``target``. RuntimeError when shape or dtype category don't allow it; nothing is written then."""
-    check_can_hold(target._dtype, result._dtype)
+    check_inplace(op, target._dtype, result._dtype)
     check_write(op, target, result)
     copy_into(target, result)
 
@@ -70,10 +70,12 @@ def check_write(op: OpOverload, target, result) -> None:
         )
 
 
-def copy_into(target, result) -> None:
+def copy_into(target, result, rows=False) -> None:
+    """``rows``: a target that is resized becomes row-major, else it gets the order of the result."""
     if target._shape != result._shape:
+        strides = contiguous_strides(result._shape) if rows else copy_strides(result._shape, result._strides)
         if target.numel() == 0 and target._array.base is None:
-            target._array = np.empty(result._shape, target._array.dtype)
+            target._array = empty_strided(result._shape, strides, target._array.dtype)
         else:
             if target.numel():
                 warnings.warn(
@@ -85,6 +87,8 @@ def copy_into(target, result) -> None:
                     stacklevel=4,
                 )
             target.resize_(result._shape)
+            if not rows:
+                target.as_strided_(result._shape, strides)
     np.copyto(target._array, result._array, casting="unsafe")
     target._bump_version()
 
@@ -110,7 +114,7 @@ def out(op: OpOverload):
     functional = op.definition.functional
     kernel = functional.facet("eager")
     n = len(functional._schema.arguments)
-    apart, outside = (word in functional.out_rules for word in ("apart", "outside"))
+    apart, outside, rows = (word in functional.out_rules for word in ("apart", "outside", "rows"))
 
     def run(*args):
         targets = args[n:]
@@ -124,7 +128,7 @@ def out(op: OpOverload):
         for t, r in zip(targets, results):
             check_write(op, t, r)  # of all, before anything is written
         for t, r in zip(targets, results):
-            copy_into(t, r)
+            copy_into(t, r, rows)
         return targets[0] if len(targets) == 1 else tuple(targets)
 
     return run

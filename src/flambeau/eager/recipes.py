@@ -25,7 +25,7 @@ from ..core.indexing import Loop, describe
 from ..core.layouts import made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
-from ..core.out_rules import computed_as, is_exact
+from ..core.out_rules import computed_as, wants_exact
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
@@ -97,9 +97,7 @@ def cook(op: OpOverload, values: tuple):
                 out = RULES[base.kind](p, base, bound, None)
             if not isinstance(out, Value) or out.shape != target.shape:
                 return None
-            if _category(out.dtype) > _category(target.dtype) or (
-                op.kind == "out" and is_exact(base) and out.dtype != target.dtype
-            ):
+            if _category(out.dtype) > _category(target.dtype) or (wants_exact(op) and out.dtype != target.dtype):
                 return None
             if out.slot != target.slot:
                 p.copy(out, target)

@@ -15,6 +15,7 @@ from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function as _binding
 from flambeau.core.operator import namespace
 from flambeau.core.overrides import handle_torch_function
+from flambeau.core.public import overwrite
 from flambeau.core.tensor import Tensor
 from flambeau.nn.functions.activation import *  # noqa: F403
 from flambeau.nn.functions.attention import *  # noqa: F403
@@ -130,7 +131,7 @@ def _may_replace(name: str, doc: str):
         if not inplace:
             return getattr(aten, name)(input)
         # The copy is what the derivative reads: the input is written over.
-        return aten.copy_(input, getattr(aten, name)(aten.clone(input)))
+        return overwrite(input, getattr(aten, name)(aten.clone(input)))
 
     activation.__name__ = activation.__qualname__ = name
     activation.__doc__ = doc
@@ -202,7 +203,7 @@ def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False)
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if inplace and training and p > 0:
-        return namespace("aten").copy_(input, _dropout(input, p, training))
+        return overwrite(input, _dropout(input, p, training))
     return _dropout(input, p, training)
 
 

@@ -275,7 +275,7 @@ def _real_input(self, name):
 
 
 def _declare(name, tail, fn):
-    composite(f"fft_{name}(Tensor self, {tail}, str? norm=None) -> Tensor", variants="")(fn)
+    composite(f"fft_{name}(Tensor self, {tail}, str? norm=None) -> Tensor", variants="", out_rules="rows")(fn)
 
 
 _ONE, _TWO, _N = (

@@ -372,6 +372,7 @@ select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct
     source="src",
     base="self",
     keeps_order=True,
+    out_rules="rows",
     has_out=True,
 )
 def slice_scatter(ix, self, src, dim, start, end, step):

@@ -7,7 +7,7 @@ import math
 from ..base.dtypes import float64
 from ..base.memory_format import contiguous_format
 from ..base.shapes import spread
-from ..core.declare import COMPLEX, composite, pointwise
+from ..core.declare import COMPLEX, INTEGERS, composite, pointwise
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -112,6 +112,7 @@ def glu(self, dim):
 
 @composite(
     "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+    refuse=INTEGERS,
     variants="function",
 )
 def rrelu(self, lower, upper, training, generator):

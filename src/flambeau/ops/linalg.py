@@ -569,7 +569,7 @@ def chain_matmul(matrices):
     return _chain(list(matrices))
 
 
-@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", variants="", has_out=True)
+@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", variants="", has_out=True, out_rules="rows")
 def linalg_tensorinv(self, ind):
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")

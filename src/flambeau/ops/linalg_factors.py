@@ -124,7 +124,7 @@ def linalg_cholesky(self, upper):
     return out
 
 
-@composite("cholesky(Tensor self, bool upper=False) -> Tensor", has_out=True)
+@composite("cholesky(Tensor self, bool upper=False) -> Tensor", has_out=True, out_rules="rows")
 def cholesky(self, upper):
     out, info = aten.linalg_cholesky_ex.default(self, upper=upper)
     checked(info, "cholesky", self)

@@ -253,7 +253,7 @@ def addbmm(self, batch1, batch2, beta, alpha):
     return _biased(aten.sum.dim_IntList(product, [0], dtype=product.dtype), self, beta, alpha)
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor")
+@composite("kron(Tensor self, Tensor other) -> Tensor", out_rules="rows")
 def kron(self, other):
     n = max(self.ndim, other.ndim)
     a, b = ([1] * (n - t.ndim) + list(t.shape) for t in (self, other))

@@ -6,6 +6,7 @@ import warnings
 
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
+from flambeau.core.public import overwrite
 
 __all__ = [
     "celu",
@@ -55,7 +56,7 @@ def threshold(input, threshold: float, value: float, inplace: bool = False):
 def rrelu(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False):
     """Leaky ReLU with slopes drawn from [lower, upper] while training, their mean else."""
     out = _rrelu(input, lower, upper, training)
-    return input.copy_(out) if inplace else out
+    return overwrite(input, out) if inplace else out
 
 
 def rrelu_(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False):

@@ -6,6 +6,7 @@ import warnings
 
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
+from flambeau.core.public import overwrite
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
@@ -16,7 +17,7 @@ def _drop(fn, input, p, training, inplace):
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     out = fn(input, p, training)
-    return input.copy_(out) if inplace and out is not input else out
+    return overwrite(input, out) if inplace and out is not input else out
 
 
 @wrap_function
@@ -38,7 +39,7 @@ def dropout1d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input.")
     out = _drop(_feature, input.unsqueeze(0) if input.dim() == 2 else input, p, training, False)
     out = out.squeeze(0) if input.dim() == 2 else out
-    return input.copy_(out) if inplace else out
+    return overwrite(input, out) if inplace else out
 
 
 @wrap_function
@@ -57,4 +58,4 @@ def dropout3d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
     if input.dim() == 5:
         return _drop(_feature, input, p, training, inplace)
     out = _drop(_feature, input.unsqueeze(0), p, training, False).squeeze(0)
-    return input.copy_(out) if inplace else out
+    return overwrite(input, out) if inplace else out
