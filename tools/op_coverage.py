@@ -618,6 +618,7 @@ REASONS = (
         "shapes that don't fit together, which PyTorch doesn't look at when there are no elements",
     ),
     (r"resize_(as_)?$", "vmap", "not built"),
+    (r"as_strided\.partial_views", "inplace", "the samples are views of memory that the conversion doesn't carry over"),
 )
 
 

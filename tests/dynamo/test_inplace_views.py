@@ -143,3 +143,42 @@ def test_compiled_gradient(name):
         return [*out, attempt(f, b)]
 
     agree(prog)
+
+
+WRITES = {
+    "imaginary part": lambda y: y.imag.add_(1),
+    "a row of it": lambda y: y.imag[0].add_(1),
+    "a column of the real part": lambda y: y.real[:, 1].mul_(2),
+    "overlapping windows": lambda y: y.unfold(0, 2, 1).select(0, 0).add_(1),
+    "a diagonal": lambda y: y.diagonal().add_(1),
+    "the whole in another shape": lambda y: y.t().reshape(-1)[:3].add_(1),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_through_a_view_leaves_the_order_of_memory(name):
+    def f(x):
+        y = x * 1
+        WRITES[name](y)
+        return y
+
+    x = torch.complex(make((3, 4)), make((3, 4)) + 20).t()
+    want, got = f(x), torch.compile(f, backend="aot_eager")(x)
+    assert torch.equal(got, want)
+    assert got.stride() == want.stride() == (1, 4)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_view_that_a_graph_returns_may_be_written(backend):
+    def f(x):
+        y = (x * 2).view(-1)
+        torch._dynamo.graph_break()
+        y[:2].mul_(3)
+        return y
+
+    grads = []
+    for fn in (f, torch.compile(f, backend=backend)):
+        x = make((2, 3)).requires_grad_()
+        fn(x).sum().backward()
+        grads.append(x.grad)
+    assert torch.equal(*grads)

@@ -127,6 +127,8 @@ CASES = [
         None,
     ),
     ("odd_sizes", lambda x: (x.tanh() * x).exp(), (R(3, 10007),), 1),
+    ("nothing_in_another_shape", lambda x: x.flatten()[:0].view(1, 2, 1, 0).mean(-1), (R(3, 4).t(),), None),
+    ("nothing_of_parts", lambda x: torch.stack([x, x], -1)[..., 1].flatten()[:0].view(1, 2, 0).sum(-1), (R(4),), None),
     ("transposed_input", lambda x: x.t() * 2 + x.t().sum(1, True), (R(37, 41),), None),
     # Of a square matrix rows and columns have the same extents, and are still two orders of its elements.
     ("rows_and_columns", lambda x: (x.sum(0), x.sum(1)), (R(70, 50),), 2),

@@ -113,6 +113,13 @@ def test_clamp_between_tensors():
     np.testing.assert_array_equal(torch.autograd.grad(torch.clamp(x, min=low).sum(), low)[0].numpy(), 1)
 
 
+def test_the_mean_of_no_losses_is_nan():
+    x = torch.zeros(0, 3)
+    for target in (torch.zeros(0, dtype=torch.int64), torch.zeros(0, 3)):
+        assert F.cross_entropy(x, target).isnan()
+        assert F.cross_entropy(x, target, reduction="sum") == 0
+
+
 def test_binary_cross_entropy_of_certain_answers():
     p, t = np.array([0, 1, 0.5, 0.2, 1, 0]), np.array([0, 1, 1, 0, 0, 1.0])
     (g,) = gradient(lambda p: F.binary_cross_entropy(p, torch.from_numpy(t)), leaf(p))

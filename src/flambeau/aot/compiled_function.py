@@ -236,6 +236,7 @@ class Plan:
             node = CompiledFunctionBackward(self, inputs, outputs, outs[n:])
         for k in self.traced.tangent_of:
             o = outputs[k]
+            _C.forget_view(o)  # of an intermediate: eager backends run the graph's view operators in no_grad
             set_history(o, node, k)
         return tuple(outputs)
 

@@ -230,6 +230,8 @@ def _unfold(step, index, ops):
 def _reshape(step, index, ops):
     """Dimensions are grouped where both shapes have equal partial products, so that an index only meets div and mod inside a group."""
     src, dst = step.in_shape, step.out_shape
+    if any(isinstance(n, int) and n == 0 for n in (*src, *dst)):
+        return (0,) * len(src)  # no element asks
     out, i, j = [], 0, 0
     while i < len(src) or j < len(dst):
         i0, j0 = i, j

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from .. import _C
-from ..base.shapes import same_shape
+from ..base.shapes import is_dense, same_shape, statically_equal
+from ..base.symint import is_symbolic
 from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
 from .views import place, repeats, steps_of, write_back
@@ -75,9 +76,17 @@ class Value:
                 contents = own(base, contents, *values)
                 continue
             contents = write_back(base, steps_of(op, tuple(base.shape), values)[which or 0], contents)
-        self.memory.base = contents
+        self.memory.base = _in_order(self.memory.base, contents)
         self.memory.version += 1
         self._tensor, self._version = new, self.memory.version
+
+
+def _in_order(base, contents):
+    """What was written, in the order of memory that ``base`` has: a write leaves it."""
+    same = all(map(statically_equal, contents.stride(), base.stride()))
+    if same or is_symbolic((*base.shape, *base.stride())) or not is_dense(base.shape, base.stride()):
+        return contents
+    return namespace("aten").copy(base, contents)
 
 
 def _repeats(link, base) -> bool:

@@ -6,7 +6,7 @@ import math
 
 from ..base.dtypes import int64, uint8
 from ..base.shapes import same_shape
-from ..base.symint import sym_float, sym_max
+from ..base.symint import sym_float
 from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
 
@@ -210,7 +210,7 @@ def _soft_cross_entropy(logp, target, weight, reduction, smoothing):
         logp = aten.mul.Tensor(logp, _per_class(weight, logp))
     loss = aten.neg.default(aten.sum.dim_IntList(aten.mul.Tensor(logp, target), [at]))
     if reduction == 1:
-        return aten.div.Tensor(aten.sum.default(loss), sym_float(sym_max(loss.numel(), 1)))
+        return aten.div.Tensor(aten.sum.default(loss), sym_float(loss.numel()))
     return _reduced(loss, reduction)
 
 
