@@ -14,10 +14,13 @@ from flambeau.testing import checks
 from flambeau.testing.samples import Call, load, operator
 
 _FORWARD = {"check_forward_ad": True, "check_backward_ad": False}
+_OVER = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
+SECOND = ("second", "forward over reverse")
 FACETS = {
     "backward": lambda f, x, fast: gradcheck(f, x, fast_mode=fast, check_batched_grad=True),
     "forward": lambda f, x, fast: gradcheck(f, x, fast_mode=fast, check_batched_forward_grad=True, **_FORWARD),
     "second": lambda f, x, fast: gradgradcheck(f, x, fast_mode=fast),
+    "forward over reverse": lambda f, x, fast: gradgradcheck(f, x, fast_mode=fast, check_undefined_grad=False, **_OVER),
 }
 
 # What doesn't hold, and why: a row that is mended, or lost, changes this table. (operator, dtype, facet).
@@ -66,14 +69,14 @@ def cases(row, dtype, facet, quick):
                 continue  # refused
         else:
             found = checks.differentiable(row, sample)
-        if found is None or sum(x.numel() for x in found[1]) > (14 if facet == "second" else 40):
+        if found is None or sum(x.numel() for x in found[1]) > (14 if facet in SECOND else 40):
             continue
         if any(o.requires_grad for o in found[0](*found[1])):
             yield sample, *found
 
 
 def holds(row, dtype, facet, quick):
-    if (facet == "second" and not row.second) or (dtype == "complex128" and row.name in REAL):
+    if (facet in SECOND and not row.second) or (dtype == "complex128" and row.name in REAL):
         return
     why = NOT_HELD.get((row.name, dtype, facet))
     for sample, fn, inputs in cases(row, dtype, facet, quick):

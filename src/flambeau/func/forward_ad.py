@@ -16,7 +16,8 @@ from ..base import pytree
 from ..core.dispatch import install
 from ..core.modes import TorchFunctionMode
 from ..core.operator import namespace
-from .derivatives import linearized
+from ..core.overrides import wrap_function
+from .derivatives import linearized, vjp
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -224,3 +225,9 @@ def unpack_dual(tensor, *, level=None):
     """(primal, tangent) of a tensor; the tangent is None for one without, and outside a level."""
     tangent = _levels[-1].tangent(tensor) if _levels else None
     return UnpackedDualTensor(tensor if tangent is None else aten.alias.default(tensor), tangent)
+
+
+@wrap_function
+def pulled(func, primals, cotangents):
+    """The gradients of ``func`` at ``primals`` along ``cotangents`` as one function of both: tangents are pushed through it as a whole."""
+    return vjp(func, *primals)[1](cotangents)
