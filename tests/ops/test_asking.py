@@ -66,10 +66,6 @@ def _asks(*shape):
 
 
 NOT_DIFFERENTIABLE = {
-    "running_mean": lambda: torch.nn.functional.batch_norm(torch.ones(2, 3), _asks(3), torch.ones(3)),
-    "running_var": lambda: torch.native_batch_norm(
-        torch.ones(2, 3), None, None, torch.ones(3), _asks(3), False, 0.1, 1e-5
-    ),
     "weight": lambda: torch.nn.functional.nll_loss(torch.zeros(2, 3), torch.tensor([0, 1]), _asks(3)),
     "rtol": lambda: torch.linalg.pinv(torch.eye(2), rtol=torch.tensor(1e-5, requires_grad=True)),
 }

@@ -16,25 +16,7 @@ from . import overrides
 from . import schema as schemas
 from .definition import Inplace, Out
 
-__all__ = [
-    "FACETS",
-    "Namespace",
-    "OpOverload",
-    "Packet",
-    "inplace_overload",
-    "namespace",
-    "namespaces",
-    "refuse_gradients",
-]
-
-
-def refuse_gradients(opname: str, **arguments) -> None:
-    """RuntimeError when one of the arguments asks for a gradient that the operator has no formula for."""
-    for name, t in arguments.items():
-        if t is not None and t.requires_grad and _C.tls("grad_enabled"):
-            raise RuntimeError(
-                f"The function '{opname}' is not differentiable with respect to argument '{name}'. This input cannot have requires_grad True."
-            )
+__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "inplace_overload", "namespace", "namespaces"]
 
 
 FACETS: dict[str, Callable] = {}  # facet name -> builder(op) -> callable or None

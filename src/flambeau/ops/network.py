@@ -7,7 +7,7 @@ import math
 from ..base import dtypes
 from ..base.dtypes import finfo, float32, float64, uint8
 from ..core.declare import COMPLEX, composite, explicit, pointwise
-from ..core.operator import namespace, refuse_gradients
+from ..core.operator import namespace
 from .activation import check_affine
 from .reductions import as_dtype, widened
 
@@ -231,7 +231,10 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     if input.numel() == 0:  # nothing to normalise or to learn statistics from
         return _affine(aten.clone.default(input), weight, bias)
     kind, input = input.dtype, _in_memory_format(widened(input))
-    refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
+    # Statistics have no history.
+    running_mean, running_var = (
+        aten.detach.default(t) if t is not None and t.requires_grad else t for t in (running_mean, running_var)
+    )
     if training:
         dims = [0, *range(2, input.ndim)]
         n = math.prod(input.shape[d] for d in dims)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from ..base import dtypes
 from ..core.declare import COMPLEX, composite, explicit
-from ..core.operator import namespace, refuse_gradients
+from ..core.operator import namespace
 
 aten = namespace("aten")
 
@@ -31,12 +30,12 @@ def _moments(input, eps):
     return mean, aten.mul.Tensor(var, n / max(n - 1, 1)), aten.rsqrt.default(aten.add.Tensor(var, eps))
 
 
-def _trained(opname, input, weight, bias, running_mean, running_var, training, momentum, eps):
-    refuse_gradients(opname, running_mean=running_mean, running_var=running_var)
+def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
     if training:
         mean, unbiased, rstd = _moments(input, eps)
         for kept, new in ((running_mean, mean), (running_var, unbiased)):
             if kept is not None:
+                kept = aten.detach.default(kept) if kept.requires_grad else kept  # statistics have no history
                 aten.copy_.default(kept, aten.lerp.Scalar(kept, aten.detach.default(new), momentum))
         return _normalised(input, weight, bias, mean, rstd), aten.detach.default(mean), aten.detach.default(rstd)
     rstd = aten.rsqrt.default(aten.add.Tensor(running_var, eps))
@@ -52,7 +51,7 @@ composite(
     variants="function",
     has_out=False,
     tags=("out_copied",),
-)(functools.partial(_trained, "native_batch_norm"))
+)(_trained)
 composite(
     f"_native_batch_norm_legit({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor)",
@@ -60,7 +59,7 @@ composite(
     variants="function",
     has_out=False,
     tags=("out_copied",),
-)(functools.partial(_trained, "_native_batch_norm_legit"))
+)(_trained)
 composite(
     f"_native_batch_norm_legit.no_stats({_ARGS}bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     refuse=COMPLEX,
@@ -68,11 +67,7 @@ composite(
     variants="function",
     has_out=False,
     tags=("out_copied",),
-)(
-    lambda input, weight, bias, training, momentum, eps: _trained(
-        "", input, weight, bias, None, None, True, momentum, eps
-    )
-)
+)(lambda input, weight, bias, training, momentum, eps: _trained(input, weight, bias, None, None, True, momentum, eps))
 composite(
     f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     refuse=COMPLEX,
@@ -80,11 +75,7 @@ composite(
     variants="",
     has_out=False,
     tags=("out_copied",),
-)(
-    lambda input, weight, bias, mean, var, momentum, eps: _trained(
-        "_native_batch_norm_legit_no_training", input, weight, bias, mean, var, False, momentum, eps
-    )
-)
+)(lambda input, weight, bias, mean, var, momentum, eps: _trained(input, weight, bias, mean, var, False, momentum, eps))
 
 
 @composite(
@@ -95,9 +86,7 @@ composite(
     tags=("out_copied",),
 )
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    out, mean, rstd = _trained(
-        "_batch_norm_with_update", input, weight, bias, running_mean, running_var, True, momentum, eps
-    )
+    out, mean, rstd = _trained(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return out, mean, rstd, aten.new_empty.default(input, [0], dtype=dtypes.uint8)
 
 
