@@ -318,7 +318,9 @@ def isneginf(s, self):
     return s.eq(self, -math.inf)
 
 
-@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace="Scalar", out_rules="exact inplace")
+@composite(
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace="Scalar", out_rules="exact inplace"
+)
 def float_power(self, exponent):
     wide = dtypes.complex128 if self.dtype.is_complex or isinstance(exponent, complex) else dtypes.float64
     return aten.pow.Tensor_Scalar(aten._to_copy.default(self, dtype=wide), exponent)
@@ -330,7 +332,9 @@ def float_power_of_number(self, exponent):
     return aten.pow.Scalar(self, aten._to_copy.default(exponent, dtype=wide))
 
 
-@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace="Tensor", out_rules="exact inplace")
+@composite(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace="Tensor", out_rules="exact inplace"
+)
 def float_power_tensor(self, exponent):
     wide = dtypes.complex128 if self.dtype.is_complex or exponent.dtype.is_complex else dtypes.float64
     return aten.pow.Tensor_Tensor(aten._to_copy.default(self, dtype=wide), aten._to_copy.default(exponent, dtype=wide))
