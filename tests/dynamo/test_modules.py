@@ -170,6 +170,19 @@ def test_module_in_function_and_partial():
     check(m.blocks[0].forward, X, fullgraph=True, graphs=1)
 
 
+def test_lazy_parameters():
+    """Modules whose shapes the first input tells: compiled themselves, as a part, and called by a compiled function."""
+    for make in (lambda: nn.LazyLinear(2), lambda: nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2))):
+        graphs = Graphs()
+        model = make()
+        called = compile(model, backend=graphs, fullgraph=True)
+        assert called(X).shape == (2, 2) and not graphs.gms
+        assert torch.equal(called(X), model(X)) and len(graphs.gms) == 1
+        model = make()
+        called = compile(lambda x, m: m(x) * 2, backend="eager")
+        assert called(X, model).shape == (2, 2) and torch.equal(called(X, model), model(X) * 2)
+
+
 def test_tied_weights():
     class Tied(nn.Module):
         def __init__(self):

@@ -14,6 +14,8 @@ from flambeau import _frame
 from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
+from flambeau.modules.module import Module
+from flambeau.modules.parameter import is_lazy
 
 from .backends import get_default_backend, list_backends, lookup_backend, watched
 from .shapes import shape_specs
@@ -180,6 +182,10 @@ def _call_module(module, *args, **kwargs):
     return module(*args, **kwargs)
 
 
+def _has_lazy(module) -> bool:
+    return any(map(is_lazy, (*module.parameters(), *module.buffers()))) if isinstance(module, Module) else False
+
+
 def _compile_again(module, how: dict[str, Any]):
     return compile(module, **how)
 
@@ -208,6 +214,15 @@ class OptimizedModule:
         d["_module_hooks"] = type(module).__call__.__globals__.get("_hooks") if direct else None
         d["_call_whole"] = wrap_callable(_call_module, compiler)
         d["training"] = module.training
+        if _has_lazy(module):
+            d["_call_forward"], d["_call_whole"] = None, self._call_lazy
+
+    def _call_lazy(self, module, *args, **kwargs):
+        """Until the first input has told all shapes, calls are plain: there is nothing to guard yet."""
+        if _has_lazy(module):
+            return module(*args, **kwargs)
+        self._bind()
+        return self(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
         module = self.__dict__["_modules"]["_orig_mod"]

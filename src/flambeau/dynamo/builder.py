@@ -22,6 +22,7 @@ from flambeau.base.device import META
 from flambeau.base.symint import NUMBERS
 from flambeau.core.tensor import strided
 from flambeau.fx import GraphModule
+from flambeau.modules.parameter import is_lazy
 
 from . import control_flow as control_flow  # its handlers
 from . import numpy_bridge, subclasses, tensors, trace_rules, world
@@ -308,6 +309,8 @@ def _user_like(cls) -> bool:
 
 def _tensor(tx, value, source):
     cls = type(value)
+    if is_lazy(value):
+        unsupported("lazy-parameter", f"a {cls.__name__}", "Its shape is not known before the first call.")
     if tensors.is_subclass(cls) and (tensors.overrides_function(cls) or tensors.overrides_dispatch(cls)):
         return subclasses.of_argument(tx, value, source)
     if cls is not tensors.Tensor and not trace_rules.is_parameter_class(cls):

@@ -12,7 +12,6 @@ from ..core.operator import Unbuilt as _Unbuilt
 from ..core.operator import namespace as _namespace
 from . import (  # noqa: F401, I001
     arithmetic,
-    attention,
     comparison,
     data,
     elementary,

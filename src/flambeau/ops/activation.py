@@ -405,7 +405,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     if query.ndim == key.ndim == value.ndim == 3 and query.is_contiguous():
         heads = [aten.unsqueeze.default(x, 0) for x in (query, key, value)]
         if streams(*heads, attn_mask, dropout_p, enable_gqa):
-            return aten.squeeze.dim(streamed(*heads, attn_mask, dropout_p, is_causal, scale), 0)
+            out = streamed(*heads, attn_mask, dropout_p, is_causal, scale)
+            return aten._unsafe_view.default(out, list(out.shape[1:]))
     if enable_gqa:
         heads, held, held_values = query.shape[-3], key.shape[-3], value.shape[-3]
         if heads % held or heads % held_values:

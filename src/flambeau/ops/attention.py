@@ -51,7 +51,9 @@ def streamed(query, key, value, mask, dropout_p, causal, scale):
         kept = None
         if dropout_p:
             shape = [*query.shape[:3], key.shape[2]]
-            kept = aten.bernoulli.p(aten.empty.default(shape, dtype=dtypes.bool_, device=query.device), 1 - dropout_p)
+            kept = aten.bernoulli.p(
+                aten.empty.memory_format(shape, dtype=dtypes.bool_, device=query.device), 1 - dropout_p
+            )
         out = aten._streamed_attention.default(query, key, value, mask, kept, dropout_p, causal, scale)
         return as_dtype(kind, out[0])
     out = aten._scaled_dot_product_flash_attention_for_cpu.default(

@@ -286,6 +286,8 @@ def _index_shape(self, indices):
         d += 1
     out = broadcast_shapes(*shapes)
     rest = [n for e, n in enumerate(self.shape) if e not in positions]
+    if not positions:
+        return tuple(self.shape)
     if positions == list(range(positions[0], positions[-1] + 1)):
         at = positions[0]
         return (*self.shape[:at], *out, *self.shape[positions[-1] + 1 :])

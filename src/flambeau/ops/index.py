@@ -6,6 +6,10 @@ _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data dropout 
 leaky_relu_backward log_softmax native_dropout native_layer_norm native_layer_norm_backward relu scaled_dot_product_attention silu
 silu_backward softmax softplus softplus_backward threshold_backward
 """,
+    "attention": """
+_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward _streamed_attention
+_streamed_attention_backward
+""",
     "calculus": """
 _adaptive_avg_pool2d _adaptive_avg_pool3d cumulative_trapezoid dsplit empty_permuted empty_strided gradient hsplit logspace
 native_dropout_backward new_empty_strided relu6 tensordot trapezoid trapz vsplit

@@ -84,6 +84,10 @@ def _nll(x, t, w=None, reduction=1, ignore=-100):
 
 row("nll_loss_forward", [call(_logp(4, 3), i(4, high=3), None, 1, -100), call(_logp(4, 3), np.array([0, 2, 1, -100]), pos(3), 2, -100)], None, grad=(0,))
 row("nll_loss_backward", [call(f(), _logp(4, 3), i(4, high=3), None, 1, -100, np.asarray(4.0)), call(f(4), _logp(4, 3), i(4, high=3), pos(3), 0, -100, np.asarray(0.0))], None, grad=(0,))
+_plane = lambda: (special.log_softmax(f(2, 3, 4, 2), 1), i(2, 4, 2, high=3))  # noqa: E731
+row("nll_loss2d_forward", [call(*_plane(), None, 1, -100), call(*_plane(), pos(3), 2, 1)], None, grad=(0,))
+row("nll_loss2d_backward", [call(f(), *_plane(), None, 1, -100, np.asarray(16.0)), call(f(2, 4, 2), *_plane(), pos(3), 0, 1, np.asarray(0.0))], None, grad=(0,))
+row("nll_loss2d", [call(*_plane()), call(*_plane(), pos(3), 0)], None, grad=(0,))
 _nlls = [call(_logp(4, 3), i(4, high=3)), call(_logp(4, 3), np.array([0, 2, 1, -100]), pos(3)), call(_logp(4, 3), i(4, high=3), None, 0), call(_logp(4, 3), np.array([0, 1, 1, 2]), pos(3), 2, 1)]
 row("nll_loss", _nlls, _nll, grad=(0,))
 row("cross_entropy_loss", _nlls + [call(f(4, 3), i(4, high=3), None, 1, -100, 0.1), call(f(4, 3), special.softmax(f(4, 3), 1))], None, grad=(0,))
