@@ -87,7 +87,7 @@ def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen):
         before = gc.get_freeze_count()
         kept = make()
         assert gc.get_freeze_count() == before
-        assert frozen or gc.get_count()[0] < 10_000
+        assert before or gc.get_count()[0] < 10_000  # CPython 3.12 has objects frozen from the beginning
         gc.collect()
         assert gone == [1] and len(kept) == 20_000
     finally:

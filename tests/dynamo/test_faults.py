@@ -2,6 +2,7 @@
 interpreter doesn't crash, and the next call is right."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -255,8 +256,10 @@ def test_signals_while_compiling(backend):
     assert hit
 
 
+SHARED = str(pathlib.Path(__file__).parents[1] / "conftest.py")
 NO_MEMORY = """
-import sys, warnings, _testcapi
+import runpy, sys, warnings, _testcapi
+spare_code_objects = runpy.run_path(sys.argv[4])["spare_code_objects"]
 import flambeau as torch
 warnings.simplefilter("ignore")
 def f(x, d):
@@ -268,6 +271,7 @@ def f(x, d):
 x, d = torch.ones(3), {"l": [1, 2.5]}
 want = f(x, d)
 torch.compile(f, backend=sys.argv[1])(x, d)
+spare_code_objects()
 refused = 0
 for start in range(0, int(sys.argv[2]), int(sys.argv[3])):
     torch._dynamo.reset()
@@ -290,7 +294,7 @@ print("refused", refused)
 def test_no_memory_while_compiling(backend, upto, step):
     pytest.importorskip("_testcapi", reason="this installation of Python comes without its tests")
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", NO_MEMORY, backend, str(upto), str(step)],
+        [sys.executable, "-X", "faulthandler", "-c", NO_MEMORY, backend, str(upto), str(step), SHARED],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

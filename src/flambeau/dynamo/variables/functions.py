@@ -11,6 +11,7 @@ import types
 from .. import trace_rules, world
 from ..exc import ForbiddenCall, unsupported
 from ..source import ConstSource, GetAttrSource, ItemSource, KeySource
+from ..versions import PY312
 from .base import Lazy, MethodOf, Variable
 from .constant import ConstantVariable
 from .contexts import GeneratorContextVariable
@@ -161,7 +162,14 @@ class FunctionDict(Variable):
     """``function.__dict__`` of a function made while tracing: what was set on it."""
 
     mutable = True
-    OWN = ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__")  # have places of their own
+    OWN = (
+        "__name__",
+        "__qualname__",
+        "__doc__",
+        "__module__",
+        "__annotations__",
+        "__type_params__",
+    )  # have places of their own
 
     def __init__(self, function: NestedFunctionVariable):
         super().__init__()
@@ -252,6 +260,8 @@ class NestedFunctionVariable(FunctionVariable):
         if name == "__annotations__":
             self.attributes[name] = tx.make_dict({})
             return self.attributes[name]
+        if name == "__type_params__" and PY312:
+            return tx.wrap_known(())  # functions with some aren't made while tracing
         if name == "__dict__":
             return FunctionDict(self)
         unsupported("getattr", f"getattr {self!r} {name}")
