@@ -184,3 +184,45 @@ def test_results_that_are_not_differentiable_have_zeros():
         and tangent.indices.tolist() == [0, 0, 0]
         and tangent.indices.dtype is torch.int64
     )
+
+
+class OfNumPy(torch.autograd.Function):
+    """Derivatives in NumPy, which no tape sees; two results, a parameter with a default."""
+
+    @staticmethod
+    def forward(x, power=3):
+        return torch.tensor(x.numpy() ** power), torch.tensor(power * x.numpy() ** (power - 1))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.power = inputs
+        ctx.save_for_backward(x, output[1])
+        ctx.save_for_forward(x, output[1])
+
+    @staticmethod
+    def backward(ctx, ct, ct1):
+        x, slope = (t.detach().numpy() for t in ctx.saved_tensors)
+        p = ctx.power
+        return torch.tensor(ct.numpy() * slope + ct1.numpy() * p * (p - 1) * x ** (p - 2)), None
+
+    @staticmethod
+    def jvp(ctx, t, _):
+        x, slope = ctx.saved_tensors
+        p = ctx.power
+        return t * slope, p * (p - 1) * t * x ** (p - 2)
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager", "inductor"])
+def test_a_functions_own_jvp_is_what_transforms_take(backend):
+    x, t = torch.tensor([1.5, 2.0]), torch.tensor([1.0, -2.0])
+
+    def push(x, t):
+        return torch.func.jvp(OfNumPy.apply, (x,), (t,))
+
+    out, tangents = (push if backend is None else torch.compile(push, backend=backend))(x, t)
+    torch.testing.assert_close(out, (x**3, 3 * x**2))
+    torch.testing.assert_close(tangents, (3 * x**2 * t, 6 * x * t))
+    torch.testing.assert_close(torch.func.jacfwd(lambda x: OfNumPy.apply(x, 2)[0])(x), torch.diag(2 * x))
+    x.requires_grad_()
+    (grad,) = torch.autograd.grad(OfNumPy.apply(x)[1].sum(), x)
+    torch.testing.assert_close(grad, 6 * x.detach())

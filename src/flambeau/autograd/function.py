@@ -5,15 +5,37 @@ As in PyTorch the ``ctx`` of a call is the node of the backward graph, so that n
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
+import threading
 
 from .. import _C
 from ..base import pytree
 from ..core.dispatch import HANDLERS
+from ..core.operator import namespace
 from .grad_mode import no_grad
 from .node import Node, Saved, _output_meta, set_history
 
 __all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
+
+
+aten = namespace("aten")
+_state = threading.local()
+
+
+def is_linearizing() -> bool:
+    return getattr(_state, "linearizing", False)
+
+
+@contextlib.contextmanager
+def linearizing():
+    """While tangents are taken as the derivative of a backward: Functions that have a ``jvp`` are asked for it."""
+    before, _state.linearizing = is_linearizing(), True
+    try:
+        yield
+    finally:
+        _state.linearizing = before
 
 
 class FunctionCtx:
@@ -69,12 +91,16 @@ class _BackwardNode(FunctionCtx, Node):
     """The ctx of a recorded call. Subclasses are named after their Function, as ``grad_fn`` shows."""
 
     _forward_cls: type
+    _given: tuple | None = None  # the arguments, where tangents may be asked for: see linearizing()
 
     def __init__(self):
         pass  # the native part is made when forward has run, with the results known
 
     def apply(self, *cts):
         cls = self._forward_cls
+        if self._given is not None and is_linearizing():
+            got = _Pushing.apply(self, *cts)
+            return [got[i] for i in self._at]
         got = cls.vjp(self, *cts) if cls.backward is Function.backward else cls.backward(self, *cts)
         got = got if isinstance(got, tuple) else (got,)
         n = self._count
@@ -151,6 +177,10 @@ class Function(metaclass=_Meta):
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward without recording and leave one node for it."""
+        if cls.setup_context is not Function.setup_context and (kwargs or getattr(cls.forward, "__defaults__", None)):
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
         if _C.tls("transforms"):
             result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
             if result is not NotImplemented:
@@ -168,6 +198,8 @@ class Function(metaclass=_Meta):
         recording = True in needs and bool(_C.tls("grad_enabled"))
         ctx = cls._backward_cls()
         ctx.needs_input_grad = needs
+        if recording and is_linearizing() and cls.jvp is not Function.jvp:
+            ctx._given = args
         with _C.Guard(grad_enabled=0):
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
@@ -252,6 +284,41 @@ def _record(cls, ctx, args, output):
                 o._storage._note_recorded()
             set_history(o, ctx, k)
     return outs[0] if spec is None else pytree.tree_unflatten(outs, spec)
+
+
+class _Pushing(Function):
+    """In place of the backward of a Function that has a ``jvp``, while tangents are taken as the derivative of a backward: what it gives is not
+    looked at (zeros), and its derivative is that ``jvp``."""
+
+    @staticmethod
+    def forward(ctx, node, *cts):
+        ctx.node, ctx.results = node, len(cts)
+        floating = [isinstance(a, _C.TensorBase) and a._dtype.category >= 2 for a in node._given]
+        ctx.wanted = [f and a._requires_grad for f, a in zip(floating, node._given, strict=True)]
+        return tuple(
+            aten.zeros_like.default(a) if wanted else None for a, wanted in zip(node._given, ctx.wanted, strict=True)
+        )
+
+    @staticmethod
+    def backward(ctx, *tangents):
+        node = ctx.node
+        given = [
+            aten.zeros_like.default(a)
+            if t is None and node._materialize and isinstance(a, _C.TensorBase) and a._dtype.category >= 2
+            else t
+            for a, t in zip(node._given, tangents, strict=True)
+        ]
+        node._forward = True
+        try:
+            made = node._forward_cls.jvp(node, *given)
+        finally:
+            node._forward = False
+        made = made if isinstance(made, tuple | list) else (made,)
+        if len(made) != ctx.results:
+            raise RuntimeError(
+                f"Function {node._forward_cls.__name__}Backward: jvp returned {len(made)} tangents for {ctx.results} outputs of forward"
+            )
+        return None, *made
 
 
 class NestedIOFunction(Function):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flambeau import _C
-from flambeau.autograd.function import Function
+from flambeau.autograd.function import Function, is_linearizing
 from flambeau.base import pytree
 
 from . import tensors
@@ -97,6 +97,8 @@ class ApplyVariable(Variable):
         cls = self.cls.value
         if _C.tls("transforms") and "vmap" in cls.__dict__ and not getattr(cls, "generate_vmap_rule", False):
             unsupported("autograd-function", f"{cls.__name__}.apply under vmap", "Its own vmap is not traced.")
+        if is_linearizing() and cls.jvp is not Function.jvp:
+            unsupported("autograd-function", f"{cls.__name__}.apply in forward mode", "Its own jvp is not traced.")
         if kwargs:
             unsupported("autograd-function", f"{cls.__name__}.apply with keyword arguments")
         template = Template(tx, callables=False)

@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import _C
 from ..autograd import engine
+from ..autograd.function import linearizing
 from ..autograd.grad_mode import enable_grad
 from ..autograd.node import AccumulateGrad, gradient_edge
 from ..base import pytree
@@ -314,7 +315,8 @@ def linearized(func, primals: tuple, has_aux: bool = False):
         kept[:] = [flat, spec]
         return [y for y in flat if _is_float(y)], extra
 
-    parts, pullback, extra = vjp(floats, *primals, has_aux=True)
+    with linearizing():
+        parts, pullback, extra = vjp(floats, *primals, has_aux=True)
     flat, spec = kept
     rest = iter(parts)
     out = pytree.tree_unflatten([next(rest) if _is_float(y) else y for y in flat], spec)
@@ -322,7 +324,8 @@ def linearized(func, primals: tuple, has_aux: bool = False):
     if not parts:
         return (out, lambda tangents: pytree.tree_map(aten.zeros_like.default, out), *aux)
     zero = [aten.zeros_like.default(aten.detach.default(y)) for y in parts]
-    _, forward = vjp(lambda ct: pullback(ct, create_graph=True), zero)
+    with linearizing():
+        _, forward = vjp(lambda ct: pullback(ct, create_graph=True), zero)
     outside = any(innermost(y)._requires_grad for y in pytree.tree_leaves(out))
 
     def push(tangents):
