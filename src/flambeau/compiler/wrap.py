@@ -183,7 +183,17 @@ def _call_module(module, *args, **kwargs):
 
 
 def _has_lazy(module) -> bool:
-    return any(map(is_lazy, (*module.parameters(), *module.buffers()))) if isinstance(module, Module) else False
+    """Whether a parameter or buffer of ``module`` or of its parts has no shape yet. No method of the program's is asked."""
+    todo, seen = [module], set()
+    while todo:
+        m = todo.pop()
+        if isinstance(m, Module) and id(m) not in seen:
+            seen.add(id(m))
+            d = m.__dict__
+            if any(map(is_lazy, (*d.get("_parameters", {}).values(), *d.get("_buffers", {}).values()))):
+                return True
+            todo += d.get("_modules", {}).values()
+    return False
 
 
 def _compile_again(module, how: dict[str, Any]):
