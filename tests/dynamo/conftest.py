@@ -21,6 +21,7 @@ DIFFER = {
     "test_wrap_numpy": "plain NumPy refuses tensors with a gradient",
     "test_gradient_through_a_numpy_break": "plain NumPy refuses tensors with a gradient",
     "test_functions_of_the_library_that_act_are_called_once": "effects that can't be undone",
+    "test_lazy_parameters": "effects that can't be undone: the class of a parameter changes",
     "test_assume_constant_result": "a function that is called once",
     "test_substitute_in_graph": "a substitute of another value",
     "test_run_and_stance": "errors of a stance",
