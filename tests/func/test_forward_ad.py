@@ -226,3 +226,11 @@ def test_a_functions_own_jvp_is_what_transforms_take(backend):
     x.requires_grad_()
     (grad,) = torch.autograd.grad(OfNumPy.apply(x)[1].sum(), x)
     torch.testing.assert_close(grad, 6 * x.detach())
+
+
+@pytest.mark.parametrize("pull", [lambda y, d: torch.autograd.grad(y, d, create_graph=True), lambda y, d: y.backward()])
+def test_gradients_of_dual_tensors_are_refused(pull):
+    with fw.dual_level():
+        d = fw.make_dual(torch.ones(2, requires_grad=True), torch.ones(2))
+        with pytest.raises(NotImplementedError, match="would lose their tangents"):
+            pull((d**3).sum(), d)

@@ -10,6 +10,7 @@ import collections
 import weakref
 
 from .. import _C
+from ..autograd import engine
 from ..autograd.function import Function
 from ..autograd.grad_mode import set_grad_enabled
 from ..base import pytree
@@ -58,6 +59,10 @@ class _Level(TorchFunctionMode):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         at = [k for k, x in enumerate(leaves) if isinstance(x, _C.TensorBase) and self.tangent(x) is not None]
         name = getattr(func, "__name__", "")
+        if at and (func is engine.grad or name == "backward"):
+            raise NotImplementedError(
+                "forward_ad: gradients of dual tensors would lose their tangents; take torch.func.jvp of torch.func.grad instead"
+            )
         if not at or name in (
             "__get__",
             "__set__",
