@@ -368,6 +368,10 @@ static PyObject *get_storage(FlbTensor *t, void *c) {
     FlbStorage *s = flb_storage(t);
     return Py_XNewRef((PyObject *)(s && s->memory ? s->memory : s));
 }
+static PyObject *get_counter(FlbTensor *t, void *c) {
+    flb_recorder_spoil();
+    return Py_XNewRef((PyObject *)flb_storage(t));
+}
 static int set_storage(FlbTensor *t, PyObject *v, void *c) {
     flb_recorder_spoil();
     if (!v || !PyObject_TypeCheck(v, &FlbStorage_Type)) return PyErr_SetString(PyExc_TypeError, "a storage is needed"), -1;
@@ -491,6 +495,7 @@ static PyGetSetDef tensor_getset[] = {
     {"_offset", (getter)get_offset, NULL, "Offset into the storage, in elements."},
     {"_ndim", (getter)get_ndim, NULL, "Number of dimensions."},
     {"_storage", (getter)get_storage, (setter)set_storage, "Storage shared by the views of this memory."},
+    {"_counter", (getter)get_counter, NULL, "What counts the writes to this tensor: its storage, or what `.data` put in its place."},
     {"_grad", (getter)get_grad, (setter)set_grad, "Accumulated gradient or None."},
     {"_grad_fn", (getter)get_grad_fn, (setter)set_grad_fn, "Autograd node that made this tensor, or None."},
     {"_autograd", (getter)get_autograd, (setter)set_autograd, "Record of the autograd package: hooks, accumulator, view relation."},

@@ -63,8 +63,11 @@ class Body:
 
     def block(self, n: int = 3) -> None:
         self.depth += 1
+        before = len(self.lines)
         for _ in range(self.r.randint(1, n)):
             self.statement()
+        if len(self.lines) == before:
+            self.emit("pass")
         self.depth -= 1
 
     def statement(self) -> None:

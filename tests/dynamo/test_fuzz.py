@@ -21,6 +21,13 @@ def test_inputs_that_share_memory(seed):
     fuzz_alias.run(seed, ("eager", "aot_eager")[seed % 2])
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("seed", [910_042])
+def test_what_differed_once(seed, backend):
+    """910042: `.data` comes out of a graph."""
+    fuzz_alias.run(seed, backend)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])

@@ -47,17 +47,23 @@ class Compilers:
 
 @collecting_later
 def compile_flat(
-    fn: Callable, inputs: list[Any], compilers: Compilers, lifted: list[Any] | None = None, captured: Any = None
+    fn: Callable,
+    inputs: list[Any],
+    compilers: Compilers,
+    lifted: list[Any] | None = None,
+    captured: GraphModule | None = None,
+    positions: list[int] | None = None,
 ) -> Callable:
     """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple.
 
-    ``captured``: the graph module that ``fn`` runs, by which the result may be found on disk.
+    ``captured``: the graph module that ``fn`` runs. ``positions``: which of ``inputs`` its arguments are, where the graph and they tell all that the
+    result depends on, so that it may be found on disk.
     """
     lifted = lifted or []
     everything = [*lifted, *inputs]
     records = _autograd.is_grad_enabled() or (captured is not None and _enables_grad(captured))
     joint = records and any(isinstance(t, _C.TensorBase) and t.requires_grad for t in everything)
-    traced, parts, ways = _trace_and_cut(fn, everything, joint, compilers, captured)
+    traced, parts, ways = _trace_and_cut(fn, everything, joint, compilers, captured, positions)
     traced.once_differentiable = captured is not None and _once_differentiable(captured)
     shared = _shared_memory(everything) if traced.mutated else ()
     for i in traced.mutated:
@@ -122,11 +128,13 @@ class Part:
         return compiler(gm, _example_inputs(gm) if example_inputs is None else example_inputs)
 
 
-def _trace_and_cut(fn, everything, joint: bool, compilers: Compilers, captured) -> tuple[Any, list[Part], Ways | None]:
+def _trace_and_cut(
+    fn, everything, joint: bool, compilers: Compilers, captured, positions
+) -> tuple[Any, list[Part], Ways | None]:
     """Facts, and the graphs to compile: one, or forward and backward and what must be known of them."""
-    key = None
-    if compilers.partition in _PARTITIONS and compilers.decompositions is None and not (_GRAPHS.on or _JOINT.on):
-        key = cache.key_of(captured, everything, compilers.partition)
+    key, known = None, compilers.partition in _PARTITIONS and compilers.decompositions is None
+    if known and positions is not None and not (_GRAPHS.on or _JOINT.on):
+        key = cache.key_of(captured, positions, everything, compilers.partition)
     found = cache.read(key) if key is not None else None
     if found is not None:
         traced, makers, ways, entry = found
@@ -274,14 +282,10 @@ def aot_module_simplified(
     n = len(lifted)
     # The structure of what the module returns: of a captured graph it is known, otherwise it is seen when it runs.
     structure: list[Any] = []
-    captured = None
-    if (
-        isinstance(mod, GraphModule)
-        and not held
-        and mod.graph.specs is None
-        and _is_flat(mod.graph.output_node().args[0])
-    ):
-        captured = mod
+    captured = mod if isinstance(mod, GraphModule) else None
+    unique, positions = _deduplicate(list(args))
+    told = captured is not None and not held and mod.graph.specs is None and _is_flat(mod.graph.output_node().args[0])
+    if told:
         structure[:] = [None, True]
 
     def flat(*everything):
@@ -292,19 +296,21 @@ def aot_module_simplified(
         structure[:] = [spec, _is_flat(out)]
         return leaves
 
-    unique, positions = _deduplicate(list(args))
+    def of_unique(*a):
+        return flat(*a[:n], *(a[n + p] for p in positions))
+
+    once = len(unique) == len(args)
     try:
-        if len(unique) == len(args):
-            call = inner = compile_flat(flat, unique, compilers, lifted, captured)
-        else:
-            inner = compile_flat(lambda *a: flat(*a[:n], *(a[n + p] for p in positions)), unique, compilers, lifted)
+        call = inner = compile_flat(
+            flat if once else of_unique, unique, compilers, lifted, captured, positions if told else None
+        )
     except RunsAsItIs as e:
         if not isinstance(mod, GraphModule):
             raise
         # A value that the backward needs is written over, say: the error is the program's own, and only if it gets there.
         _HINTS("a graph runs operator by operator: %s", e)
         return mod.forward
-    if len(unique) != len(args):
+    if not once:
         first = [positions.index(i) for i in range(len(unique))]
 
         def call(*args):

@@ -79,8 +79,9 @@ def _fingerprint() -> str:
     return _sources
 
 
-def key_of(gm: Any, inputs: list[Any], partition: Any) -> Key | None:
-    """The entry for this graph and inputs like these, None when it can't have one."""
+def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> Key | None:
+    """The entry for this graph and inputs like these, None when it can't have one. ``positions``: which of ``inputs`` each argument of the graph
+    is."""
     if not isinstance(gm, GraphModule) or not enabled() or _C.tls("saved_hooks"):
         return None
     code = gm.graph.python_code()
@@ -116,6 +117,7 @@ def key_of(gm: Any, inputs: list[Any], partition: Any) -> Key | None:
         partition.__qualname__,
         config.key(),
         redefined,
+        positions,
     )
     text = repr((_fingerprint(), code.src, rows, settings))
     name = "a" + hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -136,7 +136,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
             facts.append(Computed(computed(o), False))
         elif id(o) in by_id:
             facts.append(InputAlias(by_id[id(o)]))
-        elif id(o._storage) in storages and (view := _view_of_input(mode, o, fakes)) is not None:
+        elif id(o._storage) in storages and (view := _view_of_input(mode, o, given)) is not None:
             facts.append(replace(view, history=computed(o)) if _own_history(o, given[view.index]) else view)
         elif id(o) in derived:
             base, view = derived[id(o)]
@@ -177,8 +177,8 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
 
 def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] | None:
     """How ``o`` is made by views alone of the earliest node for which ``is_base`` holds, read off the graph."""
-    node, chain, which, found = mode.node_of(o), [], None, None
-    while node is not None:
+    node, chain, which, found = mode.argument(o), [], None, None
+    while True:
         if is_base(node):
             found = node, tuple(reversed(chain))
         if node.op != "call_function":
@@ -200,8 +200,11 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
 
 
 def _made_again(kind: type[View], index: int, chain: tuple, view, base) -> View:
-    """How ``view`` is made of ``base`` at each call: under no_grad, or ended by detach, where it carries no gradient though its base does."""
+    """How ``view`` is made of ``base`` at each call: through ``.data`` where its writes are counted apart; under no_grad, or ended by detach,
+    where it carries no gradient though its base does."""
     detach = namespace("aten").detach.default
+    if view._counter is not base._counter:
+        return kind(index, (*chain, (getattr, ("data",), {}, None)))
     if not base.requires_grad or view.requires_grad:
         return kind(index, chain)
     if any(link[0] is detach for link in chain):
@@ -215,28 +218,31 @@ def _own_history(o, base) -> bool:
     return o.requires_grad and root(o) is not root(base)
 
 
-def _view_of_input(mode, o, fakes) -> InputView | None:
+def _view_of_input(mode, o, given) -> InputView | None:
     found = _view_chain(mode, o, lambda n: n.op == "placeholder")
     if found is None:
         return None
     index = mode.inputs.index(found[0])
-    if fakes[index].fake_mode.shape_env is not None and any(
+    if mode.fake_mode.shape_env is not None and any(
         s not in n.env.hints for link in found[1] for n in sizes_in(link) for s in n.expr.symbols()
     ):
         return None  # a size that depends on data is known inside the graph only
-    return _made_again(InputView, index, found[1], o, fakes[index])
+    return _made_again(InputView, index, found[1], o, given[index])
 
 
 def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, OutputView]]:
     """Outputs that are views of other outputs: by id, what they are views of and how (with no index yet)."""
     storages = Counter(id(t._storage) for t in {id(o): o for o in outs}.values())
-    shared = {mode.node_of(o): o for o in reversed(outs) if storages[id(o._storage)] > 1}
+    sharing = [o for o in outs if storages[id(o._storage)] > 1]
+    # `.data` of a tensor has its node, too: of the two the one that counts its memory's writes is what the other is made of.
+    bases = sorted(reversed(sharing), key=lambda o: o._counter is o._storage)
+    shared = {mode.argument(o): o for o in bases}
     derived = {}
-    for o in shared.values():
+    for o in sharing:
         found = _view_chain(mode, o, shared.__contains__)
         if found is not None and shared[found[0]] is not o:
-            base = shared[found[0]]
-            derived[id(o)] = base, _made_again(OutputView, -1, found[1], o, base)
+            base, chain = shared[found[0]], found[1] or ((namespace("aten").alias.default, (), {}, None),)
+            derived[id(o)] = base, _made_again(OutputView, -1, chain, o, base)
     return derived
 
 

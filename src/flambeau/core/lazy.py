@@ -53,7 +53,7 @@ def make(plain, conj: bool, neg: bool):
         plain._dtype,
         plain._device,
         plain._offset,
-        plain._storage,
+        plain._counter,
     )
     out._payload = Lazy(_C.alias(plain, Tensor), conj, neg)
     return out

@@ -39,7 +39,7 @@ def same_place(fake):
     from flambeau.fake import FakeTensor
     from flambeau.fake.meta import meta_of
 
-    out = FakeTensor(fake.fake_mode, meta_of(fake), fake._storage)
+    out = FakeTensor(fake.fake_mode, meta_of(fake), fake._counter)
     if fake._requires_grad:
         out.requires_grad_(True)
     return out

@@ -185,7 +185,7 @@ class FakeTensorMode(TorchDispatchMode):
         except MissingFacet:
             raise NotImplementedError(f"{func} has no meta (fake) rule: register one with register_fake") from None
         base = values[0] if func._schema.is_view and isinstance(values[0], _C.TensorBase) else None
-        made = self._wrap(metas, None if base is None else base._storage)
+        made = self._wrap(metas, None if base is None else base._counter)
         if base is not None and func.tracks_views:
             rest = tuple(values[1:])
             for k, t in enumerate(made if isinstance(made, (list, tuple)) else [made]):

@@ -37,6 +37,7 @@ FUNCTIONS = {
     **ARITHMETIC,
     "le": operator.le,
     "getitem": operator.getitem,
+    "getattr": getattr,
     "sym_int": symint.sym_int,
     "sym_not": symint.sym_not,
 }
