@@ -139,3 +139,47 @@ def test_an_output_without_cotangent_may_have_been_overwritten():
     want, b.grad = b.grad, None
     torch.compile(f, backend="aot_eager")(b)[1].sum().backward()
     assert b.grad.tolist() == want.tolist()
+
+
+def stepped(x):
+    v = (x + 1)[::2]
+    v.mul_(2)
+    return v
+
+
+def summed_in_place(x):
+    v = torch.complex(x, x).view(2, 2).imag
+    v.cumsum_(0)
+    return v, x + 1
+
+
+def read_densely(x):
+    v = (x.view(2, 2) + 1).diagonal()
+    return v, v.cumsum(0), torch.fft.fft(v).imag
+
+
+@pytest.mark.parametrize("way", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [stepped, summed_in_place, read_densely])
+def test_strides_of_results_that_are_views(f, way):
+    """A view of something made inside keeps its gaps, whatever was written through it or read it before."""
+    seen = []
+    for run in (f, WAYS[way](f)):
+        out = run(numbers())
+        seen.append([(o.tolist(), o.stride(), o.storage_offset()) for o in (out if isinstance(out, tuple) else (out,))])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize(
+    "view", [lambda x: x * 1, lambda x: (x * 1).view(2, 2).t(), lambda x: torch.view_as_real(x * 1j)]
+)
+def test_put(view, accumulate):
+    x, source = numbers().double().requires_grad_(), torch.tensor([5.0, 7.0], dtype=torch.float64, requires_grad=True)
+
+    def f(x, source):
+        v = view(x)
+        v.put_(torch.tensor([1, 2]), source * 1, accumulate)
+        return v * v
+
+    assert torch.autograd.gradcheck(f, (x, source))
+    assert torch.autograd.gradgradcheck(f, (x, source))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau.inductor.complex_functions import FUNCTIONS
 
 PAIRS = [(torch.complex64, torch.float32), (torch.complex128, torch.float64)]
 
@@ -54,7 +55,15 @@ ROWS = {
     ),
     "sums": lambda x, y, r: (x.sum(), (x * y).sum(0), x.sum(1, keepdim=True)),
     "casts": lambda x, y, r: (r.to(x.dtype) * x, (x * y).to(torch.complex128), (x * y).to(torch.complex64)),
-    "left to eager": lambda x, y, r: (torch.log(x * y), x @ y.t(), (x * y).cumsum(0), x.mean(), torch.sqrt(x)),
+    "means": lambda x, y, r: (x.mean(), (x * y).mean(0), x.var(0), x.any(1), x.all()),
+    "powers": lambda x, y, r: (x**y, x**0.5, x**-2, x**5, 2.0**x, x**r, torch.float_power(x, 2)),
+    "polar": lambda x, y, r: (
+        torch.polar(r.abs(), r),
+        torch.angle(r),
+        torch.linalg.vecdot(x, y),
+        torch.linalg.vecdot(r, r),
+    ),
+    "left to eager": lambda x, y, r: (torch.asin(x * y), x @ y.t(), (x * y).cumsum(0), x.prod()),
 }
 
 
@@ -98,6 +107,45 @@ def test_edges(dtype):
         finite = finite[(finite.real < (80 if dtype is torch.complex64 else 700)) | (finite.imag == 0)]
         finite = finite[finite.imag.abs() < 1e20]
         _same(_compiled(torch.exp, finite), torch.exp(finite), 1e-6)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "reciprocal", "isfinite", "isinf"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_functions(name, dtype):
+    """Values over many sizes, and what annex G of the C standard says of infinities, nans and signs of zero (those that it leaves open aside)."""
+    ends = [0.0, -0.0, 1.0, -1.0, 0.3, -2.5, 20.0, -30.0, 100.0, -800.0, np.inf, -np.inf, np.nan, 1e-30, 1e30, -1e30]
+    rng = np.random.default_rng(0)
+    spread = np.exp(rng.uniform(-12, 5, (2, 500))) * rng.choice([-1, 1], (2, 500))
+    z = np.concatenate([[complex(a, b) for a, b in itertools.product(ends, ends)], spread[0] + 1j * spread[1]])
+    f, x = getattr(torch, name), torch.from_numpy(z).to(dtype)
+    with np.errstate(all="ignore"):
+        got, want = _compiled(f, x).numpy(), f(x).numpy()
+        open_sign = ~np.isfinite(x.real.numpy()) | ~np.isfinite(x.imag.numpy())
+        for part in (np.real, np.imag):
+            a, b = part(got), part(want)
+            np.testing.assert_array_equal((np.signbit(a) != np.signbit(b)) & (a == b) & ~open_sign, False)
+            a, b = np.where(open_sign, np.abs(a), a), np.where(open_sign, np.abs(b), b)
+            # each part to the precision of the whole, as far as rounding of the argument lets it
+            whole = np.where(np.isfinite(want), np.abs(want), np.where(np.isfinite(b), np.abs(b), 0))
+            scale = whole * (4e-6 if dtype is torch.complex64 else 1e-13)
+            assert_within(a, b, scale + (1e-7 if dtype is torch.complex64 else 1e-15))
+
+
+def assert_within(a, b, bound):
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    off = np.abs(np.where(same, 0, a) - np.where(same, 0, b))
+    assert (off <= bound).all(), (a[~(off <= bound)], b[~(off <= bound)])
+
+
+def test_no_eager_kernels(caplog):
+    x, r = torch.randn(3, 4, dtype=torch.complex64), torch.randn(3, 4)
+    for name in FUNCTIONS:
+        _compiled(getattr(torch, name), x)
+    for name in ("means", "powers", "polar"):
+        _compiled(ROWS[name], x, x, r)
+    assert "an eager kernel" not in caplog.text
+    _compiled(torch.asin, x)
+    assert "an eager kernel" in caplog.text
 
 
 def test_gradients():

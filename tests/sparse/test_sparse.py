@@ -387,3 +387,11 @@ def test_kernels_refuse_what_leads_outside(ranges, columns):
         with pytest.raises(IndexError, match="out of bounds"):
             s @ torch.ones(2, 2)
         assert s.coalesce()._nnz() == 2
+
+
+@pytest.mark.parametrize("softmax", [torch.sparse.softmax, torch.sparse.log_softmax])
+@pytest.mark.parametrize("shape", [(2, 0), (3, 2)])
+def test_gradient_of_softmax_of_nothing(softmax, shape):
+    x = torch.zeros(shape, requires_grad=True)
+    softmax((x * (x > 0)).to_sparse(), 1).to_dense().sum().backward()
+    assert x.grad.tolist() == torch.zeros(shape).tolist()

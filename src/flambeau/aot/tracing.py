@@ -448,7 +448,11 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
     with mode.fake_mode, mode, _autograd.no_grad():
         out = run.run(*inputs)
         mode.insert_checks()
-        nodes = [mode.argument(o.tensor if isinstance(o, functionalize.Value) else o) for o in out]
+        wanted = graph.output_node().args[0]
+        nodes = [
+            mode.argument(o.laid_out(n.meta["val"].stride()) if isinstance(o, functionalize.Value) else o)
+            for n, o in zip(wanted, out, strict=True)
+        ]
     for n, value in run.env.items():
         if n.op == "get_attr" and isinstance(value, functionalize.Value) and value.memory.version:
             raise RuntimeError(

@@ -48,11 +48,19 @@ class Value:
         if not self.chain:
             return self.memory.base
         if self._version != self.memory.version:
-            t = self.memory.base
-            for link in self.chain:
-                t = _follow(link, t)
-            self._tensor, self._version = t, self.memory.version
+            self._tensor, self._version = self._seen(), self.memory.version
         return self._tensor
+
+    def _seen(self) -> Any:
+        t = self.memory.base
+        for link in self.chain:
+            t = _follow(link, t)
+        return t
+
+    def laid_out(self, strides) -> Any:
+        """The contents now, as a view of the memory where that alone has these strides: what was written last may be dense."""
+        t = self.tensor
+        return self._seen() if self.chain and not all(map(statically_equal, t.stride(), strides)) else t
 
     def write(self, new: Any) -> None:
         """Overwrite the contents; shape and dtype stay."""

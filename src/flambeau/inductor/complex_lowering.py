@@ -38,7 +38,7 @@ class ComplexLowering:
             return
         if d.kind == "index" and d.mode == "read" or d.kind == "factory":
             return
-        if d.kind == "reduction" and d.combine == "add" and d.map is None and d.finalize is None:
+        if d.kind == "reduction" and (d.combine == "add" or not val.dtype.is_complex):
             return
         raise NotImplementedError(f"kind {d.kind} of complex numbers")
 

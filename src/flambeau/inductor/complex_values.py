@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 
+from .complex_functions import FUNCTIONS
 from .values import Typed, Value, Values, is_complex, part_of, short
 
 __all__ = ["ComplexTyped", "OPERATIONS"]
 
-_LARGEST_EXP = {"f32": 88.0, "f64": 709.0}
+_MOST_PRODUCTS = 64
 
 
 class ComplexTyped(Typed):
@@ -20,7 +21,7 @@ class ComplexTyped(Typed):
 
     def __init__(self, values: Values, dtype: str):
         super().__init__(values, part_of(dtype))
-        self.pairs = dtype
+        self.pairs, self.part = dtype, part_of(dtype)
         self.s = Typed(values, part_of(dtype))
 
     def __getattr__(self, name: str):
@@ -41,7 +42,7 @@ class ComplexTyped(Typed):
 
     def parts(self, a) -> tuple[Value, Value]:
         """Real and imaginary part of a number."""
-        t = part_of(self.pairs)
+        t = self.part
         if hasattr(a, "__sym__"):
             a = self.values.symbolic(a.expr)
         if isinstance(a, Value):
@@ -51,7 +52,7 @@ class ComplexTyped(Typed):
         return self.values.const(a.real, t), self.values.const(a.imag, t)
 
     def pair(self, re, im) -> Value:
-        t = part_of(self.pairs)
+        t = self.part
         return self.values.make("complex", (self.s._as(re, t), self.s._as(im, t)), self.pairs)
 
 
@@ -85,44 +86,37 @@ def _div(h, a, b):
 
 
 def _reciprocal(h, a):
-    return _div(h, 1.0, a)
-
-
-def _abs(h, a):
-    """hypot, without overflow; infinite where a part is, nan or not."""
-    s, (x, y) = h.s, h.parts(a)
-    x, y = s.abs(x), s.abs(y)
-    large, small = s.maximum(x, y), s.minimum(x, y)
+    s, (u, v) = h.s, h.parts(a)
+    wide = s.ge(s.abs(u), s.abs(v))
+    large, small = s.where(wide, u, v), s.where(wide, v, u)
     ratio = s.div(small, large)
-    size = s.mul(large, s.sqrt(s.add(s.mul(ratio, ratio), 1.0)))
-    size = s.where(s.logical_or(s.eq(large, 0.0), s.eq(small, 0.0)), large, size)
-    infinite = s.logical_or(s.eq(x, math.inf), s.eq(y, math.inf))
-    return s.where(infinite, math.inf, size)
+    bottom = s.add(large, s.mul(small, ratio))
+    return h.pair(s.div(s.where(wide, 1.0, ratio), bottom), s.div(s.where(wide, s.neg(ratio), -1.0), bottom))
 
 
-def _exp(h, a):
-    """e**x (cos y + i sin y), in two factors where the first overflows; the imaginary part of a real number is what it was."""
-    s, (x, y) = h.s, h.parts(a)
-    most = _LARGEST_EXP[part_of(h.pairs)]
-    large = s.gt(x, most)
-    size = s.exp(s.where(large, s.sub(x, most), x))
-    more = s.where(large, math.exp(most), 1.0)
-    real = s.eq(y, 0.0)
-    odd = s.logical_not(s.lt(s.abs(y), math.inf))
-    down, up = s.logical_and(odd, s.eq(x, -math.inf)), s.logical_and(odd, s.eq(x, math.inf))
-    re = s.mul(s.mul(size, s.cos(y)), more)
-    im = s.mul(s.mul(size, s.sin(y)), more)
-    re = s.where(real, s.mul(size, more), s.where(down, 0.0, s.where(up, math.inf, re)))
-    im = s.where(real, y, s.where(down, 0.0, im))
-    return h.pair(re, im)
+def _pow(h, a, b):
+    """Powers by small integers as products of squares, as NumPy does them; others by the logarithm, 0 to a power whose real part is
+    positive being 0 and anything to the power 0 being 1."""
+    n = b.real if isinstance(b, complex) and not b.imag else b
+    if isinstance(n, (int, float)) and n == int(n) and 0 < abs(n) <= _MOST_PRODUCTS:
+        return _product(h, a, int(n)) if n > 0 else _reciprocal(h, _product(h, a, -int(n)))
+    s, (x, y), (u, v) = h.s, h.parts(a), h.parts(b)
+    re, im = h.parts(FUNCTIONS["exp"](h, _mul(h, h.pair(u, v), FUNCTIONS["log"](h, h.pair(x, y)))))
+    nothing = s.logical_and(s.eq(x, 0.0), s.eq(y, 0.0))
+    grows = s.gt(u, 0.0)
+    re, im = (s.where(nothing, s.where(grows, 0.0, math.nan), part) for part in (re, im))
+    one = s.logical_and(s.eq(u, 0.0), s.eq(v, 0.0))
+    return h.pair(s.where(one, 1.0, re), s.where(one, 0.0, im))
 
 
-def _pow(h, a, n):
-    """Squares and cubes, as NumPy does them."""
-    n = n.real if isinstance(n, complex) and not n.imag else n
-    if isinstance(n, Value) or n not in (1, 2, 3):
-        raise NotImplementedError("complex powers other than small ones")
-    return a if n == 1 else _mul(h, a, a) if n == 2 else _mul(h, a, _mul(h, a, a))
+def _product(h, a, n):
+    out = None
+    while n:
+        if n & 1:
+            out = a if out is None else _mul(h, a, out)
+        n >>= 1
+        a = _mul(h, a, a) if n else a
+    return out
 
 
 def _compare(h, a, b, unequal):
@@ -148,8 +142,7 @@ OPERATIONS = {
     "div": _div,
     "reciprocal": _reciprocal,
     "neg": _each("neg"),
-    "abs": _abs,
-    "exp": _exp,
+    **FUNCTIONS,
     "conj": lambda h, a: h.pair(h.parts(a)[0], h.s.neg(h.parts(a)[1])),
     "eq": lambda h, a, b: _compare(h, a, b, False),
     "ne": lambda h, a, b: _compare(h, a, b, True),

@@ -264,19 +264,25 @@ class Lowering(ComplexLowering):
                 self.outputs.append(self.plain_output(x))
                 continue
             strides = sizes(val.stride()) if hasattr(val, "stride") else x.strides
-            if strides is not None and not is_dense(x.sizes, strides, self.values.hint):
+            dense = strides is None or is_dense(x.sizes, strides, self.values.hint)
+            if not dense:
+                x = self.as_view(x, strides)
                 self.realize_base(x)
             region = self.realize(x, strides)
-            if (
-                strides is not None
-                and not same_layout(x.sizes, region.strides, strides)
-                and is_dense(x.sizes, strides, self.values.hint)
-            ):
+            if dense and strides is not None and not same_layout(x.sizes, region.strides, strides):
                 region = self.realize(self.lazy(x.sizes, x.dtype, x.at), strides)
             buffer = self.buffers[region.buffer]
             if buffer.kind == "temp":
                 buffer.kind = "output"
             self.outputs.append(("region", region, x.dtype))
+
+    def as_view(self, x: Lazy, strides) -> Lazy:
+        """``x`` without the dense memory that an earlier reader gave it, where it is a view of other strides."""
+        if x.region is None or x.view is None or same_layout(x.sizes, x.region.strides, strides):
+            return x
+        again = self.lazy(x.sizes, x.dtype, x.at, strides=x.strides, device=x.device)
+        again.view = x.view
+        return again
 
     def plain_output(self, x):
         """What the caller gets for a result that is no tensor."""
@@ -365,7 +371,7 @@ class Lowering(ComplexLowering):
             compute.is_complex or val.dtype.is_complex or any(isinstance(x, Lazy) and x.dtype.is_complex for x in full)
         )
         for node in topological(root):
-            if node.op != "input" and not (node.op in PAIRED if paired else TABLE[node.op].llvm):
+            if node.op != "input" and not (TABLE[node.op].llvm or paired and node.op in PAIRED):
                 raise Unsupported(
                     f"scalar operation {node.op} has no LLVM text{' for complex numbers' if paired else ''}"
                 )

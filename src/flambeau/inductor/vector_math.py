@@ -75,6 +75,15 @@ _LOG = {
         6.666666666666735130e-01,
     ),
 }
+_LOG10 = {
+    "f32": (4.3432617188e-01, -3.1689971365e-05, 3.0102920532e-01, 7.9034151668e-07),
+    "f64": (
+        4.34294481878168880939e-01,
+        2.50829467116452752298e-11,
+        3.01029995663611771306e-01,
+        3.69423907715893078616e-13,
+    ),
+}
 
 
 def _round_shift(b, t, x, scale):
@@ -226,6 +235,12 @@ def log(b, t, x):
     return _log_specials(b, t, x, out, 0.0, special)
 
 
+def _in_two(b, t, f, hfsq, tail):
+    """log(1 + f) and what its rounding lost."""
+    ln = b.sub(t, f, b.sub(t, hfsq, tail))
+    return ln, b.sub(t, b.sub(t, b.sub(t, f, ln), hfsq), b.sub(t, b.const(t, 0.0), tail))
+
+
 @expansion
 def log2(b, t, x):
     y, correction = _normal(b, t, x)
@@ -233,13 +248,29 @@ def log2(b, t, x):
     k = b.add(t, k, correction)
     hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
     # log2(e) in two parts, so that log2 of a power of two is exact and the product keeps its low half
-    ln = b.sub(t, f, b.sub(t, hfsq, tail))
-    rest = b.sub(t, b.sub(t, b.sub(t, f, ln), hfsq), b.sub(t, b.const(t, 0.0), tail))
+    ln, rest = _in_two(b, t, f, hfsq, tail)
     hi = struct.unpack("<f", struct.pack("<f", math.log2(math.e)))[0] if t == "f32" else math.log2(math.e)
     lo = 1.925963033500011e-08 if t == "f32" else 2.0355273740931033e-17
     low = b.fma(t, ln, b.const(t, lo), b.mul(t, rest, b.const(t, hi)))
     whole = b.fma(t, ln, b.const(t, hi), low)
     return _log_specials(b, t, x, b.add(t, k, whole), 0.0, special)
+
+
+@expansion
+def log10(b, t, x):
+    """1 / log(10) and log10(2) in two parts each (FreeBSD's e_log10.c), so that log10 of a power of ten is exact."""
+    hi, lo, two_hi, two_lo = (b.const(t, c) for c in _LOG10[t])
+    y, correction = _normal(b, t, x)
+    k, f = _split_log(b, t, y)
+    k = b.add(t, k, correction)
+    hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
+    ln, rest = _in_two(b, t, f, hfsq, tail)
+    product, whole = b.mul(t, ln, hi), b.mul(t, k, two_hi)
+    low = b.fma(t, ln, hi, b.sub(t, b.const(t, 0.0), product))
+    low = b.fma(t, rest, hi, b.fma(t, ln, lo, b.fma(t, k, two_lo, low)))
+    top = b.add(t, whole, product)
+    low = b.add(t, low, b.add(t, b.sub(t, whole, top), product))
+    return _log_specials(b, t, x, b.add(t, top, low), 0.0, special)
 
 
 @expansion

@@ -344,6 +344,14 @@ def signbit(b, t, x):
 
 
 @expansion
+def angle(b, t, x):
+    """pi for negative numbers, 0 for others, nan at nan."""
+    zero = b.const(t, 0.0)
+    turned = b.select(t, b.cmp("olt", t, x, zero), b.const(t, math.pi), zero)
+    return b.select(t, b.cmp("uno", t, x, x), x, turned)
+
+
+@expansion
 def heaviside(b, t, x, y):
     zero, one = b.const(t, 0), b.const(t, 1)
     if is_float(t):

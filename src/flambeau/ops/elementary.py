@@ -57,7 +57,7 @@ sigmoid.derivative(self=lambda ct, result: sigmoid_backward(ct, result))
 
 @pointwise("log10(Tensor self) -> Tensor", promote="float")
 def log10(s, self):
-    return s.mul(s.log(self), 1 / math.log(10))
+    return s.log10(self)
 
 
 log10.derivative(self=lambda ct, self: aten.div.Tensor(ct, aten.mul.Tensor(self, math.log(10))))

@@ -39,6 +39,13 @@ def _where(c, a, b):
     return np.where(c, a, b)
 
 
+def _log10(x):
+    """NumPy's of float32 misses powers of ten by a digit."""
+    if getattr(x, "dtype", None) == np.float32:
+        return np.log10(x, dtype=np.float64).astype(np.float32)
+    return np.log10(x)
+
+
 def _rsqrt(x):
     return 1 / np.sqrt(x)
 
@@ -163,6 +170,7 @@ scalar("expm1", 1, "float", np.expm1, {"f": "@expm1"}, lambda s, ct, x, r: (s.mu
 scalar("log", 1, "float", np.log, {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, x),))
 scalar("log1p", 1, "float", np.log1p, {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
 scalar("log2", 1, "float", np.log2, {"f": "@log2"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(2))),))
+scalar("log10", 1, "float", _log10, {"f": "@log10"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(10))),))
 scalar("sqrt", 1, "float", np.sqrt, {"f": "call {t} @llvm.sqrt.{s}({t} {0})"}, lambda s, ct, x, r: (s.div(ct, s.mul(2.0, r)),))
 scalar("rsqrt", 1, "float", _rsqrt, {"f": "@rsqrt"}, lambda s, ct, x, r: (s.mul(s.mul(-0.5, ct), s.mul(r, s.mul(r, r))),))
 scalar("sin", 1, "float", np.sin, {"f": "@sin"}, lambda s, ct, x, r: (s.mul(ct, s.cos(x)),))

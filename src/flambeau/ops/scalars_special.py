@@ -128,8 +128,8 @@ def _angle(x):
     return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0)).astype(x.dtype)
 
 
-scalar("conj", 1, "arith", np.conjugate, {}, None, aten="conj_physical")
+scalar("conj", 1, "arith", np.conjugate, {"*": "@copy"}, None, aten="conj_physical")
 scalar("complex", 2, "float", _complex, {})
-scalar("angle", 1, "float", _angle, {})
+scalar("angle", 1, "float", _angle, {"f": "@angle"})
 
 real_only("atan2 hypot copysign fmax fmin nextafter signbit heaviside gcd lcm lshift rshift logaddexp2 erfc erfinv erfcx lgamma digamma trigamma i0 i0e i1 i1e ndtri log_ndtr")

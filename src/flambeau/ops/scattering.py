@@ -135,6 +135,16 @@ def put(self, index, source, accumulate):
     return aten.copy.default(self, aten.reshape.default(out, list(self.shape)))  # in the order of self
 
 
+put.derivative(
+    self=lambda ct, index, source_like, accumulate: (
+        ct
+        if accumulate
+        else aten.put.default(ct, index, aten.zeros.default(list(source_like.shape), dtype=ct.dtype), False)
+    ),
+    source=lambda ct, index, source_like: aten.reshape.default(aten.take.default(ct, index), list(source_like.shape)),
+)
+
+
 # ---- scatter_reduce --------------------------------------------------------------------------------------------------------
 
 _COMBINE = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}

@@ -430,6 +430,8 @@ def _groups(t, dim):
 
 
 def _by_group(reduce, values, group):
+    if not len(values):
+        return values
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])
     lengths = np.diff(np.r_[starts, len(group)])
