@@ -84,6 +84,13 @@ typedef struct {
     struct FlbStacks *stacks; /* csrc/state.c's own */
 } FlbTls;
 
+/* A copy of an array's elements: of one without gaps as they lie in memory, else as an array. */
+typedef struct {
+    PyObject *array;         /* whose they are */
+    void *memory;
+    PyObject *copy;
+} FlbContents;
+
 typedef struct {
     int version;             /* 1 */
     PyTypeObject *tensor_type;      /* _C.TensorBase */
@@ -100,6 +107,11 @@ typedef struct {
     /* Let NumPy allocate from it in the present context (a new thread or context starts with NumPy's own). */
     int (*use_allocator)(void);
     FlbFloating *(*floating)(void);
+    /* The elements of a tensor's array as they are now: keep_contents() is 0, or -1 with an exception; put_back() writes them into the array
+     * again when asked to, and lets go of the copy. */
+    int (*keep_contents)(PyObject *tensor, FlbContents *kept);
+    int (*put_back)(FlbContents *kept, int write);
+    Py_ssize_t (*nbytes)(PyObject *tensor);
 } FlbApi;
 
 #define FLB_API_CAPSULE "flambeau._C._api"

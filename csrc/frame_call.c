@@ -243,8 +243,9 @@ PyObject *flb_set_plainly(PyObject *module, PyObject *arg)
     return old;
 }
 
-/* The call of a graph whose floating-point errors are NumPy's to tell: before it writes to what it was given (flb_before_writes), else at its end. */
-static _Thread_local struct { Callable *graph; int writes; } watched;
+/* The call of a graph whose floating-point errors are NumPy's to tell: before it writes to what it was given (flb_tell_floating_errors), else at its end.
+ * What it writes as it goes is kept, and put back when the frame is to be run plainly; where keeping it costs too much, errors aren't told. */
+static _Thread_local struct { Callable *graph; int told; } watched;
 
 static int tell_flags(Callable *graph, unsigned flags)
 {
@@ -254,18 +255,62 @@ static int tell_flags(Callable *graph, unsigned flags)
     return done ? 0 : -1;
 }
 
-PyObject *flb_before_writes(PyObject *module, PyObject *unused)
+PyObject *flb_tell_floating_errors(PyObject *module, PyObject *unused)
 {
     Callable *graph = watched.graph;
-    if (graph && !watched.writes) {
-        watched.writes = 1;
+    if (graph && !watched.told) {
+        watched.told = 1;
         if (tell_flags(graph, flb_frame_api()->floating()->noted | flb_floating_flags()) < 0) return NULL;
     }
     Py_RETURN_NONE;
 }
 
+enum { KEPT_HERE = 4 };
+typedef struct { Py_ssize_t n; FlbContents *items, here[KEPT_HERE]; } Kept;
+
+static int let_go(Kept *kept, int put_back)
+{
+    FlbApi *api = flb_frame_api();
+    int r = 0;
+    while (kept->n) r |= api->put_back(&kept->items[--kept->n], put_back);
+    if (kept->items != kept->here) PyMem_Free(kept->items);
+    kept->items = kept->here;
+    return r;
+}
+
+/* Keeps the contents of the arguments that the graph writes to. 1: they are kept, 0: they are too large for what it would tell, -1: error. */
+static int keep_written(Callable *self, PyObject *const *args, Kept *kept)
+{
+    FlbApi *api = flb_frame_api();
+    Py_ssize_t n = PyTuple_GET_SIZE(self->written), bytes = 0;
+    for (Py_ssize_t i = 0; i < n; i++) bytes += api->nbytes(args[PyLong_AsSsize_t(PyTuple_GET_ITEM(self->written, i))]);
+    if (bytes > self->keeps) {
+        PyObject *worth = PyObject_CallMethod(self->flagged, "keeps", NULL);
+        int r = worth ? PyObject_IsTrue(worth) : -1;
+        Py_XDECREF(worth);
+        if (r <= 0) return r;
+    }
+    if (n > KEPT_HERE && !(kept->items = PyMem_Malloc(n * sizeof(FlbContents)))) return kept->items = kept->here, PyErr_NoMemory(), -1;
+    for (; kept->n < n; kept->n++)
+        if (api->keep_contents(args[PyLong_AsSsize_t(PyTuple_GET_ITEM(self->written, kept->n))], &kept->items[kept->n]) < 0) return -1;
+    return 1;
+}
+
+static int runs_plainly_now(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    int r = value && PyObject_HasAttrString(value, "run_plainly");
+    PyErr_Restore(type, value, traceback);
+    return r;
+}
+
 static PyObject *watched_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
+    Kept kept = {.items = kept.here};
+    int keeps = self->written && self->written != Py_None ? keep_written(self, args, &kept) : 1;
+    if (keeps < 0) return let_go(&kept, 0), NULL;
     FlbApi *api = flb_frame_api();
     FlbFloating *f = api->floating(), outer = *f;
     if (outer.watching) outer.noted |= flb_floating_flags();
@@ -273,13 +318,25 @@ static PyObject *watched_call(Callable *self, PyObject *const *args, size_t narg
     *f = (FlbFloating){.watching = 1};
     __typeof__(watched) around = watched;
     watched.graph = self;
-    watched.writes = 0;
+    watched.told = !keeps;
     PyObject *r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
     unsigned flags = f->noted | flb_floating_flags();
-    int wrote = watched.writes;
+    int told = watched.told;
     watched = around;
     *f = outer;
-    if (r && !wrote && tell_flags(self, flags) < 0) Py_CLEAR(r);
+    if (r && !told && tell_flags(self, flags) < 0) Py_CLEAR(r);
+    if (r && !keeps && flags & self->watch) {
+        PyObject *done = PyObject_CallMethod(self->flagged, "missed", NULL);
+        if (!done) Py_CLEAR(r);
+        Py_XDECREF(done);
+    }
+    if (kept.n) {
+        int back = !r && runs_plainly_now();
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        if (let_go(&kept, back) < 0) PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+    }
     return r;
 }
 
@@ -327,6 +384,7 @@ static int callable_traverse(Callable *self, visitproc visit, void *arg)
     Py_VISIT(self->cache);
     Py_VISIT(self->again);
     Py_VISIT(self->flagged);
+    Py_VISIT(self->written);
     Py_VISIT(self->dict);
     return 0;
 }
@@ -339,6 +397,7 @@ static int callable_clear(Callable *self)
     Py_CLEAR(self->cache_code);
     Py_CLEAR(self->again);
     Py_CLEAR(self->flagged);
+    Py_CLEAR(self->written);
     Py_CLEAR(self->dict);
     return 0;
 }
@@ -375,6 +434,8 @@ static PyMemberDef callable_members[] = {
     {"again", T_OBJECT, offsetof(Callable, again), 0, "of a DisabledFunction: again(error) tells whether the frame is run plainly after it"},
     {"watch", T_UINT, offsetof(Callable, watch), 0, "of a DisabledFunction: floating-point flags after which flagged(flags) is called"},
     {"flagged", T_OBJECT, offsetof(Callable, flagged), 0, "of a DisabledFunction: flagged(flags) may raise in the place of the call's result"},
+    {"written", T_OBJECT, offsetof(Callable, written), 0, "of a DisabledFunction that is watched: positions of tensors that it writes to as it goes, a tuple, or None"},
+    {"keeps", T_PYSSIZET, offsetof(Callable, keeps), 0, "of these: up to how many bytes their contents are always kept; of more where flagged.keeps() says so"},
     {"__dictoffset__", T_PYSSIZET, offsetof(Callable, dict), READONLY},
     {NULL},
 };

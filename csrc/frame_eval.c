@@ -325,7 +325,7 @@ static PyMethodDef methods[] = {
      "called by captured code that a tail call started: the code alone holds its arguments from here on"},
     {"traceback_entry", m_traceback_entry, METH_VARARGS,
      "traceback_entry(next or None, code, globals, lasti, line) -> traceback with one more entry in front, of a frame that never ran"},
-    {"before_writes", flb_before_writes, METH_NOARGS, "before_writes(): a graph is about to write to its arguments; its floating-point errors are told now, or not at all"},
+    {"tell_floating_errors", flb_tell_floating_errors, METH_NOARGS, "tell_floating_errors(): a graph is about to write to its arguments, or to end: its floating-point errors are told now, or not at all"},
     {"set_watcher", flb_set_watcher, METH_O,
      "set_watcher(callable or None) -> previous: watcher(compiled, *args, **kwargs) is called in the place of outermost compiled calls"},
     {"set_plainly", flb_set_plainly, METH_O, "set_plainly(bool) -> previous: compiled calls run plainly, what is captured isn't used"},

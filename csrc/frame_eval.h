@@ -48,6 +48,8 @@ typedef struct {
     PyObject *again;                 /* of DisabledFunction: again(error) tells whether the frame is to be run plainly after it (see to_run_plainly) */
     unsigned watch;                  /* of DisabledFunction: floating-point flags (floating.h) after which flagged(flags) is called, which may raise in the call's place */
     PyObject *flagged;
+    PyObject *written;               /* of a watched one: positions of the arguments that it writes to as it goes, or NULL; their contents are kept for */
+    Py_ssize_t keeps;                /* the plain call, always up to so many bytes, above where flagged.keeps() says so */
 } Callable;
 
 /* What captured code returns at a graph break: the call that gives its result. Made by the native caller, so that a chain of resume
@@ -85,8 +87,8 @@ PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_release_arguments(PyObject *module, PyObject *unused);
 /* The tail call whose code is about to run, and the one whose code runs: borrowed, NULL for others. */
 extern _Thread_local TailCall *flb_handed, *flb_running;
-/* A graph is about to write to its arguments: where it is watched for floating-point errors, they are told now or not at all. */
-PyObject *flb_before_writes(PyObject *module, PyObject *unused);
+/* A graph is about to write to its arguments, or to end: where it is watched for floating-point errors, they are told now or not at all. */
+PyObject *flb_tell_floating_errors(PyObject *module, PyObject *unused);
 PyObject *flb_set_watcher(PyObject *module, PyObject *arg);
 PyObject *flb_set_watching(PyObject *module, PyObject *arg);
 PyObject *flb_set_plainly(PyObject *module, PyObject *arg);

@@ -9,9 +9,38 @@ int flb_init_node(PyObject *module), flb_init_saved(PyObject *module), flb_init_
 extern PyMethodDef flb_node_functions[], flb_saved_functions[], flb_record_functions[], flb_apply_functions[], flb_engine_functions[];
 
 static PyTypeObject *tensor_class(void) { return flb_tensor_class; }
+
+static PyArrayObject *array_of(PyObject *tensor) { return (PyArrayObject *)((FlbTensor *)tensor)->array; }
+
+static Py_ssize_t nbytes(PyObject *tensor) { return PyArray_NBYTES(array_of(tensor)); }
+
+static int keep_contents(PyObject *tensor, FlbContents *kept) {
+    PyArrayObject *a = array_of(tensor);
+    *kept = (FlbContents){.array = (PyObject *)a};
+    if (PyArray_ISONESEGMENT(a)) {
+        if (!(kept->memory = flb_malloc(PyArray_NBYTES(a) + 1))) return PyErr_NoMemory(), -1;
+        memcpy(kept->memory, PyArray_DATA(a), PyArray_NBYTES(a));
+    } else if (!(kept->copy = PyArray_NewCopy(a, NPY_KEEPORDER))) {
+        return -1;
+    }
+    Py_INCREF(a);
+    return 0;
+}
+
+static int put_back(FlbContents *kept, int write) {
+    PyArrayObject *a = (PyArrayObject *)kept->array;
+    int r = 0;
+    if (write && kept->memory) memcpy(PyArray_DATA(a), kept->memory, PyArray_NBYTES(a));
+    if (write && kept->copy) r = PyArray_CopyInto(a, (PyArrayObject *)kept->copy);
+    if (kept->memory) flb_free(kept->memory);
+    Py_CLEAR(kept->copy);
+    Py_CLEAR(kept->array);
+    return r;
+}
+
 static FlbApi api = {.version = 1, .tensor_type = &FlbTensor_Type, .storage_type = &FlbStorage_Type, .tls = flb_tls,
                      .from_array = flb_from_array, .tensor_class = tensor_class, .malloc = flb_malloc, .scratch = flb_scratch, .free = flb_free, .use_allocator = flb_use_allocator,
-                     .floating = flb_floating};
+                     .floating = flb_floating, .keep_contents = keep_contents, .put_back = put_back, .nbytes = nbytes};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "flambeau._C", .m_size = -1,
                                         .m_doc = "Native core: tensor object, storage, dispatch state, call paths."};

@@ -254,21 +254,137 @@ def written_after_a_loop(x):
     return y
 
 
+def written_at_both_ends(x):
+    x[:3] = np.log(x[:3] - 1)
+    x[::-2] /= x[::-2]
+
+
+def written_in_a_block(x):
+    with np.errstate(divide="raise"):
+        x *= 2
+        try:
+            x += 1.0 / (x - 2)
+        except FloatingPointError as e:
+            return str(e)
+
+
+def several_written(x):
+    a, b, c, d, e = x[:10], x[10:20], x[20:30], x[30:40], x[40:50]
+    fill(a, b, c, d, e)
+    return x
+
+
+def fill(a, b, c, d, e):
+    for out in (a, b, c, d, e):
+        out /= out - 11
+    return e
+
+
+def drawn(x):
+    x += np.random.default_rng(3).random(len(x)) / (x - 1)
+    return np.random.RandomState(3).rand(2) / 0
+
+
+def drawn_from_the_global(x):
+    np.random.seed(4)
+    y = np.random.rand(len(x)) / (x - 1)
+    return y, np.random.rand()
+
+
+WRITING = (
+    written_by_kernels, written_beside_a_call, written_by_a_loop, written_after_a_loop, written_at_both_ends, written_in_a_block, several_written,
+    drawn, drawn_from_the_global,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", WRITING, ids=lambda f: f.__name__)
+def test_arguments_that_are_written(f, backend):
+    """What has been written when an error is told of is put back before the plain call."""
+    for how in ({}, {"all": "ignore"}, {"all": "raise"}):
+        with np.errstate(**how):
+            compare(f, LONG, backend=backend)
+
+
+@pytest.mark.parametrize("view", [np.s_[::1], np.s_[::-1], np.s_[::3], np.s_[5:]], ids=str)
+def test_views_that_are_written(view):
+    def through_the_view(x):
+        written_by_kernels(x[view])
+
+    compiled = torch.compile(written_by_kernels)
+    for _ in range(2):
+        assert told(lambda x: compiled(x[view]), LONG)[1:] == told(through_the_view, LONG)[1:]
+
+
+def test_large_arguments_that_are_written():
+    """Where keeping them would cost as much as the call, they are kept as often as Python shows warnings: each time, or at calls 1, 2, 4, 8."""
+    compiled = torch.compile(written_by_kernels)
+    large = np.resize(LONG, 100_000)
+    for action, shown in (("always", 1), ("default", 1), ("ignore", 0)):  # with filters made anew for each call
+        assert [len(told(compiled, large, action=action)[1]) for _ in range(5)] == [shown] * 5
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(9):
+            compiled(large.copy())
+    assert len(caught) == 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for n in range(1, 12):  # call 5 isn't kept, so 6 is
+            compiled(large.copy() if n >= 5 else np.full(100_000, 2.0))
+            assert len(caught) == (n > 5)
+    with np.errstate(divide="raise"):
+        assert compare(written_by_kernels, large, calls=5)[0].startswith("('FloatingPointError'")
+
+
+def unused_quotient(x):
+    1.0 / x
+    np.log(x).reshape(-1, 1)
+    return x + 1
+
+
+def unused_writes(x):
+    a = np.empty(len(x), np.float32)
+    a[:] = x * 1e300
+    b = np.zeros(len(x))
+    c = b.sum()
+    np.divide(1, x, out=b)
+    x.astype(np.int8) * 3
+    return c
+
+
+def unused_and_written(x):
+    y = np.sqrt(x - 5)
+    x += 1
+    y[:] = 1 / (x - 1)
+
+
+def unused_in_a_block(x):
+    try:
+        with np.errstate(divide="raise"):
+            1.0 / x
+    except FloatingPointError as e:
+        return str(e)
+
+
+def remainder_of_integers(x):
+    return x.astype(np.int64) % np.array([1, 2, 0, 4, 0])
+
+
+def nothing_but_unused(x):
+    np.array([1e300, 2]).astype(np.float32)
+    1 / np.zeros(3)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 @pytest.mark.parametrize(
-    "f", [written_by_kernels, written_beside_a_call, written_by_a_loop, written_after_a_loop], ids=lambda f: f.__name__
+    "f",
+    [unused_quotient, unused_writes, unused_and_written, unused_in_a_block, nothing_but_unused, remainder_of_integers],
+    ids=lambda f: f.__name__,
 )
-def test_arguments_that_are_written(f, backend):
-    """No call is made again behind a write; "exact" makes them so that they can be, but for the backend that writes as it goes."""
-    want = told(f, LONG)
-    for mode in ("auto", "exact"):
-        torch._dynamo.reset()
-        with config.patch(numpy_floating_point_errors=mode):
-            compiled = torch.compile(f, backend=backend)
-            for _ in range(2):
-                out, shown, args = told(compiled, LONG)
-                assert (out, args) == (want[0], want[2])
-                assert shown == want[1] or (mode == "auto" or backend == "eager") and not shown
+def test_results_that_nothing_uses(f, backend):
+    for how in ({}, {"all": "ignore"}, {"all": "raise"}):
+        with np.errstate(**how):
+            compare(f, X, backend=backend)
 
 
 def test_flags_of_other_threads():
@@ -290,6 +406,58 @@ def test_seterr():
     finally:
         np.seterr(**before)
     compare(f, X, warns=1)
+
+
+def in_blocks_of_all_kinds(x, how):
+    with np.errstate(divide=how, invalid="ignore"):
+        y = 1.0 / x
+        with np.errstate(divide="ignore"):
+            z = np.log(x)
+    return y, z, y - y
+
+
+@pytest.mark.parametrize("how", ["ignore", "warn", "raise"])
+def test_blocks(how):
+    compare(lambda x: in_blocks_of_all_kinds(x, how), X)
+
+
+def test_print(capfd):
+    compiled = torch.compile(in_blocks_of_all_kinds)
+    with np.errstate(invalid="ignore"):
+        compiled(X, "print")
+    assert capfd.readouterr().err == "Warning: divide by zero encountered in divide\n"
+
+
+def test_log():
+    class Log:
+        def __init__(self):
+            self.lines = []
+
+        def write(self, line):
+            self.lines.append(line)
+
+    def f(x, log):
+        with np.errstate(divide="log", call=log):
+            return 1.0 / x
+
+    logs = Log(), Log()
+    f(X, logs[0])
+    compiled = torch.compile(f)
+    assert not torch._dynamo.explain(f)(np.ones(3), logs[1]).graph_break_count
+    compiled(X, logs[1])
+    assert logs[0].lines == logs[1].lines == ["Warning: divide by zero encountered in divide\n"]
+
+
+@pytest.mark.parametrize("how", ["raise", "call", "print", "log"])
+def test_every_state_is_compiled(how, monkeypatch):
+    """A call that raises no flag isn't made again."""
+    flags = []
+    monkeypatch.setattr(floating.Watch, "__call__", lambda self, raised: flags.append(raised))
+    compiled = torch.compile(tidy, fullgraph=True)
+    with np.errstate(all=how):
+        for n in (1, 8, 1001):
+            assert np.allclose(compiled(np.linspace(-3, 3, n)), tidy(np.linspace(-3, 3, n)))
+    assert flags == [] and torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
 
 
 def test_seterrcall():

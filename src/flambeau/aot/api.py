@@ -81,7 +81,7 @@ def compile_flat(
         # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
         # all inputs as they were, so that it can be run plainly.
         meta = getattr(captured, "meta", {})
-        if not (meta.get("arrays") and (traced.fallible or meta.get("keeps_inputs"))):
+        if not (meta.get("arrays") and traced.fallible):
             part.onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
         run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either

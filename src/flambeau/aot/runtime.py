@@ -88,8 +88,8 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     # An output that is None lies in the input's memory already.
     written = [(k, i) for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad]
     if traced.mutated:
-        scope["before_writes"] = _frame.before_writes
-        lines.append("    before_writes()")
+        scope["tell_floating_errors"] = _frame.tell_floating_errors
+        lines.append("    tell_floating_errors()")
     for k, i in enumerate(traced.mutated):
         if i in traced.mutated_with_grad:
             lines.append(f"    {names[i]}.copy_(outs[{k}])")

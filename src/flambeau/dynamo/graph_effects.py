@@ -17,6 +17,7 @@ __all__ = [
     "refuse_shared_memory",
     "under_handler",
     "writes",
+    "written_inputs",
 ]
 
 
@@ -33,9 +34,13 @@ def writes(node) -> bool:
     return "writes" in node.meta.get("effects", ()) or trace_rules.is_allowed(node.target)
 
 
-def has_effects(output, writes: bool = True) -> bool:
-    """Whether running the graph does more than give values: it draws random numbers, calls what it knows nothing of or, with ``writes``, writes
-    to inputs. What it writes to arrays of its own doesn't count."""
+def written_inputs(inputs: list) -> list[int]:
+    """Positions of those that the graph writes to."""
+    return [k for k, i in enumerate(inputs) if not i.number and i.node.meta["val"]._version]
+
+
+def has_effects(output) -> bool:
+    """Whether running the graph does more than give values and write: it draws PyTorch's random numbers or calls what it knows nothing of."""
     for n in output.root.nodes:
         if n.op.startswith("call") and (
             "draws" in n.meta.get("effects", ())
@@ -43,7 +48,7 @@ def has_effects(output, writes: bool = True) -> bool:
             or trace_rules.is_allowed(n.target)
         ):
             return True
-    return writes and any(not i.number and i.node.meta["val"]._version for i in output.inputs)
+    return False
 
 
 def refuse_shared_memory(output, inputs: list) -> None:

@@ -22,7 +22,7 @@ from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_t
 from . import numpy_bridge
 from .config import config
 from .exc import Unsupported
-from .graph_effects import has_effects
+from .graph_effects import has_effects, written_inputs
 from .instructions import decode, live_locals, per_code
 from .source import ConstSource, GetAttrSource
 from .trace_rules import inline_reason
@@ -164,7 +164,7 @@ def _native(tx, header: int, trip) -> bool:
             },
         )
 
-    first = not has_effects(tx.output)
+    first = not has_effects(tx.output) and not written_inputs(tx.output.inputs)
     inputs = Inputs(
         local,
         lambda name: _describe(tx, tx.load_global(name)),

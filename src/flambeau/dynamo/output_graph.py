@@ -38,6 +38,7 @@ from .graph_effects import (
     refuse_shared_memory,
     under_handler,
     writes,
+    written_inputs,
 )
 from .graph_inputs import GraphInput, symbolic_input
 from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
@@ -574,11 +575,9 @@ class OutputGraph:
         return out
 
     def guard_numpy_errors(self) -> None:
-        """Captured operations neither raise nor call anything on overflow and its kin; what they warn of, a plain call does (see floating.py)."""
-        if not floating.is_quiet(None):
-            unsupported("numpy", f"NumPy operations under {np.geterr()}", "np.errstate or np.seterr asks for it.")
-        quiet = floating.is_quiet_on_underflow
-        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", quiet if quiet(None) else floating.is_quiet)
+        """Captured operations neither raise nor call nor warn of anything on overflow and its kin: a plain call does (see floating.py)."""
+        states = (floating.is_quiet_on_underflow, floating.is_quiet, floating.is_loud)
+        self.guard(NUMPY_ERRORS, "CONTEXT_VAR", next(state for state in states if state(None)))
 
     def set_grad_mode(self, tx, mode: bool) -> None:
         if tensors.grad_enabled() != mode:
@@ -674,6 +673,8 @@ class OutputGraph:
         if region is not None:
             region.prepare(self.root)
             outputs = region.results()
+        elif getattr(self.root, "holds_arrays", False):
+            outputs = outputs + floating.unused(self.root.nodes, outputs)
         out = self.root.output(tuple(outputs))
         out.meta["val"] = tuple(n.meta["val"] for n in outputs)
         keep = []
@@ -687,7 +688,6 @@ class OutputGraph:
             refuse_shared_memory(self, [i for i in keep if not i.number])
         gm = fx.GraphModule(self.attributes, self.root)
         gm.meta["arrays"] = getattr(self.root, "holds_arrays", False)
-        gm.meta["keeps_inputs"] = config.numpy_floating_point_errors == "exact"
         if self.env is not None and all(i.number for i in keep):
             gm.meta["fake_mode"] = self.fake_mode  # no input leads to it
         weakref.finalize(gm, release, self.graph).atexit = False
@@ -723,16 +723,23 @@ class OutputGraph:
         if self.draws:
             fn = journaled(fn)
         graph = _frame.DisabledFunction(fn)
-        if (gm.meta["arrays"] or self.under_handler) and not has_effects(
-            self, not getattr(fn, "keeps_inputs_at_errors", False)
-        ):
-            # Nothing has happened at an error: the frame is run plainly, which raises it where a handler may wait for it, as NumPy does for arrays.
-            graph.again = numpy_bridge.is_ours
+        written = () if getattr(fn, "keeps_inputs_at_errors", False) else written_inputs(keep)
+        if (gm.meta["arrays"] or self.under_handler) and not has_effects(self):
+            if not written:
+                # Nothing has happened at an error: the frame is run plainly, which raises it where a handler may wait for it, as NumPy
+                # does for arrays.
+                graph.again = numpy_bridge.is_ours
             given = [
                 i.example for i in keep if not i.number
             ]  # plain NumPy takes no tensor of autograd's or of a transform
-            if gm.meta["arrays"] and not any(t.requires_grad or t._keys for t in given):
+            if (
+                gm.meta["arrays"]
+                and not any(t.requires_grad or t._keys for t in given)
+                and all(keep[k].ndarray for k in written)
+            ):
                 graph.watch, graph.flagged = floating.watched(self.root.nodes)
+                graph.written = tuple(written)
+                graph.keeps = floating.kept_at_each_call(self.root.nodes, [keep[k].node.meta["val"] for k in written])
         return graph
 
 

@@ -20,7 +20,7 @@ import weakref
 
 import numpy as np
 
-from .. import _C
+from .. import _C, _frame
 
 __all__ = ["CLASSES", "DISTRIBUTIONS", "Stream", "address_at", "generator_of", "journaled", "stream_of", "table_of"]
 
@@ -142,7 +142,7 @@ def bits_of(table: _C.TensorBase):
 
 
 def journaled(fn):
-    """``fn``, a graph, with generators set back when it raises an error."""
+    """``fn``, a graph, with generators set back when it raises an error, or floating-point errors that NumPy tells of."""
 
     @functools.wraps(fn, updated=())
     def run(*args):
@@ -150,6 +150,7 @@ def journaled(fn):
         _here.journal = journal = {}
         try:
             out = fn(*args)
+            _frame.tell_floating_errors()
         except Exception:
             for stream, state in journal.items():
                 stream.restore(state)
