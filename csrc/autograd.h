@@ -156,6 +156,7 @@ void flb_set_history(FlbTensor *t, FlbNode *node, int nr);
 /* autograd_saved.c */
 int flb_save(FlbSaved *s, PyObject *tensor, int nr);
 PyObject *flb_saved_value(FlbSaved *s, FlbNode *node, PyObject *what, int history);
+int flb_saved_counters(FlbSaved *s, PyObject *list); /* appends what counts the writes to the tensors that are kept as they are */
 void flb_saved_clear(FlbSaved *s); /* tensors go, numbers and shapes stay readable */
 void flb_saved_free(FlbSaved *s);
 PyObject *flb_saved_list(PyObject *list);

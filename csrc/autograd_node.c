@@ -339,7 +339,16 @@ static PyObject *node_register_dict(FlbNode *n, PyObject *hooks) {
     Py_XSETREF(x->post_hooks, Py_NewRef(hooks));
     Py_RETURN_NONE;
 }
+static PyObject *node_counters(FlbNode *n, PyObject *unused) {
+    PyObject *list = PyList_New(0);
+    if (!list || !PyObject_TypeCheck((PyObject *)n, &FlbOpNode_Type)) return list;
+    FlbOpNode *o = (FlbOpNode *)n;
+    for (int i = 0; list && o->saved && i < o->plan->n_saves; i++)
+        if (flb_saved_counters(&o->saved[i], list) < 0) Py_CLEAR(list);
+    return list;
+}
 static PyMethodDef node_methods[] = {
+    {"_counters", (PyCFunction)node_counters, METH_NOARGS, "What counts the writes to the tensors that are saved; not of those that hooks have packed."},
     {"name", (PyCFunction)node_name, METH_NOARGS, "Name of the operation, for example AddBackward0."},
     {"apply", (PyCFunction)(void (*)(void))node_apply, METH_FASTCALL, "apply(*cotangents): one cotangent or None for each of next_edges."},
     {"release", (PyCFunction)node_release, METH_NOARGS, "Drop what was saved; a second backward then raises."},

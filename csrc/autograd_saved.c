@@ -153,6 +153,19 @@ PyObject *flb_saved_value(FlbSaved *s, FlbNode *node, PyObject *what, int histor
     return Py_NewRef(t);
 }
 
+int flb_saved_counters(FlbSaved *s, PyObject *list) {
+    if (s->kind == SAVED_LIST && s->value && PyList_Check(s->value)) {
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(s->value); i++) {
+            PyObject *x = PyList_GET_ITEM(s->value, i);
+            if (Py_TYPE(x) == &FlbSavedTensor_Type && flb_saved_counters(&((FlbSavedTensor *)x)->slot, list) < 0) return -1;
+        }
+        return 0;
+    }
+    if (s->kind != SAVED_TENSOR || s->aux || !s->value || s->released) return 0;
+    FlbStorage *counter = ((FlbTensor *)s->value)->storage;
+    return counter ? PyList_Append(list, (PyObject *)counter) : 0;
+}
+
 /* ---- SavedTensor: the same for nodes written in Python -------------------------------------------------------------- */
 
 static int saved_traverse(FlbSavedTensor *s, visitproc visit, void *arg) {
@@ -207,7 +220,13 @@ static PyObject *saved_register(FlbSavedTensor *s, PyObject *args) {
     if (r < 0) return NULL;
     Py_RETURN_NONE;
 }
+static PyObject *saved_counters(FlbSavedTensor *s, PyObject *unused) {
+    PyObject *list = PyList_New(0);
+    if (list && flb_saved_counters(&s->slot, list) < 0) Py_CLEAR(list);
+    return list;
+}
 static PyMethodDef saved_methods[] = {
+    {"counters", (PyCFunction)saved_counters, METH_NOARGS, "A list of what counts the writes to the tensor; none when hooks have packed it."},
     {"unpack", (PyCFunction)saved_unpack, METH_O, "unpack(node): the tensor; RuntimeError when it was freed or written since."},
     {"release", (PyCFunction)saved_release, METH_NOARGS, "Drop the tensor."},
     {"register_hooks", (PyCFunction)saved_register, METH_VARARGS, "register_hooks(pack, unpack)"},

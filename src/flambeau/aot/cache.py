@@ -33,6 +33,7 @@ from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from .compiled_function import Ways
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced
 from .settings import config
+from .versions import Kept
 
 __all__ = ["enabled", "key_of", "read", "write"]
 
@@ -165,6 +166,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
                 traced.fallible,
                 sorted(traced.uncounted),
                 sorted(traced.mutated_under_grad),
+                [(k.inputs, k.outputs) for k in traced.kept],
             ),
         }
         if len(enc.symbols) != len(key.symbols):
@@ -193,7 +195,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
     dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=key.env))
     if not _assume(entry["guards"], dec, key.env):
         return None
-    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted, under_grad = entry["plain"]
+    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted, under_grad, kept = entry["plain"]
     traced = Traced(
         None,
         [dec.value(v) for v in entry["inputs"]],
@@ -209,6 +211,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         fallible,
         frozenset(uncounted),
         frozenset(under_grad),
+        kept=[Kept(*row) for row in kept],
     )
     ways = entry["ways"] and Ways.read(entry["ways"])
     return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways, _name(key, body)

@@ -21,6 +21,7 @@ from ..core.operator import namespace
 from ..fx import GraphModule
 from .facts import Traced
 from .partitioners import extract_graph
+from .versions import Kept, Versions, versions_of
 
 __all__ = ["CompiledFunctionBackward", "Plan", "Ways"]
 
@@ -55,22 +56,39 @@ class CompiledFunctionBackward(Node):
             if s.views and isinstance(f, _C.TensorBase)
         ]
         self.shapes = [outputs[k].shape for k in carries] if plan.symbolic else None
-        self.versions = [t._version for t in inputs if isinstance(t, _C.TensorBase)]
+        self.versions = Versions(plan.traced.kept, inputs, outputs)
 
     @property
     def saved_tensors(self) -> tuple:
         for t, version, what in self.watched:
-            self._check(t, version, what)
+            if t._version != version:
+                raise self._written(what, t._dtype, t._shape, version, t._version)
         return tuple(s.unpack(self) if isinstance(s, Saved) else s for s in self.saved)
 
-    def _check(self, t, version: int, what: str) -> None:
-        if t._version != version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{t._dtype} {list(t._shape)}], which is '{what}' of {self.name()}, is at version {t._version}; "
-                f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
-                "gradient, with torch.autograd.set_detect_anomaly(True)."
-            )
+    def _written(self, what: str, dtype, shape, version: int, now: int) -> RuntimeError:
+        return RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{dtype} {list(shape)}], which is '{what}' of {self.name()}, is at version {now}; "
+            f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+            "gradient, with torch.autograd.set_detect_anomaly(True)."
+        )
+
+    def _check_inputs(self, indices) -> None:
+        for i in indices:
+            t, version = self.inputs[i], self.versions.inputs[i]
+            if version is not None and t._version != version:
+                raise self._written(f"input {i}", t._dtype, t._shape, version, t._version)
+
+    def _check_kept(self, rows: list[Kept]) -> None:
+        """RuntimeError when something was written since that the program's own tape keeps."""
+        for row in rows:
+            self._check_inputs(row.inputs)
+            for k in row.outputs:
+                counter, version = self.versions.outputs[k]
+                memory = counter()
+                if memory is not None and memory.version != version:
+                    shape, dtype, _ = self.outputs[k]
+                    raise self._written(f"result {k}", dtype, shape, version, memory.version)
 
     def _intact(self) -> bool:
         """Whether nothing that was saved has been written since."""
@@ -82,8 +100,7 @@ class CompiledFunctionBackward(Node):
     def _repeatable(self) -> bool:
         """Whether the gradient can be had from the inputs."""
         traced = self.plan.traced
-        versions = [t._version for t in self.inputs if isinstance(t, _C.TensorBase)]
-        return versions == self.versions and not traced.random and not traced.mutated
+        return self.versions.inputs == versions_of(self.inputs) and not traced.random and not traced.mutated
 
     def apply(self, *cts):
         plan = self.plan
@@ -97,6 +114,8 @@ class CompiledFunctionBackward(Node):
                 grads = self.apply(*cts)
             asking = [t for t in (*self.inputs, *cts) if isinstance(t, _C.TensorBase) and t.requires_grad]
             return list(refusing(tuple(asking), tuple(grads))) if asking else grads
+        came = {i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None}
+        self._check_kept([plan.traced.kept[i] for i in came])
         tangents = []
         for i, (k, (shape, dtype, device)) in enumerate(zip(plan.traced.tangent_of, plan.tangents)):
             ct = cts[k]
@@ -106,8 +125,7 @@ class CompiledFunctionBackward(Node):
             tangents.append(ct if ct.is_contiguous() else ct.contiguous())
         if _autograd.is_grad_enabled():
             tensors = [t for t in self.inputs if isinstance(t, _C.TensorBase)]
-            for i, (t, version) in enumerate(zip(tensors, self.versions)):
-                self._check(t, version, f"input {i}")
+            self._check_inputs(range(len(self.inputs)))
             batched = any(t._keys & TRANSFORM for t in (*tensors, *tangents))
             backward = plan.gradient() if batched else plan.differentiable_backward()
             grads = list(backward(*self.inputs, *tangents))
@@ -121,10 +139,13 @@ class CompiledFunctionBackward(Node):
             if not _C.backward_keeps():
                 self.release()  # the list alone holds what was saved: each goes after its last use
             grads = list(plan.backward(values))
-        came = {i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None}
         if len(came) < len(tangents):  # an input that only the others depend on gets no gradient, not zeros
             grads = [g if came & needs else None for g, needs in zip(grads, plan.tangents_of_gradient)]
         return grads
+
+    def inputs_written(self) -> None:
+        """The call itself wrote to its inputs, as the last thing that it did."""
+        self.versions.inputs = versions_of(self.inputs)
 
     def release(self):
         for s in self.saved:

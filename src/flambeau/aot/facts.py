@@ -11,6 +11,7 @@ from ..autograd.grad_mode import no_grad
 from ..base.relations import evaluate
 from ..base.symint import NUMBERS
 from ..fx import GraphModule
+from .versions import Kept
 
 __all__ = ["Computed", "Constant", "InputAlias", "InputView", "Number", "OutputView", "Traced", "sizes_in"]
 
@@ -132,6 +133,8 @@ class Traced:
     mutated_under_grad: frozenset = frozenset()
     # Whether a function of the program's took part whose derivative is marked as not differentiable.
     once_differentiable: bool = False
+    # What the tape keeps of the caller's tensors: for each of ``tangent_of``.
+    kept: list[Kept] = field(default_factory=list)
     # Makes ``gm`` where it was left on disk.
     load: Any = None
 

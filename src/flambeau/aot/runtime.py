@@ -7,6 +7,7 @@ called directly.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import _C, _frame
@@ -15,6 +16,7 @@ from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
 from ..fx.graph_module import compile_source
 from ..ops.inplace_views import become
+from .compiled_function import CompiledFunctionBackward
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 
 __all__ = ["consuming_callable", "plain_callable", "wrap"]
@@ -60,6 +62,12 @@ def _with_history(view: Any, computed: Any) -> Any:
     return view
 
 
+def _node_of(k: int, outs: tuple) -> CompiledFunctionBackward | None:
+    """The node of a call, when it records one."""
+    node = outs[k]._grad_fn
+    return node if isinstance(node, CompiledFunctionBackward) else None
+
+
 def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
     """``call(*args)`` giving the function's outputs as a tuple. ``run(*lifted, *args)`` gives the forward outputs, or
     more.
@@ -98,6 +106,9 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
         lines.append(f"            {names[i]}{'.data' * (i in traced.uncounted)}.copy_(outs[{k}])")
         if i not in traced.uncounted:
             lines += ["    else:", f"        {names[i]}._bump_version()"]
+    if any(i in traced.mutated for row in traced.kept for i in row.inputs):
+        scope["node_of"] = partial(_node_of, traced.tangent_of[0])
+        lines += ["    node = node_of(outs)", "    if node is not None:", "        node.inputs_written()"]
     made_again = [o for o in traced.outputs if isinstance(o, (InputView, OutputView))]
     views = any(sizes_in(o.chain) for o in [*made_again, *(view for _, view in traced.reshaped)])
     env = ""

@@ -30,6 +30,7 @@ from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..proxy import ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
+from .versions import kept_by
 
 __all__ = ["NoDerivative", "RunsAsItIs", "trace", "trace_subgraph"]
 
@@ -272,6 +273,7 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             traced.fake_tangents.append(tangent)
     grads: list[Node | None] = [None] * len(fakes)
     if ends and wanted:
+        traced.kept = kept_by([forward[k] for k in ends], given, forward)
         try:
             found = _autograd.grad(
                 [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True

@@ -96,6 +96,9 @@ class _BackwardNode(FunctionCtx, Node):
     def __init__(self):
         pass  # the native part is made when forward has run, with the results known
 
+    def _counters(self):
+        return [c for s in self._saved or () if isinstance(s, Saved) for c in s.counters()]
+
     def apply(self, *cts):
         cls = self._forward_cls
         if self._given is not None and is_linearizing():

@@ -11,7 +11,6 @@ belongs to, so whatever can't be captured runs plainly from there to the end.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import types
 from typing import Any
@@ -22,7 +21,7 @@ from flambeau import _frame
 
 from .assembler import instrs
 from .codegen import SUSPENDS, Codegen, finished, flat_argument_names, header_of, resume_code, stack_depth
-from .instructions import decode, show_as, shown_name
+from .instructions import decode, per_code, show_as, shown_name
 
 __all__ = ["SUSPENDS", "Step", "begin", "segment"]
 
@@ -111,7 +110,7 @@ def begin(compiler, resumes, func: types.FunctionType, args: tuple):
     return driver(_frame.tail_call(run, *(values[n] for n in names)), resumes)
 
 
-@functools.lru_cache(maxsize=4096)
+@per_code
 def driver_for(code: types.CodeType) -> types.CodeType:
     """The driver's code under the function's name."""
     kind = code.co_flags & SUSPENDS

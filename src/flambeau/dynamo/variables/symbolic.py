@@ -7,8 +7,10 @@ import operator
 from typing import Any
 
 from flambeau.base import shape_env, symint
+from flambeau.base.dtypes import float64
 from flambeau.base.shape_env import GuardOnDataDependentSymNode
-from flambeau.base.symint import NUMBERS, SymInt
+from flambeau.base.symint import NUMBERS, SymFloat, SymInt
+from flambeau.core.operator import namespace
 
 from .. import python_numbers
 from ..exc import unsupported
@@ -236,6 +238,23 @@ def _as_python(tx, fn, args, numbers) -> None:
         )
 
 
+_WHOLE = {symint.sym_int: "trunc", math.trunc: "trunc", math.floor: "floor", math.ceil: "ceil"}
+
+
+def _whole(tx, name: str, number) -> Variable:
+    """A float that depends on data, cut to an integer, which is read from a tensor: so it is a symbol like any size that depends on data. The
+    graph checks that 64 bits hold it."""
+    most = python_numbers.WORD // 2
+    for within in (number <= float(most), number >= -float(most)):
+        tx.output.check_number(within)
+    make = tx.wrap_known(namespace("aten").scalar_tensor.default)
+    t = make.call(tx, [SymbolicVariable(number)], {"dtype": ConstantVariable(float64)})
+    cut = t.call_method(tx, name, [], {}).call_method(tx, "long", [], {}).call_method(tx, "item", [], {})
+    for within in (cut.number <= most, cut.number >= -most):
+        cut.number.env.learn(within.expr)
+    return cut
+
+
 def arithmetic(tx, fn, args) -> Variable | None:
     """``fn`` of numbers, some of them symbolic, without asking for a value; None where that can't be."""
     numbers: list | None = [_plain(a) for a in args]
@@ -248,6 +267,8 @@ def arithmetic(tx, fn, args) -> Variable | None:
         numbers = python_numbers.operands(fn, numbers, tx.output.check_number)
         if numbers is None:
             return None
+        if fn in _WHOLE and isinstance(numbers[0], SymFloat) and numbers[0].env.is_unbacked(numbers[0].expr):
+            return _whole(tx, _WHOLE[fn], numbers[0])
         out = _ask(lambda ns: fn(*ns), numbers)
         out = python_numbers.result(fn, numbers, out, tx.output.check_number)
     except (ZeroDivisionError, OverflowError, ValueError) as e:
