@@ -7,7 +7,10 @@ from ..base.expr import variables as variables_of
 from .builder import Builder, compute_type, itemsize
 from .values import Value, loaded_atoms
 
-__all__ = ["Addressing", "Scope"]
+__all__ = ["STREAM", "Addressing", "Scope"]
+
+
+STREAM = " ; past the cache, aligned to "  # marks a store, in the text, until the function is finished
 
 
 def _runs(atom) -> bool:
@@ -234,6 +237,18 @@ class Addressing:
             raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
         return b.from_memory(v.dtype, raw)
 
+    def _stream(self, buffer, ix, b: Builder, t) -> None:
+        """Mark the store just written where it may go past the cache: a vector at a place that is a multiple of its size, or of a line's."""
+        nbytes = b.lanes * itemsize(t)
+        align = min(nbytes, 64)
+        if buffer not in self.streamed or nbytes < 32:
+            return
+        step = align // itemsize(t)
+        rest = [const(ix), *(c for atom, c in terms(ix) if atom is not self.vv)]
+        if all(type(c) is not Expr and c % step == 0 for c in rest):
+            b.out[-1] += f"{STREAM}{align}"
+            self.streams = True
+
     def _store(self, buffer, ix, value):
         vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in variables_of(ix)))
         b = Builder(self.names, self.lanes if vec else 1, self.scopes[-1].lines)
@@ -252,6 +267,7 @@ class Addressing:
             pointer = self._pointer(buffer, self._index(ix), scope)
             if self.mask is None:
                 b.store(t, name, pointer)
+                self._stream(buffer, ix, b, t)
             else:
                 b.store_masked(t, name, pointer, self.mask)
             return

@@ -13,14 +13,17 @@ scalar unless it depends on the vector variable. So loop-invariant code never en
 from __future__ import annotations
 
 import math
+import platform
 from dataclasses import dataclass, field
 
 from ..base.expr import Expr, Var, coefficient, floordiv, mod, variable
-from .addressing import Addressing, Scope
+from .addressing import STREAM, Scope
 from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
 from .ir import Buffer
 from .lazy import DEEPEST
 from .scalar_ops import emit_scalar
+from .settings import config
+from .tiles import Tiles
 from .values import Value, Values, loaded_atoms, walk
 
 __all__ = ["Kernel", "identity", "write_kernel"]
@@ -49,6 +52,29 @@ class Kernel:
     nodes: list = field(default_factory=list)
     params: list = field(default_factory=list)
     renamed: dict = field(default_factory=dict)  # of a twin: buffers in the values of its nodes -> its own
+
+
+PARAMETERS = "ptr noalias nocapture readonly %args, i64 %begin, i64 %end"
+LINE = 64  # bytes of a cache line
+
+
+def streamed(kernel: Kernel, buffers: dict[str, Buffer], leaving) -> set[str]:
+    """The buffers that a kernel may store past the cache."""
+    if kernel.serial or platform.machine() not in ("x86_64", "AMD64"):
+        return set()
+    loaded = {v.args[0] for n in kernel.nodes for v in walk(n.value, *loaded_atoms(n.index)) if v.op == "load"}
+    sizes = {n.buffer: buffers[n.buffer].size for n in kernel.nodes if n.buffer in leaving and n.buffer not in loaded}
+    return {
+        name
+        for name, size in sizes.items()
+        if type(size) is not Expr and size * itemsize(buffers[name].dtype) >= config.streamed_bytes
+    }
+
+
+def _streaming(line: str) -> str:
+    """A line of the function that stores past the cache."""
+    store, mark, align = line.partition(STREAM)
+    return f"{store.rsplit(', align', 1)[0]}, align {align}, !nontemporal !1" if mark else line
 
 
 _INT_MIN = {"i8": -(1 << 7), "i16": -(1 << 15), "i32": -(1 << 31), "i64": -(1 << 63)}
@@ -87,14 +113,17 @@ def weight(values) -> float:
     return w
 
 
-def write_kernel(kernel: Kernel, buffers: dict[str, Buffer], values: Values) -> None:
-    """Fill in ``text`` (with the name ``KERNEL`` still to be replaced), ``total``, ``grain`` and ``cost``."""
-    _Writer(kernel, buffers, values).run()
+def write_kernel(kernel: Kernel, buffers: dict[str, Buffer], values: Values, leaving=frozenset()) -> None:
+    """Fill in ``text`` (with the name ``KERNEL`` still to be replaced), ``total``, ``grain`` and ``cost``. ``leaving``: buffers that no step reads;
+    large ones are stored past the cache."""
+    _Writer(kernel, buffers, values, leaving).run()
 
 
-class _Writer(Addressing):
-    def __init__(self, kernel, buffers, values):
+class _Writer(Tiles):
+    def __init__(self, kernel, buffers, values, leaving):
         self.k, self.buffers, self.values = kernel, buffers, values
+        self.streamed = streamed(kernel, buffers, leaving)
+        self.streams = False  # whether a store goes past the cache
         self.names = Names()
         self.entry = Scope([])
         self.scopes = [self.entry]
@@ -115,6 +144,7 @@ class _Writer(Addressing):
         self.once = self.entry  # the scope that is entered for each p
         self.freed: list[str] = []  # rows on the heap
         self.mask = self.last = None
+        self.staged: dict[Value, str] = {}
 
     # --- structure ----------------------------------------------------------------------------------------------------
     def run(self):
@@ -294,6 +324,8 @@ class _Writer(Addressing):
         k = self.k
         accs = {}
         base = self.scopes[-1]
+        for v in self.find_staged(nodes):
+            self.stage(v)
         if self.vv in k.inner:
             segments = self._segments(nodes)
         else:
@@ -557,7 +589,7 @@ class _Writer(Addressing):
         if v.op == "const":
             return b.const(v.dtype, v.args[0]), False
         if v.op == "load":
-            name = self._load(v, b)
+            name = self.load_staged(v, b) if v in self.staged else self._load(v, b)
         elif v.op == "index":
             name = self._index_vector(v.args[0], b) if vec else self._index(v.args[0])
         elif v.op == "cast":
@@ -664,8 +696,8 @@ class _Writer(Addressing):
                 described.append(f"in_ptr{n_in}: {t}")
                 n_in += 1
         out.append(f"; {', '.join(described)}")
-        out += self.names.declares.values()
-        out += ["define void @KERNEL(ptr noalias nocapture readonly %args, i64 %begin, i64 %end) nounwind {", "entry:"]
+        head, out = [*out, *self.names.declares.values()], []
+        out += ["entry:"]
         out += ["  " + line for line in self.names.entry]
         out += ["  %pslot = alloca i64", "  store i64 %begin, ptr %pslot"]
         out += ["  " + line if not line.endswith(":") else line for line in self.entry.lines]
@@ -686,6 +718,39 @@ class _Writer(Addressing):
             *(f"  call void @free(ptr {row})" for row in self.freed),
             "  ret void",
             "}",
-            "!0 = !{}",
         ]
-        k.text = "\n".join(out) + "\n"
+        k.text = "\n".join([*head, *self._function(out), "!0 = !{}"]) + "\n"
+
+    def _function(self, body) -> list[str]:
+        """The function, twice where stores go past the cache: that needs memory on the borders of cache lines, which only the call knows."""
+        if not self.streams:
+            return [f"define void @KERNEL({PARAMETERS}) nounwind {{", *body]
+        out = [f"define internal void @KERNEL.plain({PARAMETERS}) nounwind {{", *(s.split(STREAM)[0] for s in body)]
+        out += [f"define internal void @KERNEL.stream({PARAMETERS}) nounwind {{", *(_streaming(s) for s in body)]
+        out += [f"define void @KERNEL({PARAMETERS}) nounwind {{", "entry:"]
+        places = [f"%at{i}" for i, name in enumerate(self.k.args) if name in self.streamed]
+        for i, name in enumerate(self.k.args):
+            if name in self.streamed:
+                out.append(f"  %place{i} = getelementptr ptr, ptr %args, i64 {i}")
+                out.append(f"  %ptr{i} = load ptr, ptr %place{i}")
+                out.append(f"  %at{i} = ptrtoint ptr %ptr{i} to i64")
+        whole = places[0]
+        for i, place in enumerate(places[1:]):
+            out.append(f"  %all{i} = or i64 {whole}, {place}")
+            whole = f"%all{i}"
+        out += [
+            f"  %over = and i64 {whole}, {LINE - 1}",
+            "  %aligned = icmp eq i64 %over, 0",
+            "  br i1 %aligned, label %stream, label %plain",
+            "stream:",
+            "  call void @KERNEL.stream(ptr %args, i64 %begin, i64 %end)",
+            "  call void @llvm.x86.sse.sfence()",  # such stores are ordered by nothing else
+            "  ret void",
+            "plain:",
+            "  call void @KERNEL.plain(ptr %args, i64 %begin, i64 %end)",
+            "  ret void",
+            "}",
+            "declare void @llvm.x86.sse.sfence()",
+            "!1 = !{i32 1}",
+        ]
+        return out

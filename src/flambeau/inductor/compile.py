@@ -199,10 +199,11 @@ def compile_program(program, times=None, onto=None):
     verify([n for g in groups for n in g.nodes], lowering.buffers)
     passed("merge groups")
     steps = []
+    leaving = outputs.difference(*(g.reads for g in groups))
     for step in _kernels(groups, lowering, outputs):
         passed("build kernels")
         if not isinstance(step, ExternCall) and not step.name:
-            write_kernel(step, lowering.buffers, lowering.values)
+            write_kernel(step, lowering.buffers, lowering.values, leaving)
             step.name = cache.kernel_name(step.text)
             step.text = step.text.replace("@KERNEL", f"@{step.name}")
             cache.begin(step.name, step.text)

@@ -7,6 +7,8 @@ import atexit
 import ctypes
 import functools
 import os
+import platform
+import re
 
 from .. import _runtime
 from ..base.forks import at_rest
@@ -37,9 +39,19 @@ def _machine():
 
 @functools.cache
 def host() -> tuple[str, str]:
-    """(CPU name, features) the code is made for: part of the cache key."""
+    """(CPU name, features) the code is made for: part of the cache key. FLAMBEAU_CPU=avx2 or =default leaves out what lesser CPUs lack."""
     llvm = _binding()
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+    if platform.machine() in ("x86_64", "AMD64") and (lesser := _LESSER.get(os.environ.get("FLAMBEAU_CPU", ""))):
+        cpu, lacks = lesser
+        features.update({name: False for name in features if re.match(lacks, name)})
+    return cpu, features.flatten()
+
+
+_LESSER = {  # level -> (LLVM's name of such a CPU, features that it lacks)
+    "avx2": ("haswell", r"avx512|avx10|amx|avx.*(vnni|ifma|neconvert)|evex512|vaes|vpclmulqdq|gfni|sha|sm[34]"),
+    "default": ("x86-64", r"(?!(cmov|cx8|fxsr|mmx|sse|sse2|64bit|x87)$)"),
+}
 
 
 def compile_text(text: str, optimise: bool = False) -> bytes:

@@ -25,7 +25,7 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import native, native_order, native_random, native_recurrence, native_select
+from . import boxes, native, native_order, native_random, native_recurrence, native_select
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -312,6 +312,7 @@ class Lowering(ComplexLowering):
         return list(found), list(found.values())
 
     # --- templates ----------------------------------------------------------------------------------------------------
+    concatenate, pad = boxes.concatenate, boxes.pad
     scan, convolution, attention = native.scan, native.convolution, native.attention
     max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
     arrange, weight_only = native_order.arrange, native.weight_only
@@ -561,7 +562,7 @@ class Lowering(ComplexLowering):
 
         def at(coords):
             v = 0 if body is None else body(handler, tuple(self.values.index(c) for c in coords), *full)
-            return self.values.cast(v, t) if isinstance(v, Value) else self.values.const(v, t)
+            return self.values.cast(v, t) if isinstance(v, Value) else self.values.element(v, t)
 
         if is_complex(t):
             at((0,) * len(val.shape))  # refuses what it can't
@@ -616,7 +617,7 @@ class Lowering(ComplexLowering):
             if isinstance(source, Lazy):
                 value = self.values.cast(source.at(broadcast_coords(coords, source.sizes)), t)
             else:
-                value = self.values.cast(self.values.const(source, compute_type(t)), t)
+                value = self.values.element(source, t)
             where = linear(position(coords, out_shape), target.strides)
             self.add(Pointwise(target.name, loops, value, where, d.combine))
         return self.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
@@ -628,22 +629,6 @@ class Lowering(ComplexLowering):
         raise Unsupported("a composite that wasn't opened")
 
     # --- operations that "lower" overrides of operators are written in ----------------------------------------------
-    def concatenate(self, parts, dim, val) -> Lazy:
-        """Tensors side by side: each part is stored at its place in one buffer."""
-        shape, t = sizes(val.shape), short(val.dtype)
-        dim %= max(len(shape), 1)
-        buffer = self.new_buffer(shape, dense_strides(shape), t)
-        at = 0
-        for x in parts:
-            if 0 not in x.sizes:
-                loops = self.variables(x.sizes)
-                coords = tuple(variable(v) for v in loops)
-                value = self.values.cast(x.at(coords), t)
-                where = linear(coords, buffer.strides, at * buffer.strides[dim])
-                self.store(buffer, loops, value, where, "part")
-            at = at + x.sizes[dim]
-        return self.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
-
     def _advanced(self, shape, indices, op_name):
         """(result shape, function from its coordinates to those of the indexed tensor) of indexing with tensors; None takes a dimension
         whole. Tensors that stand together give their dimensions in place, otherwise in front."""

@@ -43,7 +43,7 @@ MAX_NODES = 48  # in a group
 MAX_BUFFERS = 24  # that a group touches, for unrelated nodes
 MAX_SCRATCH = 1 << 18  # bytes of rows kept on the stack
 CHUNK = 4096  # elements of a piece of a flat loop
-TILE = 16  # side of a tile of a transposing loop
+TILES = 64, 16  # sides of the tiles of a transposing loop
 
 
 def refine(a, b, values: Values) -> tuple | None:
@@ -649,8 +649,8 @@ def _transposed(variables, items, values):
     ]
     for v in variables[:-1]:
         if (
-            hint(v.extent) >= TILE
-            and hint(last.extent) >= TILE
+            hint(v.extent) >= TILES[-1]
+            and hint(last.extent) >= TILES[-1]
             and jumping
             and all(coefficient(ix, v) == 1 for ix in jumping)
         ):
@@ -659,21 +659,22 @@ def _transposed(variables, items, values):
 
 
 def _tiles(variables, across, items, values):
-    """Square tiles of the last loop and the one it is transposed with, so that a cache line is used whole while it is there."""
-    env, outer, inner, limits = {}, [], [], {}
-    for v in variables:
-        if v not in (across, variables[-1]):
-            outer.append(v)
-            continue
-        hi, lo = Var(next(_ids), floordiv(v.extent + (TILE - 1), TILE)), Var(next(_ids), TILE)
-        env[v] = variable(hi) * TILE + variable(lo)
-        outer.append(hi)
-        inner.append(lo)
-        if mod(v.extent, TILE) != 0:
+    """Square tiles of the last loop and the one it is transposed with, so that a cache line is used whole while it is there. Neighbours in the
+    order of tiles lie side by side in what is read across."""
+    last, least = variables[-1], min(values.hint(variables[-1].extent), values.hint(across.extent))
+    side = next(n for n in TILES if n <= least)
+    env, limits = {}, {}
+    outer = [v for v in variables if v is not across and v is not last]
+    pieces = {
+        v: (Var(next(_ids), floordiv(v.extent + (side - 1), side)), Var(next(_ids), side)) for v in (across, last)
+    }
+    for v, (hi, lo) in pieces.items():
+        env[v] = variable(hi) * side + variable(lo)
+        if mod(v.extent, side) != 0:
             limits[lo] = (hi, v.extent)
     for n in _all_nodes(items):
         _substitute(n, env, values)
-    return tuple(outer), tuple(inner), limits
+    return (*outer, pieces[last][0], pieces[across][0]), (pieces[across][1], pieces[last][1]), limits
 
 
 def _flatten_scratch(items, scratch, inner, values):

@@ -16,6 +16,12 @@ KNOBS = {
     "reduction_piece": Knob(
         4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int
     ),
+    "streamed_bytes": Knob(
+        32 << 20,
+        "size from which a result is stored past the cache: who reads it won't find it there",
+        in_key=True,
+        type=int,
+    ),
     "force_disable_caches": Knob(
         False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)
     ),

@@ -171,6 +171,10 @@ class Values:
     def index(self, ix: Expr | int) -> Value:
         return self.make("index", (ix,), "i64") if isinstance(ix, Expr) else self.const(ix, "i64")
 
+    def element(self, number, dtype: str) -> Value:
+        """A number as the element of a tensor: rounded, where that has 16 bits."""
+        return self.cast(self.const(number, compute_type(dtype)), dtype)
+
     def cast(self, v: Value, dtype: str) -> Value:
         if v.dtype == dtype:
             return v

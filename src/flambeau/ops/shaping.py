@@ -353,6 +353,20 @@ def constant_pad_nd(self, pad, value):
     return as_image(out, image_format(tuple(self.shape), strides_of(self)))
 
 
+@constant_pad_nd.override("whole")
+def _(self, pad, value):
+    number = type(value) is float if self.dtype.is_floating_point else type(value) in (bool, int)
+    plain = (number or value == 0) and not self.dtype.is_complex and all(type(n) is int for n in pad)
+    return plain and sum(n > 0 for n in pad) > 1
+
+
+@constant_pad_nd.override("lower")
+def _(lowering, val, self, pad, value):
+    rest = [0] * (self.ndim - len(pad) // 2)
+    before, after = ([*rest, *reversed(pad[k::2])] for k in (0, 1))
+    return lowering.pad(self, before, after, value, val)
+
+
 # A tensor of its own, as PyTorch's: not a view into the cotangent.
 constant_pad_nd.derivative(self=lambda ct, pad: aten.constant_pad_nd.default(ct, [-p for p in pad], 0))
 

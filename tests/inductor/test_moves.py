@@ -1,0 +1,148 @@
+"""Kernels that only move memory: tiles of loops that read across, stores past the cache, padding; beside eager, for every dtype and level of CPU, and within their arrays."""
+
+import platform
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.inductor.settings import config
+from flambeau.inductor.utils import run_and_get_code
+from flambeau.testing import guard_pages
+
+F = torch.nn.functional
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.int32, torch.int64, torch.bool]
+
+ACROSS = [
+    ("transposed", lambda x: x.t().contiguous()),
+    ("transposed, computed", lambda x: x.t() * 2 + x.t().abs()),
+    ("flipped lines", lambda x: x.flip(0).t().contiguous()),
+    ("flipped elements", lambda x: x.flip(1).t().contiguous()),
+    ("across and along", lambda x: x[:16, :16].t() + x[-16:, -16:]),
+    ("two results", lambda x: (x.t().contiguous(), x.t().to(torch.float64))),
+    ("divided", lambda x: x.t() // (x.t().abs() + 1)),
+]
+SHAPES = [(128, 128), (64, 257), (130, 100), (1000, 17), (129, 1030)]
+PERMUTED = [
+    ((3, 70, 90), (0, 2, 1)),
+    ((70, 3, 90), (2, 1, 0)),
+    ((4, 20, 30, 40), (0, 2, 3, 1)),
+    ((4, 20, 30, 40), (3, 0, 2, 1)),
+    ((20, 40, 4, 30), (1, 2, 3, 0)),
+]
+PADS = [
+    ((4, 6), (1, 2, 3, 0)),
+    ((4, 6), (1, -2, 0, 3)),
+    ((3, 4, 5), (-1, 2, -1, -1, 2, 2)),
+    ((3, 4, 5), (0, 0, 1, 1)),
+    ((2, 3, 4, 5), (2, 2, 2, 2, 1, 0)),
+    ((2, 3, 0, 4), (1, 1, 1, 1)),
+    ((70, 90), (5, 7, 1, 1)),
+]
+
+
+def same(fn, *args) -> None:
+    torch._dynamo.reset()
+    results = [r if isinstance(r, tuple) else (r,) for r in (fn(*args), torch.compile(fn)(*args))]
+    for want, got in zip(*results):
+        assert got.dtype is want.dtype and got.shape == want.shape and got.stride() == want.stride()
+        assert torch.equal(got, want)
+
+
+def draw(shape, dtype):
+    return torch.from_numpy(np.random.default_rng(0).normal(0, 40, shape).astype(np.float32)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tiles(dtype):
+    for shape in SHAPES if dtype is torch.float32 else SHAPES[1:3]:
+        x = draw(shape, dtype)
+        for name, fn in ACROSS:
+            if dtype is not torch.bool or name in ("transposed", "flipped lines"):
+                same(fn, x)
+
+
+@pytest.mark.parametrize("shape, order", PERMUTED, ids=str)
+def test_tiles_of_more_dimensions(shape, order):
+    same(lambda x: x.permute(order).contiguous(), draw(shape, torch.float32))
+
+
+def test_tiles_of_symbolic_sizes():
+    fn = torch.compile(lambda x, y: x.t() + y, dynamic=True)
+    for a, b in ((130, 150), (200, 70), (64, 64), (65, 1000), (17, 2000)):
+        x, y = draw((a, b), torch.float32), draw((b, a), torch.float32)
+        assert torch.equal(fn(x, y), x.t() + y)
+
+
+STREAMS = [
+    lambda x: x + 1,
+    lambda x: x.t().contiguous(),
+    lambda x: torch.cat([x, x], 1),
+    lambda x: torch.cat([x[1:], x]),
+    lambda x: (x.to(torch.float64), x.to(torch.bfloat16), x > 0),
+    lambda x: (x * 2, (x * 2).sum(1)),
+    lambda x: F.pad(x, (32, 32, 1, 1)),
+    lambda x: torch.softmax(x, 1),
+]
+
+
+@pytest.mark.parametrize("shape", [(64, 256), (67, 130), (5, 20000)], ids=str)
+def test_stores_past_the_cache(shape):
+    x, streams = draw(shape, torch.float32), 0
+    for fn in STREAMS:
+        results = []
+        for size in (1 << 40, 1024):
+            torch._dynamo.reset()
+            with config.patch({"streamed_bytes": size}):
+                out, sources = run_and_get_code(torch.compile(fn), x)
+            results.append(out if isinstance(out, tuple) else (out,))
+        streams += any("!nontemporal" in text for text in sources)
+        for want, got in zip(*results):
+            assert torch.equal(got, want)
+    assert streams >= (5 if shape == (64, 256) else 2) or platform.machine() not in ("x86_64", "AMD64")
+
+
+@pytest.mark.parametrize("shape, amounts", PADS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool], ids=str)
+def test_padding(shape, amounts, dtype):
+    values = (0, 1.0059, float("nan")) if dtype.is_floating_point else (0, True, -1)
+    for value in values:
+        want, got = (
+            fn(draw(shape, dtype))
+            for fn in (
+                lambda x: F.pad(x, amounts, value=value),
+                torch.compile(lambda x: F.pad(x, amounts, value=value)),
+            )
+        )
+        np.testing.assert_array_equal(got.float().numpy(), want.float().numpy())
+        assert got.dtype is want.dtype and got.stride() == want.stride()
+
+
+def test_numbers_as_elements_are_rounded():
+    """A factory's number was cut off to bfloat16 by compiled code."""
+    for dtype in (torch.bfloat16, torch.float16):
+        for fn in (
+            lambda x: torch.full((3,), 1.0059, dtype=dtype),
+            lambda x: torch.full_like(x, 1.0059) * 1000,
+            lambda x: x.new_full((3,), 1.0059),
+            lambda x: x.index_fill(0, torch.tensor([0, 2]), 1.0059),
+        ):
+            same(fn, torch.zeros(3, dtype=dtype))
+
+
+def within_arrays() -> None:
+    places = guard_pages.GuardPages(False), guard_pages.GuardPages(True)
+    with config.patch({"streamed_bytes": 1024}):
+        for dtype in (np.float32, np.float64, np.int8):
+            for shape in SHAPES if dtype is np.float32 else SHAPES[1:3]:
+                x = np.random.default_rng(0).normal(0, 40, shape).astype(dtype)
+                for place in places:
+                    t = torch.from_numpy(place(x))
+                    for fn in (*(fn for _, fn in ACROSS[:5]), STREAMS[0], STREAMS[2], STREAMS[6]):
+                        same(fn, t)
+
+
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
+@pytest.mark.parametrize("cpu, allocator", [("", ""), ("avx2", ""), ("default", "system")])
+def test_kernels_stay_in_their_arrays(cpu, allocator):
+    guard_pages.run_alone(__file__, "within_arrays()", FLAMBEAU_CPU=cpu, FLAMBEAU_ALLOCATOR=allocator)
