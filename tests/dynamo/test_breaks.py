@@ -1,7 +1,7 @@
 """Graph breaks: what is captured before and after, the reasons, resume functions, and that nothing changes for the user."""
 
 import contextlib
-import zlib
+import gc
 
 import pytest
 from helpers import Graphs, check
@@ -25,7 +25,7 @@ def toy_example(a, b):
 
 
 def in_the_middle(x, y):
-    return (x + 1) * zlib.crc32(b"a") % 7 + graph_or(y * 2)
+    return (x + 1) * len(gc.get_threshold()) + graph_or(y * 2)
 
 
 def graph_or(t):
@@ -181,7 +181,7 @@ def test_explain(capsys):
         (toy_example, ["builtin: print", "test_breaks.py", "toy_example", "Hint"]),
         (while_on_data, ["generic_jump TensorVariable()", "while x.sum() < 50"]),
         (lambda x, y: x * sum(y.tolist()), ["call_method TensorVariable() tolist"]),
-        (in_the_middle, ["C function zlib.crc32"]),
+        (in_the_middle, ["C function gc.get_threshold"]),
         (nested_call_stack, ["graph_break()", "in graph_or", "in nested_call_stack"]),
     ],
 )

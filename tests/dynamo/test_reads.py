@@ -19,6 +19,8 @@ ALLOWED = {
     "variables/derived.py:DerivedVariable.value_method": "a method of a builtin type",
     "variables/lists.py:RangeVariable.call_method": "a range, guarded as a whole",
     "variables/lists.py:RangeVariable.getattr": "a range, guarded as a whole",
+    "variables/values.py:ValueClassVariable.found": "a classmethod of the library, guarded on the class before",
+    "variables/values.py:ValueVariable.getattr": "an immutable object of the library, guarded by value, whose class is pinned before",
     "variables/torch_functions.py:TorchClassVariable.getattr": "whether what was found on a class of the library can be called",
 }
 

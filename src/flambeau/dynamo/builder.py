@@ -25,7 +25,7 @@ from flambeau.fx import GraphModule
 from flambeau.modules.parameter import is_lazy
 
 from . import control_flow as control_flow  # its handlers
-from . import numpy_bridge, subclasses, tensors, trace_rules, world
+from . import numpy_bridge, pure, subclasses, tensors, trace_rules, world
 from . import pytrees as pytrees
 from .autocast import AutocastVariable, is_autocast
 from .autograd_functions import AutogradFunctionVariable
@@ -73,6 +73,13 @@ from .variables.optimizers import OptimizerVariable
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import SparseTensorVariable, as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
+from .variables.values import (
+    PureFunctionVariable,
+    ValueClassVariable,
+    known_value,
+    of_mapping,
+    of_value,
+)
 
 __all__ = ["global_of_dict", "global_of_frame", "wrap"]
 
@@ -223,14 +230,19 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         return _torch_function(value, source)
+    if issubclass(cls, str) and cls.__module__.startswith("flambeau."):
+        _guard(tx, source, "ID_MATCH", value)
+        return of_object(tx, value, str, source)
     if cls.__module__.startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
         _guard(tx, source, "ID_MATCH", value)
         return TorchObjectVariable(value, source)
     if cls is functools._lru_cache_wrapper and isinstance(value.__wrapped__, types.FunctionType):
         _guard(tx, source, "ID_MATCH", value)
         return CachedFunctionVariable(value, source)
-    if cls is types.MappingProxyType and type(source) is not ConstSource:
-        unsupported("class-dict", "the __dict__ of a class", "It is another object at each read.")
+    if cls is types.MappingProxyType:
+        return of_mapping(tx, value, source)
+    if known_value(value):
+        return of_value(tx, value, source)
     if cls is weakref.ref:
         _guard(tx, source, "TYPE_MATCH", cls)
         return WeakReferenceVariable(value, source)
@@ -453,6 +465,10 @@ def _function(tx, value, source):
         _guard(tx, source, "ID_MATCH", value)
         return of_numpy(value, source)
     what, why = trace_rules.inline_reason(value)
+    if value not in HANDLERS and pure.how(value) is not None:
+        _guard(tx, source, "ID_MATCH", value)
+        otherwise = UserFunctionVariable(value, source) if what == "inline" else _skipped(value, why, source)
+        return PureFunctionVariable(value, otherwise, source)
     if what == "skip":
         _guard(tx, source, "ID_MATCH", value)
         if value in HANDLERS or (
@@ -461,16 +477,20 @@ def _function(tx, value, source):
             return of_numpy(value, source) if value not in HANDLERS else BuiltinVariable(value, source)
         if getattr(value, "_torchdynamo_disable", False):
             return _disabled(value, source)
-        return SkippedFunctionVariable(
-            value,
-            "skipped-function",
-            f"call to skipped function {value.__module__}.{value.__qualname__}",
-            f"Not traced: {why}.",
-            "torch._dynamo.allow_in_graph puts it in the graph as it is.",
-            source,
-        )
+        return _skipped(value, why, source)
     tx.output.guard(source, "CODE_MATCH", (value.__code__, value.__globals__))
     return UserFunctionVariable(value, source)
+
+
+def _skipped(value, why: str, source) -> SkippedFunctionVariable:
+    return SkippedFunctionVariable(
+        value,
+        "skipped-function",
+        f"call to skipped function {value.__module__}.{value.__qualname__}",
+        f"Not traced: {why}.",
+        "torch._dynamo.allow_in_graph puts it in the graph as it is.",
+        source,
+    )
 
 
 def _library_wrapper(tx, value, inner, source):
@@ -603,6 +623,8 @@ def _class(value, source):
         unsupported("class", "a class before it has an MRO", "Its metaclass is about to say what that is.")
     if value.__module__ == "itertools" or value is functools.partial:
         return BuiltinVariable(value, source)
+    if pure.value_class(value) is not None:
+        return ValueClassVariable(value, source)
     if value is contextlib.nullcontext:
         return NullContextClass(value, source)
     if value.__module__ == "flambeau" or value.__module__.startswith("flambeau."):
@@ -647,8 +669,9 @@ def _c_callable(tx, value, source):
         return BuiltinVariable(value, source)
     if trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)
+    twin = pure.in_python(value)
     name = f"{module or type(getattr(value, '__self__', value)).__module__}.{getattr(value, '__qualname__', value)}"
-    return SkippedFunctionVariable(
+    skipped = SkippedFunctionVariable(
         value,
         "c-function",
         f"call to C function {name}",
@@ -656,6 +679,8 @@ def _c_callable(tx, value, source):
         "torch._dynamo.allow_in_graph, or torch.library.custom_op, puts it in the graph.",
         source,
     )
+    otherwise = skipped if twin is None else UserFunctionVariable(twin, ConstSource(twin, twin.__qualname__))
+    return otherwise if pure.how(value) is None else PureFunctionVariable(value, otherwise, source)
 
 
 BY_TYPE = {

@@ -33,6 +33,7 @@ from .variables.iterators import GeneratorVariable, closes_with
 from .variables.lists import ListVariable, TupleVariable
 from .variables.slots import slots_of
 from .variables.tracebacks import Entry
+from .variables.values import made
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
@@ -118,6 +119,10 @@ class Frame(Opcodes):
     def wrap_known(self, value) -> Variable:
         """A value that is the same at every call as far as guards already made say; what is read from it is guarded."""
         return builder.wrap(self, value, ConstSource(value, f"const<{type(value).__name__}>"))
+
+    def wrap_made(self, value) -> Variable:
+        """What a function returned that was called while tracing: captured code makes its containers anew."""
+        return made(self, value)
 
     def wrap_function(self, fn, source=None) -> Variable:
         return builder.wrap(self, fn, source or ConstSource(fn, getattr(fn, "__qualname__", "fn")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import enum
 import operator
 import sys
 
@@ -12,7 +11,7 @@ from .codegen import STACK_ARGUMENT
 from .config import config
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
-from .variables import exception_groups, operators
+from .variables import exception_groups, operators, text
 from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import BuiltinVariable
 from .variables.callables import is_weakly_known
@@ -338,16 +337,7 @@ class Opcodes:
         self._format(None, self.pop().as_constant())
 
     def _format(self, conversion, spec: str = "") -> None:
-        v = self.pop()
-        if not v.can_constant() or isinstance(v, ClassVariable):
-            unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
-        value = v.as_constant()
-        if isinstance(value, enum.Enum):
-            world.folded(self, value)
-        try:
-            self.push(ConstantVariable(format(conversion(value) if conversion else value, spec)))
-        except (TypeError, ValueError) as e:
-            self.raise_user(e)
+        self.push(text.formatted(self, self.pop(), conversion, spec))
 
     def LIST_TO_TUPLE(self, inst):
         self.push(TupleVariable(self.pop().items(self)))

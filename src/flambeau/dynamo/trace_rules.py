@@ -8,6 +8,7 @@ import copyreg
 import fnmatch
 import functools
 import importlib
+import logging
 import os
 import sys
 import sysconfig
@@ -65,6 +66,11 @@ INLINE_STDLIB = (
     "abc",
     "typing",
 )
+# Traced where the program calls them; their own frames are never captured.
+TRACED_STDLIB = (
+    "_collections_abc", "argparse", "bisect", "calendar", "difflib", "fractions", "heapq", "inspect", "numbers", "pprint", "random",
+    "reprlib", "statistics", "string", "textwrap", "types", "weakref",
+)  # fmt: skip
 COPIES = frozenset(f.__code__.co_filename for f in (copy.deepcopy, copyreg.__newobj__))
 MIXINS = collections.abc.Mapping.get.__code__.co_filename
 # os.environ is an object that holds a dict of bytes.
@@ -78,6 +84,12 @@ ENVIRONMENT = frozenset(
         os.environ.encodekey,
         os.environ.decodevalue,
     )
+)
+# Methods that only decide whether a message is wanted: where it isn't, nothing happens.
+LOGGING = frozenset(
+    id(getattr(cls, name).__code__)
+    for cls in (logging.Logger, logging.LoggerAdapter)
+    for name in ("debug", "info", "warning", "error", "exception", "critical", "log", "isEnabledFor")
 )
 REGION = (
     "_torchdynamo_nested_compile_region"  # attribute of functions that nested_compile_region made; "maker": of itself
@@ -95,6 +107,11 @@ inline_modules: set[str] = set()
 def file_of(code_or_fn) -> str:
     code = getattr(code_or_fn, "__code__", code_or_fn)
     return getattr(code, "co_filename", "")
+
+
+def _module_of(path: str) -> str:
+    """The module, or the package, of a file of the standard library."""
+    return path[len(STDLIB) :].split(os.sep)[0].removesuffix(".py")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -115,8 +132,8 @@ def _file_rule(filename: str) -> tuple[bool, str]:
             return True, f"a library with C parts ({top})"
         return False, "a third-party package in Python"
     if path.startswith(STDLIB):
-        name = path[len(STDLIB) :].split(os.sep)[0].removesuffix(".py")
-        if name in INLINE_STDLIB:
+        name = _module_of(path)
+        if name in INLINE_STDLIB or name in TRACED_STDLIB:
             return False, "a small Python module of the standard library"
         return True, "the standard library"
     return False, "user code"
@@ -161,6 +178,8 @@ def inline_reason(fn) -> tuple[str, str]:
         return "inline", "a method of the library's function modes"
     if id(code) in ENVIRONMENT:  # code objects are compared by content otherwise, constants and all
         return "inline", "a reader of the environment"
+    if id(code) in LOGGING:
+        return "inline", "a message that may not be wanted"
     skip, why = skip_file(code.co_filename)
     return ("skip" if skip else "inline"), why
 
@@ -429,6 +448,8 @@ def skip_frame_reason(func: types.FunctionType) -> str | None:
     skip, why = skip_file(code.co_filename)
     if skip:
         return why
+    if code.co_filename.startswith(STDLIB) and _module_of(code.co_filename) in TRACED_STDLIB:
+        return "the standard library"
     if code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(EXAMPLES):
         return "the library itself"
     return None

@@ -412,7 +412,7 @@ def folded(tx, value) -> None:
     cls = type(value)
     for name in FOLDED:
         f = class_attr(tx, cls, name)
-        if isinstance(f, types.FunctionType) and f.__module__ not in ("enum", "_py_abc"):
+        if isinstance(f, types.FunctionType) and not f.__code__.co_filename.startswith(trace_rules.STDLIB):
             unsupported("fold", f"{name} of {value!r}", f"{cls.__name__} defines {name}.")
 
 

@@ -21,7 +21,7 @@ from ..exc import SkipFrame, UserRaises, unsupported
 from . import identity as identity  # its handlers
 from . import instances as instances  # its handlers
 from . import iteration as iteration  # its handlers
-from . import polyfills
+from . import polyfills, text
 from .base import Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
@@ -97,6 +97,11 @@ class BuiltinVariable(Variable):
             return BuiltinVariable(dict.fromkeys)
         return world.library_attr(tx, self, self.value, self.source, name)
 
+    def getitem(self, tx, key):
+        if isinstance(self.value, type) and hasattr(self.value, "__class_getitem__") and key.can_constant():
+            return fold(tx, operator.getitem, [self, key])
+        return super().getitem(tx, key)
+
     def call(self, tx, args, kwargs):
         fn = self.value
         if args and isinstance(args[0], ContextManagerVariable) and fn.__name__ in ("__enter__", "__exit__"):
@@ -123,6 +128,8 @@ class BuiltinVariable(Variable):
             return fold(tx, fn, args, kwargs)
         if isinstance(fn, type) and issubclass(fn, BaseException):
             return make_exception(tx, fn, args, kwargs)
+        if isinstance(fn, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
+            return UnboundMethod(fn.__objclass__, fn.__name__, fn).call(tx, args, kwargs)
         name = getattr(fn, "__name__", str(fn))
         kinds = [type(a) for a in args]
         if any(isinstance(a, TensorVariable) for a in everything):
@@ -244,6 +251,16 @@ def _(tx, args, kwargs):
     if isinstance(v, ObjectVariable):
         return v.class_variable()
     return tx.wrap_known(v.python_type())
+
+
+@handles(hash)
+def _(tx, args, kwargs):
+    if not isinstance(args[0], ObjectVariable):
+        return None
+    f = args[0].class_attr(tx, "__hash__")
+    if f is None:
+        tx.raise_user(TypeError(f"unhashable type: {args[0].cls.__name__!r}"))
+    return args[0].call_special(tx, "__hash__") if isinstance(f, types.FunctionType) else None
 
 
 @handles(callable)
@@ -543,13 +560,24 @@ def _(tx, args, kwargs):
         return None
     if isinstance(v, ExceptionVariable):
         return v.text(tx, "__str__")
+    if isinstance(v, ObjectVariable):
+        return text.of_object(tx, v, "__str__")
     if isinstance(v, ClassVariable) or not v.can_constant():
         return None
     return fold(tx, str, [v])
 
 
+@handles(format)
+def _(tx, args, kwargs):
+    if not isinstance(args[0], ObjectVariable):
+        return None
+    return text.of_object(tx, args[0], "__format__", args[1] if len(args) > 1 else ConstantVariable(""))
+
+
 @handles(repr)
 def _(tx, args, kwargs):
+    if isinstance(args[0], ObjectVariable):
+        return text.of_object(tx, args[0], "__repr__")
     return args[0].text(tx, "__repr__") if isinstance(args[0], ExceptionVariable) else None
 
 
@@ -572,12 +600,41 @@ def _(tx, args, kwargs):
     return acc
 
 
+def evaluated(tx, args, kwargs) -> Variable | None:
+    """``eval`` of a text that is known: traced as a function of the names that it finds among the locals, or in a dict of globals that was made
+    while tracing. None where the frame itself is needed."""
+    if kwargs or not 1 <= len(args) <= 2 or not args[0].is_constant() or not isinstance(args[0].as_constant(), str):
+        return None
+    text = args[0].as_constant().lstrip(" \t")
+    try:
+        code = compile(text, "<string>", "eval")
+    except SyntaxError as e:
+        tx.raise_user(e)
+    if any(isinstance(c, types.CodeType) for c in code.co_consts):
+        return None
+    if len(args) == 1:
+        given = {n: tx.locals[n] for n in code.co_names if n in tx.locals}
+        if any(n in tx.cells for n in code.co_names):
+            return None
+    else:
+        if type(args[1]) is not DictVariable or args[1].source is not None:
+            return None
+        given = {k.as_constant(): v for k, v in args[1].pairs(tx) if k.as_constant() in code.co_names}
+        if any(n not in given and n in tx.globals for n in code.co_names) or args[1].get_key(tx, "__builtins__"):
+            return None
+    made = compile(f"lambda {', '.join(given)}: ({text}\n)", "<string>", "eval").co_consts[0]
+    made = made.replace(co_name="<module>", co_qualname="<module>")
+    return tx.wrap_function(types.FunctionType(made, tx.globals)).call(tx, list(given.values()), {})
+
+
 def of_frame(fn, name: str):
     """Functions that look at their caller's frame, which captured code doesn't have."""
 
     def handler(tx, args, kwargs):
         if name in ("vars", "dir") and args:
             return args[0].getattr(tx, "__dict__") if name == "vars" else None
+        if fn is eval and (found := evaluated(tx, args, kwargs)) is not None:
+            return found
         if tx.parent is None:
             raise SkipFrame(f"{name}() looks at the frame itself")
         unsupported(

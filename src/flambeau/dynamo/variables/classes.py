@@ -52,7 +52,7 @@ class ClassVariable(Variable):
         if name == "__class__":
             return ClassVariable(meta, ConstSource(meta, meta.__qualname__))
         if name == "__dict__":
-            unsupported("class-dict", f"getattr {self!r} __dict__")
+            return self.own_dict(tx)
         if issubclass(cls, enum.Enum) and name in cls._member_map_:
             return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
         if not cls.__flags__ & world.IMMUTABLE:
@@ -64,6 +64,13 @@ class ClassVariable(Variable):
             unsupported("getattribute", f"getattr {self!r} {name}", f"{meta.__name__} looks attributes up in C.")
         read = tx.wrap_function(hook)
         return world.fallback(tx, self, meta, name, lambda: read.call(tx, [self, ConstantVariable(name)], {}))
+
+    def own_dict(self, tx):
+        from .namespaces import ClassDict
+
+        if any(cls is self.value for cls, _ in tx.output.side_effects.class_writes):
+            unsupported("class-dict", f"getattr {self!r} __dict__, which was written to")
+        return ClassDict(self.value)
 
     def own_getattr(self, tx, name):
         """type.__getattribute__"""
@@ -230,7 +237,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
         from ..subclasses import make
 
         return make(tx, var, args, kwargs)
-    if issubclass(cls, tensors.Tensor) or trace_rules.is_nn_module_class(cls) or issubclass(cls, BaseException):
+    if issubclass(cls, tensors.Tensor) or issubclass(cls, BaseException):
         base, new = None, None
     if base is not None or isinstance(new, types.FunctionType):
         made = (
@@ -255,7 +262,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
         unsupported(
             "finalizer", f"constructing {cls.__qualname__}, which has __del__", "When it runs is part of the program."
         )
-    obj = ObjectVariable(None, cls)
+    obj = (ModuleVariable if trace_rules.is_nn_module_class(cls) else ObjectVariable)(None, cls)
     init = world.class_attr(tx, cls, "__init__")
     if isinstance(init, types.FunctionType):
         run_init(tx, init, [obj, *args], kwargs)

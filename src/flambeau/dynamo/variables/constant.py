@@ -161,6 +161,11 @@ class ConstantMethodVariable(Variable):
         if self.name == "join" and len(args) == 1 and not args[0].can_constant():
             args = [tx.make_list(args[0].items(tx))]
         if not all(a.can_constant() for a in [*args, *kwargs.values()]):
+            if self.name == "format" and isinstance(self.value, str):
+                from .text import format_fields
+
+                if (made := format_fields(tx, self.value, args, kwargs)) is not None:
+                    return made
             unsupported("constant-method", f"call_method {type(self.value).__name__}.{self.name} {args!r}")
         try:
             r = getattr(self.value, self.name)(
@@ -168,7 +173,7 @@ class ConstantMethodVariable(Variable):
             )
         except Exception as e:  # the user's own mistake: happens again, for real, in the plain frame
             tx.raise_user(e)
-        return tx.wrap_known(r)
+        return tx.wrap_made(r)
 
     def reconstruct(self, cg):
         cg.load_const(self.value)

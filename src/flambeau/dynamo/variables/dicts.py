@@ -314,6 +314,7 @@ def pairs_of(tx, v: Variable) -> list:
     own = hasattr(v, "class_attr") and v.class_attr(tx, "__iter__") is not dict.__iter__
     if not own:
         v = contents_of(v)
+    v = getattr(v, "shown", v)  # by a read-only view
     if isinstance(v, DictVariable):
         return v.pairs(tx)
     if hasattr(v, "class_attr") and v.hasattr(tx, "keys"):

@@ -17,7 +17,8 @@ __all__ = ["ModuleSetattr", "ModuleVariable", "is_library"]
 
 
 class ModuleVariable(ObjectVariable):
-    """An nn module: traced through its forward; parameters, buffers and submodules are read from the module's dicts by source."""
+    """An nn module: traced through its forward; parameters, buffers and submodules are read from the module's dicts by source. Of one that is
+    made while tracing (it has no parameters, which are leaves) the library's own methods are traced."""
 
     def __repr__(self):
         return f"NNModuleVariable({self.cls.__name__})"
@@ -29,7 +30,7 @@ class ModuleVariable(ObjectVariable):
     REGISTRIES = ("_parameters", "_buffers", "_modules")
 
     def table(self, name) -> dict | None:
-        d = self.value.__dict__.get(name)
+        d = self.value.__dict__.get(name) if self.value is not None else None
         return d if isinstance(d, dict) else None
 
     def registry(self, tx, name) -> Variable | None:
@@ -52,7 +53,7 @@ class ModuleVariable(ObjectVariable):
         if not is_library(hook) or world.class_attr(tx, cls, "__getattribute__") is not object.__getattribute__:
             return super().generic_getattr(tx, name)
         if world.class_attr(tx, cls, name) is ABSENT and name not in self.written and not name.startswith("_"):
-            if world.instance_attr(tx, self.value, self.source, name) is None:
+            if self.value is None or world.instance_attr(tx, self.value, self.source, name) is None:
                 for where in ("_parameters", "_modules", "_buffers"):
                     d = self.registry(tx, where)
                     found = d.get_key(tx, name) if isinstance(d, DictVariable) else None
@@ -62,7 +63,7 @@ class ModuleVariable(ObjectVariable):
         return super().generic_getattr(tx, name)
 
     def setattr(self, tx, name, value):
-        if is_library(self.class_attr(tx, "__setattr__")):
+        if self.value is not None and is_library(self.class_attr(tx, "__setattr__")):
             self.module_setattr(tx, name, value)
         else:
             super().setattr(tx, name, value)
@@ -107,6 +108,8 @@ class ModuleVariable(ObjectVariable):
 
     def hooks(self, tx) -> list[str]:
         """The tables of hooks that are not empty. That the others are is guarded."""
+        if self.value is None:
+            return [n for n in self.HOOKS if (table := self.written.get(n)) is None or table.length(tx)]
         own, full = self.value.__dict__, []
         for n in self.HOOKS:
             table = own.get(n)
@@ -167,13 +170,13 @@ class ModuleVariable(ObjectVariable):
     def getattr(self, tx, name):
         if (
             name in self.WALKS
-            and self.value is not None
             and name not in self.written
-            and name not in self.value.__dict__
+            and (self.value is None or name not in self.value.__dict__)
+            and not self.walk_overridden(tx)
         ):
-            if not self.walk_overridden(tx):
+            if self.value is not None:
                 tx.output.guard(self.source, "NO_INSTANCE_KEY", name)
-                return ModuleWalk(self, name)
+            return ModuleWalk(self, name)
         if name in ("items", "keys", "values") and self.shortcut(tx, name) == "ModuleDict":
             return self.registry(tx, "_modules").getattr(tx, name)
         return super().getattr(tx, name)

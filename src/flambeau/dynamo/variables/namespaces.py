@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import types
 
 from .. import world
@@ -13,7 +14,7 @@ from .constant import ConstantVariable
 from .dicts import DictVariable
 from .objects import ObjectVariable
 
-__all__ = ["InstanceDict", "NamespaceDict", "PythonModuleVariable", "TorchObjectVariable"]
+__all__ = ["InstanceDict", "ClassDict", "NamespaceDict", "PythonModuleVariable", "TorchObjectVariable"]
 
 
 class InstanceDict(DictVariable):
@@ -149,6 +150,34 @@ class NamespaceDict(DictVariable):
             unsupported("namespace", f"{name}() of a namespace")
         if name == "copy":
             return DictVariable({k.as_constant(): (k, v) for k, v in self.pairs(tx)})
+        return super().call_method(tx, name, args, kwargs)
+
+
+class ClassDict(NamespaceDict):
+    """``cls.__dict__``, which can only be read."""
+
+    WRITES = ("clear", "pop", "popitem", "setdefault", "update")
+
+    def __init__(self, cls: type):
+        super().__init__(gc.get_referents(type.__dict__["__dict__"].__get__(cls))[0], cls.__qualname__)
+        self.of = cls
+
+    def python_type(self):
+        return types.MappingProxyType
+
+    def reconstruct(self, cg):
+        cg.load_const(self.of)
+        cg.load_attr("__dict__")
+
+    def setitem(self, tx, key, value):
+        tx.raise_user(TypeError("'mappingproxy' object does not support item assignment"))
+
+    def delitem(self, tx, key):
+        tx.raise_user(TypeError("'mappingproxy' object doesn't support item deletion"))
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in self.WRITES:
+            tx.raise_user(AttributeError(f"'mappingproxy' object has no attribute {name!r}"))
         return super().call_method(tx, name, args, kwargs)
 
 

@@ -54,6 +54,12 @@ class _Function(Variable):
         cg.load_const(self.value)
 
 
+# Functions that give NumPy's scalars for lists of numbers.
+OF_NUMBERS = frozenset(
+    (np.all, np.any, np.argmax, np.argmin, np.max, np.mean, np.median, np.min, np.prod, np.ptp, np.std, np.sum, np.var)
+)
+
+
 class NumpyFunctionVariable(_Function):
     """A function of NumPy with a graph form, ``impl``."""
 
@@ -75,7 +81,7 @@ class NumpyFunctionVariable(_Function):
                 "Call .numpy() first.",
             )
         if (
-            isinstance(self.value, np.ufunc)
+            (isinstance(self.value, np.ufunc) or self.value in OF_NUMBERS)
             and not any(isinstance(a, TensorVariable) for a in args)
             and all(a.can_constant() for a in [*args, *kwargs.values()])
         ):

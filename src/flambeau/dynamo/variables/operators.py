@@ -30,6 +30,7 @@ from .objects import ObjectVariable, SlotMethod
 from .subclass import SubclassVariable
 from .symbolic import SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+from .values import ValueVariable
 
 __all__ = ["OPERATORS", "UNARY", "advance", "binary", "fold", "identical", "iterate", "unary"]
 
@@ -203,11 +204,14 @@ def is_nan(x) -> bool:
 
 
 def fold(tx, fn, args, kwargs=None):
+    """What ``fn`` gives for values that are known while tracing."""
     for a in (*args, *(kwargs or {}).values()):
         if a.is_constant() and isinstance(a.as_constant(), enum.Enum):
             world.folded(tx, a.as_constant())
+        elif type(a) is ValueVariable:
+            return a.folded(tx, fn, args, kwargs or {})
     try:
-        return tx.wrap_known(
+        return tx.wrap_made(
             fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()})
         )
     except UserRaises:
@@ -279,8 +283,8 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
             and fn not in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
         )
     ):
-        if isinstance(a, ClassVariable) and fn is operator.or_:
-            unsupported("operator", "a union of types")
+        if fn is operator.or_ and any(isinstance(v, ClassVariable) and not plain_union(tx, v) for v in (a, b)):
+            unsupported("operator", "a union of types", "Their metaclass says what that is.")
         return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
@@ -304,6 +308,10 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def plain_union(tx, v: ClassVariable) -> bool:
+    return all(world.class_attr(tx, type(v.value), n) is vars(type)[n] for n in ("__or__", "__ror__"))
 
 
 # Operator -> (method that makes a set, method that changes the left one).
@@ -425,6 +433,8 @@ def tensor_binary(tx, fn, a, b):
             return ConstantVariable(fn is operator.ne)
     if numpy:
         if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
+            if is_number_for(b, a):
+                return tx.output.call_in_graph(tx, "call_function", fn, [a, TensorVariable(b.node, b.val)], {})
             unsupported(
                 "numpy",
                 f"{fn.__name__} of a tensor and an ndarray",
@@ -443,6 +453,16 @@ def tensor_binary(tx, fn, a, b):
         impl = numpy_bridge.binary.get(fn.__name__, fn)
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
+
+
+def is_number_for(b: Variable, a: Variable) -> bool:
+    """Whether NumPy's scalar ``b`` on the right of the tensor ``a`` counts as a tensor without dimensions does, as it is a number of a's kind."""
+    if not isinstance(b, NumpyNdarrayVariable) or not b.scalar or isinstance(a, NumpyNdarrayVariable) or not a.val.ndim:
+        return False
+    kind = numpy_bridge.np_dtype(b.val).kind
+    return (
+        kind == "f" if a.val.is_floating_point() else kind == "i" and not a.val.is_complex() and a.val.dtype.is_signed
+    )
 
 
 def declines(r: Variable) -> bool:

@@ -1,7 +1,9 @@
-"""Iterators of the standard library as generator functions, for the executor to trace. They do what the documentation of itertools and
-functools says, in the order in which the originals take their elements."""
+"""Functions of the standard library as Python functions, for the executor to trace. They do what the documentation of itertools, functools
+and re says, in the order in which the originals take their elements."""
 
 from __future__ import annotations
+
+import re
 
 __all__ = [
     "accumulate",
@@ -126,3 +128,28 @@ def zip_longest(*iterables, fillvalue=None):
                         return
             row.append(value)
         yield tuple(row)
+
+
+def pattern_subn(pattern, repl, string, count=0):
+    parts, end, n = [], 0, 0
+    for m in pattern.finditer(string):
+        if count and n == count:
+            break
+        parts.append(string[end : m.start()])
+        parts.append(repl(m))
+        end = m.end()
+        n += 1
+    parts.append(string[end:])
+    return string[:0].join(parts), n
+
+
+def pattern_sub(pattern, repl, string, count=0):
+    return pattern_subn(pattern, repl, string, count)[0]
+
+
+def subn(pattern, repl, string, count=0, flags=0):
+    return pattern_subn(re.compile(pattern, flags), repl, string, count)
+
+
+def sub(pattern, repl, string, count=0, flags=0):
+    return subn(pattern, repl, string, count, flags)[0]

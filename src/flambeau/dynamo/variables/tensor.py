@@ -228,6 +228,9 @@ class TensorMethodVariable(Variable):
     def reloadable(self):
         return False
 
+    def python_type(self):
+        return types.MethodType
+
     def reconstruct(self, cg):
         cg(self.owner)
         cg.load_attr(self.name)

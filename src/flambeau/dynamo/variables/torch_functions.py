@@ -14,6 +14,7 @@ from ..exc import unsupported
 from .base import Variable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
+from .dicts import DictVariable
 from .symbolic import CheckVariable, SymbolicVariable, message_of, require_element
 from .tensor import NOT_TRACED_METHODS, TensorMethodVariable, TensorVariable
 
@@ -172,7 +173,7 @@ class TorchClassVariable(Variable):
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
         if (
-            not all(a.can_constant() for a in [*args, *kwargs.values()])
+            not all(a.can_constant() and not isinstance(a, DictVariable) for a in [*args, *kwargs.values()])
             or trace_rules.is_nn_module_class(cls)
             or issubclass(cls, tensors.Tensor)
         ):

@@ -1,0 +1,423 @@
+"""Values of the standard library: objects that never change (fractions, dates, paths, patterns, ...) are known while tracing, as constants are.
+What is asked of them, and pure functions (:mod:`..pure`), is computed while tracing on whatever is known."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from collections.abc import Iterator
+
+from .. import pure, trace_rules, world
+from ..exc import Unsupported, unsupported
+from ..source import CallSource, ConstSource
+from .base import Variable, method_of
+from .classes import ClassVariable
+from .constant import is_constant_value
+from .dicts import DictVariable
+from .handlers import handles
+from .iterators import IteratorVariable
+from .lists import ListVariable, SetVariable, TupleVariable
+from .objects import ObjectVariable
+from .symbolic import SymbolicVariable, specialized
+
+__all__ = [
+    "MappingVariable",
+    "PureFunctionVariable",
+    "ValueClassVariable",
+    "ValueVariable",
+    "known_value",
+    "made",
+    "of_mapping",
+    "of_value",
+]
+
+
+class SameValue:
+    """Guard: the value is equal to the one that was captured, in all that can be asked of it."""
+
+    def __init__(self, value):
+        self.cls, self.key = type(value), pure.value_key(value)
+
+    def __call__(self, o) -> bool:
+        return type(o) is self.cls and pure.value_key(o) == self.key
+
+    def __repr__(self):
+        return f"{self.cls.__name__} {self.key!r}"
+
+
+def known_value(value) -> bool:
+    return pure.value_key(value) is not None
+
+
+def of_value(tx, value, source) -> ValueVariable:
+    """The variable of a value that :func:`known_value` holds for."""
+    if type(source) is not ConstSource:
+        if pure.value_key(value) is pure.SAME:
+            tx.output.guard(source, "ID_MATCH", value)
+        else:
+            tx.output.guard(source, "CALL", SameValue(value))
+    return ValueVariable(value, source)
+
+
+def made(tx, value) -> Variable:
+    """What a function returned that was called while tracing: captured code makes its containers anew at each call."""
+    cls = type(value)
+    if cls is list:
+        return ListVariable([made(tx, v) for v in value])
+    if cls is dict:
+        return DictVariable({k: (made(tx, k), made(tx, v)) for k, v in value.items()})
+    if cls is set:
+        return SetVariable([made(tx, v) for v in value])
+    if issubclass(cls, tuple) and (cls is tuple or hasattr(cls, "_fields")):
+        return TupleVariable([made(tx, v) for v in value], cls=cls)
+    if not is_constant_value(value) and known_value(value):
+        return ValueVariable(value)
+    return tx.wrap_known(value)
+
+
+def pin(tx, cls: type, name: str):
+    """What the class has under a name, guarded; refused where a program has put something else there."""
+    found = world.class_attr(tx, cls, name)
+    code = getattr(getattr(found, "fget", None) or getattr(found, "__func__", found), "__code__", None)
+    if code is not None and not pure.is_library_code(code):
+        unsupported(
+            "patched", f"{cls.__qualname__}.{name}", "The program has replaced a method of the standard library."
+        )
+    return found
+
+
+class ValueVariable(Variable):
+    """An immutable object of the standard library."""
+
+    def __init__(self, value, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def __repr__(self):
+        return f"ValueVariable({type(self.value).__name__}: {self.value!r})"
+
+    def python_type(self):
+        return type(self.value)
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def truth(self, tx):
+        for name in ("__bool__", "__len__"):
+            pin(tx, type(self.value), name)
+        return bool(self.value)
+
+    def folded(self, tx, fn, args, kwargs) -> Variable:
+        """An operator or a builtin on this and other known values."""
+        for name in world.FOLDED:
+            pin(tx, type(self.value), name)
+        return computed(tx, fn, "pure", args, kwargs)
+
+    def getattr(self, tx, name):
+        cls = type(self.value)
+        found = pin(tx, cls, name)
+        if trace_rules.is_a(found, (types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+            return ValueMethod(self, name)
+        try:
+            value = getattr(self.value, name)
+        except AttributeError as e:
+            tx.raise_user(e)
+        if isinstance(value, type) or known_value(value) or pure.is_plain(value):
+            return made(tx, value)
+        if trace_rules.is_a(value, types.MappingProxyType):
+            return made(tx, dict(value))
+        return world.library_attr(tx, self, self.value, self.source, name)
+
+    def hasattr(self, tx, name):
+        return world.has(tx, lambda: self.getattr(tx, name))
+
+    def call_method(self, tx, name, args, kwargs):
+        return self.getattr(tx, name).call(tx, args, kwargs)
+
+    def call(self, tx, args, kwargs):
+        if pin(tx, type(self.value), "__call__") is world.ABSENT:
+            tx.raise_user(TypeError(f"{type(self.value).__name__!r} object is not callable"))
+        return self.getattr(tx, "__call__").call(tx, args, kwargs)
+
+    def getitem(self, tx, key):
+        return self.getattr(tx, "__getitem__").call(tx, [key], {})
+
+    def contains(self, tx, key):
+        return self.getattr(tx, "__contains__").call(tx, [key], {})
+
+    def items(self, tx):
+        if pin(tx, type(self.value), "__iter__") is world.ABSENT:
+            tx.raise_user(TypeError(f"{type(self.value).__name__!r} object is not iterable"))
+        return [made(tx, v) for v in self.value]
+
+    def length(self, tx):
+        return self.getattr(tx, "__len__").call(tx, [], {}).as_constant()
+
+
+class ValueMethod(Variable):
+    """A bound method of such an object."""
+
+    def __init__(self, owner: ValueVariable, name: str):
+        super().__init__()
+        self.owner, self.name = owner, name
+
+    def python_type(self):
+        return types.MethodType
+
+    def reconstruct(self, cg):
+        cg(self.owner)
+        cg.load_attr(self.name)
+
+    def call(self, tx, args, kwargs):
+        cls, name = type(self.owner.value), self.name
+        if name in ("sub", "subn") and cls.__name__ == "Pattern" and args and not args[0].can_constant():
+            from . import polyfills
+
+            substitute = polyfills.pattern_sub if name == "sub" else polyfills.pattern_subn
+            return tx.wrap_function(substitute).call(tx, [self.owner, *args], kwargs)
+        method = pure.asked_method(cls, name)
+        if method is None:
+            unsupported(
+                "library-method",
+                f"call to {cls.__name__}.{name}",
+                "It looks at the world or changes it, and isn't asked again by guards.",
+            )
+        return computed(tx, getattr(cls, name), method, [self.owner, *args], kwargs)
+
+
+def computed(tx, fn, method: str, args, kwargs) -> Variable:
+    """The result of a pure function, or of one that the guard asks again, on values that are known."""
+    given, named = [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()}
+    if not all(map(pure.is_plain, (*given, *named.values()))) and method != "asked of its object":
+        unsupported(
+            "library-function",
+            f"call to {fn.__qualname__} with objects of the program",
+            "Their methods are called by code that isn't traced.",
+        )
+    try:
+        result = decimals(tx, fn, given, named) if "decimal" in sys.modules else fn(*given, **named)
+    except Unsupported:
+        raise
+    except Exception as e:  # the user's own mistake: happens again, for real, in the plain frame
+        tx.raise_user(e)
+    if method.startswith("asked"):
+        if not is_constant_value(result):
+            unsupported("library-function", f"call to {fn.__qualname__}", "Guards can't compare what it returns.")
+        world.library_state(tx, fn, tuple(given), named, result)
+    if isinstance(result, Iterator):
+        return IteratorVariable([made(tx, v) for v in result])
+    return made(tx, result)
+
+
+class ValueClassVariable(ClassVariable):
+    """A class of such objects: they are made while tracing from what is known."""
+
+    def call(self, tx, args, kwargs):
+        args, kwargs = settled(tx, args, kwargs)
+        for name in ("__new__", "__init__"):
+            pin(tx, self.value, name)
+        if not all(a.can_constant() for a in (*args, *kwargs.values())):
+            unsupported(
+                "construct", f"constructing {self.value.__module__}.{self.value.__qualname__} of what isn't known"
+            )
+        return computed(tx, self.value, "pure", args, kwargs)
+
+    def found(self, tx, name, a, source):
+        if trace_rules.is_a(a, classmethod) and pure.asked_method(self.value, name) == "pure":
+            pin(tx, self.value, name)
+            return PureFunctionVariable(getattr(self.value, name), super().found(tx, name, a, source))
+        return super().found(tx, name, a, source)
+
+
+def settled(tx, args, kwargs):
+    """Arguments with numbers in the place of symbols."""
+
+    def one(v):
+        v = tx.realize(v)
+        return specialized(tx, v) if isinstance(v, SymbolicVariable) else v
+
+    return [one(a) for a in args], {k: one(v) for k, v in kwargs.items()}
+
+
+def underlying(proxy: types.MappingProxyType) -> dict:
+    """The mapping that a read-only view shows."""
+    return gc.get_referents(proxy)[0]
+
+
+def of_mapping(tx, value, source) -> Variable:
+    mapping = underlying(value)
+    if isinstance(mapping, dict) and "__module__" in mapping and "__doc__" in mapping:
+        unsupported("class-dict", "the __dict__ of a class", "It is another object at each read.")
+    tx.output.guard(source, "TYPE_MATCH", types.MappingProxyType)
+    return MappingVariable(tx.wrap(mapping, CallSource(source, underlying, "mapping")), source)
+
+
+class MappingVariable(Variable):
+    """A read-only view of a dict."""
+
+    READS = frozenset(
+        "get keys values items copy __getitem__ __contains__ __len__ __iter__ __eq__ __or__ __ror__ __reversed__".split()
+    )
+
+    def __init__(self, shown: Variable, source=None):
+        super().__init__(source)
+        self.shown = shown
+
+    def pairs(self, tx):
+        return self.shown.pairs(tx)
+
+    def python_type(self):
+        return types.MappingProxyType
+
+    def reconstruct(self, cg):
+        cg.call_function(types.MappingProxyType, lambda: cg(self.shown), 1)
+
+    def truth(self, tx):
+        return bool(self.shown.length(tx))
+
+    def getattr(self, tx, name):
+        if name not in self.READS:
+            return method_of(tx, self, name)
+        return self.shown.getattr(tx, name)
+
+    def getitem(self, tx, key):
+        return self.shown.getitem(tx, key)
+
+    def contains(self, tx, key):
+        return self.shown.contains(tx, key)
+
+    def items(self, tx):
+        return self.shown.items(tx)
+
+    def length(self, tx):
+        return self.shown.length(tx)
+
+    def setitem(self, tx, key, value):
+        tx.raise_user(TypeError("'mappingproxy' object does not support item assignment"))
+
+    def delitem(self, tx, key):
+        tx.raise_user(TypeError("'mappingproxy' object doesn't support item deletion"))
+
+
+@handles(types.MappingProxyType)
+def _(tx, args, kwargs):
+    shown = args[0].unwrap() if args else None
+    return MappingVariable(shown) if isinstance(shown, DictVariable) and len(args) == 1 and not kwargs else None
+
+
+class Known(Variable):
+    """An argument that is this very object."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+
+def is_settled(tx, v: Variable) -> bool:
+    """Whether it is an object that existed before and wasn't written to; that it is the same one at the next call is guarded then."""
+    if not isinstance(v, ObjectVariable) or v.value is None or v.written or v.source is None:
+        return False
+    if type(v.source) is not ConstSource:
+        tx.output.guard(v.source, "ID_MATCH", v.value)
+    return True
+
+
+class PureFunctionVariable(Variable):
+    """A function of the standard library that is computed while tracing where its arguments are known; what else it is, ``otherwise`` says."""
+
+    def __init__(self, value, otherwise: Variable, source=None):
+        super().__init__(source)
+        self.value, self.otherwise = value, otherwise
+
+    def __repr__(self):
+        return repr(self.otherwise)
+
+    def python_type(self):
+        return type(self.value)
+
+    def truth(self, tx):
+        return True
+
+    def key_object(self):
+        return self.value
+
+    def distinct_from(self, other):
+        return other.is_constant()
+
+    def getattr(self, tx, name):
+        return self.otherwise.getattr(tx, name)
+
+    def hasattr(self, tx, name):
+        return self.otherwise.hasattr(tx, name)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+    def call(self, tx, args, kwargs):
+        args, kwargs = settled(tx, args, kwargs)
+        method = pure.how(self.value) or "pure"
+        if method == "same object":
+            return tx.wrap_known(self.value(*[a.as_constant() for a in args]))
+        if method == "makes a class" and all(a.can_constant() for a in (*args, *kwargs.values())):
+            return self.made_class(tx, [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()})
+        if method == "asked of its object" and args and is_settled(tx, args[0]):
+            args[0] = Known(args[0].value)
+        if all(a.can_constant() for a in (*args, *kwargs.values())):
+            return computed(tx, self.value, method, args, kwargs)
+        if self.value.__module__ == "re" and self.value.__name__ in ("sub", "subn"):
+            from . import polyfills
+
+            substitute = polyfills.sub if self.value.__name__ == "sub" else polyfills.subn
+            return tx.wrap_function(substitute).call(tx, args, kwargs)
+        return self.otherwise.call(tx, args, kwargs)
+
+    def made_class(self, tx, args, kwargs) -> Variable:
+        """The class, made once for all calls of the captured code."""
+        module = kwargs.get("module") or tx.globals.get("__name__") or "__main__"
+        try:
+            cls = self.value(*args, **kwargs)
+        except Exception as e:
+            tx.raise_user(e)
+        cls.__module__ = module
+        return tx.wrap_known(cls)
+
+
+def decimal_state() -> tuple:
+    """What arithmetic on decimals depends on: settings, and signals as far as they were raised."""
+    c = decimal_context()
+    signals = tuple((s.__name__, c.traps[s], c.flags[s]) for s in c.flags)
+    return c.prec, c.rounding, c.Emin, c.Emax, c.capitals, c.clamp, signals
+
+
+def decimal_context():
+    return sys.modules["decimal"].getcontext()
+
+
+def decimals(tx, fn, given: list, named: dict):
+    """Call ``fn``, which may work on decimals: what it depends on is guarded, and the signals that it raises for the first time are an effect."""
+    before = decimal_state()
+    with sys.modules["decimal"].localcontext():
+        result = fn(*given, **named)
+        after = decimal_state()
+    if after != before:
+        unsupported(
+            "decimal", f"{fn.__qualname__} of decimals", "It raises a signal (Inexact, say) in the decimal context."
+        )
+    if any(
+        (v if isinstance(v, type) else type(v)).__module__ == "decimal" for v in (fn, result, *given, *named.values())
+    ):
+        world.library_state(tx, decimal_state, (), {}, before)
+    return result
