@@ -54,6 +54,8 @@ RUNTIME = (
     "random",
     "lapack",
     "lapack_blocks",
+    "fft",
+    "fft_plan",
     "select",
     "sparse",
     "recurrent",

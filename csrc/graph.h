@@ -191,6 +191,7 @@ int flb_weight_only_step(const View *v, int n, const int64_t *numbers, int64_t *
 int flb_recurrence_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_recurrence_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_fft_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_lapack_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 PyObject *flb_use_lapack(PyObject *self, PyObject *args);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);

@@ -17,6 +17,7 @@ static const struct {
     {"draw", flb_draw_step, 1, 4},
     {"draw_from", flb_draw_from_step, 2, 4},
     {"lapack", flb_lapack_step, 2, 7},
+    {"fft", flb_fft_step, 2, 5},
     {"running", flb_running_step, 3, 3},
     {"logcumsumexp", flb_logcumsumexp_step, 2, 2},
     {"nonzero", flb_nonzero_step, 2, 0},
