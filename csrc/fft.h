@@ -21,8 +21,8 @@ typedef struct {
     int64_t n, used;            /* the length; when it was last asked for */
     int f64, real, users;
     Stages whole;               /* n points, n / 2 for real lines of even length */
-    Stages outer, inner;        /* a line split over the lanes: as many points as there are lanes, the rest; inner.n 0: it doesn't split */
-    void *crossing;             /* what is between the two: vectors of (re, im) */
+    Stages inner;               /* of a line split over the lanes; inner.n 0: it doesn't split */
+    void *crossing;             /* what comes before: of blocks of `lanes` points b, for each output c, vectors (re, im) of w^(b c) */
     void *halves;               /* exp(-2 pi i k / n), vectors of (re, im), for real lines of even length */
 } Plan;
 

@@ -36,6 +36,7 @@ typedef struct {
 INLINE_HERE Z NAME(plus)(Z a, Z b) { return (Z){a.re + b.re, a.im + b.im}; }
 INLINE_HERE Z NAME(minus)(Z a, Z b) { return (Z){a.re - b.re, a.im - b.im}; }
 INLINE_HERE Z NAME(turned)(Z a) { return (Z){a.im, -a.re}; } /* times -i */
+INLINE_HERE Z NAME(scaled)(Z a, T by) { return (Z){a.re * by, a.im * by}; }
 INLINE_HERE Z NAME(times)(Z a, T re, T im) { return (Z){a.re * re - a.im * im, a.re * im + a.im * re}; }
 INLINE_HERE Z NAME(product)(Z a, Z b) { return (Z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
@@ -59,6 +60,21 @@ INLINE_HERE void NAME(butterfly8)(Z *a) {
     odd[3] = (Z){(d.im - d.re) * half, (d.re + d.im) * -half};
     EACH (int k = 0; k < 4; k++) a[k] = NAME(plus)(even[k], odd[k]), a[4 + k] = NAME(minus)(even[k], odd[k]);
 }
+
+#if LANES == 16
+INLINE_HERE void NAME(butterfly16)(Z *a) {
+    Z t[4][4];
+    EACH (int k = 0; k < 4; k++) {
+        Z b[4] = {a[k], a[4 + k], a[8 + k], a[12 + k]};
+        NAME(butterfly4)(b);
+        EACH (int j = 0; j < 4; j++) t[j][k] = j && k ? NAME(times)(b[j], (T)cosines16[j * k], -(T)sines16[j * k]) : b[j];
+    }
+    EACH (int j = 0; j < 4; j++) {
+        NAME(butterfly4)(t[j]);
+        EACH (int i = 0; i < 4; i++) a[j + 4 * i] = t[j][i];
+    }
+}
+#endif
 
 /* An odd radix: points k and R - k are taken together. cosines, sines: of 2 pi k / R. */
 INLINE_HERE void NAME(butterfly_odd)(Z *a, const int R, const long double *cosines, const long double *sines) {
@@ -228,7 +244,7 @@ static void NAME(separate)(const Plan *plan, const Z *x, Z *y) {
     for (int64_t k = 1; k <= h / 2; k++) {
         const T *w = NAME(root)(plan, k);
         Z a = x[k], b = {x[h - k].re, -x[h - k].im};
-        Z sum = NAME(times)(NAME(plus)(a, b), (T)0.5, 0), rest = NAME(times)(NAME(turned)(NAME(minus)(a, b)), w[0] / 2, w[LANES] / 2);
+        Z sum = NAME(scaled)(NAME(plus)(a, b), (T)0.5), rest = NAME(times)(NAME(turned)(NAME(minus)(a, b)), w[0] / 2, w[LANES] / 2);
         Z first = NAME(plus)(sum, rest), last = NAME(minus)(sum, rest);
         y[k] = first, y[h - k] = (Z){last.re, -last.im};
     }
@@ -290,27 +306,6 @@ static void NAME(block)(const Job *job, const Side *sides, Z *x, Z *y) {
 
 /* ---- one line: LANES of its points side by side (D. H. Bailey's four steps, 1990) ---- */
 
-/* h = LANES m points in order, LANES to an element of x; y: room. Where the transform is, in order as well. */
-static Z *NAME(line)(const Plan *plan, Z *x, Z *y) {
-    int64_t blocks = plan->inner.n / LANES;
-    const Z *roots = plan->crossing;
-    for (int64_t b = 0; b < blocks; b++, roots += LANES) {
-        Z t[LANES], u[LANES];
-        EACH (int a = 0; a < LANES; a++) t[a] = x[a * blocks + b];
-        Z *made = NAME(stages)(&plan->outer, t, u);
-        V re[LANES], im[LANES];
-        re[0] = made[0].re, im[0] = made[0].im;
-        EACH (int c = 1; c < LANES; c++) {
-            Z z = NAME(product)(made[c], roots[c]);
-            re[c] = z.re, im[c] = z.im;
-        }
-        NAME(transpose)(re);
-        NAME(transpose)(im);
-        EACH (int i = 0; i < LANES; i++) y[b * LANES + i] = (Z){re[i], im[i]};
-    }
-    return NAME(stages)(&plan->inner, y, x);
-}
-
 INLINE_HERE Z NAME(apart)(const char *at, int swap) {
     V a = ((const U *)at)[0], b = ((const U *)at)[1], re = MIXED(a, b, EVEN, 0), im = MIXED(a, b, ODD, 0);
     return swap ? (Z){im, re} : (Z){re, im};
@@ -319,6 +314,30 @@ INLINE_HERE Z NAME(apart)(const char *at, int swap) {
 INLINE_HERE void NAME(together)(char *at, Z z, int swap) {
     V a = swap ? z.im : z.re, b = swap ? z.re : z.im;
     ((U *)at)[0] = MIXED(a, b, FIRST, 0), ((U *)at)[1] = MIXED(a, b, SECOND, 0);
+}
+
+#define BUTTERFLY_OF(lanes) BUTTERFLY_PASTED(lanes)
+#define BUTTERFLY_PASTED(lanes) NAME(butterfly##lanes)
+
+/* LANES m points in order to m elements: of output c of transforms of LANES points m apart, turned by the root of what is left. From x, LANES points to an
+ * element, or from memory of the caller's. */
+INLINE_HERE void NAME(cross)(const Plan *plan, const Z *x, const char *in, int swap, Z *y) {
+    int64_t blocks = plan->inner.n / LANES;
+    const Z *roots = plan->crossing;
+    for (int64_t b = 0; b < blocks; b++, roots += LANES) {
+        Z t[LANES];
+        V re[LANES], im[LANES];
+        EACH (int a = 0; a < LANES; a++) t[a] = x ? x[a * blocks + b] : NAME(apart)(in + (a * blocks + b) * 2 * (int64_t)sizeof(V), swap);
+        BUTTERFLY_OF(LANES)(t);
+        re[0] = t[0].re, im[0] = t[0].im;
+        EACH (int c = 1; c < LANES; c++) {
+            Z z = NAME(product)(t[c], roots[c]);
+            re[c] = z.re, im[c] = z.im;
+        }
+        NAME(transpose)(re);
+        NAME(transpose)(im);
+        EACH (int i = 0; i < LANES; i++) y[b * LANES + i] = (Z){re[i], im[i]};
+    }
 }
 
 /* The points h - k of the LANES points k of element d, conjugated; x[blocks] is the point h. */
@@ -335,9 +354,9 @@ static void NAME(single)(const Job *job, const char *in, char *out, Z *x, Z *y) 
     T scale = (T)job->scale;
     if (job->kind == FORWARD || job->kind == INVERSE) {
         int swap = job->kind == INVERSE;
-        for (int64_t d = 0; d < blocks; d++) x[d] = NAME(apart)(in + d * bytes, swap);
-        const Z *made = NAME(line)(plan, x, y);
-        for (int64_t d = 0; d < blocks; d++) NAME(together)(out + d * bytes, NAME(times)(made[d], scale, 0), swap);
+        NAME(cross)(plan, NULL, in, swap, y);
+        const Z *made = NAME(stages)(&plan->inner, y, x);
+        for (int64_t d = 0; d < blocks; d++) NAME(together)(out + d * bytes, NAME(scaled)(made[d], scale), swap);
     } else if (job->kind == TO_REAL) {
         for (int64_t d = 0; d < blocks; d++) y[d] = NAME(apart)(in + d * bytes, 0);
         const T *last = (const T *)(in + blocks * bytes);
@@ -348,16 +367,17 @@ static void NAME(single)(const Job *job, const char *in, char *out, Z *x, Z *y) 
             rest = NAME(product)(rest, (Z){w[d].re, -w[d].im});
             x[d] = (Z){sum.im + rest.re, sum.re - rest.im};
         }
-        const Z *made = NAME(line)(plan, x, y);
-        for (int64_t d = 0; d < blocks; d++) NAME(together)(out + d * bytes, NAME(times)(made[d], scale, 0), 1);
+        NAME(cross)(plan, x, NULL, 0, y);
+        const Z *made = NAME(stages)(&plan->inner, y, x);
+        for (int64_t d = 0; d < blocks; d++) NAME(together)(out + d * bytes, NAME(scaled)(made[d], scale), 1);
     } else {
-        for (int64_t d = 0; d < blocks; d++) x[d] = NAME(apart)(in + d * bytes, 0);
-        Z *made = NAME(line)(plan, x, y);
+        NAME(cross)(plan, NULL, in, 0, y);
+        Z *made = NAME(stages)(&plan->inner, y, x);
         made[blocks] = made[0];
         T by = scale / 2;
         for (int64_t d = 0; d < blocks; d++) {
             Z a = made[d], b = NAME(mirror)(made, blocks, d), rest = NAME(product)(NAME(turned)(NAME(minus)(a, b)), w[d]);
-            NAME(together)(out + d * bytes, NAME(times)(NAME(plus)(NAME(plus)(a, b), rest), by, 0), 0);
+            NAME(together)(out + d * bytes, NAME(scaled)(NAME(plus)(NAME(plus)(a, b), rest), by), 0);
         }
         T *line = (T *)out;
         line[1] = 0;
@@ -413,6 +433,8 @@ static void NAME(range)(void *context, int64_t begin, int64_t end) {
 #undef BUTTERFLY_ODD
 #undef STAGE
 #undef EXCHANGE
+#undef BUTTERFLY_OF
+#undef BUTTERFLY_PASTED
 #undef EACH_LANE
 #undef T
 #undef LONG_T

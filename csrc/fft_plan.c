@@ -82,9 +82,9 @@ static Plan *make_plan(int64_t n, int f64, int real, int *fits) {
     Plan p = {.n = n, .f64 = f64, .real = real};
     if (!(*fits = choose_radices(&p.whole, points))) return NULL;
     int split = points % (lanes * lanes) == 0;
-    if (split) choose_radices(&p.outer, lanes), choose_radices(&p.inner, points / lanes);
+    if (split) choose_radices(&p.inner, points / lanes);
     int64_t halves = points < n ? (points / lanes + 1) * 2 * lanes * item : 0;
-    int64_t size = bytes_of_stages(&p.whole, item) + (split ? bytes_of_stages(&p.outer, item) + bytes_of_stages(&p.inner, item) + 2 * points * item : 0) + halves;
+    int64_t size = bytes_of_stages(&p.whole, item) + (split ? bytes_of_stages(&p.inner, item) + 2 * points * item : 0) + halves;
     Plan *plan = malloc(sizeof p + 64 + (size_t)size);
     Roots roots;
     if (!plan || open_roots(&roots, n) < 0) {
@@ -96,10 +96,9 @@ static Plan *make_plan(int64_t n, int f64, int real, int *fits) {
     int64_t every = n / points;
     to = fill_stages(&plan->whole, &roots, f64, to);
     if (split) {
-        to = fill_stages(&plan->outer, &roots, f64, to);
         to = fill_stages(&plan->inner, &roots, f64, to);
         plan->crossing = to;
-        for (int64_t b = 0; b < points / lanes; b++) /* of point b, output c: vectors b / lanes, c */
+        for (int64_t b = 0; b < points / lanes; b++) /* of point b, output c*/
             for (int64_t c = 0; c < lanes; c++) put_root(&roots, b * c * every, f64, to, (b / lanes * lanes + c) * 2 * lanes + b % lanes, lanes);
         to += 2 * points * item;
     }

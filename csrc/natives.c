@@ -43,6 +43,27 @@ NativeFn flb_native(const char *name, int views, int numbers) {
     return NULL;
 }
 
+/* Lay out views of arrays; one that isn't aligned is copied, and written back in the end. How many of `held` were taken, -1 with an exception. */
+static int open_views(PyObject *arrays, View *views, PyArrayObject **held) {
+    int n = (int)PyTuple_GET_SIZE(arrays), taken = 0;
+    for (int i = 0; i < n; i++) {
+        PyArrayObject *a = (PyArrayObject *)PyTuple_GET_ITEM(arrays, i);
+        int failed = !PyArray_Check(a) || PyArray_ISBYTESWAPPED(a);
+        if (failed) PyErr_SetString(PyExc_ValueError, "native: ndarrays are expected");
+        else if (!PyArray_ISALIGNED(a)) {
+            int back = PyArray_ISWRITEABLE(a) ? NPY_ARRAY_WRITEBACKIFCOPY : 0;
+            failed = !(a = (PyArrayObject *)PyArray_FromArray(a, NULL, NPY_ARRAY_ALIGNED | back));
+            if (!failed) held[taken++] = a;
+        }
+        if (failed) {
+            while (taken) PyArray_DiscardWritebackIfCopy(held[--taken]), Py_DECREF(held[taken]);
+            return -1;
+        }
+        views[i] = (View){PyArray_DATA(a), PyArray_NDIM(a), (const int64_t *)PyArray_DIMS(a), (const int64_t *)PyArray_STRIDES(a)};
+    }
+    return taken;
+}
+
 /* native(name, arrays, numbers): run a template over ndarrays. MemoryError; IndexError for an index in them that is out of bounds; ValueError for a name or a count that isn't. */
 PyObject *flb_run_native(PyObject *self, PyObject *args) {
     const char *name;
@@ -52,19 +73,23 @@ PyObject *flb_run_native(PyObject *self, PyObject *args) {
     NativeFn fn = flb_native(name, n, m);
     int64_t values[MOST_NUMBERS];
     if (!fn || m > MOST_NUMBERS) return PyErr_Format(PyExc_ValueError, "native: there is no template %s of %d arrays and %d numbers", name, n, m), NULL;
-    View views[MOST_VIEWS];
-    for (int i = 0; i < n; i++) {
-        PyArrayObject *a = (PyArrayObject *)PyTuple_GET_ITEM(arrays, i);
-        if (!PyArray_Check(a) || !PyArray_ISALIGNED(a) || PyArray_ISBYTESWAPPED(a)) return PyErr_SetString(PyExc_ValueError, "native: ndarrays are expected"), NULL;
-        views[i] = (View){PyArray_DATA(a), PyArray_NDIM(a), (const int64_t *)PyArray_DIMS(a), (const int64_t *)PyArray_STRIDES(a)};
-    }
     for (int i = 0; i < m; i++) values[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
     if (PyErr_Occurred()) return NULL;
+    View views[MOST_VIEWS];
+    PyArrayObject *held[MOST_VIEWS];
+    int taken = open_views(arrays, views, held);
+    if (taken < 0) return NULL;
     int failed;
     int64_t status[STATUS_WORDS] = {0};
     Py_BEGIN_ALLOW_THREADS
     failed = fn(views, n, values, status) < 0;
     Py_END_ALLOW_THREADS
+    int lost = 0;
+    for (int i = 0; i < taken; i++) {
+        lost |= PyArray_ResolveWritebackIfCopy(held[i]) < 0;
+        Py_DECREF(held[i]);
+    }
+    if (lost) return NULL;
     if (failed) return PyErr_NoMemory();
     if (status[0]) return PyErr_Format(PyExc_IndexError, "native: index %lld is out of bounds for size %lld", (long long)status[1], (long long)status[2]), NULL;
     Py_RETURN_NONE;

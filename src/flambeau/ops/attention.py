@@ -103,7 +103,7 @@ def _rows(x):
         and (x.strides[3] == item or x.shape[3] == 1)
         and (x.strides[2] >= x.shape[3] * item or x.shape[2] == 1)
     )
-    return x if fits and x.strides[2] % item == 0 else np.ascontiguousarray(x)
+    return x if fits and x.strides[2] % item == 0 else x.copy()
 
 
 def _full(mask, query, key):

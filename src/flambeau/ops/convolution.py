@@ -42,6 +42,10 @@ def _columns(x, kernel, stride, padding, dilation, groups):
     return w.reshape(x.shape[0], groups, math.prod(out), x.shape[1] // groups * math.prod(kernel)), out
 
 
+def _in_order(a):
+    return a if a.flags.c_contiguous and a.flags.aligned else a.copy()
+
+
 def _native(what, a, b, bias, sizes, stride, padding, dilation, groups):
     """The runtime's convolution; None for dtypes, dimensions and paddings it doesn't have, and for empty tensors."""
     if (
@@ -55,9 +59,8 @@ def _native(what, a, b, bias, sizes, stride, padding, dilation, groups):
     if min(padding) < 0 or 0 in sizes:
         return None
     if bias is not None:
-        bias = np.ascontiguousarray(bias, a.dtype)
-    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    return blas.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups)
+        bias = _in_order(bias.astype(a.dtype, copy=False))
+    return blas.convolve(what, _in_order(a), _in_order(b), bias, sizes, stride, padding, dilation, groups)
 
 
 def _forward(x, weight, stride, padding, dilation, groups, bias=None):

@@ -1,4 +1,6 @@
-"""Fourier transforms, by SciPy's pocketfft: three operators, and ``torch.fft`` made of them."""
+"""Fourier transforms: three operators, and ``torch.fft`` made of them.
+
+Kernels are csrc/fft.c (base/fft.py), SciPy's pocketfft for lengths with a prime factor above 13 and for few long lines that don't split over a vector."""
 
 from __future__ import annotations
 
@@ -8,11 +10,12 @@ import os
 import numpy as np
 
 from ..base import dtypes
+from ..base import fft as native
 from ..base.shapes import are_products, normalize_dim
 from ..base.symint import is_symbolic, sym_max
 from ..core.declare import COMPLEX, composite, extern
 from ..core.definition import TensorMeta
-from ..core.layouts import copy_strides, in_order, strides_of
+from ..core.layouts import copy_strides, empty_strided, in_order, strides_of
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 from .factories import _OPTIONS
@@ -76,11 +79,16 @@ def _c2r_strides(self, dim, shape):
     return _written(shape, first, [dim[-1]])
 
 
-def _run(fn, a, dim, norm, strides, **kw):
+def _by_scipy(fn, a, dim, norm, strides, **kw):
     import scipy.fft
 
     workers = os.cpu_count() if a.size >= _LARGE else 1
     return in_order(getattr(scipy.fft, fn)(a, axes=dim, norm=norm, workers=workers, **kw), strides)
+
+
+def _factor(normalization, shape, dim) -> float:
+    n = math.prod(shape[d] for d in dim)
+    return (1.0, 1 / math.sqrt(n), 1 / n)[normalization]
 
 
 # ---- the three -------------------------------------------------------------------------------------------------------------
@@ -99,7 +107,12 @@ def _fft_c2c(a, dim, normalization, forward):
     strides = _c2c_strides(a, dim)
     if not dim or not a.size:
         return in_order(a.copy(), strides)
-    return _run("fftn" if forward else "ifftn", a, dim, (_FORWARD if forward else _INVERSE)[normalization], strides)
+    if not native.suits(a.shape, dim, False):
+        norm = (_FORWARD if forward else _INVERSE)[normalization]
+        return _by_scipy("fftn" if forward else "ifftn", a, dim, norm, strides)
+    out = empty_strided(a.shape, strides, a.dtype)
+    native.transform(native.FORWARD if forward else native.INVERSE, a, out, dim, _factor(normalization, a.shape, dim))
+    return out
 
 
 _fft_c2c.derivative(
@@ -130,9 +143,16 @@ def _r2c_meta(self, dim, normalization, onesided):
 def _fft_r2c(a, dim, normalization, onesided):
     shape = _half(a.shape, dim, onesided)
     strides = _r2c_strides(a, dim, shape)
+    dtype = np.result_type(a, np.complex64)
     if not a.size:
-        return in_order(np.zeros(shape, np.result_type(a, np.complex64)), strides)
-    return _run("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization], strides)
+        return in_order(np.zeros(shape, dtype), strides)
+    order = [dim[-1], *dim[:-1]]
+    if not native.suits(a.shape, order, True):
+        return _by_scipy("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization], strides)
+    out = empty_strided(shape, strides, dtype)
+    kind = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE
+    native.transform(kind, a, out, order, _factor(normalization, a.shape, dim))
+    return out
 
 
 def _r2c_vjp(ct, self_like, dim, normalization, onesided):
@@ -169,7 +189,16 @@ def _fft_c2r(a, dim, normalization, last_dim_size):
     strides = _c2r_strides(a, dim, shape)
     if not a.size or not math.prod(shape):
         return in_order(np.zeros(shape, a.real.dtype), strides)
-    return _run("irfftn", a, dim, _INVERSE[normalization], strides, s=[shape[d] for d in dim])
+    *others, last = dim
+    if a.shape[last] != last_dim_size // 2 + 1 or not native.suits(shape, [last, *others], True):
+        return _by_scipy("irfftn", a, dim, _INVERSE[normalization], strides, s=[shape[d] for d in dim])
+    out, scale = empty_strided(shape, strides, a.real.dtype), _factor(normalization, shape, dim)
+    if others:
+        first = empty_strided(a.shape, _c2c_strides(a, others), a.dtype)
+        native.transform(native.INVERSE, a, first, others)
+        a = first
+    native.transform(native.TO_REAL, a, out, [last], scale)
+    return out
 
 
 def _c2r_vjp(ct, self_like, dim, normalization):

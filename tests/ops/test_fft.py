@@ -1,0 +1,193 @@
+"""Fourier transforms beside NumPy's in long double: lengths, dimensions, norms, layouts, what is not finite, and few lines of many."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import _runtime
+from flambeau.base import fft as native
+from flambeau.testing import guard_pages
+
+LENGTHS = [*range(1, 45), 49, 55, 64, 77, 91, 100, 121, 127, 128, 143, 169, 192, 243, 256, 320]
+LONG = [512, 625, 1000, 1024, 1155, 2187, 4096]
+NAMES = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
+EPS = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
+
+
+def numbers(shape, dtype, real, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(shape) if real else rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    return torch.tensor(a, dtype=dtype if real else dtype.to_complex())
+
+
+def exactly(name, x, *args, **kw):
+    """NumPy's, in long double."""
+    a = x.resolve_conj().numpy()
+    return getattr(np.fft, name)(a.astype(np.longdouble if a.dtype.kind == "f" else np.clongdouble), *args, **kw)
+
+
+def near(got, want, dtype, n):
+    """The error of the whole, against its norm, is of a few roundings for each doubling of the length."""
+    assert tuple(got.shape) == want.shape
+    error = np.linalg.norm((got.resolve_conj().numpy() - want).ravel().astype(complex))
+    assert error <= 0.8 * EPS[dtype] * (2 + np.log2(max(n, 1))) * np.linalg.norm(want.ravel().astype(complex)), n
+
+
+@pytest.mark.parametrize("dtype", EPS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_lengths(name, dtype):
+    for n in LENGTHS + LONG:
+        for lines in (1, 33) if n < 200 else (5,):
+            real, halved = name in ("rfft", "ihfft"), name in ("irfft", "hfft")
+            x = numbers((lines, n // 2 + 1 if halved else n), dtype, real, n)
+            size = {"n": n} if halved else {}
+            near(getattr(torch.fft, name)(x, **size), exactly(name, x, **size), dtype, n)
+            turned = x.t().contiguous()
+            near(getattr(torch.fft, name)(turned, dim=0, **size).t(), exactly(name, x, **size), dtype, n)
+            if name == "fft":
+                near(torch.fft.fft(x.real), exactly("fft", x.real), dtype, n)
+
+
+DIMS = [
+    ((4, 6), (0, 1)),
+    ((4, 6), (1, 0)),
+    ((3, 5, 7), (0, 2)),
+    ((2, 8, 3, 10), (3, 1)),
+    ((5, 1, 9), (1, 2)),
+    ((17, 32), (0, 1)),
+    ((256, 34), (0, 1)),
+    ((6, 17, 4), (1, 2)),  # SciPy's
+]
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward", "backward"])
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_dimensions_and_norms(name, norm):
+    for dtype, (shape, dims) in itertools.product(EPS, DIMS):
+        x = numbers(shape, dtype, name == "rfftn")
+        layouts = [x, x.transpose(0, 1).contiguous().transpose(0, 1), x.flip(0), x[..., None].expand(*shape, 2)[..., 1]]
+        for y in layouts:
+            near(getattr(torch.fft, name)(y, dim=dims, norm=norm), exactly(name, y, axes=dims, norm=norm), dtype, 64)
+        if not name.startswith("r"):
+            near(
+                getattr(torch.fft, name)(x.mH.mH, dim=dims, norm=norm),
+                exactly(name, x, axes=dims, norm=norm),
+                dtype,
+                64,
+            )
+        else:
+            near(torch.fft.fftn(x, dim=dims, norm=norm), exactly("fftn", x, axes=dims, norm=norm), dtype, 64)
+
+
+def test_cut_and_padded():
+    for dtype, n in itertools.product(EPS, (1, 3, 8, 12, 13, 24, 31)):
+        x = numbers((3, 12), dtype, False)
+        near(torch.fft.fft(x, n=n), exactly("fft", x, n=n), dtype, n)
+        near(torch.fft.irfft(x, n=n), exactly("irfft", x, n=n), dtype, n)
+        near(torch.fft.rfft(x.real, n=n, dim=0), exactly("rfft", x.real, n=n, axis=0), dtype, n)
+
+
+def test_layouts_that_no_vector_reads():
+    """Strides of both sides apart, unaligned memory, the result of out= in its own order."""
+    rng = np.random.default_rng(0)
+    big = torch.tensor(rng.standard_normal((40, 9, 50)) + 0j)
+    x = big[::2, ::3, ::5]
+    near(torch.fft.fft(x, dim=1), exactly("fft", x, axis=1), torch.float64, 3)
+    near(torch.fft.fft(x, dim=0), exactly("fft", x, axis=0), torch.float64, 20)
+    memory = np.zeros(16 * 30 + 4, np.uint8)[4:].view(np.float64).reshape(6, 10)
+    memory[...] = rng.standard_normal((6, 10))
+    y = torch.from_numpy(memory)
+    near(torch.fft.rfft(y), exactly("rfft", y), torch.float64, 10)
+    out = torch.empty(20, 40, dtype=torch.complex128)[:, ::4].t()
+    z = big[:10, 0, :20]
+    assert torch.fft.fft(z, dim=0, out=out) is out
+    near(out, exactly("fft", z, axis=0), torch.float64, 10)
+
+
+def test_what_is_not_finite_stays_in_its_line():
+    for n, dtype, bad in itertools.product((6, 7, 16, 256, 768), EPS, (np.inf, np.nan)):
+        x = numbers((37, n), dtype, False, n)
+        good = torch.fft.fft(x), torch.fft.rfft(x.real), torch.fft.irfft(x[:, : n // 2 + 1], n=n)
+        x[5, 2] = complex(bad, 0)
+        rows = [r for r in range(37) if r != 5]
+        for got, want in zip(
+            (torch.fft.fft(x), torch.fft.rfft(x.real), torch.fft.irfft(x[:, : n // 2 + 1], n=n)), good
+        ):
+            assert torch.equal(got[rows], want[rows]) and not torch.isfinite(got[5]).all()
+
+
+def test_ends_of_the_spectrum_of_real_numbers_are_real():
+    for n, dtype in itertools.product((1, 2, 9, 10, 256, 512), EPS):
+        y = torch.fft.rfft(numbers((20, n), dtype, True))
+        assert (y[:, 0].imag == 0).all() and (n % 2 or (y[:, -1].imag == 0).all())
+        z = numbers((20, n // 2 + 1), dtype, False)
+        ends = z.clone()
+        ends[:, 0] += 3j
+        if n % 2 == 0:
+            ends[:, -1] += 5j
+        assert torch.equal(torch.fft.irfft(z, n=n), torch.fft.irfft(ends, n=n))
+
+
+def test_no_worse_than_pocketfft():
+    scipy_fft = pytest.importorskip("scipy.fft")
+    for n in (64, 1000, 1024, 1155, 4096):
+        x = numbers((20, n), torch.float32, False)
+        want = exactly("fft", x)
+        ours, theirs = (np.linalg.norm(y - want) for y in (torch.fft.fft(x).numpy(), scipy_fft.fft(x.numpy())))
+        assert ours <= 1.5 * theirs
+
+
+def test_results_do_not_depend_on_threads():
+    x, threads = numbers((100, 1024), torch.float32, False), torch.get_num_threads()
+    try:
+        found = []
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            found.append((torch.fft.fft(x), torch.fft.irfft(x), torch.fft.fft2(x)))
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(map(torch.equal, found[0], other))
+
+
+def test_more_lengths_than_plans():
+    for _, n in itertools.product(range(2), range(2, 60)):
+        x = numbers((2, n), torch.float64, False)
+        near(torch.fft.fft(x), exactly("fft", x), torch.float64, n)
+
+
+def transforms() -> None:
+    rng = np.random.default_rng(0)
+    for dtype, n, lines in itertools.product(
+        "fd", (1, 2, 3, 5, 8, 12, 15, 22, 26, 32, 49, 64, 256, 512), (1, 3, 16, 21)
+    ):
+        x = rng.standard_normal((lines, n, 2)).astype(dtype).view(np.dtype(dtype.upper()))[..., 0]
+        half = np.ascontiguousarray(x[:, : n // 2 + 1])
+        for place, turned in itertools.product((guard_pages.GuardPages(False), guard_pages.GuardPages(True)), (0, 1)):
+            dim = 1 - turned
+            turn = (lambda a: np.ascontiguousarray(a.T)) if turned else np.ascontiguousarray
+            for kind, given, want in [
+                (native.FORWARD, x, np.fft.fft(x)),
+                (native.INVERSE, x, np.fft.ifft(x, norm="forward")),
+                (native.FROM_REAL, x.real, np.fft.rfft(x.real)),
+                (native.FROM_REAL_WHOLE, x.real, np.fft.fft(x.real)),
+                (native.TO_REAL, half, np.fft.irfft(half, n, norm="forward")),
+            ]:
+                out = place(turn(np.zeros(want.shape, want.dtype)))
+                native.transform(kind, place(turn(given)), out, [dim])
+                error = np.linalg.norm(out - turn(want)) / max(np.linalg.norm(want), 1e-30)
+                assert error < (1e-6 if dtype == "f" else 1e-15), (kind, dtype, n, lines, turned, error)
+
+
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
+@pytest.mark.parametrize("cpu", ["", "avx2", "default"])
+def test_kernels_stay_in_their_arrays(cpu):
+    guard_pages.run_alone(__file__, "transforms()", FLAMBEAU_CPU=cpu)
+
+
+def test_templates_say_what_is_wrong():
+    a = np.zeros((2, 4), np.complex64)
+    with pytest.raises(ValueError, match="template fft"):
+        _runtime.native("fft", (a,), (0, 0, 0, 1, 1))
