@@ -177,10 +177,15 @@ def value(x):
     return type(x).__name__, repr(x)
 
 
+# What is thrown into a generator that another one delegates to inside a handler: CPython 3.11 itself leaves the inner one out of the traceback.
+LEFT_OUT = ("inner", "<genexpr>") if sys.version_info < (3, 12) else ()
+
+
 def error(e, filename):
     out = []
     while e is not None and len(out) < 6:
         frames = [(f.name, f.lineno) for f in traceback.extract_tb(e.__traceback__) if f.filename == filename]
+        frames = [f for f in frames if f[0] not in LEFT_OUT]
         out.append((type(e).__name__, value(e.args), e.__suppress_context__, frames))
         e = e.__context__
     return out

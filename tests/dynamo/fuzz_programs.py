@@ -197,6 +197,10 @@ pass
 
 
 class Program:
+    """Statements over tensors, numbers and the arguments of ``f``. ``more_often``: the part of them that is drawn from the table."""
+
+    header, statements, changes, more_often = HEADER, STATEMENTS, CHANGES, 0.4
+
     def __init__(self, seed: int):
         self.r = random.Random(seed)
         self.lines: list[str] = []
@@ -234,11 +238,12 @@ class Program:
 
     def more(self, t: str) -> None:
         r = self.r
-        text, v, n = r.choice(STATEMENTS), self.name("t"), self.name("n")
-        marks = {"t": t, "u": r.choice(self.tensors), "i": r.choice(self.ints), "v": v, "n": n, "f": self.name("q")}
+        text, v, n = r.choice(self.statements), self.name("t"), self.name("n")
+        marks = {"t": t, "u": r.choice(self.tensors), "i": r.choice(self.ints), "v": v, "n": n}
+        marks |= {"f": self.name("q"), "g": self.name("q")}
         for mark, value in (*marks.items(), ("c", str(r.randint(0, 4)))):
             text = text.replace("{" + mark + "}", value)
-        for line in text.split("|"):
+        for line in re.split(r"(?<! )\|", text):  # the operator has a space in front
             self.emit(line)
         if re.search(rf"\b{v} = ", text):
             self.tensors.append(v)
@@ -248,7 +253,7 @@ class Program:
     def statement(self) -> None:
         r = self.r
         t = r.choice(self.tensors)
-        if r.random() < 0.4:
+        if r.random() < self.more_often:
             self.more(t)
             return
         kind = r.choice("aaaaabcdefghijklmnopqrstuvwxyz")
@@ -396,13 +401,13 @@ class Program:
         self.emit(
             f"return {self.tensor()}, xs, {self.r.choice(self.tensors)}, {self.r.choice(self.ints)}, torch.is_grad_enabled()"
         )
-        return HEADER + "def f(x, y, xs, d, o, log):\n" + "\n".join(self.lines) + "\n"
+        return self.header + "def f(x, y, xs, d, o, log):\n" + "\n".join(self.lines) + "\n"
 
 
-def source(seed: int) -> tuple[str, list[str]]:
+def source(seed: int, kind: type[Program] = Program) -> tuple[str, list[str]]:
     """The program, and the statements between the calls."""
-    program = Program(seed)
-    return program.source(), [program.r.choice(CHANGES) for _ in range(3)]
+    program = kind(seed)
+    return program.source(), [program.r.choice(program.changes) for _ in range(3)]
 
 
 def leaves(x) -> list:
@@ -473,14 +478,14 @@ def check(text: str, changes: list[str], seed: int, backend: str) -> None:
                 assert same(derived, mine, ulps if backend == "eager" else ULPS), f"call {n}: {derived} {mine}"
 
 
-def run(seed: int, backend: str = "eager") -> None:
-    text, changes = source(seed)
+def run(seed: int, backend: str = "eager", kind: type[Program] = Program) -> None:
+    text, changes = source(seed, kind)
     old = _frame.set_strict_guards(True)
     try:
         with config.patch(strict_capture=True, cache_size_limit=16):
             check(text, changes, seed, backend)
     except AssertionError as e:
-        raise AssertionError(f"seed {seed}: {e}\n{text[len(HEADER) :]}\n" + "\n".join(changes)) from None
+        raise AssertionError(f"seed {seed}: {e}\n{text[len(kind.header) :]}\n" + "\n".join(changes)) from None
     finally:
         _frame.set_strict_guards(old)
         torch.set_grad_enabled(True)

@@ -1,6 +1,7 @@
 """A few random programs at each run; `python tests/dynamo/fuzz.py programs FIRST COUNT BACKENDS` runs many. A failure prints its seed and source."""
 
 import fuzz_alias
+import fuzz_language
 import fuzz_programs
 import fuzz_world
 import pytest
@@ -9,6 +10,11 @@ import pytest
 @pytest.mark.parametrize("seed", range(60))
 def test_random_program(seed):
     fuzz_programs.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(45))
+def test_random_program_of_the_whole_language(seed):
+    fuzz_language.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -50,3 +56,4 @@ def test_the_world_changes_for_long(backend):
 def test_many_random_programs(backend):
     for seed in range(10_000, 11_000):
         fuzz_programs.run(seed, backend)
+        fuzz_language.run(seed, backend)

@@ -221,7 +221,11 @@ class Frame(Opcodes):
             e.variable.add_entry(self, Entry(code, self.globals, at, inst.line))
 
     def leaves_by_error(self) -> None:
-        """An exception leaves the frame, which drops its values."""
+        """An exception leaves the frame: the stack's values go now, the locals with the last reference to the traceback. When that is, only the
+        interpreter knows."""
+        for v in (*self.stack, *self.locals.values()):
+            if closes_with(v, self):
+                generator_closes()
 
     def enter_handler(self, inst: Inst, e: UserRaises) -> None:
         for v in self.stack[inst.depth :]:
@@ -304,12 +308,6 @@ class InlineFrame(Frame):
 
     def load_global(self, name: str) -> Variable:
         return builder.global_of_dict(self, self.globals, name)
-
-    def leaves_by_error(self) -> None:
-        # The stack's values go now, the locals with the last reference to the traceback: when that is, only the interpreter knows.
-        for v in (*self.stack, *self.locals.values()):
-            if closes_with(v, self):
-                generator_closes()
 
     # -- a generator's frame --
     def resume(self, consumer: Frame, sent: Variable) -> Variable | None:

@@ -28,7 +28,7 @@ from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
 from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
 from .variables.base import Lazy, Variable
-from .variables.iterators import GeneratorVariable, must_be_closed
+from .variables.iterators import GeneratorVariable, closes_with, must_be_closed
 from .variables.slots import slots_of
 from .versions import FOR_END, NULL_FIRST, PY312, PY313
 
@@ -143,7 +143,7 @@ def _locals_at(tx, index: int) -> dict[str, Variable]:
     cells = set(tx.code.co_cellvars) | set(tx.code.co_freevars)
     # Values of the stack that a resume function was given are on the stack, or were dropped.
     mine = {n: v for n, v in tx.locals.items() if n not in cells and not n.startswith(STACK_ARGUMENT)}
-    out = {n: v for n, v in mine.items() if n in live or must_be_closed(v)}
+    out = {n: v for n, v in mine.items() if n in live or closes_with(v, tx)}
     if "__class__" in cells and tx.code.co_argcount:  # super() reads the first argument without naming it
         first = tx.code.co_varnames[0]
         if first in tx.locals:
@@ -194,7 +194,9 @@ def _guarded(tx, cg, inst: Inst, emit) -> None:
 def _resume(tx, inst: Inst) -> None:
     pops, pushes = BREAKABLE[inst.name](inst.arg)
     after = inst.index + 1
-    names = {} if pushes is None else _locals_at(tx, after)
+    names = _locals_at(tx, inst.index if pushes is None else after)
+    if pushes is None:  # the frame is left: what code runs for when the traceback goes
+        names = {n: v for n, v in names.items() if closes_with(v, tx)}
     if inst.name == "DELETE_FAST":
         names[inst.argval] = tx.locals[inst.argval]
     if inst.handler is not None:
@@ -330,6 +332,9 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         cg.emit("LOAD_FAST", name)
     for t in reversed(values):
         cg.emit("LOAD_FAST", t)
+    for t in values:
+        if t.startswith(f"{TEMP}stack"):  # one may be an exception whose traceback holds this frame
+            cg.emit("DELETE_FAST", t)
     for k, kind in enumerate(slots):
         if kind == "e":  # or the exception and this frame would keep each other alive
             cg.emit("DELETE_FAST", cg.exc_temp(k))
