@@ -14,6 +14,7 @@ from ..core import keys as K
 from ..core.dispatch import HANDLERS, excluding, install, redispatch, watched, whole
 from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
+from ..core.out_rules import check_inplace, check_inplace_shape
 from .node import Node, _output_meta, replay
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
@@ -60,7 +61,7 @@ def describe(op: OpOverload):
         _node_name(op),
         mask & (1 << 64) - 1,
         _differentiable_arguments(op),
-        native=op.kind != "out" and not _opened(op) and "autograd" not in op.overrides,
+        native=op.kind != "out" and not _opened(functional or op) and "autograd" not in op.overrides,
         nothing=op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas),
         is_view=op._schema.is_view,
         by_value=op.vjp_formulas is None and op.kind == "pointwise",
@@ -116,11 +117,24 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 def _inplace(op, keys, args, kwargs):
     full = op.full(*args, **kwargs)
     node = _C.inplace_begin(op, full)
+    if node is not None and _opened(op.definition.functional):
+        return _inplace_of_parts(op, full)
     with excluding(K.AUTOGRAD):
         result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
     if node is not None:
         _C.inplace_end(full[0], node)
     return result
+
+
+def _inplace_of_parts(op, full):
+    """In place of a composite: its parts have the formulas. They read a copy, which they may save, and their result is copied in."""
+    target, functional = full[0], op.definition.functional
+    before = aten.clone.default(target)
+    run = functional.overrides.get("autograd", functional.definition.fn)
+    result = run(*(before if x is target else x for x in full))
+    check_inplace(op, target._dtype, result._dtype)
+    check_inplace_shape(target, result._shape)
+    return aten.copy_.default(target, result)
 
 
 # ---- writes to views -----------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ import logging
 from .. import _C
 from ..base.errors import MissingFacet
 from ..base.memory_format import contiguous_format
-from ..base.shapes import normalize_dim, normalize_dims, same_shape
+from ..base.shapes import normalize_dim, normalize_dims
 from ..core import keys as K
 from ..core.operator import OpOverload, namespace, namespaces
+from ..core.out_rules import check_inplace_shape
 from ..core.promotion import compute_dtype, operand_indices
 from .handler import Unbatched, expand_batch, invoke, rule
 from .levels import below, innermost, value_at
@@ -243,10 +244,7 @@ def _write(call, target, result):
     new, new_mapped = value_at(result, call.level)
     if new_mapped and not mapped:
         raise _incompatible(call.op)
-    if not same_shape(target._shape, result._shape):
-        raise RuntimeError(
-            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
-        )
+    check_inplace_shape(target, result._shape)
     aten.copy_.default(value, new)
 
 

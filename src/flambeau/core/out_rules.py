@@ -20,10 +20,11 @@ from __future__ import annotations
 import functools
 
 from ..base.dtypes import DType, c_name
+from ..base.shapes import same_shape
 from .operator import OpOverload
 from .promotion import check_can_hold
 
-__all__ = ["check_dtype", "check_inplace", "computed_as", "is_exact", "rules_of", "wants_exact"]
+__all__ = ["check_dtype", "check_inplace", "check_inplace_shape", "computed_as", "is_exact", "rules_of", "wants_exact"]
 
 RULES = {
     "pointwise": "casts apart",
@@ -63,6 +64,12 @@ def check_inplace(op: OpOverload, target: DType, result: DType) -> None:
         check_dtype(op.definition.functional, target, result)
     else:
         check_can_hold(target, result)
+
+
+def check_inplace_shape(target, shape) -> None:
+    """RuntimeError when a result of this shape isn't what an in-place operator may write into ``target``."""
+    if not same_shape(target._shape, shape):
+        raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 def check_dtype(op: OpOverload, target: DType, result: DType, beside: bool = False) -> None:

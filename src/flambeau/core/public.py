@@ -197,7 +197,7 @@ def polygamma(self, n):
 
 def polygamma_(self, n):
     """:meth:`polygamma` in place."""
-    return overwrite(self, aten.polygamma(n, self))
+    return overwrite(self, aten.polygamma(n, aten.clone(self)))
 
 
 _SEVERAL = (nonzero, unique, unique_consecutive, cdist, lu, stft, histogramdd, resize_as_, *_AT_LEAST)

@@ -12,7 +12,7 @@ from ..base.shapes import contiguous_strides
 from ..core.layouts import copy_strides, empty_strided, refuse_overlap
 from ..core.lazy import resolved
 from ..core.operator import OpOverload
-from ..core.out_rules import check_dtype, check_inplace, computed_as
+from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
 from .backend import accelerated, may_accelerate, rule
 
 
@@ -64,10 +64,8 @@ def check_write(op: OpOverload, target, result) -> None:
     if not target._array.flags.writeable:
         raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
     refuse_overlap(op, target._shape, target._strides)
-    if target._shape != result._shape and op.kind == "inplace":
-        raise RuntimeError(
-            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(result._shape)}"
-        )
+    if op.kind == "inplace":
+        check_inplace_shape(target, result._shape)
 
 
 def copy_into(target, result, rows=False) -> None:

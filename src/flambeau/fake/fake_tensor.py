@@ -18,7 +18,7 @@ from ..core.definition import TensorMeta
 from ..core.layouts import refuse_overlap
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
-from ..core.out_rules import check_dtype, check_inplace, computed_as
+from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
 from ..core.tensor import Tensor
 from .meta import meta_of
 
@@ -161,10 +161,7 @@ class FakeTensorMode(TorchDispatchMode):
         if func.kind == "inplace":
             meta = func.definition.functional.facet("meta")(*values)
             check_inplace(func, values[0]._dtype, meta.dtype)
-            if not same_shape(meta.shape, values[0]._shape):
-                raise RuntimeError(
-                    f"output with shape {list(values[0]._shape)} doesn't match the broadcast shape {list(meta.shape)}"
-                )
+            check_inplace_shape(values[0], meta.shape)
             refuse_overlap(func, values[0]._shape, values[0]._strides)
             values[0]._bump_version()
             return values[0]

@@ -1,0 +1,97 @@
+"""The gradient of each in-place form is that of the operator: of a tensor, of a view of one, and compiled."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.testing.samples import load
+
+# Random numbers, or another shape than before.
+LEFT_OUT = """set_ resize_ resize_as_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ detach_ bernoulli_ normal_ uniform_ geometric_
+log_normal_ cauchy_ exponential_ random_""".split()
+
+
+def _forms():
+    for name, row in load().items():
+        form = name.split(".")[0] + "_"
+        if form.startswith("__") or form in LEFT_OUT or not hasattr(torch.Tensor, form):
+            continue
+        yield name, form, row
+
+
+FORMS = {name: (form, row) for name, form, row in _forms()}
+
+
+def _tensors(x):
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(x.copy())
+    return type(x)(map(_tensors, x)) if isinstance(x, (list, tuple)) else x
+
+
+def _gradients(call, x, rest, view):
+    leaf = torch.stack([x, x]).requires_grad_()
+    rest = [a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in rest]
+    base = leaf * 1
+    try:
+        out = call(base[0] if view else base[0].clone(), *rest)
+        loss = (out * torch.linspace(0.5, 1.5, out.numel(), dtype=out.dtype).reshape(out.shape)).sum()
+        if not loss.requires_grad:
+            return None
+        leaves = [leaf, *(a for a in rest if isinstance(a, torch.Tensor) and a.requires_grad)]
+        return torch.autograd.grad(loss, leaves, allow_unused=True)
+    except NotImplementedError as e:
+        return str(e).partition(":")[0]  # not differentiable, in place or not
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_gradients(name):
+    form, row = FORMS[name]
+    ran = 0
+    for sample in row.calls[:2]:
+        x, *rest = map(_tensors, sample.args)
+        kwargs = {k: _tensors(v) for k, v in sample.kwargs.items()}
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            continue
+        plain = lambda t, *a, kw=kwargs: getattr(t, form[:-1])(*a, **kw)  # noqa: E731
+        written = lambda t, *a, kw=kwargs: getattr(t, form)(*a, **kw)  # noqa: E731
+        try:
+            if written(x.clone(), *rest).shape != plain(x, *rest).shape:
+                continue
+        except RuntimeError:
+            continue  # a result that the tensor can't hold
+        want = _gradients(plain, x, rest, False)
+        for view in (False, True):
+            got = _gradients(written, x, rest, view)
+            if want is None:  # a predicate: what it is written to no longer depends on anything
+                assert got is None or not any(g.any() for g in got if g is not None)
+                continue
+            if isinstance(want, str):
+                assert got == want
+                continue
+            for a, b in zip(got, want, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    torch.testing.assert_close(a, b, equal_nan=True)
+        ran += 1
+    if not ran:
+        pytest.skip("no sample of floating-point numbers that the tensor can hold")
+
+
+def test_what_a_composite_reads_of_itself_is_kept():
+    x = torch.tensor([1.5, -2.0, 3.0], requires_grad=True)
+    y = x * 1
+    assert y.multiply_(y) is y
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, -4.0, 6.0]
+
+
+def test_errors_come_before_anything_is_written():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        y.multiply_(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.square_()
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        y.multiply_(torch.ones(3, dtype=torch.complex64))
+    assert y.tolist() == [2.0] * 3 and y._version == 0 and x.tolist() == [1.0] * 3
