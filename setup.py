@@ -41,6 +41,7 @@ FRAME = (
 RUNTIME = (
     "thread_pool",
     "gemm",
+    "gemv",
     "product",
     "product_bf16",
     "rows",

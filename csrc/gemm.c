@@ -3,13 +3,12 @@
  * BLAS runs each piece on one thread. Two pools would fight for the cores: the threads of OpenBLAS spin for tens of milliseconds after a
  * product, which costs every kernel that follows one core. So BLAS is set to one thread when it is found (use_blas), for good. */
 #include "graph.h"
+#include <stdlib.h>
+#include <string.h>
 
 static int (*blas_get_threads)(void);
 static void (*blas_set_threads)(int);
 static GemmFn blas_gemm[2];     /* float32, float64 */
-typedef void (*GemvFn)(const char *, const int64_t *, const int64_t *, const void *, const void *, const int64_t *, const void *, const int64_t *,
-                       const void *, void *, const int64_t *);
-static GemvFn blas_gemv[2];
 
 GemmFn flb_blas_gemm(int f64) { return blas_gemm[f64]; }
 
@@ -63,77 +62,13 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* A matrix times a vector: `out` sums over k. Column-major, the matrix is k by out ("T") or out by k ("N"). */
-typedef struct {
-    GemvFn fn;
-    int f64;
-    char trans;
-    int64_t out, k, ld, incx, incy, pieces;
-    int by_sum;                 /* pieces of the sums, added up at the end, instead of pieces of the result */
-    char *matrix, *x, *y;
-    double *partial;
-} GemvCall;
-
-#define GEMV_PIECE 65536        /* elements of the matrix that are worth a thread */
-#define GEMV_PARTIAL 2048       /* numbers in the partial sums, on the stack */
-
-static void gemv_range(void *context, int64_t begin, int64_t end) {
-    GemvCall *call = context;
-    static const float one_f = 1, zero_f = 0;
-    static const double one = 1, zero = 0;
-    const void *alpha = call->f64 ? (const void *)&one : &one_f, *beta = call->f64 ? (const void *)&zero : &zero_f;
-    int64_t item = call->f64 ? 8 : 4;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t from, to, out = call->out, k = call->k, incy = call->incy;
-        char *a = call->matrix, *x = call->x, *y = call->y;
-        cut(call->by_sum ? k : out, call->pieces, i, &from, &to);
-        if (from >= to) continue;
-        /* One step along the result moves by ld in "T", by 1 in "N"; along the sum the other way round. */
-        a += from * ((call->trans == 'T') == !call->by_sum ? call->ld : 1) * item;
-        if (call->by_sum) {
-            k = to - from, x += from * call->incx * item;
-            y = (char *)call->partial + i * out * item, incy = 1;
-        } else {
-            out = to - from, y += from * incy * item;
-        }
-        call->fn(&call->trans, call->trans == 'T' ? &k : &out, call->trans == 'T' ? &out : &k, alpha, a, &call->ld, x, &call->incx, beta, y, &incy);
-    }
-}
-
-static void gemv(GemvCall *call) {
-    double partial[GEMV_PARTIAL];
-    /* The number of pieces follows from the sizes alone: the result doesn't depend on the number of threads. */
-    int64_t pieces = call->out * call->k / GEMV_PIECE;
-    if (pieces > 64) pieces = 64;
-    call->pieces = pieces < 1 ? 1 : pieces, call->by_sum = 0;
-    if (call->out < 16 * call->pieces) {
-        call->by_sum = call->pieces > 1 && call->k >= 16 * call->pieces && call->out * call->pieces <= GEMV_PARTIAL;
-        if (!call->by_sum) call->pieces = 1;
-    }
-    call->partial = partial;
-    flb_parallel(gemv_range, call, call->pieces, 1);
-    if (!call->by_sum) return;
-    int64_t step = ((call->k + call->pieces - 1) / call->pieces + 15) / 16 * 16, used = (call->k + step - 1) / step;
-    for (int64_t j = 0; j < call->out; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < used; i++) sum += call->f64 ? partial[i * call->out + j] : ((float *)partial)[i * call->out + j];
-        if (call->f64) *(double *)(call->y + j * call->incy * 8) = sum;
-        else *(float *)(call->y + j * call->incy * 4) = (float)sum;
-    }
-}
-
 /* A product with one row or one column. */
 static void matrix_vector(const GemmCall *g) {
     const GemmSizes *s = g->s;
-    GemvCall call = {.fn = blas_gemv[g->f64], .f64 = g->f64, .k = s->k, .y = g->c};
-    if (s->n == 1) {
-        call.trans = g->ta == 'N' ? 'T' : 'N', call.out = s->m, call.ld = s->lda, call.matrix = g->a;
-        call.x = g->b, call.incx = g->tb == 'N' ? s->ldb : 1, call.incy = s->ldc;
-    } else {
-        call.trans = g->tb, call.out = s->n, call.ld = s->ldb, call.matrix = g->b;
-        call.x = g->a, call.incx = g->ta == 'N' ? 1 : s->lda, call.incy = 1;
-    }
-    gemv(&call);
+    if (s->n == 1)
+        flb_gemv(g->f64, g->ta == 'N', s->m, s->k, g->a, s->lda, g->b, g->tb == 'N' ? s->ldb : 1, g->c, s->ldc);
+    else
+        flb_gemv(g->f64, g->tb != 'N', s->n, s->k, g->b, s->ldb, g->a, g->ta == 'N' ? 1 : s->lda, g->c, 1);
 }
 
 /* All products of a batch; a, b, c are where the buffers begin. */
@@ -143,7 +78,7 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
     for (int d = 0; d < nbatch; d++) count *= s->batch[4 * d];
     if (!count || !s->m || !s->n) return;
     double flops = 2.0 * s->m * s->n * s->k;
-    if (count == 1 && (s->m == 1 || s->n == 1) && s->k && blas_gemv[f64]) {
+    if (count == 1 && (s->m == 1 || s->n == 1) && s->k) {
         matrix_vector(&call);
         return;
     }
@@ -170,14 +105,12 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
     flb_parallel(gemm_range, &call, count * parts, grain);
 }
 
-/* use_blas(sgemm, dgemm, sgemv, dgemv, get_num_threads, set_num_threads): addresses in the BLAS library that products are made with; 0: it has none. */
+/* use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library that products are made with; 0: it has none. */
 PyObject *flb_use_blas(PyObject *self, PyObject *args) {
-    unsigned long long single, twice, vector, vector_twice, get, set;
-    if (!PyArg_ParseTuple(args, "KKKKKK", &single, &twice, &vector, &vector_twice, &get, &set)) return NULL;
+    unsigned long long single, twice, get, set;
+    if (!PyArg_ParseTuple(args, "KKKK", &single, &twice, &get, &set)) return NULL;
     blas_gemm[0] = flb_best_gemm(0, (GemmFn)(uintptr_t)single);
     blas_gemm[1] = flb_best_gemm(1, (GemmFn)(uintptr_t)twice);
-    blas_gemv[0] = (GemvFn)(uintptr_t)vector;
-    blas_gemv[1] = (GemvFn)(uintptr_t)vector_twice;
     blas_get_threads = (int (*)(void))(uintptr_t)get;
     blas_set_threads = (void (*)(int))(uintptr_t)set;
     if (blas_get_threads && blas_set_threads && blas_get_threads() > 1) blas_set_threads(1);
@@ -190,17 +123,59 @@ PyObject *flb_gemm_address(PyObject *self, PyObject *arg) {
     return f64 < 0 ? NULL : PyLong_FromUnsignedLongLong((uintptr_t)blas_gemm[f64]);
 }
 
-/* How BLAS reads the last two dimensions of an array: the letter and the leading dimension; 0 when it can't. */
-static char reading(PyArrayObject *a, int64_t *ld) {
-    int nd = PyArray_NDIM(a);
-    npy_intp item = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, nd - 2), columns = PyArray_DIM(a, nd - 1);
-    npy_intp r = PyArray_STRIDE(a, nd - 2), c = PyArray_STRIDE(a, nd - 1);
+/* ---- products that native loops ask for ------------------------------------------------------------------------------ */
+
+/* How BLAS reads a matrix that lies so, strides in bytes: the letter and the leading dimension; 0 when it can't. */
+static char letter(int64_t item, int64_t rows, int64_t columns, int64_t r, int64_t c, int64_t *ld) {
     if (r % item || c % item) return 0;
     r /= item, c /= item;
     if ((c == 1 || columns == 1) && (r >= columns || rows == 1)) return *ld = rows == 1 ? columns : r, 'N';
     if ((r == 1 || rows == 1) && (c >= rows || columns == 1)) return *ld = columns == 1 ? rows : c, 'T';
     return 0;
 }
+
+#define SUM(T)                                                                                                        \
+    for (int64_t i = 0; i < m; i++)                                                                                   \
+        for (int64_t j = 0; j < n; j++) {                                                                             \
+            T sum = 0;                                                                                                \
+            for (int64_t p = 0; p < k; p++) sum += *(const T *)(a + i * ar + p * ac) * *(const T *)(b + p * br + j * bc); \
+            ((T *)c)[i * n + j] = sum;                                                                                \
+        }
+
+/* The rows of a matrix one after the other; NULL: no memory. */
+static char *gathered(int64_t item, int64_t rows, int64_t columns, const char *from, int64_t r, int64_t c) {
+    char *room = malloc(rows * columns * item), *to = room;
+    for (int64_t i = 0; room && i < rows; i++)
+        for (int64_t j = 0; j < columns; j++, to += item) memcpy(to, from + i * r + j * c, item);
+    return room;
+}
+
+/* C (m, n), in C order, = A (m, k) B (k, n) with any strides, in bytes. */
+void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const char *a, int64_t ar, int64_t ac, const char *b, int64_t br, int64_t bc, char *c) {
+    int64_t item = f64 ? 8 : 4;
+    if (m <= 0 || n <= 0) return;
+    if (n == 1 || m == 1) { /* a matrix of `out` by k */
+        int64_t out = n == 1 ? m : n, row = n == 1 ? ar : bc, column = n == 1 ? ac : br, step = n == 1 ? br : ac;
+        int by_dots = column == item || k == 1;
+        if ((by_dots || row == item || out == 1) && !(row % item || column % item || step % item)) {
+            flb_gemv(f64, by_dots, out, k, n == 1 ? a : b, (by_dots ? row : column) / item, n == 1 ? b : a, step / item, c, 1);
+            return;
+        }
+    }
+    GemmSizes s = {.m = m, .n = n, .k = k, .ldc = n};
+    char ta = letter(item, m, k, ar, ac, &s.lda), tb = letter(item, k, n, br, bc, &s.ldb), *own_a = NULL, *own_b = NULL;
+    if (!ta && (own_a = gathered(item, m, k, a, ar, ac))) ta = 'N', s.lda = k, a = own_a;
+    if (!tb && (own_b = gathered(item, k, n, b, br, bc))) tb = 'N', s.ldb = n, b = own_b;
+    if (ta && tb && k)
+        flb_gemm(blas_gemm[f64], f64, ta, tb, &s, 0, (char *)a, (char *)b, c);
+    else if (f64)
+        SUM(double)
+    else
+        SUM(float)
+    free(own_a);
+    free(own_b);
+}
+#undef SUM
 
 /* matmul(a, b) -> ndarray, or None when this is not for us: two float32 or float64 matrices, or stacks of as many, that BLAS reads in place. */
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n) {
@@ -216,7 +191,8 @@ PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     s->m = PyArray_DIM(a, nd - 2), s->k = PyArray_DIM(a, nd - 1), s->n = PyArray_DIM(b, nd - 1);
     if (!blas_gemm[f64] || PyArray_DIM(b, nd - 2) != s->k || !s->m || !s->n || !s->k || !PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) ||
         PyArray_ISBYTESWAPPED(a) || PyArray_ISBYTESWAPPED(b)) Py_RETURN_NONE;
-    char ta = reading(a, &s->lda), tb = reading(b, &s->ldb);
+    npy_intp *sa = PyArray_STRIDES(a) + nd - 2, *sb = PyArray_STRIDES(b) + nd - 2;
+    char ta = letter(f64 ? 8 : 4, s->m, s->k, sa[0], sa[1], &s->lda), tb = letter(f64 ? 8 : 4, s->k, s->n, sb[0], sb[1], &s->ldb);
     if (!ta || !tb) Py_RETURN_NONE;
     s->ldc = s->n;
     npy_intp shape[3] = {nd == 3 ? PyArray_DIM(a, 0) : s->m, nd == 3 ? s->m : s->n, s->n};

@@ -200,6 +200,8 @@ PyObject *flb_emit_start(PyObject *self, PyObject *text);
 PyObject *flb_emit_finish(PyObject *self, PyObject *job);
 PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
 PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
+void flb_gemv(int f64, int by_dots, int64_t out, int64_t k, const void *matrix, int64_t ld, const void *x, int64_t incx, void *y, int64_t incy); /* gemv.c */
+void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const char *a, int64_t ar, int64_t ac, const char *b, int64_t br, int64_t bc, char *c);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
 void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);

@@ -555,7 +555,7 @@ static PyObject *time_steps(PyObject *self, PyObject *arg) {
 static PyMethodDef functions[] = {
     {"time_steps", time_steps, METH_O, "time_steps(clock or None) -> what it was: the clock (a number of the time module's) by which launches add to their graph's step_seconds"},
     {"use_blas", flb_use_blas, METH_VARARGS,
-     "use_blas(sgemm, dgemm, sgemv, dgemv, get_num_threads, set_num_threads): addresses in the BLAS library; it is set to one thread"},
+     "use_blas(sgemm, dgemm, get_num_threads, set_num_threads): addresses in the BLAS library; it is set to one thread"},
     {"gemm_address", flb_gemm_address, METH_O, "gemm_address(f64): the function that makes products of float64 or float32, with Fortran's convention"},
     {"matmul", (PyCFunction)(void (*)(void))flb_matmul, METH_FASTCALL,
      "matmul(a, b) -> ndarray, split over the pool; None unless both are float32 or float64 matrices (or stacks) that BLAS reads in place"},

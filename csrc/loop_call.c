@@ -89,7 +89,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
-    const int nfunctions = 4;
+    const int nfunctions = 5;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
     int64_t *data = PyMem_Calloc(size, sizeof(int64_t)), *at = data;
     if (!data) return PyErr_NoMemory(), -2;
@@ -98,6 +98,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     *at++ = (int64_t)(uintptr_t)flb_api->free;
     *at++ = (int64_t)(uintptr_t)flb_parallel;
     *at++ = (int64_t)(uintptr_t)flb_loop_interrupted;
+    *at++ = (int64_t)(uintptr_t)flb_strided_product;
     for (int k = 0; k < f->total; k++) *at++ = (int64_t)(uintptr_t)PyArray_DATA(f->arrays[k]);
     int64_t *meta = at;
     for (int k = 0; k < f->total; k++) {

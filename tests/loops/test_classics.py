@@ -12,7 +12,7 @@ from flambeau.testing.loops import same
 
 # What stayed Python once, or broke.
 MENDED = "dijkstra_heap kd_build_query n_queens sudoku runge_kutta_fehlberg gillespie flood_fill hough".split()
-UNROLLED = "power_method nmf".split()  # a few turns of products of matrices
+UNROLLED = "power_method".split()  # a few turns of products of matrices
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,38 @@ def in_place_operators(x, v):
         x -= a.mean()
 
 
+def matrix_products(a, b, v):
+    c, total = a @ b, 0.0
+    for i in range(60):
+        c = (a[::-1, :] @ b)[:, : c.shape[1]] + (a * 0.5) @ (b + 1)
+        v = a.T @ (a @ v) / (np.sum(np.abs(v)) + 1) + c[0, 0] * (v @ a.T[:, ::2] @ a[::2])
+        total += c[i % 3, 0] + np.dot(a[1:, 1:], b[1:, ::2])[0, 0]
+    return c, v, total
+
+
+def running_product(a, steps):
+    out = np.eye(a.shape[0], dtype=a.dtype)
+    for _ in range(steps):
+        out = out @ a
+        out = out / np.max(np.abs(out))
+    return out
+
+
+def product_in_place(a, b, steps):
+    kept = a
+    for _ in range(steps):
+        a @= b
+        a /= np.max(np.abs(a))
+    return kept
+
+
+def vdot_of_complex(a, b, steps):
+    total = 0j
+    for k in range(steps):
+        total += np.vdot(a * k, b)
+    return total
+
+
 def powers(x, out):
     for _ in range(60):
         out[0], out[1], out[2], out[3], out[4], out[5] = x**0.5, x**-0.5, x**1.5, x**-1.5, x**-1.0, x**2.5
@@ -167,6 +199,19 @@ CASES = {
     "products": (products, R.rand(4), R.rand(4, 5, 6), np.zeros((60, 5, 6))),
     "products_that_do_not_fit": (products, R.rand(3), R.rand(4, 5, 6), np.zeros((60, 5, 6))),
     "in_place_operators": (in_place_operators, R.rand(9, 2), R.rand(1)),
+    "matrix_products": (matrix_products, R.rand(12, 31), R.rand(31, 17), R.rand(31)),
+    "matrix_products_float32": (matrix_products, *(R.rand(*s).astype("f") for s in ((12, 31), (31, 17), (31,)))),
+    "matrix_products_of_both": (matrix_products, R.rand(12, 31).astype("f"), R.rand(31, 17), R.rand(31)),
+    "matrix_products_by_columns": (matrix_products, R.rand(31, 12).T, R.rand(17, 31).T, R.rand(62)[::2]),
+    "matrix_products_of_strides": (matrix_products, R.rand(24, 62)[::2, ::2], R.rand(31, 34)[:, ::-2], R.rand(31)),
+    "matrix_products_that_do_not_fit": (matrix_products, R.rand(12, 31), R.rand(30, 17), R.rand(31)),
+    "matrix_products_large": (matrix_products, R.rand(300, 310), R.rand(310, 170), R.rand(310)),
+    "running_product": (running_product, R.rand(30, 30), 60),
+    "running_product_small": (running_product, R.rand(3, 3), 60),
+    "running_product_of_integers": (running_product, R.randint(0, 9, (5, 5)), 60),
+    "running_product_of_nothing": (running_product, R.rand(0, 0), 60),
+    "product_in_place": (product_in_place, R.rand(6, 6), R.rand(6, 6), 60),
+    "vdot_of_complex": (vdot_of_complex, R.rand(6) + 1j * R.rand(6), R.rand(6) + 1j * R.rand(6), 60),
     "powers": (
         powers,
         np.array([0.0, -0.0, 1.0, 2.5, 1e300, 1e-300, 1e210, 5e-324, -1.0, np.inf, -np.inf, np.nan]),

@@ -205,4 +205,4 @@ def share_threads() -> None:
             if None not in fs:
                 threads = [ctypes.cast(f, ctypes.c_void_p).value for f in fs]
                 break
-    _runtime.use_blas(*map(function, ("sgemm", "dgemm", "sgemv", "dgemv")), *threads)
+    _runtime.use_blas(*map(function, ("sgemm", "dgemm")), *threads)

@@ -103,6 +103,8 @@ class Calls:
         if f is abs:
             return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
+            if f is np.vdot and not all(getattr(x, "ndim", 0) == 1 and x.dtype.kind != "c" for x in args):
+                raise Declined("np.vdot of matrices or complex numbers")
             return reductions.dot(e, *args, f"product@{self.at}")
         if f is np.where and len(args) == 3:
             return arrays.elementwise(e, OnElements(e, arrays.where), *args)

@@ -23,7 +23,7 @@ __all__ = ["Emitter", "float_literal"]
 I64 = np.dtype(np.int64)
 F64 = np.dtype(np.float64)
 BOOL = np.dtype(bool)
-RUNTIME = ("malloc", "free", "parallel", "interrupted")
+RUNTIME = ("malloc", "free", "parallel", "interrupted", "product")
 PIECE = 32768  # elements that are worth a thread
 WORK = 1 << 21  # turns and elements after which a kernel asks whether it has been interrupted
 SMALL_SIZE = 4  # sizes up to this are part of the text where they are known
@@ -155,6 +155,8 @@ _TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr", *_PAIRS.val
 
 
 class Emitter:
+    asks_for_products = True  # whether products of matrices are the runtime's
+
     def __init__(self, sizes: dict[str, tuple[int, int]] | None = None, fast: bool = False):
         self.fast = fast
         self.sizes = sizes if sizes is not None else {}  # bounds of values that are known when the kernel starts
@@ -284,6 +286,14 @@ class Emitter:
             self.line(text)
             return ""
         return self.op(text)
+
+    def product(self, f64: bool, sizes: tuple[str, str, str], a: tuple[str, ...], b: tuple[str, ...], out: str) -> None:
+        """``out`` (m, n) in C order = ``a`` (m, k) times ``b`` (k, n), each as its address and byte strides; ``sizes``: m, n, k."""
+        self.spend(self.mul(sizes[0], self.mul(sizes[1], sizes[2])))
+        self.element_loops += 1
+        numbers = [f"i64 {v}" for v in (str(int(f64)), *sizes)]
+        operands = [f"ptr {x[0]}, i64 {x[1]}, i64 {x[2]}" for x in (a, b)]
+        self.line(f"call void %product({', '.join((*numbers, *operands))}, ptr {out})")
 
     def function(self, name: str, text: str) -> None:
         """A function of the kernel's module; what it declares is in lines of their own."""

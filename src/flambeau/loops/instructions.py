@@ -117,7 +117,7 @@ class Instructions:
         b, a = self.pop(), self.pop()
         text = _BINARY_NAMES[inst.arg]
         inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
-        if op == "@":
+        if op == "@" and not inplace:
             self.stack.append(reductions.dot(self.e, a, b, f"product@{self.at}"))
             return
         if op not in arithmetic.BINARY:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import _runtime
+from ..base import blas
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..base.shapes import contiguous_strides
@@ -85,6 +86,7 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
     """The native call of a program, with the new contents of the written arrays number ``over`` left in these arrays themselves, and those of
     ``spent``, which nobody reads afterwards, given back in the same memory."""
     p = _parsed(text)
+    blas.share_threads()  # products in loops are made with its library
     cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
     name = cache.kernel_name(p["text"])
     with contextlib.nullcontext() if p["cached"] else cache.config.patch(force_disable_caches=True):

@@ -1,14 +1,15 @@
-"""Reductions of whole arrays and of one dimension, and products of vectors and matrices with vectors."""
+"""Reductions of whole arrays and of one dimension, and products of vectors and matrices."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from . import arithmetic
 from .arithmetic import cast, loop_dtypes
-from .arrays import address, as_expression, count, temporary
+from .arrays import address, as_expression, count, fill, temporary
 from .emitter import BOOL, F64, I64, Emitter, constant
 from .rows import better, by_rows, divided, joined, places_by_rows
 from .values import Declined, Expression, Scalar, View
@@ -198,24 +199,24 @@ def _whole(e: Emitter, rule, x: Expression) -> Scalar:
 
 
 def dot(e: Emitter, a, b, place: str):
-    """``a @ b`` of vectors, and of a matrix and a vector, of numbers of one dtype. Sums of floats may be taken in any order, as BLAS does. A
-    matrix whose rows or columns would be read across memory is read along it instead, into a result in memory."""
+    """``a @ b`` of vectors and matrices, of numbers of one dtype. Sums of floats may be taken in any order, as BLAS does. Products with a matrix of
+    floats are the runtime's (csrc/gemm.c) unless the matrices are known to be small; a matrix of other numbers that lies by the result's elements is
+    read along the memory, into a result in memory."""
     given = a, b
     a, b = as_expression(e, a), as_expression(e, b)
-    if isinstance(b, Expression) and b.ndim == 2 and b.sizes[1] == "1" and getattr(a, "ndim", 0) == 2:
-        vector = replace(b, sizes=b.sizes[:1], element=lambda indices: b.element((*indices, "0")))
-        out = dot(e, given[0], vector, place)
-        if isinstance(out, View):
-            return replace(out, sizes=(*out.sizes, "1"), strides=(*out.strides, "0"))
-        return replace(out, sizes=(*out.sizes, "1"), element=lambda indices: out.element(indices[:1]))
-    if not (isinstance(a, Expression) and isinstance(b, Expression)) or a.ndim + b.ndim > 3 or 0 in (a.ndim, b.ndim):
-        raise Declined("a product of two matrices")
+    if not all(isinstance(x, Expression) and x.ndim in (1, 2) for x in (a, b)):
+        raise Declined("a product of these values")
     n, m = a.sizes[-1], b.sizes[0]
     if n != m:
         e.check(e.op(f"icmp eq i64 {n}, {m}"), "ValueError", "matmul: mismatch in core dimensions, {0} and {1}", n, m)
     dtype, _ = loop_dtypes(np.multiply, Scalar(a.dtype, False, ""), Scalar(b.dtype, False, ""))
     if dtype.kind == "b":
         raise Declined("a matrix product of bools")
+    sizes = (*a.sizes[:-1], *b.sizes[1:])
+    most = [bounds and bounds[1] for bounds in map(e.bounds_of, (*sizes, n))]
+    small = None not in most and math.prod(most) <= SMALL_PRODUCT
+    if sizes and dtype in (np.float32, np.float64) and e.asks_for_products and not small:
+        return _by_runtime(e, given, dtype, sizes, place)
 
     def added(total: str, x: str, y: str) -> str:
         if dtype.kind == "f":
@@ -224,23 +225,24 @@ def dot(e: Emitter, a, b, place: str):
             return e.op(f"fadd reassoc contract {t} {total}, {product}")
         return arithmetic.numpy_operation(e, "+", dtype, total, arithmetic.numpy_operation(e, "*", dtype, x, y))
 
+    def factors(indices, inner) -> tuple[str, str]:
+        rows, columns = indices[: a.ndim - 1], indices[a.ndim - 1 :]
+        return cast(e, a.element((*rows, *inner)), dtype).v, cast(e, b.element((*inner, *columns)), dtype).v
+
     def element(indices) -> Scalar:
-        rows, columns = (indices, ()) if a.ndim == 2 else ((), indices)
         acc = _Accumulator(e, dtype, constant(dtype.type(0)).v)
         for inner in e.loop((n,)):
-            x, y = cast(e, a.element((*rows, *inner)), dtype).v, cast(e, b.element((*inner, *columns)), dtype).v
-            acc.set(added(acc.get(), x, y))
+            acc.set(added(acc.get(), *factors(indices, inner)))
         return Scalar(dtype, False, acc.get())
 
-    sizes = (*a.sizes[:-1], *b.sizes[1:])
     pairs = (*a.pairs, *b.pairs)
     if not sizes:
         acc_name, llvm = f"dot{e.count}", arithmetic.register_type(dtype)
         e.versions(pairs, lambda: e.set(acc_name, llvm, element(()).v))
         return Scalar(dtype, False, e.get(acc_name, llvm))
-    matrix = given[0] if a.ndim == 2 else given[1]
-    by_rows = isinstance(matrix, View) and matrix.strides[-1 if b.ndim == 2 else 0] == str(matrix.dtype.itemsize)
-    if not by_rows:
+    last = given[1] if b.ndim == 2 else given[0]  # whose elements lie as the result's do, if by rows
+    along = isinstance(last, View) and last.strides[-1 if b.ndim == 2 else 0] == str(last.dtype.itemsize)
+    if not along and len(sizes) == 1:
         return Expression(dtype, sizes, element, (*a.reads, *b.reads), pairs)
     out = temporary(e, dtype, sizes, place)
 
@@ -249,10 +251,33 @@ def dot(e: Emitter, a, b, place: str):
             e.store(address(e, out, outer), dtype, constant(dtype.type(0)).v)
         for inner in e.loop((n,)):
             for outer in e.loop(sizes, parallel=True, pieces=False):
-                rows, columns = (outer, ()) if a.ndim == 2 else ((), outer)
-                x, y = (cast(e, m.element(at), dtype).v for m, at in ((a, (*rows, *inner)), (b, (*inner, *columns))))
                 p = address(e, out, outer)
-                e.store(p, dtype, added(e.load(p, dtype), x, y))
+                e.store(p, dtype, added(e.load(p, dtype), *factors(outer, inner)))
 
     e.versions(pairs, write)
+    return out
+
+
+SMALL_PRODUCT = 64  # multiply-adds
+
+
+def _by_runtime(e: Emitter, given, dtype: np.dtype, sizes: tuple[str, ...], place: str) -> View:
+    """The product, called from csrc/gemm.c: of operands in memory."""
+
+    def in_memory(x, side: str) -> View:
+        if isinstance(x, View) and x.dtype == dtype:
+            e.touch(x)
+            return x
+        x = as_expression(e, x)
+        out = temporary(e, dtype, x.sizes, f"{place} {side}")
+        fill(e, out, x)
+        return out
+
+    a, b = in_memory(given[0], "left"), in_memory(given[1], "right")
+    out = temporary(e, dtype, sizes, place)
+    m, n = (a.sizes[0] if a.ndim == 2 else "1"), (b.sizes[1] if b.ndim == 2 else "1")
+    k, item = b.sizes[0], str(dtype.itemsize)
+    left = a.strides if a.ndim == 2 else (item, *a.strides)
+    right = b.strides if b.ndim == 2 else (*b.strides, item)
+    e.product(dtype == np.float64, (m, n, k), (a.ptr, *left), (b.ptr, *right), out.ptr)
     return out

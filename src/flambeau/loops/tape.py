@@ -26,6 +26,8 @@ _STEPS = ("floor", "ceil", "rint", "trunc", "round", "nearbyint", "roundeven")
 
 
 class Recorder(Emitter):
+    asks_for_products = False  # each product of numbers is noted
+
     def __init__(self, sizes=None, fast: bool = False):
         super().__init__(sizes, fast)
         self.notes: dict[str, str] = {}  # value -> the number of its note
