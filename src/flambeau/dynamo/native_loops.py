@@ -11,6 +11,7 @@ import functools
 import numpy as np
 
 from flambeau.base import logs
+from flambeau.base.symint import sym_min
 from flambeau.loops import Declined, compile_region, operator
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
@@ -133,7 +134,8 @@ def _with_tape(done, compiled):
     return done, recorded
 
 
-def _native(tx, header: int, trip) -> bool:
+def _native(tx, header: int, trip, count=None) -> bool:
+    """``count``: the number of turns, an int or a SymInt, where it is known."""
     code, insts = tx.code, tx.insts
     live = live_locals(code, header)
 
@@ -174,6 +176,7 @@ def _native(tx, header: int, trip) -> bool:
         trip,
         code.co_consts,
         first,
+        None if count is None else lambda period: _remainder(count, period),
     )
     where = f"{code.co_name} ({code.co_filename}:{insts[header].line})"
     key = f"{where} {header}"
@@ -296,7 +299,18 @@ def try_range(tx, v: RangeVariable) -> bool:
     if not _is_worth_it(tx, header, count) or (not _reads_arrays(tx, header) and count < WORTH):
         return False
     tx.loop_operands = {}
-    return _native(tx, header, tuple(ends))
+    return _native(tx, header, tuple(ends), _turns(*ends))
+
+
+def _turns(start, stop, step: int):
+    """The number of turns of a range that isn't empty."""
+    start, stop = (end.token.number if isinstance(end, Symbolic) else end for end in (start, stop))
+    return (stop - start + step - (1 if step > 0 else -1)) // step
+
+
+def _remainder(count, period: int) -> int:
+    rest = count % period
+    return rest if type(rest) is int else SymbolicVariable(rest).as_constant()  # a guard
 
 
 def _is_worth_it(tx, header: int, count: int) -> bool:
@@ -320,28 +334,29 @@ def try_arrays(tx, v) -> bool:
         return False
     if found is None or not _is_worth_it(tx, header, found[1]):
         return False
-    return _native(tx, header, ("over", found[0]))
+    return _native(tx, header, ("over", found[0]), found[2])
 
 
 def _iterable(tx, v):
-    """(what flambeau.loops is to iterate over, about how many elements), or None. It isn't empty."""
+    """(what flambeau.loops is to iterate over, about how many elements, how many), or None. It isn't empty."""
     if isinstance(v, ArrayIteratorVariable) and v.over is not None:
         v = v.over
     if isinstance(v, NumpyNdarrayVariable) and v.val.ndim:
         n = v.val.shape[0]
         if not n > 0:
             return None
-        return _describe(tx, v), n if type(n) is int else n.env.hint(n.expr)
+        return _describe(tx, v), n if type(n) is int else n.env.hint(n.expr), n
     if not isinstance(v, IteratorVariable) or v.parts is None or v.cls not in (enumerate, zip):
         return None
     fn, args = v.parts()
     if fn is enumerate:
         inner = _iterable(tx, args[0])
-        return inner and ((Known(enumerate), [inner[0], constant(args[1].as_constant())]), inner[1])
+        return inner and ((Known(enumerate), [inner[0], constant(args[1].as_constant())]), *inner[1:])
     inner = [_iterable(tx, a) for a in args]
     if fn is not zip or not inner or None in inner:
         return None
-    return (Known(zip), [item for item, _ in inner]), min(n for _, n in inner)
+    counts = [n for *_, n in inner]
+    return (Known(zip), [item for item, *_ in inner]), min(n for _, n, _ in inner), functools.reduce(sym_min, counts)
 
 
 def _writes(inst) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays, complexes
+from . import arithmetic, arrays, bindings, complexes
 from .calls import LARGEST, Calls
 from .emitter import I64, PIECE, SMALL_SIZE, Emitter
 from .inlining import Callee, Inlining
@@ -57,8 +57,8 @@ class Inputs:
     same for an attribute. They raise Declined for
     anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
     range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call
-    (Known, items) of enumerate or zip; None for while. ``again``: nothing that has happened
-    before the loop has an effect, so that all may run again plainly when the loop meets an error."""
+    (Known, items) of enumerate or zip; None for while. ``turns(p)``: the number of turns modulo p, where that is known before. ``again``: nothing
+    that has happened before the loop has an effect, so that all may run again plainly when the loop meets an error."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
@@ -68,6 +68,7 @@ class Inputs:
     trip: tuple | None
     constants: tuple = ()
     again: bool = True
+    turns: Callable[[int], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -545,8 +546,9 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
     def array_result(self, name: str, t: ViewType) -> None:
         """An array that the loop made is used later. Its shape has to be known before the loop has run: it is that of the array which the
         variable held before."""
-        if t.whole is not None:
-            self.same.append((name, t.whole))
+        bound = t.whole if t.whole is not None else self.bound_after(name)
+        if bound is not None:
+            self.same.append((name, bound))
             return
         before = self.initial.get(name)
         known = isinstance(before, tuple) and before[1:3] == (t.dtype, t.ndim)
@@ -562,6 +564,14 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
         strides = arrays.dense_strides(self.e, sizes, t.dtype.itemsize)
         arrays.assign(self.e, View(f"%f{len(self.fresh)}", t.dtype, sizes, strides, frozenset()), value)
         self.fresh.append((name, array.n))
+
+    def bound_after(self, name: str) -> int | None:
+        """The operand that the variable is bound to after the loop, where arrays only change names in it."""
+        if self.region.exit is None or self.left or self.inputs.turns is None:
+            return None
+        was = bindings.after(bindings.moves(self.insts, self.region), name, self.inputs.turns)
+        before = self.initial.get(was)
+        return self.operands[id(before[0])][1].n if isinstance(before, tuple) else None
 
 
 def _index_of(insts, region: Region) -> str | None:
