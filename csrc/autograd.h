@@ -30,6 +30,7 @@ typedef struct {
     PyObject *value;    /* tensor; Size of a LIKE; list of SavedTensor; any object */
     PyObject *aux;      /* LIKE: device; TENSOR with hooks: the unpack hook (value is what pack returned) */
     PyObject *dtype;    /* LIKE */
+    PyObject *forward;  /* TENSOR with hooks: what holds its tangent, or NULL; else the tensor has it */
     Py_ssize_t version; /* of the tensor when it was saved */
     int nr;             /* number of the node's result it is, -1 for another tensor */
     uint8_t kind;
@@ -157,6 +158,7 @@ void flb_set_history(FlbTensor *t, FlbNode *node, int nr);
 int flb_save(FlbSaved *s, PyObject *tensor, int nr);
 PyObject *flb_saved_value(FlbSaved *s, FlbNode *node, PyObject *what, int history);
 int flb_saved_counters(FlbSaved *s, PyObject *list); /* appends what counts the writes to the tensors that are kept as they are */
+void flb_saved_share(FlbSaved *s, int nr, PyObject *forward); /* result `nr`, if that is what it is, has a tangent now */
 void flb_saved_clear(FlbSaved *s); /* tensors go, numbers and shapes stay readable */
 void flb_saved_free(FlbSaved *s);
 PyObject *flb_saved_list(PyObject *list);

@@ -74,7 +74,7 @@ done:
 int flb_op_apply(FlbNode *base, PyObject **cts, PyObject **grads) {
     FlbOpNode *node = (FlbOpNode *)base;
     FlbTls *s = flb_tls();
-    if (!(s->grad_enabled | s->dispatch_modes | s->function_modes | s->transforms | s->included)) {
+    if (!(s->grad_enabled | s->dispatch_modes | s->function_modes | s->transforms | s->included | s->forward_open)) {
         int r = flb_program_apply(node, cts, grads);
         if (r) return r < 0 ? -1 : 0;
     }

@@ -489,6 +489,7 @@ static int op_node_traverse(FlbOpNode *n, visitproc visit, void *arg) {
     for (int i = 0; n->saved && i < n->plan->n_saves; i++) {
         Py_VISIT(n->saved[i].value);
         Py_VISIT(n->saved[i].aux);
+        Py_VISIT(n->saved[i].forward);
     }
     return node_traverse(&n->base, visit, arg);
 }

@@ -521,7 +521,8 @@ int flb_inplace_begin(FlbRule *rule, PyObject *const *full, FlbOpNode **node) {
             /* The formula reads what is about to be overwritten. */
             FlbTls *s = flb_tls();
             uint32_t excluded = s->excluded;
-            s->excluded |= FLB_AUTOGRAD;
+            if (s->forward_open) s->excluded &= ~(FLB_AUTOGRAD | FLB_FORWARD); /* the tangent is overwritten too */
+            else s->excluded |= FLB_AUTOGRAD;
             clone = PyObject_CallOneArg(clone_op, (PyObject *)target);
             s->excluded = excluded;
             if (!clone) goto done;

@@ -13,6 +13,7 @@ static int pack_with(FlbSaved *s, PyObject *hooks) {
     FlbEdge e = {NULL, 0};
     if (s->nr < 0 && flb_edge_of((FlbTensor *)s->value, &e) < 0) return -1;
     PyObject *unpack = PyTuple_GET_ITEM(hooks, 1);
+    s->forward = Py_XNewRef(((FlbTensor *)s->value)->forward);
     s->aux = e.node ? Py_BuildValue("(OOi)", unpack, e.node, e.nr) : PyTuple_Pack(1, unpack);
     Py_XDECREF(e.node);
     PyObject *value = Py_NewRef(s->value); /* the hook may run a backward that drops it */
@@ -42,11 +43,16 @@ int flb_save(FlbSaved *s, PyObject *tensor, int nr) {
     s->nr = nr;
     s->version = t->storage ? t->storage->version : 0;
     s->value = v;
+    if (v != tensor) ((FlbTensor *)v)->forward = Py_XNewRef(t->forward);
     if (!flb_tls()->saved_hooks) return 0;
     PyObject *hooks = Py_NewRef(flb_stack(FLB_SAVED_HOOKS)->value);
     int r = PyTuple_Check(hooks) && PyTuple_GET_SIZE(hooks) == 2 ? pack_with(s, hooks) : 0;
     Py_DECREF(hooks);
     return r;
+}
+void flb_saved_share(FlbSaved *s, int nr, PyObject *forward) {
+    if (s->kind != SAVED_TENSOR || s->nr != nr || s->released || !s->value) return;
+    Py_XSETREF(*(s->aux ? &s->forward : &((FlbTensor *)s->value)->forward), Py_NewRef(forward));
 }
 void flb_saved_clear(FlbSaved *s) {
     s->released = 1;
@@ -62,8 +68,10 @@ void flb_saved_clear(FlbSaved *s) {
     }
     Py_CLEAR(s->value);
     Py_CLEAR(s->aux);
+    Py_CLEAR(s->forward);
 }
 void flb_saved_free(FlbSaved *s) {
+    Py_CLEAR(s->forward);
     Py_CLEAR(s->value);
     Py_CLEAR(s->aux);
     Py_CLEAR(s->dtype);
@@ -99,6 +107,7 @@ static PyObject *unpack_with(FlbSaved *s, FlbNode *node, int history) {
             }
         }
     }
+    if (t && s->forward && !((FlbTensor *)t)->forward) ((FlbTensor *)t)->forward = Py_NewRef(s->forward);
     Py_DECREF(aux);
     return t;
 }
@@ -147,6 +156,7 @@ PyObject *flb_saved_value(FlbSaved *s, FlbNode *node, PyObject *what, int histor
     if (s->nr >= 0 && node && history) {
         /* A class with __torch_dispatch__ made a fresh object when it was detached. */
         PyObject *out = t->keys & FLB_PYTHON ? Py_NewRef(t) : flb_alias(t, Py_TYPE(t));
+        if (out && out != (PyObject *)t) ((FlbTensor *)out)->forward = Py_XNewRef(t->forward);
         if (out) flb_set_history((FlbTensor *)out, node, s->nr);
         return out;
     }
@@ -169,11 +179,13 @@ int flb_saved_counters(FlbSaved *s, PyObject *list) {
 /* ---- SavedTensor: the same for nodes written in Python -------------------------------------------------------------- */
 
 static int saved_traverse(FlbSavedTensor *s, visitproc visit, void *arg) {
+    Py_VISIT(s->slot.forward);
     Py_VISIT(s->slot.value);
     Py_VISIT(s->slot.aux);
     return 0;
 }
 static int saved_clear(FlbSavedTensor *s) {
+    Py_CLEAR(s->slot.forward);
     Py_CLEAR(s->slot.value);
     Py_CLEAR(s->slot.aux);
     return 0;
@@ -204,6 +216,13 @@ static PyObject *saved_unpack(FlbSavedTensor *s, PyObject *node) {
     if (node != Py_None && !PyObject_TypeCheck(node, &FlbNode_Type)) return PyErr_SetString(PyExc_TypeError, "a Node or None is needed"), NULL;
     return flb_saved_value(&s->slot, node == Py_None ? NULL : (FlbNode *)node, s->what, 1);
 }
+static PyObject *saved_share(FlbSavedTensor *s, PyObject *args) {
+    int nr;
+    PyObject *forward;
+    if (!PyArg_ParseTuple(args, "iO", &nr, &forward)) return NULL;
+    flb_saved_share(&s->slot, nr, forward);
+    Py_RETURN_NONE;
+}
 static PyObject *saved_release(FlbSavedTensor *s, PyObject *unused) {
     flb_saved_clear(&s->slot);
     Py_RETURN_NONE;
@@ -228,6 +247,7 @@ static PyObject *saved_counters(FlbSavedTensor *s, PyObject *unused) {
 static PyMethodDef saved_methods[] = {
     {"counters", (PyCFunction)saved_counters, METH_NOARGS, "A list of what counts the writes to the tensor; none when hooks have packed it."},
     {"unpack", (PyCFunction)saved_unpack, METH_O, "unpack(node): the tensor; RuntimeError when it was freed or written since."},
+    {"share", (PyCFunction)saved_share, METH_VARARGS, "share(number, forward): that result of the node has a tangent now."},
     {"release", (PyCFunction)saved_release, METH_NOARGS, "Drop the tensor."},
     {"register_hooks", (PyCFunction)saved_register, METH_VARARGS, "register_hooks(pack, unpack)"},
     {NULL}};
@@ -408,7 +428,26 @@ static PyObject *py_configure_saved(PyObject *m, PyObject *args, PyObject *kwarg
     Py_XSETREF(replay_steps, Py_NewRef(replay));
     Py_RETURN_NONE;
 }
+/* share_forward(node, number, forward): what an operator's node keeps of that result has a tangent now. False for other nodes. */
+static PyObject *py_share_forward(PyObject *m, PyObject *args) {
+    PyObject *node, *forward;
+    int nr;
+    if (!PyArg_ParseTuple(args, "OiO", &node, &nr, &forward)) return NULL;
+    if (!PyObject_TypeCheck(node, &FlbOpNode_Type)) Py_RETURN_FALSE;
+    FlbOpNode *own = (FlbOpNode *)node;
+    for (int i = 0; own->saved && i < own->plan->n_saves; i++) flb_saved_share(&own->saved[i], nr, forward);
+    Py_RETURN_TRUE;
+}
+/* note_written_dual(tensor): views of its memory ask their root for a tangent. */
+static PyObject *py_note_written_dual(PyObject *m, PyObject *t) {
+    FlbStorage *s = PyObject_TypeCheck(t, &FlbTensor_Type) ? flb_storage((FlbTensor *)t) : NULL;
+    if (!s) return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError, "a tensor is needed"), NULL);
+    s->written_dual = 1;
+    Py_RETURN_NONE;
+}
 PyMethodDef flb_saved_functions[] = {
+    {"share_forward", py_share_forward, METH_VARARGS, "share_forward(node, number, forward): what an operator's node keeps of that result has a tangent now."},
+    {"note_written_dual", py_note_written_dual, METH_O, "note_written_dual(tensor): a write gave it a tangent, which its views have too."},
     {"note_view", py_note_view, METH_VARARGS, "note_view(out, base, op, rest, which=None): out is (item which of) op(base, *rest)."},
     {"forget_view", py_forget_view, METH_O, "forget_view(tensor): it is a tensor of its own, though made by a view operator inside a kernel."},
     {"view_map", py_view_map, METH_O, "view_map(tensor): how it follows from its root, or None: (steps before, op, rest, which); op None: rest is a geometry."},

@@ -72,6 +72,7 @@ static inline int scan_tensor(FlbTensor *t, uint32_t *keys) {
         if (r < 0) return -1;
         if (r) k |= FLB_AUTOGRAD;
     }
+    if (flb_tls()->forward_open && (t->forward || (t->storage && t->storage->written_dual))) k |= FLB_FORWARD;
     if (!t->array) k |= NO_DATA;
     if (k & FLB_PYTHON) k |= SUBCLASS;
     *keys |= k;
@@ -104,11 +105,16 @@ static inline uint32_t state_keys(void) {
     if (s->transforms) k |= FLB_TRANSFORM;
     return k;
 }
+static inline uint32_t not_excluded(uint32_t keys) {
+    uint32_t excluded = flb_tls()->excluded;
+    if (excluded & FLB_AUTOGRAD) excluded |= FLB_FORWARD;
+    return keys & ~(excluded & ~FLB_BACKEND);
+}
 uint32_t flb_scan(PyObject *const *args, Py_ssize_t n) {
     uint32_t k = state_keys();
     for (Py_ssize_t i = 0; i < n; i++)
         if (scan_one(args[i], &k) < 0) return FAILED_SCAN;
-    return k & ~(flb_tls()->excluded & ~FLB_BACKEND);
+    return not_excluded(k);
 }
 
 /* ---- the way of a call ---------------------------------------------------------------------------------------------- */
@@ -210,7 +216,7 @@ static int check_writes(FlbOperator *op, PyObject *const *values) {
 }
 /* Whether a dispatch mode may want a composite as one call: core/dispatch.py decides. */
 static int watched(uint32_t keys) {
-    return (keys & (FLB_PYTHON | FLB_TRANSFORM | FLB_FUNCTIONALIZE)) == FLB_PYTHON && flb_stack(FLB_DISPATCH_MODES);
+    return (keys & (FLB_PYTHON | FLB_TRANSFORM | FLB_FORWARD | FLB_FUNCTIONALIZE)) == FLB_PYTHON && flb_stack(FLB_DISPATCH_MODES);
 }
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (flb_stack_check(" in a call of an operator") < 0) return NULL;
@@ -230,19 +236,19 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         return r;
     }
     if (keys == FLB_BACKEND) return flb_backend(op, values);
-    if (flb_autograd_call && !op->body && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM)) == FLB_AUTOGRAD) {
+    if (flb_autograd_call && !op->body && (keys & (FLB_AUTOGRAD | FLB_FORWARD | FLB_TRANSFORM)) == FLB_AUTOGRAD) {
         PyObject *result = NULL;
         int status = flb_autograd_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;
     }
-    if (op->pure && !op->body && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
+    if (op->pure && !op->body && (keys & (FLB_AUTOGRAD | FLB_FORWARD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON | NO_DATA)) == (FLB_PYTHON | NO_DATA)) {
         PyObject *result = NULL;
         int status = flb_fake_call(op, keys, values, &result);
         if (status) return status > 0 ? result : NULL;
     }
     PyObject *args, *kwargs;
     if (flb_unbind(op, values, &args, &kwargs) < 0) return NULL;
-    PyObject *r = !op->body && (keys & (FLB_AUTOGRAD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON)) == FLB_PYTHON
+    PyObject *r = !op->body && (keys & (FLB_AUTOGRAD | FLB_FORWARD | FLB_TRANSFORM | FLB_FUNCTIONALIZE | FLB_PYTHON)) == FLB_PYTHON
                       ? flb_python_key(op, keys, args, kwargs)
                       : dispatch(op, keys, args, kwargs);
     Py_DECREF(args);
@@ -373,7 +379,7 @@ static PyObject *py_scan(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values); i++)
         if (scan_one(PyList_GET_ITEM(values, i), &k) < 0) return Py_DECREF(values), NULL;
     Py_DECREF(values);
-    return PyLong_FromUnsignedLong(k & ~(flb_tls()->excluded & ~FLB_BACKEND));
+    return PyLong_FromUnsignedLong(not_excluded(k));
 }
 static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject *kwnames) {
     if (n < 1) return PyErr_SetString(PyExc_TypeError, "quiet(fn, ...)"), NULL;

@@ -15,10 +15,11 @@ enum {
     FLB_PYTHON = 2u,         /* __torch_dispatch__: a mode on the stack, or a subclass among the arguments */
     FLB_FUNCTIONALIZE = 4u,  /* functionalization wrapper */
     FLB_AUTOGRAD = 8u,
-    FLB_TRANSFORM = 16u,     /* vmap and the func transforms */
-    FLB_RECORD = 32u,        /* among the included keys while a gradient formula is recorded (autograd_program.c); no tensor has it */
+    FLB_FORWARD = 16u,       /* some argument carries a tangent (autograd/forward.py); a part of autograd: what excludes that excludes this */
+    FLB_TRANSFORM = 32u,     /* vmap and the func transforms */
+    FLB_RECORD = 64u,        /* among the included keys while a gradient formula is recorded (autograd_program.c); no tensor has it */
 };
-#define FLB_ALL_KEYS 31u
+#define FLB_ALL_KEYS 63u
 
 /* Tensor flags beside the keys. */
 enum {
@@ -38,6 +39,7 @@ typedef struct FlbStorage {
     Py_ssize_t version;
     Py_ssize_t recorded;     /* writes to this memory that autograd recorded: views made before have to take over its history */
     PyObject *dict, *weakrefs;
+    uint8_t written_dual;    /* a write gave a tangent to a tensor on this memory: its views have one through their root */
     uint8_t inference;       /* made in inference mode: for its tensors no history is ever recorded */
     struct FlbStorage *memory; /* of what .data gives: the storage it is of; this one only counts writes. Else NULL */
 } FlbStorage;
@@ -54,6 +56,7 @@ typedef struct {
     PyObject *grad;          /* Tensor or NULL */
     PyObject *grad_fn;       /* autograd node or NULL */
     PyObject *autograd;      /* hooks, view relation: an object of autograd/'s own, or NULL */
+    PyObject *forward;       /* its tangent, in an object that its saved aliases share (autograd/forward.py), or NULL */
     PyObject *payload;       /* what a functionalization or transform wrapper carries, or NULL */
     uint32_t keys;           /* FLB_PYTHON | FLB_FUNCTIONALIZE | FLB_TRANSFORM bits of this very tensor */
     uint32_t flags;
@@ -79,6 +82,7 @@ typedef struct {
     uint32_t excluded;       /* keys no call has */
     uint8_t grad_enabled;
     uint8_t inference;
+    uint8_t forward_open;    /* a level of dual numbers is open */
     uint8_t function_disabled; /* DisableTorchFunction(Subclass) is in force */
     uint32_t epoch;          /* bumped on every change above: guards compare one word */
     struct FlbStacks *stacks; /* csrc/state.c's own */

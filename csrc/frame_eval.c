@@ -142,6 +142,11 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     int error;
     TailCall *mine = flb_handed;
     flb_handed = NULL;
+    FlbTls *tls = flb_guards_tls();
+    if (tls && tls->forward_open) { /* tensors may carry tangents, which captured code knows nothing of */
+        *ran = 0;
+        return NULL;
+    }
     *ran = 1;
     if (((PyCodeObject *)func->func_code)->co_flags & SUSPENDS) {
         error = 0;

@@ -398,6 +398,7 @@ static PyObject *py_tls(PyObject *m, PyObject *const *args, Py_ssize_t n) {
         if (value >= 0) s->N = value, s->epoch++;                                                                              \
         return PyLong_FromUnsignedLong(old);                                                                                   \
     }
+    FIELD(forward_open)
     FIELD(grad_enabled)
     FIELD(excluded)
     FIELD(included)

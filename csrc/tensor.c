@@ -92,7 +92,7 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     FlbStorage *s = PyObject_GC_New(FlbStorage, &FlbStorage_Type);
     if (!s) return NULL;
     s->owner = Py_XNewRef(owner);
-    s->nbytes = nbytes, s->version = s->recorded = 0, s->inference = 0;
+    s->nbytes = nbytes, s->version = s->recorded = 0, s->inference = s->written_dual = 0;
     s->memory = NULL, s->dict = s->weakrefs = NULL;
     PyObject_GC_Track(s);
     return s;
@@ -205,6 +205,7 @@ static int tensor_traverse(FlbTensor *self, visitproc visit, void *arg) {
     Py_VISIT(self->grad);
     Py_VISIT(self->grad_fn);
     Py_VISIT(self->autograd);
+    Py_VISIT(self->forward);
     Py_VISIT(self->payload);
     Py_VISIT(self->dict);
     return 0;
@@ -215,6 +216,7 @@ static int tensor_clear(FlbTensor *self) {
     Py_CLEAR(self->grad);
     Py_CLEAR(self->grad_fn);
     Py_CLEAR(self->autograd);
+    Py_CLEAR(self->forward);
     Py_CLEAR(self->payload);
     Py_CLEAR(self->dict);
     return 0;
@@ -378,6 +380,12 @@ static int set_storage(FlbTensor *t, PyObject *v, void *c) {
     Py_XSETREF(t->storage, (FlbStorage *)Py_NewRef(v));
     return 0;
 }
+static PyObject *get_forward(FlbTensor *t, void *c) { return Py_NewRef(t->forward ? t->forward : Py_None); }
+static int set_forward(FlbTensor *t, PyObject *v, void *c) {
+    flb_recorder_spoil();
+    Py_XSETREF(t->forward, v && v != Py_None ? Py_NewRef(v) : NULL);
+    return 0;
+}
 static PyObject *get_keys(FlbTensor *t, void *c) { return PyLong_FromUnsignedLong(t->keys); }
 static int set_keys(FlbTensor *t, PyObject *v, void *c) {
     flb_recorder_spoil();
@@ -499,6 +507,7 @@ static PyGetSetDef tensor_getset[] = {
     {"_grad", (getter)get_grad, (setter)set_grad, "Accumulated gradient or None."},
     {"_grad_fn", (getter)get_grad_fn, (setter)set_grad_fn, "Autograd node that made this tensor, or None."},
     {"_autograd", (getter)get_autograd, (setter)set_autograd, "Record of the autograd package: hooks, accumulator, view relation."},
+    {"_forward", (getter)get_forward, (setter)set_forward, "What holds its tangent, or None."},
     {"_payload", (getter)get_payload, (setter)set_payload, "What a functionalization or transform wrapper carries."},
     {"_keys", (getter)get_keys, (setter)set_keys, "Dispatch keys of this very tensor, a bit set."},
     {"_flags", (getter)get_flags, (setter)set_flags, "Flag bits."},

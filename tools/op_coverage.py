@@ -25,7 +25,7 @@ import warnings
 import numpy as np
 
 FACETS = (
-    "forward", "gradient", "second", "method", "inplace", "out", "forward_ad", "vmap", "errors", "noncontiguous", "zero_size",
+    "forward", "gradient", "second", "method", "inplace", "out", "forward_ad", "forward_over_reverse", "vmap", "errors", "noncontiguous", "zero_size",
     "compiled", "compiled_gradient",
     "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool",
     "complex64", "complex128",
@@ -463,6 +463,64 @@ def forward_ad(entry):
     return n
 
 
+def slope(t):
+    """A direction in which no two elements change alike."""
+    ramp = T.linspace(0.5, 1.5, max(t.numel(), 1), dtype=T.float64)[: t.numel()].reshape(t.shape)
+    return (T.complex(ramp, 1 - ramp) if t.is_complex() else ramp).to(t.dtype)
+
+
+def duals(lib, sample, fn, args, kwargs):
+    """Tangents of what ``fn`` gives and, where the database says that PyTorch has them, of its gradients, on dual numbers."""
+    forward_ad = lib.autograd.forward_ad
+    mine = (lambda t: t) if lib is T else convert
+    back = (lambda t: t) if lib is T else (lambda t: T.from_numpy(np.array(array(t))))
+
+    def lift(x):
+        if isinstance(x, lib.Tensor) and x.requires_grad and str(x.layout) == "torch.strided":
+            leaf = x.detach().clone().requires_grad_()
+            found.append(forward_ad.make_dual(leaf, mine(slope(back(x)))))
+            return found[-1]
+        if isinstance(x, (list, tuple)):
+            made = [lift(y) for y in x]
+            return type(x)(*made) if hasattr(x, "_fields") else type(x)(made)
+        return {k: lift(v) for k, v in x.items()} if isinstance(x, dict) else x
+
+    found: list = []
+    with forward_ad.dual_level():
+        lifted = lift((tuple(args), dict(kwargs)))
+        out = processed(sample, lib, seeded(lambda: fn(*lifted[0], **lifted[1])))
+        outs = [o for o in flat(out) if isinstance(o, lib.Tensor) and (o.is_floating_point() or o.is_complex())]
+        tangents = [forward_ad.unpack_dual(o).tangent for o in outs]
+        asking = [o for o in outs if o.requires_grad]
+        if not asking or not found:
+            return tangents, []
+        cts = [mine(slope(back(o))) for o in asking]
+        grads = lib.autograd.grad(asking, found, cts, allow_unused=True)
+        return tangents, [None if g is None else forward_ad.unpack_dual(g).tangent for g in grads]
+
+
+def forward_over_reverse(entry):
+    if not entry.supports_fwgrad_bwgrad:
+        return None
+    fn, n = ours(entry), 0
+    for mine, kwargs, theirs, their_kwargs, _, _, sample in pairs(entry, "float64", grad=True, n=4):
+        try:
+            want = duals(T, sample, entry.op, theirs, their_kwargs)
+        except Exception:  # noqa: S112 - not with these arguments
+            continue
+        got = duals(B, sample, fn, mine, kwargs)
+        for g, w in zip(got, want, strict=True):
+            for a, b in zip(g, w, strict=True):  # none and zeros are the same derivative
+                if a is None or b is None:
+                    other = b if a is None else a
+                    if other is not None and np.any(array(other)):
+                        raise Different("a tangent on one side only")
+                else:
+                    same(a, b)
+        n += 1
+    return n
+
+
 def vmap(entry):
     fn, n = ours(entry), 0
     for _mine, kwargs, theirs, their_kwargs, want, _, sample in pairs(entry, n=3):
@@ -543,7 +601,8 @@ RUN = {
     "forward": forward,
     "gradient": lambda e: gradient(e) if e.supports_autograd else None,
     "second": lambda e: gradient(e, True) if e.supports_autograd and e.supports_gradgrad else None,
-    "method": method, "inplace": inplace, "out": out, "forward_ad": forward_ad, "vmap": vmap, "errors": errors,
+    "method": method, "inplace": inplace, "out": out, "forward_ad": forward_ad,
+    "forward_over_reverse": forward_over_reverse, "vmap": vmap, "errors": errors,
     "noncontiguous": noncontiguous, "zero_size": zero_size, "compiled": compiled,
     "compiled_gradient": lambda e: compiled_gradient(e) if e.supports_autograd else None, **{d: in_dtype(d) for d in DTYPES},
 }  # fmt: skip

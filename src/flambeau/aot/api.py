@@ -220,6 +220,8 @@ def aot_function(
 
     @functools.wraps(fn if not isinstance(fn, GraphModule) else fn.forward)
     def compiled(*args, **kwargs):
+        if _C.tls("forward_open"):  # tensors may carry tangents, which a graph knows nothing of
+            return fn(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         unique, positions = _deduplicate(leaves)
         key = (spec, tuple(positions), _autograd.is_grad_enabled(), *map(_key, unique))

@@ -16,7 +16,7 @@ from .. import autograd as _autograd
 from ..autograd.function import refusing
 from ..autograd.node import Node, Saved, set_history
 from ..base.symint import is_symbolic
-from ..core.keys import TRANSFORM
+from ..core.dispatch import wrapped
 from ..core.operator import namespace
 from ..fx import GraphModule
 from .facts import Traced
@@ -126,10 +126,10 @@ class CompiledFunctionBackward(Node):
         if _autograd.is_grad_enabled():
             tensors = [t for t in self.inputs if isinstance(t, _C.TensorBase)]
             self._check_inputs(range(len(self.inputs)))
-            batched = any(t._keys & TRANSFORM for t in (*tensors, *tangents))
-            backward = plan.gradient() if batched else plan.differentiable_backward()
+            elsewhere = any(map(wrapped, (*tensors, *tangents)))
+            backward = plan.gradient() if elsewhere else plan.differentiable_backward()
             grads = list(backward(*self.inputs, *tangents))
-        elif any(t._keys & TRANSFORM for t in tangents):  # vmap over a pullback: its tensors are not for compiled code
+        elif any(map(wrapped, tangents)):  # they are not for compiled code
             grads = list(plan.gradient()(*self.inputs, *tangents))
         elif None in (cts[k] for k in plan.traced.tangent_of) and not self._intact() and self._repeatable():
             # What was overwritten may belong to the outputs that no cotangent came for. The inputs tell.

@@ -6,7 +6,7 @@ next to it, or the rule of its kind (:mod:`.rules`). They call ATen operators th
 differentiated again. References: Griewank & Walther, Evaluating Derivatives (2008).
 """
 
-from . import graph, record, rules, whole  # noqa: F401
+from . import forward, graph, record, rules, whole  # noqa: F401
 from .anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,

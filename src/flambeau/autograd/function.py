@@ -188,7 +188,7 @@ class Function(metaclass=_Meta):
             result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
             if result is not NotImplemented:
                 return result
-        if _C.tls("function_modes") and "dual" in HANDLERS:
+        if _C.tls("forward_open"):
             result = HANDLERS["dual"](cls, args, kwargs)
             if result is not NotImplemented:
                 return result

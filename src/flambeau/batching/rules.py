@@ -10,6 +10,7 @@ from ..base.errors import MissingFacet
 from ..base.memory_format import contiguous_format
 from ..base.shapes import normalize_dim, normalize_dims
 from ..core import keys as K
+from ..core.dispatch import derivatives_asked, differentiated
 from ..core.operator import OpOverload, namespace, namespaces
 from ..core.out_rules import check_inplace_shape
 from ..core.promotion import compute_dtype, operand_indices
@@ -197,11 +198,11 @@ def _returns_tensors(op: OpOverload) -> bool:
 
 
 def _recording(values) -> bool:
-    """Whether autograd, below, records what is done with these."""
-    if not _C.tls("grad_enabled") or _C.tls("excluded") & K.AUTOGRAD:
+    """Whether autograd, below, records what is done with these, or pushes tangents."""
+    if not derivatives_asked() or _C.tls("excluded") & K.AUTOGRAD:
         return False
     return any(
-        innermost(x)._requires_grad if isinstance(x, _C.TensorBase) else isinstance(x, (list, tuple)) and _recording(x)
+        differentiated(innermost(x)) if isinstance(x, _C.TensorBase) else isinstance(x, (list, tuple)) and _recording(x)
         for x in values
     )
 

@@ -33,6 +33,8 @@ def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         return _open(op, keys, args, kwargs)
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
+    if keys & K.FORWARD:
+        return HANDLERS[K.FORWARD](op, keys, args, kwargs)
     if keys & K.AUTOGRAD:
         kernel = op.overrides.get("autograd")
         return HANDLERS[K.AUTOGRAD](op, keys, args, kwargs) if kernel is None else kernel(*op.full(*args, **kwargs))
@@ -48,7 +50,7 @@ redispatch = dispatch
 
 def _open(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """An implicit composite: what it is made of, except for a mode that is shown operators as PyTorch has them."""
-    if not keys & K.PYTHON or keys & (K.TRANSFORM | K.FUNCTIONALIZE) or not watched():
+    if not keys & K.PYTHON or keys & (K.TRANSFORM | K.FORWARD | K.FUNCTIONALIZE) or not watched():
         return op.definition.fn(*op.full(*args, **kwargs))
     parts = op.overrides.get("watched")
     if parts is not None or not whole(op):
@@ -73,6 +75,21 @@ def whole(op: OpOverload) -> bool:
 
 
 _opened_in_pytorch: frozenset | None = None  # read when a mode first asks
+
+
+def derivatives_asked() -> bool:
+    """Whether what runs now may be differentiated: by the tape, or by tangents of dual numbers."""
+    return bool(_C.tls("grad_enabled") or _C.tls("forward_open"))
+
+
+def wrapped(t) -> bool:
+    """Whether a tensor is more than its elements now: mapped by vmap, or a dual number."""
+    return bool(t._keys & K.TRANSFORM or (_C.tls("forward_open") and t._forward is not None))
+
+
+def differentiated(t) -> bool:
+    """Whether a derivative of what is done with a tensor may be asked for; of a mapped one that isn't known."""
+    return wrapped(t) or bool(_C.tls("grad_enabled") and t._requires_grad)
 
 
 def excluding(keys: int):

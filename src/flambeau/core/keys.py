@@ -1,12 +1,13 @@
 """Dispatch keys, highest bit first to run. Mirrors csrc/flambeau.h."""
 
-BACKEND, PYTHON, FUNCTIONALIZE, AUTOGRAD, TRANSFORM = 1, 2, 4, 8, 16
-ALL = 31
+BACKEND, PYTHON, FUNCTIONALIZE, AUTOGRAD, FORWARD, TRANSFORM = 1, 2, 4, 8, 16, 32
+ALL = 63
 NO_DATA = 256  # not a key: some tensor argument has no array
 SUBCLASS = 512  # not a key: some tensor argument is of a class with __torch_dispatch__
 
 NAMES = {
     TRANSFORM: "FuncTorch",
+    FORWARD: "AutogradFunctionality",
     AUTOGRAD: "AutogradCPU",
     FUNCTIONALIZE: "Functionalize",
     PYTHON: "Python",

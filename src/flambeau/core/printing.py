@@ -134,6 +134,8 @@ def _with_tail(t, text: str, tail: list[str], indent: int, newline: bool = False
         tail.append(f"grad_fn=<{t._grad_fn.name()}>")
     elif t._requires_grad:
         tail.append("requires_grad=True")
+    if t._forward is not None and t._forward.value is not None:
+        tail.append(f"tangent={t._forward.value!r}")
     column = len(text) - text.rfind("\n") + 1
     for part in tail:
         if newline or column + len(part) + 2 > _options["linewidth"]:

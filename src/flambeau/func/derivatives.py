@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import _C
 from ..autograd import engine
+from ..autograd.forward import detached
 from ..autograd.function import linearizing
 from ..autograd.grad_mode import enable_grad
 from ..autograd.node import AccumulateGrad, gradient_edge
@@ -53,7 +54,7 @@ class Differentiated:
         with enable_grad():
             if x._requires_grad and self.recording:
                 return aten.alias.default(x)
-            return aten.detach.default(x).requires_grad_()
+            return detached(x).requires_grad_()
 
     def outer(self, x) -> bool:
         """Whether ``x`` depends on something outside the transform that asks for a gradient."""
@@ -82,7 +83,7 @@ class Differentiated:
             return (
                 x
                 if not isinstance(x, _C.TensorBase) or not innermost(x)._requires_grad or self.outer(x)
-                else aten.detach.default(x)
+                else detached(x)
             )
 
         return pytree.tree_map(one, tree)

@@ -15,6 +15,7 @@ from ..base.shapes import contiguous_strides
 from ..base.symint import sym_sqrt
 from ..core.declare import extern
 from ..core.definition import TensorMeta
+from ..core.dispatch import differentiated
 from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
 from .reductions import as_dtype, widened
@@ -47,7 +48,7 @@ def streamed(query, key, value, mask, dropout_p, causal, scale):
         mask = aten.masked_fill.Scalar(zero, aten.logical_not.default(mask), -math.inf)
     elif mask is not None:
         mask = widened(mask)
-    if dropout_p or (mask is not None and mask.requires_grad):
+    if dropout_p or (mask is not None and differentiated(mask)):
         kept = None
         if dropout_p:
             shape = [*query.shape[:3], key.shape[2]]

@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 
-from .. import _C
 from ..base import dtypes, lapack
 from ..base.dtypes import finfo, int64
 from ..base.errors import LinAlgError
 from ..base.shapes import broadcast_shapes, normalize_dim
 from ..core.declare import composite, explicit
-from ..core.keys import TRANSFORM
+from ..core.dispatch import differentiated
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
 from .linalg_checks import adjoint, batched, check_info, dense, each, extern, floating, matrix, mm, square
@@ -78,11 +77,6 @@ def _refuse_phases(diagonal, name, vectors="eigenvectors", what="quantity, so it
         )
 
 
-def _for_gradients(t) -> bool:
-    """Whether values alone need vectors as well: their derivative does."""
-    return bool(_C.tls("grad_enabled") and t.requires_grad or t._keys & TRANSFORM)
-
-
 # ---- Hermitian matrices --------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +132,7 @@ def linalg_eigh(self, UPLO):
 
 @composite('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', variants="", out_rules="exact")
 def linalg_eigvalsh(self, UPLO):
-    return aten._linalg_eigh.default(self, UPLO, _for_gradients(self))[0]
+    return aten._linalg_eigh.default(self, UPLO, differentiated(self))[0]  # the derivative of values needs vectors
 
 
 # ---- general matrices ----------------------------------------------------------------------------------------------------
@@ -284,7 +278,7 @@ def linalg_svd(A, full_matrices, driver):
 
 @composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", variants="", out_rules="exact")
 def linalg_svdvals(A, driver):
-    return aten._linalg_svd.default(A, False, _for_gradients(A), driver=driver)[1]
+    return aten._linalg_svd.default(A, False, differentiated(A), driver=driver)[1]
 
 
 @composite(

@@ -7,13 +7,13 @@ state's products (of the GRU, else they are the same), of h and of c.
 
 from __future__ import annotations
 
-from .. import _C
 from ..base import recurrence
 from ..base.dtypes import float32, float64
 from ..base.recurrence import GRU, LSTM, RELU, TANH
 from ..base.shapes import contiguous_strides
 from ..core.declare import explicit
 from ..core.definition import TensorMeta
+from ..core.dispatch import derivatives_asked
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -30,7 +30,7 @@ def layer(kind: str, x, w_ih, w_hh, b_ih, b_hh, state, reverse):
     """(output, the state after the last step) of inputs x (T, B, features)."""
     inner = aten.linear.default(x, w_ih, None)
     h, c = (*state, None)[:2]
-    keep = bool(_C.tls("grad_enabled"))
+    keep = derivatives_asked()
     out, last, _, _ = aten._recurrence.default(inner, w_hh, b_ih, b_hh, h, c, KINDS[kind], reverse, keep)
     end = aten.select.int(out, 0, 0 if reverse else -1)
     return out, ((end, last) if kind == "lstm" else (end,))

@@ -11,6 +11,7 @@ from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import COMPLEX, composite, explicit, extern, index
 from ..core.definition import TensorMeta
+from ..core.dispatch import derivatives_asked
 from ..core.layouts import dense_like, empty_strided, in_order, strides_of
 from ..core.operator import namespace
 
@@ -119,7 +120,7 @@ def _cumprod_vjp(ct, self, result, dim):
     """
     if not self.ndim:
         return ct
-    if _C.tls("grad_enabled") and self._array is not None and not self._array.all():
+    if derivatives_asked() and self._array is not None and not self._array.all():
         # What follows is right as a gradient, but not as a function to differentiate once more: after a zero it is a constant.
         return _cumprod_slope(ct, self, dim)
     zeros = aten.cumsum.default(aten.eq.Scalar(self, 0), dim)
