@@ -1,4 +1,5 @@
-"""NumPy's own tests, their functions captured: ``python tools/numpy_tests.py [--backend eager] [--file NAME] [--out FILE] [-k TESTS] [--every N]``.
+"""NumPy's own tests, their functions captured:
+``python tools/numpy_tests.py [--backend eager] [--file NAME] [--out FILE] [-k TESTS] [--every N [--from K]]``.
 
 The tests that NumPy installs with itself (or those below ``--folder``) are copied to a folder outside of site-packages, so that they are a
 program's code and not a library's. Each file is run twice, in processes of their own: plainly, and with every test function compiled and the
@@ -38,8 +39,8 @@ MARKERS = ("slow", "leaks_references", "valgrind_error", "slow_pypy", "parallel_
 class Plugin:
     """In the process of a file: the outcome of each test, and the functions captured when ``backend`` is given."""
 
-    def __init__(self, backend: str, out: str, every: int = 1):
-        self.backend, self.out, self.every = backend, out, every
+    def __init__(self, backend: str, out: str, every: int = 1, first: int = 0):
+        self.backend, self.out, self.every, self.first = backend, out, every, first
         self.outcomes: dict[str, str] = {}
         self.captured: dict[str, int] = {}
         self.breaks: Counter = Counter()
@@ -51,8 +52,8 @@ class Plugin:
 
     def pytest_collection_modifyitems(self, config, items):
         if self.every > 1:
-            taken = [item for k, item in enumerate(items) if k % self.every == 0]
-            config.hook.pytest_deselected(items=[item for k, item in enumerate(items) if k % self.every])
+            taken = items[self.first :: self.every]
+            config.hook.pytest_deselected(items=[i for k, i in enumerate(items) if k % self.every != self.first])
             items[:] = taken
 
     def pytest_collectreport(self, report):
@@ -99,7 +100,7 @@ def last_line(text: str) -> str:
     return " | ".join(lines[:2])[:300] or text.strip().splitlines()[-1][:300] if text.strip() else ""
 
 
-def run_here(path: str, backend: str, out: str, every: int, more: list[str]) -> None:
+def run_here(path: str, backend: str, out: str, every: int, first: int, more: list[str]) -> None:
     """A file's tests in this process."""
     import pytest
 
@@ -122,7 +123,7 @@ def run_here(path: str, backend: str, out: str, every: int, more: list[str]) -> 
         "not slow",
     ]
     args += ["-c", os.devnull, "--rootdir", str(Path(path).parent), *more]
-    pytest.main(args, plugins=[Plugin(backend, out, every)])
+    pytest.main(args, plugins=[Plugin(backend, out, every, first)])
 
 
 def outcome(path: Path, backend: str, more: list[str]) -> dict:
@@ -160,11 +161,17 @@ def main() -> int:
     parser.add_argument(
         "--every", type=int, default=1, help="of each file only the tests whose number is a multiple of this"
     )
+    parser.add_argument("--from", dest="first", type=int, default=0, help="with --every: plus this")
     args = parser.parse_args()
-    more = [*(["-k", args.k] if args.k else []), "--every", str(args.every)]
+    more = [*(["-k", args.k] if args.k else []), "--every", str(args.every), "--from", str(args.first)]
     if args.here:
         run_here(
-            args.here, "" if args.backend == "none" else args.backend, args.out, args.every, more[:2] if args.k else []
+            args.here,
+            "" if args.backend == "none" else args.backend,
+            args.out,
+            args.every,
+            args.first,
+            more[:2] if args.k else [],
         )
         return 0
     import numpy as np

@@ -180,6 +180,18 @@ def entered_twice(x):
         return 1.0 / x, str(e)
 
 
+def entered_again_after_a_break(x):
+    block = np.errstate(divide="ignore")
+    with block:
+        y = 1.0 / x
+    print(end="")
+    try:
+        with block:
+            return y
+    except TypeError as e:
+        return 1.0 / x, str(e)
+
+
 @np.errstate(divide="ignore")
 def decorated(x):
     return 1.0 / x
@@ -209,7 +221,7 @@ LONG = np.concatenate([np.arange(1.0, 60.0), np.zeros(3)])
 PROGRAMS = [
     (two_lines, X), (between_breaks, X), (ignored_inside, X), (warned_inside, X), (nested_blocks, X), (raised_inside, X),
     (of_integers, np.array([1, 0, -3])), (casts, X), (reductions, X), (called, X), (of_scalars, X), (elements, LONG), (exponentials, LONG),
-    (entered_twice, X), (decorated, X), (on_a_view, X), (in_a_nested_function, X), (complex_quotient, X), (tidy, X),
+    (entered_twice, X), (entered_again_after_a_break, X), (decorated, X), (on_a_view, X), (in_a_nested_function, X), (complex_quotient, X), (tidy, X),
 ]  # fmt: skip
 
 

@@ -256,7 +256,7 @@ class ErrstateVariable(ContextManagerVariable):
     def __init__(self, settings: dict[str, str], call=None):
         super().__init__()
         self.settings, self.call_argument = settings, call
-        self.entered = False
+        self.entered = self.left = False
 
     def python_type(self):
         return np.errstate
@@ -275,18 +275,25 @@ class ErrstateVariable(ContextManagerVariable):
 
     def exit(self, tx):
         tx.output.errstates = tx.output.errstates[:-1]
+        self.left = True
 
     def reconstruct(self, cg):
         def push():
             cg.load_const(tuple(self.settings.items()))
+            cg.load_const(self.left)
             if self.call_argument is not None:
                 cg(self.call_argument)
 
-        cg.call_function(_errstate, push, 1 + (self.call_argument is not None))
+        cg.call_function(_errstate, push, 2 + (self.call_argument is not None))
 
 
-def _errstate(settings, *call) -> np.errstate:
-    return np.errstate(**dict(settings), **({"call": call[0]} if call else {}))
+def _errstate(settings, left: bool, *call) -> np.errstate:
+    """``left``: its block has been left, and it can't be entered again."""
+    made = np.errstate(**dict(settings), **({"call": call[0]} if call else {}))
+    if left:
+        with made:
+            pass
+    return made
 
 
 @handles(np.errstate)

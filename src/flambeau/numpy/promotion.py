@@ -92,7 +92,8 @@ def as_tensor(x, dtype=None):
     a = np.asarray(x, dtype=None if dtype is None else numpy_dtype(dtype))
     if a.ndim == 0:
         return aten.full.default([], a.item(), dtype=torch_dtype(a.dtype))
-    return make_tensor(a.tolist(), dtype=torch_dtype(a.dtype)).reshape(a.shape)
+    made = make_tensor(a.tolist(), dtype=torch_dtype(a.dtype))
+    return made if made.shape == a.shape else made.reshape(a.shape)  # a list doesn't tell the shape of an empty array
 
 
 def _has_tensor(x) -> bool:

@@ -28,6 +28,7 @@ SEQUENCES = (list, tuple, collections.deque)
 MAPPINGS = (collections.OrderedDict, collections.defaultdict, dict)
 SETS = (set, frozenset)
 BASES = (*VALUES, *SEQUENCES, *MAPPINGS, *SETS)
+HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 NEW = {b.__new__: b for b in BASES}
 
 COMPARISONS = {f"__{n}__": getattr(operator, n) for n in ("eq", "ne", "lt", "le", "gt", "ge")}
@@ -40,8 +41,11 @@ IN_PLACE = {f"__{n}__": getattr(operator, n) for n in ("iadd", "imul", "ior", "i
 
 
 def builtin_base(cls: type) -> type | None:
-    """The builtin that ``cls`` is derived from, if it is one whose contents are modelled."""
-    return next((b for b in cls.__mro__ if b in BASES), None) if cls not in BASES else None
+    """The builtin that ``cls`` is derived from, if it is one whose contents are modelled, and by classes of Python alone (``np.float64`` isn't)."""
+    if cls in BASES:
+        return None
+    base = next((c for c in cls.__mro__ if not c.__flags__ & HEAP_TYPE and c is not object), None)
+    return base if base in BASES else None
 
 
 def plain_list(x: list) -> list:

@@ -14,7 +14,7 @@ import numpy as np
 from flambeau import _C
 
 from .. import numpy_bridge, tensors, trace_rules, world
-from ..exc import unsupported
+from ..exc import SkipFrame, unsupported
 from ..opaque import call_value
 from .base import Variable
 from .constant import ConstantVariable, is_constant_value
@@ -317,6 +317,10 @@ def numpy_of(tx, t: TensorVariable) -> Variable:
     return NumpyNdarrayVariable(t.node, t.val)
 
 
+MOST_PARTS = 32
+"""Of an index that is captured: each may be a dimension of its own beside those of the array."""
+
+
 class NumpyNdarrayVariable(TensorVariable):
     """An ndarray; in the graph a tensor over the same memory."""
 
@@ -363,6 +367,8 @@ class NumpyNdarrayVariable(TensorVariable):
             return self.call_impl(tx, impl, [self], {}, self)
         if name in numpy_bridge.methods:
             return NumpyMethodVariable(self, name)
+        if name == "resize":
+            raise SkipFrame("ndarray.resize() counts who refers to the array")
         unsupported("numpy", f"ndarray.{name}", "This attribute of ndarray has no tensor counterpart registered.")
 
     def hasattr(self, tx, name):
@@ -385,7 +391,7 @@ class NumpyNdarrayVariable(TensorVariable):
         return NumpyMethodVariable(self, name).call(tx, args, kwargs)
 
     def getitem(self, tx, key):
-        parts = key.elements if hasattr(key, "elements") else [key]
+        parts = _parts_of(key)
         whole = any(
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
@@ -415,7 +421,7 @@ class NumpyNdarrayVariable(TensorVariable):
         return ConstantVariable(place[0].item())
 
     def setitem(self, tx, key, value):
-        parts = key.elements if hasattr(key, "elements") else [key]
+        parts = _parts_of(key)
         if value.is_constant() and isinstance(value.as_constant(), (int, float, complex, np.generic)):
             value = self.cast_number(value.as_constant())
         if (
@@ -429,6 +435,15 @@ class NumpyNdarrayVariable(TensorVariable):
                 tx, "call_method", "clone", [value], {}
             )  # read as a whole before it is written
         super().setitem(tx, _element_key(tx, key, parts, self.val.ndim)[0], value)
+
+
+def _parts_of(key) -> list:
+    parts = key.elements if hasattr(key, "elements") else [key]
+    if len(parts) > MOST_PARTS:
+        unsupported(
+            "numpy", f"an index of {len(parts)} parts", "NumPy's arrays have 64 dimensions at most, on the way as well."
+        )
+    return parts
 
 
 def _runs_backwards(part) -> bool:
