@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import math
 import mmap
 import os
 import subprocess
@@ -122,6 +123,26 @@ def test_probabilities_outside_of_0_to_1_are_refused():
         with pytest.raises(RuntimeError, match="p_in <= 1"):
             f(torch.full((40,), p))
     assert f(torch.ones(40)).sum() == 40
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(5,), (7, 300), (2, 5000)], ids=str)
+def test_categories(shape, dtype):
+    p = torch.from_numpy(np.random.default_rng(0).random(shape)).to(dtype)
+    p[..., 1] = 0
+    for n, again in ((1, False), (1, True), (3, False), (4, False)):
+        alike(lambda p: torch.multinomial(p, n, again), p)  # noqa: B023
+
+
+def test_what_is_no_distribution_is_refused():
+    fn = lambda p: torch.multinomial(p, 1) + 1  # noqa: E731
+    for p in ([0.0, 0, 0], [1.0, -1, 2], [1.0, math.nan], [1.0, math.inf], [[1.0, 1], [0, 0]]):
+        said = []
+        for f in (fn, torch.compile(fn)):
+            with pytest.raises(RuntimeError) as caught:
+                f(torch.tensor(p))
+            said.append(str(caught.value))
+        assert said[0] == said[1]
 
 
 def test_generators_of_ones_own():

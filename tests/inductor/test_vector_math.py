@@ -119,3 +119,73 @@ def test_doubles_of_the_c_library(op):
     got = elementwise(op, ["f64"], "f64", 8)(x)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(got, TABLE[op].numpy(x), rtol=1e-13, atol=1e-13)
+
+
+# Bounds in float64, in units of the last place of SciPy's result, which is as far off itself; where None, see below.
+SPECIAL_ULP = {
+    "i0": 6,
+    "i0e": 4,
+    "i1": 10,
+    "i1e": 6,
+    "trigamma": 10,
+    "ndtri": 6,
+    "digamma": None,
+    "erfcx": None,
+    "log_ndtr": None,
+}
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("op", SPECIAL_ULP)
+def test_special_functions(op, t):
+    rng = np.random.default_rng(0)
+    x = np.concatenate(
+        [*(rng.normal(size=2000) * s for s in (1e-8, 1e-3, 0.3, 1, 3, 10, 30)), SPECIAL, np.linspace(-9, 9, 37)]
+    )
+    if op == "ndtri":
+        x = np.concatenate(
+            [
+                rng.random(8000),
+                rng.random(4000) ** 8 * 1e-10,
+                1 - rng.random(1000) * 1e-12,
+                [0, 1, -1, 2, np.nan, 1e-300],
+            ]
+        )
+    x = padded(x, NUMPY[t])
+    got = elementwise(op, [t], t, 8)(x)
+    with np.errstate(all="ignore"):
+        exact = TABLE[op].numpy(x.astype(np.float64))
+        want = exact.astype(x.dtype)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+    finite = np.isfinite(want) & np.isfinite(x)
+    x, got, want, exact = x[finite], got[finite], want[finite], exact[finite]
+    if t == "f32" or SPECIAL_ULP[op] is not None:
+        error = np.abs(got.astype(np.float64) - exact) / np.spacing(np.abs(want))
+        assert error.max() <= (0.51 if t == "f32" else SPECIAL_ULP[op])
+        return
+    if op == "digamma":  # near its poles and its root the argument's last bit decides
+        pole = np.abs(x - np.rint(x)) + (x > 0)
+        tolerance = 1e-14 * (1 + np.abs(want)) + 1e-14 / np.maximum(pole, 1e-300) ** 2 * np.maximum(1, np.abs(x))
+    else:  # exponentials of squares
+        tolerance = (4e-15 + 2e-15 * np.minimum(np.abs(x), 1e3) ** 2) * np.abs(want) + 1e-300
+    assert (np.abs(got - want) <= tolerance).all()
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+def test_neighbours(t):
+    values = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 1e-310, 3e38, 1.5]
+    x, y = (padded(a.ravel(), NUMPY[t]) for a in np.meshgrid(values, values))
+    got, want = elementwise("nextafter", [t, t], t, 8)(x, y), np.nextafter(x, y)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want) | (np.isnan(want) & np.signbit(got)))
+
+
+@pytest.mark.parametrize("t", ["i8", "i16", "i32", "i64", "u8"])
+def test_divisors(t):
+    limits = np.iinfo(NUMPY[t])
+    few = [0, 1, 2, 6, 12, limits.min, limits.max, limits.max - 1]
+    values = np.concatenate([few, np.random.default_rng(0).integers(limits.min, limits.max, 60)]).astype(NUMPY[t])
+    x, y = (padded(a.ravel(), NUMPY[t]) for a in np.meshgrid(values, values))
+    for op, reference in (("gcd", np.gcd), ("lcm", np.lcm)):
+        np.testing.assert_array_equal(elementwise(op, [t, t], t, 8)(x, y), reference(x, y))

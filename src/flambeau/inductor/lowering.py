@@ -25,7 +25,7 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import boxes, native, native_order, native_random, native_recurrence, native_select
+from . import boxes, conditions, native, native_order, native_random, native_recurrence, native_select
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -317,7 +317,7 @@ class Lowering(ComplexLowering):
     max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
     arrange, weight_only = native_order.arrange, native.weight_only
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
-    expect, mapped, _random = native_random.expect, native_random.mapped, native_random.random
+    expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
     running, logcumsumexp, search = native_select.running, native_select.logcumsumexp, native_select.search
     contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
     reduce_into, scattered = native_select.reduce_into, native_select.scattered
@@ -376,8 +376,6 @@ class Lowering(ComplexLowering):
                 raise Unsupported(
                     f"scalar operation {node.op} has no LLVM text{' for complex numbers' if paired else ''}"
                 )
-        if compute.category == 1 and any(map(_may_divide_by_zero, topological(root))):
-            raise Unsupported("integers divided by a tensor: a zero in it is an error")
         if (
             compute.category == 1
         ):  # numbers wrap as in the eager kernel; those that must fit were checked by the shape rule
@@ -390,6 +388,8 @@ class Lowering(ComplexLowering):
         t, out = short(compute), short(val.dtype)
         shape = sizes(val.shape)
         handler = self.handler(short(compute.to_complex()) if paired else t)
+        if compute.category == 1 and (divisions := {n.op for n in topological(root) if _may_divide_by_zero(n)}):
+            conditions.dividing(self, handler, divisions)
         if paired:
             d.body(
                 handler, *[self.values.const(0, short(x.dtype)) if isinstance(x, Lazy) else x for x in full]

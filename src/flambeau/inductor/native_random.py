@@ -16,7 +16,7 @@ from .native import as_dtype, launch
 from .sizes import size, sizes
 from .values import short
 
-__all__ = ["draw", "draw_integers", "expect", "mapped", "permutation", "random"]
+__all__ = ["draw", "draw_integers", "mapped", "permutation", "random"]
 
 
 def _bits(x) -> int:
@@ -95,13 +95,3 @@ def permutation(lowering, val):
     """The numbers below the length of ``val`` in random order."""
     numbers = [generator.PERMUTATION, 0, 0, 0]
     return as_dtype(lowering, _launched(lowering, val, dtypes.int64, (1,), numbers), val.dtype)
-
-
-def expect(lowering, holds, text: str):
-    """A truth value (true) that the graph's kernel computes together with ``holds``; where that is false the call raises RuntimeError with
-    ``text``."""
-    values, tag = lowering.values, len(lowering.messages)
-    lowering.messages.append("!" + text)
-    bad = values.cast(values.make("logical_not", (holds,), "bool"), "i64")
-    seen = values.make("checked", (bad, 1, tag, False), "i64")
-    return values.make("eq", (seen, values.const(0, "i64")), "bool")

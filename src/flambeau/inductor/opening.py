@@ -173,7 +173,7 @@ def open_graph(gm) -> Program:
                 env[node] = env[node.args[0]][node.args[1]]
             elif hasattr(val, "__sym__") and symbols(val.expr) <= known:
                 env[node] = val  # a number that follows from others
-            elif getattr(node.target, "kind", None) == "composite" and not _numeric(node, val):
+            elif getattr(node.target, "kind", None) == "composite" and not _numeric(node, val, known):
 
                 def tensor(call):
                     return recording.know(call.val, call) if isinstance(call.val, _C.TensorBase) else call.val
@@ -192,9 +192,12 @@ def open_graph(gm) -> Program:
     return program
 
 
-def _numeric(node, val) -> bool:
-    """A composite that gives or looks at a number which is known only when the graph runs: a call, not to be opened."""
-    return hasattr(val, "__sym__") or "has_side_effects" in node.target.tags
+def _numeric(node, val, known) -> bool:
+    """A composite that gives or looks at a number, or makes sizes, that are known only when the graph runs: a call, not to be opened (its parts
+    would make other sizes)."""
+    told: set = set()
+    _learn(val, told)
+    return hasattr(val, "__sym__") or bool(told - known) or "has_side_effects" in node.target.tags
 
 
 def _whole(op, full) -> bool:

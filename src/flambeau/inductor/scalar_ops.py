@@ -1,7 +1,7 @@
 """The LLVM meaning of one scalar operation: its text from the scalar table, or the expansion the text names."""
 
 from ..core.body import TABLE
-from . import vector_more  # noqa: F401  (fills the table)
+from . import vector_more, vector_special  # noqa: F401  (fill the table)
 from .builder import Builder, compute_type, letter
 from .vector_math import EXPANSIONS
 

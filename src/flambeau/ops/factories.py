@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from .. import _C
-from ..base import dtypes
-from ..base.shapes import broadcast_shapes, is_contiguous
+from ..base import dtypes, order
+from ..base.shapes import broadcast_shapes, contiguous_strides, is_contiguous
 from ..base.symint import SymFloat, is_int, sym_max
 from ..core.declare import composite, explicit, factory, random, written
+from ..core.definition import TensorMeta
 from ..core.generator import BERNOULLI, NORMAL, SEQUENCE, UNIFORM
 from ..core.layouts import made_strides
 from ..core.operator import namespace
@@ -716,11 +717,11 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
         raise RuntimeError("number of categories cannot exceed 2^24")
     if not np.isfinite(p).all() or (p < 0).any():
         if not replacement or num_samples == 1:
-            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+            raise RuntimeError(_NO_PROBABILITIES)
         found = "entry < 0" if (p < 0).any() else "entry = infinity or NaN"
         raise RuntimeError(f"invalid multinomial distribution (encountering probability {found})")
     if (p.sum(-1) <= 0).any():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise RuntimeError(_NO_MASS)
     if not replacement and num_samples > p.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if replacement and num_samples != 1:
@@ -733,3 +734,30 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
     with np.errstate(divide="ignore"):
         times = draws / p
     return np.ascontiguousarray(np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples])
+
+
+_NO_PROBABILITIES = "probability tensor contains either `inf`, `nan` or element < 0"
+_NO_MASS = "invalid multinomial distribution (sum of probabilities <= 0)"
+
+
+@multinomial.override("drawn")
+def _multinomial_drawn(lowering, val, strides, self, num_samples, replacement, *_):
+    """The exponential race; what the eager draw refuses for its sizes or its dtype is left to it."""
+    if (replacement and num_samples != 1) or not self.dtype.is_floating_point or self.ndim not in (1, 2):
+        raise NotImplementedError("draws by cumulative probabilities, or ones to be refused")
+    n = self.sizes[-1]
+    if type(n) is not int or type(num_samples) is not int or not 1 <= num_samples <= n <= 1 << 24:
+        raise NotImplementedError("as many samples as may be refused")
+    times = TensorMeta(self.sizes, contiguous_strides(self.sizes), dtypes.float64, val.device)
+
+    def time(s, u, p):
+        holds = lowering.expect(s.logical_and(s.ge(p, 0.0), s.lt(p, math.inf)), _NO_PROBABILITIES)
+        wins = s.logical_and(holds, s.gt(p, 0.0))
+        return s.where(wins, s.div(s.neg(s.log1p(s.neg(u))), s.where(wins, p, 1.0)), math.inf)
+
+    race = lowering.mapped(time, lowering.draw(times, UNIFORM, dtype=dtypes.float64), times, self)
+    first, places = lowering.arrange((times, times), order.FIRST, race, -1, k=num_samples)
+    begin = lowering.lazy(places.sizes, first.dtype, lambda c: first.at((*c[:-1], 0)), device=val.device)
+    return lowering.mapped(
+        lambda s, place, least: s.where(lowering.expect(s.lt(least, math.inf), _NO_MASS), place, 0), places, val, begin
+    )

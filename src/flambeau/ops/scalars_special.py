@@ -24,8 +24,8 @@ def _lgamma(x):
 
 _lgamma.body = lambda s, x: s.where(s.eq(x, -math.inf), math.inf, s.gammaln(x))  # the same, for native loops
 
-# Those of one operand that inductor/vector_more.py has an expansion of.
-_EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma".split())
+# Those of one operand that inductor/vector_more.py or vector_special.py has an expansion of.
+_EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr".split())
 
 
 def _unary(name, numpy, vjp, aten=None):
@@ -67,9 +67,14 @@ def _away(s, x):
 
 
 def _zeta2(x):
+    """By reflection below 0, where SciPy adds a term for each integer above (without end at -1e300); nan at -inf as PyTorch's."""
     import scipy.special
 
-    return np.asarray(scipy.special.zeta(2.0, x)).astype(getattr(x, "dtype", np.float64), copy=False)
+    dtype = getattr(x, "dtype", np.float64)
+    x = np.asarray(x, np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        up = scipy.special.zeta(2.0, np.where(x < 0, 1 - x, x))
+        return np.where(x < 0, (np.pi / np.sin(np.pi * (x - np.rint(x)))) ** 2 - up, up).astype(dtype, copy=False)
 
 
 def _atan2(s, ct, y, x, r):
@@ -86,7 +91,7 @@ scalar("fmax", 2, "arith", np.fmax, {"f": "@fmax", "i": "@maximum_int", "b": "or
                                                                s.where(s.logical_or(s.ge(x, y), s.isnan(y)), 0.0, ct)))
 scalar("fmin", 2, "arith", np.fmin, {"f": "@fmin", "i": "@minimum_int", "b": "and {b} {0}, {1}"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
                                                                s.where(s.logical_or(s.le(x, y), s.isnan(y)), 0.0, ct)))
-scalar("nextafter", 2, "float", np.nextafter, {}, 
+scalar("nextafter", 2, "float", np.nextafter, {"f": "@nextafter"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
 scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {"f": "@signbit", "i": "@signbit", "b": "@false"}, _NONE)
 scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside"})
@@ -103,8 +108,8 @@ def _logaddexp(of_reals, power, log_base):
     return of_numbers
 
 
-scalar("gcd", 2, "bit", np.gcd, {}, _NONE)
-scalar("lcm", 2, "bit", np.lcm, {}, _NONE)
+scalar("gcd", 2, "bit", np.gcd, {"i": "@gcd"}, _NONE)
+scalar("lcm", 2, "bit", np.lcm, {"i": "@lcm"}, _NONE)
 scalar("lshift", 2, "bit", np.left_shift, {"i": "@lshift"}, _NONE, aten="bitwise_left_shift")
 scalar("rshift", 2, "bit", np.right_shift, {"i": "@rshift"}, _NONE, aten="bitwise_right_shift")
 scalar("logaddexp", 2, "float", _logaddexp(np.logaddexp, np.exp, 1.0), {"f": "@logaddexp"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
