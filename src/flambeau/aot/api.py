@@ -77,7 +77,9 @@ def compile_flat(
         run = _no_outputs
     elif not traced.joint:
         (part,) = parts
-        _log(_GRAPHS, "forward graph (inference)", part)
+        for stream in _FORWARD:
+            _log(stream, "forward graph (inference)", part)
+        _AOT("traced a graph without a backward: %d inputs", len(traced.fake_inputs))
         # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
         # all inputs as they were, so that it can be run plainly.
         meta = getattr(captured, "meta", {})
@@ -161,6 +163,9 @@ def _trace_and_cut(
 
 _PARTITIONS = (default_partition, min_cut_rematerialization_partition)
 _GRAPHS = artifact("aot_graphs", "forward and backward graphs after differentiation")
+_FORWARD = _GRAPHS, artifact("aot_forward_graph", "")
+_BACKWARD = _GRAPHS, artifact("aot_backward_graph", "")
+_AOT = artifact("aot", "")
 _HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 _JOINT = artifact("aot_joint_graph", "the joint graph before partitioning")
 
@@ -175,8 +180,10 @@ def _no_outputs(*args):
 
 
 def _compile_joint(traced, fw: Part, bw: Part, ways: Ways, compilers: Compilers) -> Callable:
-    _log(_GRAPHS, "forward graph", fw)
-    _log(_GRAPHS, "backward graph", bw)
+    for streams, what, part in ((_FORWARD, "forward graph", fw), (_BACKWARD, "backward graph", bw)):
+        for stream in streams:
+            _log(stream, what, part)
+    _AOT("traced a graph and its backward: %d results, %d inputs", traced.num_forward, len(traced.fake_inputs))
 
     def recompile(fn):
         return aot_function(fn, compilers.fw, compilers.bw, compilers.partition, compilers.decompositions)

@@ -23,11 +23,14 @@ class TraceFile:
         """One event: ``kind`` (``"artifact NAME"`` for those without a kind of their own) and its text."""
         kind, _, name = kind.partition(" ")
         event: dict = {kind: {"name": name, "encoding": "string"} if name else {}}
+        if kind == "compilation_metrics":  # it is JSON itself, and stands in the line
+            event[kind], text = json.loads(text), ""
         frame = getattr(self.compilation, "id", None)
         if frame is not None:
             event |= {"frame_id": frame[0], "frame_compile_id": frame[1], "attempt": 0}
         lines = text.splitlines()
-        event["has_payload"] = hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
+        if lines:
+            event["has_payload"] = hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
         now = datetime.datetime.now()
         head = f"V{now:%m%d %H:%M:%S.%f} {threading.get_native_id()} flambeau/base/trace_file.py:1] {json.dumps(event)}"
         with held_while_forking:

@@ -20,6 +20,7 @@ ALIASES: dict[str, str] = {
     "_dynamo.backends": "compiler.dynamo_api:backends",
     "_dynamo.backends.common": "compiler.dynamo_api:backends.common",
     "_dynamo.callback": "compiler.dynamo_api:callback",
+    "_dynamo.comptime": "dynamo.comptime",
     "_dynamo.config": "compiler.dynamo_api:config",
     "_dynamo.exc": "dynamo.exc",
     "_dynamo.testing": "compiler.dynamo_api:testing",

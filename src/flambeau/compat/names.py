@@ -144,7 +144,6 @@ module: _internal
     "_dynamo.eval_frame": "from compiler: OptimizedModule disable\nreturns True: is_dynamo_supported is_inductor_supported",
     "_dynamo.decorators": "from compiler: disable allow_in_graph",
     "_dynamo.external_utils": "from base.compiling: is_compiling",
-    "_dynamo.comptime": "why: code that runs while PyTorch's compiler traces\nrefuses: comptime",
     "_dynamo.variables": "why: PyTorch's own classes of traced values\nclass: TensorVariable ConstantVariable",
     "classes": "why: classes of C++ extensions are not built\nrefuses: load_library",
     "_utils_internal": "returns None: get_file_path log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",

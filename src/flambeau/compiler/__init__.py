@@ -24,7 +24,6 @@ from .backends import set_default_backend as set_default_backend
 from .controls import allow_in_graph as allow_in_graph
 from .controls import assume_constant_result as assume_constant_result
 from .controls import disable as disable
-from .controls import disable_path as disable_path
 from .controls import disallow_in_graph as disallow_in_graph
 from .controls import enable_path as enable_path
 from .controls import graph_break as graph_break
@@ -35,6 +34,7 @@ from .explain import explain as explain
 from .numpy_wrap import wrap_numpy as wrap_numpy
 from .regions import allowed as allowed
 from .regions import disable_module as disable_module
+from .regions import disable_path as disable_path
 from .regions import disallowed as disallowed
 from .regions import dynamo_ops_for as dynamo_ops_for
 from .regions import enable_module as enable_module

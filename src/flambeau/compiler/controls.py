@@ -11,7 +11,7 @@ from flambeau import _C, _frame
 from flambeau.dynamo import trace_rules, utils
 from flambeau.dynamo.convert import reset_caches
 from flambeau.dynamo.stances import Stance, set_current_stance
-from flambeau.dynamo.trace_rules import allow_in_graph, disable_path, disallow_in_graph, enable_path
+from flambeau.dynamo.trace_rules import allow_in_graph, disallow_in_graph, enable_path
 
 from . import wrap
 from .backends import lookup_backend
@@ -20,7 +20,6 @@ __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "disable",
-    "disable_path",
     "disallow_in_graph",
     "enable_path",
     "graph_break",

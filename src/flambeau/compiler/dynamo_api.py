@@ -6,7 +6,7 @@ import sys
 import types
 
 from flambeau import _frame
-from flambeau.dynamo import convert, exc, numpy_bridge, stances, trace_rules, utils, variables
+from flambeau.dynamo import comptime, convert, exc, numpy_bridge, stances, trace_rules, utils, variables
 from flambeau.dynamo.config import config
 from flambeau.dynamo.dynamic import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
 
@@ -38,6 +38,7 @@ __all__ = [
     "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
+    "comptime",
     "config",
     "disable",
     "disallow_in_graph",

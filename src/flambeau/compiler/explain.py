@@ -19,6 +19,10 @@ from . import controls, wrap
 __all__ = ["ExplainOutput", "explain"]
 
 
+# Breaks whose reason says what, and only ``why`` which rule of the program's it was.
+SAYS_WHY = ("disallowed", "skipped-function")
+
+
 @dataclass
 class ExplainOutput:
     """``graphs``: the captured GraphModules in order; ``ops_per_graph``: targets of their call nodes; ``break_reasons``: each with
@@ -45,7 +49,7 @@ class ExplainOutput:
                     found.setdefault((n.meta["stack"].filename, n.meta["stack"].lineno), ["compiled"])
         for r in self.break_reasons:
             if r.user_stack:
-                why = f"plain: {r.why if r.id.startswith('builtin-') else r.reason}"
+                why = f"plain: {r.why if r.id in SAYS_WHY or r.id.startswith('builtin-') else r.reason}"
                 said = found.setdefault((r.user_stack[-1].filename, r.user_stack[-1].lineno), [])
                 if why not in said:
                     said.append(why)
@@ -69,7 +73,10 @@ class ExplainOutput:
             "Break Reasons:",
         ]
         for i, r in enumerate(self.break_reasons, 1):
-            out += [f"  Break Reason {i}:", f"    Reason: {r.reason}", "    User Stack:"]
+            out += [f"  Break Reason {i}:", f"    Reason: {r.reason}"]
+            if r.id in SAYS_WHY:
+                out.append(f"    Why: {r.why}")
+            out.append("    User Stack:")
             out += [f"      {frame}" for frame in r.user_stack]
         if self.loops:
             out += ["Loops:", *(f"  {note}" for note in self.loops)]

@@ -16,6 +16,7 @@ from flambeau.dynamo.trace_rules import allow_in_graph, disallow_in_graph
 __all__ = [
     "allowed",
     "disable_module",
+    "disable_path",
     "disallowed",
     "dynamo_ops_for",
     "enable_module",
@@ -27,9 +28,33 @@ __all__ = [
 ]
 
 
-def disable_module(pattern: str) -> None:
-    """Functions of modules whose names match (``"package.*"``, as in fnmatch) run as ordinary Python. What is captured already stays."""
+class _Undo:
+    """What a rule returns: ``with`` it the rule holds for the block, and captured code made under other rules is forgotten on both ends."""
+
+    def __init__(self, undo: Callable[[], None]):
+        self.undo = undo
+
+    def __enter__(self):
+        reset_caches()
+        return self
+
+    def __exit__(self, *exc):
+        self.undo()
+        reset_caches()
+        return False
+
+
+def disable_module(pattern: str) -> _Undo:
+    """Functions of modules whose names match (``"package.*"``, as in fnmatch) run as ordinary Python: from now on, or for the block
+    ``with disable_module(...)``. What is captured already stays (in a block it is forgotten)."""
     trace_rules.disabled_modules.add(pattern)
+    return _Undo(lambda: enable_module(pattern))
+
+
+def disable_path(path: str) -> _Undo:
+    """The same for the functions of a file, or of all files below a folder."""
+    trace_rules.disable_path(path)
+    return _Undo(lambda: trace_rules.enable_path(path))
 
 
 def enable_module(pattern: str) -> None:

@@ -107,7 +107,7 @@ ONLY["automatic_dynamic_shapes_mark_as"] = "dynamic"
 NOT_BUILT = frozenset(
     """
     allowed_functions_module_string_ignorelist automatic_dynamic_exclusion_guard base_dir compiled_autograd_kwargs_override
-    debug_backend_override debug_dir_root debug_disable_compile_counter debug_dynamo_config_override debug_force_graph_break_on_leaf_return
+    debug_backend_override debug_disable_compile_counter debug_dynamo_config_override debug_force_graph_break_on_leaf_return
     debug_force_nested_calls debug_inductor_config_override dynamo_profiler enable_aot_compile enable_invoke_subgraph_regional_compile
     error_on_dynamo_callback_in_fullgraph_compiled_code fake_tensor_disable_inference_mode force_unspec_int_unbacked_size_like_on_torchrec_kjt
     generate_pycode graph_deduplication_lint inject_BUILD_SET_unimplemented_TESTING_ONLY inline_invoke_subgraph

@@ -24,8 +24,8 @@ from flambeau.core.tensor import strided
 from flambeau.fx import GraphModule
 from flambeau.modules.parameter import is_lazy
 
+from . import comptime, numpy_bridge, pure, subclasses, tensors, trace_rules, world
 from . import control_flow as control_flow  # its handlers
-from . import numpy_bridge, pure, subclasses, tensors, trace_rules, world
 from . import pytrees as pytrees
 from .autocast import AutocastVariable, is_autocast
 from .autograd_functions import AutogradFunctionVariable
@@ -201,6 +201,14 @@ def _wrap(tx, value, source: Source) -> Variable:
         return _class(value, source)
     if trace_rules.is_a(value, tuple) and (hasattr(cls, "_fields") or f"{cls.__module__}.".startswith("flambeau.")):
         return _tuple(tx, value, source)
+    if isinstance(value, (comptime.Comptime, comptime.ComptimeFunction)):
+        _guard(
+            tx,
+            source,
+            "ID_MATCH" if value is comptime.comptime else "TYPE_MATCH",
+            value if value is comptime.comptime else cls,
+        )
+        return comptime.ComptimeVariable(value, source)
     if trace_rules.is_compiled(value):
         _guard(tx, source, "ID_MATCH", value)
         fn = trace_rules.unwrap_compiled(value)

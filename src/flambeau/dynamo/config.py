@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from flambeau import _frame
+from flambeau.base import debug_folder
 from flambeau.base.config import Config, Knob
 
 from .accepted import ACCEPTED, NOT_BUILT, ONLY
@@ -76,6 +77,11 @@ KNOBS = {
         2, "1 script, 2 minifier, 3 minifier always, 4 minifier also for wrong values", ("TORCHDYNAMO_REPRO_LEVEL",)
     ),
     "repro_tolerance": Knob(1e-3, "how far compiled values may be from plain ones (repro_level 4, verify)"),
+    "debug_dir_root": Knob(
+        None,
+        "where the folders of TORCH_COMPILE_DEBUG=1 and of the minifier are made, instead of ./torch_compile_debug",
+        ("TORCH_COMPILE_DEBUG_DIR",),
+    ),
     "verify": Knob(
         False, "run every compiled graph beside the plain one and compare, at each call", ("FLAMBEAU_VERIFY",)
     ),
@@ -124,6 +130,8 @@ def _strict_guards(name, value) -> None:
         _frame.set_strict_guards(value)
     if name == "strict_calls":
         _frame.set_watcher(_watched_call if value else None)
+    if name == "debug_dir_root":
+        debug_folder.set_root(value)
     if name in ONLY and value != ONLY[name]:
         raise NotImplementedError(f"config.{name} = {value!r} is not built: only {ONLY[name]!r} is")
 

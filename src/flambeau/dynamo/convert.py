@@ -6,6 +6,7 @@ import copy
 import dis
 import inspect
 import itertools
+import json
 import logging
 import sys
 import threading
@@ -19,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flambeau import _C, _frame
+from flambeau.base import debug_folder, logs
 from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
-from flambeau.base import logs
 from flambeau.base.collector import collecting_later
 from flambeau.base.shape_env import ConstraintViolationError
 
@@ -62,6 +63,7 @@ LOG_GUARDS, LOG_CODE, LOG_GRAPH = (
 )
 LOG_SIZES = logs.artifact("graph_sizes", "")
 LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
+LOG_START, LOG_METRICS = logs.artifact("compile_start", ""), logs.artifact("compile_metrics", "")
 _state = threading.local()
 MAX_RESTARTS = 20
 
@@ -320,6 +322,8 @@ class Compiler(_frame.Context):
         code = func.__code__
         start = time.perf_counter()
         counters["frames"]["total"] += 1
+        LOG_DYNAMO("start tracing %s (%s:%d)", shown_name(code), code.co_filename, code.co_firstlineno)
+        LOG_START("%s:%d %s", code.co_filename, code.co_firstlineno, shown_name(code))
         if cache.entries:
             counters["recompiles"]["total"] += 1
             self._recompiling(code, func, args, cache)
@@ -381,7 +385,7 @@ class Compiler(_frame.Context):
         event.graph, event.break_reason, event.guards, event.seconds = (
             output.graph_module,
             reason,
-            output.guards.guards() if self.listeners or LOG_GUARDS.on else [],
+            output.guards.guards() if self.listeners or LOG_GUARDS.on or debug_folder.enabled() else [],
             output.compile_seconds,
         )
         cache.add(tree, final, tx.needs_eval)
@@ -390,8 +394,30 @@ class Compiler(_frame.Context):
         if output.graph_module is not None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
-        record_compile(shown_name(code), time.perf_counter() - start - output.compile_seconds, output.compile_seconds)
+        seconds = time.perf_counter() - start - output.compile_seconds
+        record_compile(shown_name(code), seconds, output.compile_seconds)
+        LOG_DYNAMO(
+            "captured %s in %.1f ms, compiled in %.1f ms", shown_name(code), seconds * 1e3, output.compile_seconds * 1e3
+        )
+        if LOG_METRICS.on:
+            LOG_METRICS("%s", json.dumps(self._metrics(code, event, seconds)))
         return True
+
+    def _metrics(self, code, event: Event, seconds: float) -> dict:
+        """What the event file says about one capture."""
+        graph = event.graph
+        return {
+            "co_name": shown_name(code),
+            "co_filename": code.co_filename,
+            "co_firstlineno": code.co_firstlineno,
+            "guard_count": len(event.guards),
+            "graph_op_count": 0 if graph is None else sum(n.op.startswith("call") for n in graph.graph.nodes),
+            "graph_input_count": 0 if graph is None else sum(n.op == "placeholder" for n in graph.graph.nodes),
+            "capture_time_s": seconds,
+            "backend_compile_time_s": event.seconds,
+            "backend": self.name,
+            "restart_reason": None if event.break_reason is None else event.break_reason.reason,
+        }
 
     def _recompiling(self, code, func, args, cache) -> None:
         if not (LOG_RECOMPILES.on or utils.recompile_records or config.error_on_recompile):
@@ -406,6 +432,8 @@ class Compiler(_frame.Context):
 
     def _log(self, code, final, event: Event) -> None:
         where = f"{shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
+        if debug_folder.enabled():
+            debug_folder.append("torchdynamo", describe(where, event))
         if LOG_GUARDS.on:
             LOG_GUARDS("guards of %s:\n%s", where, "\n".join(f"  {g}" for g in event.guards))
         if LOG_CODE.on and event.graph is not None:
@@ -418,6 +446,16 @@ class Compiler(_frame.Context):
             LOG_SIZES("sizes in the graph of %s:\n%s", where, lines)
         if LOG_BYTECODE.on:
             LOG_BYTECODE("%s\nbefore:\n%s\nafter:\n%s", where, dis.Bytecode(code).dis(), dis.Bytecode(final).dis())
+
+
+def describe(where: str, event: Event) -> str:
+    """What became of a frame, for ``torchdynamo/debug.log``."""
+    parts = [f"===== {where} ====="]
+    if event.break_reason is not None:
+        parts.append(f"graph break: {event.break_reason.describe()}")
+    if event.graph is not None:
+        parts.append(event.graph.print_readable(print_output=False))
+    return "\n".join([*parts, "guards:", *(f"  {g}" for g in event.guards), ""])
 
 
 def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break_at, reason, fullgraph) -> RootFrame:

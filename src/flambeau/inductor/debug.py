@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import itertools
 import os
-import time
+
+from flambeau.base import debug_folder
 
 from .ir import ExternCall, show
 from .settings import config
@@ -17,7 +18,6 @@ listeners: list = []
 """Functions that get the source text of every graph compiled."""
 
 _count = itertools.count()
-_run: str | None = None
 
 
 def notify(source: str) -> None:
@@ -27,14 +27,7 @@ def notify(source: str) -> None:
 
 def directory() -> str:
     """The directory of this run."""
-    global _run
-    if _run is None:
-        base = config.trace.debug_dir or os.path.join(os.getcwd(), "torch_compile_debug")
-        _run = os.path.join(
-            base, time.strftime("run_%Y_%m_%d_%H_%M_%S_") + f"{int(time.time() * 1e6) % 1000000:06d}-pid_{os.getpid()}"
-        )
-        os.makedirs(_run, exist_ok=True)
-    return _run
+    return debug_folder.directory(config.trace.debug_dir)
 
 
 def dump(gm, program, made, info) -> None:

@@ -43,7 +43,7 @@ KNOBS = {
     "triton.cudagraphs": Knob(False, "accepted for compatibility, without effect on CPU"),
     "triton.unique_kernel_names": Knob(True, "accepted for compatibility, without effect on CPU"),
     "trace.enabled": Knob(False, "write a debug directory for each compiled graph", _DEBUG),
-    "trace.debug_dir": Knob(None, "where, instead of ./torch_compile_debug", ("TORCH_COMPILE_DEBUG_DIR",)),
+    "trace.debug_dir": Knob(None, "where, instead of torch._dynamo.config.debug_dir_root"),
     "trace.debug_log": Knob(True, "times of the passes, counts, eager kernels"),
     "trace.info_log": Knob(False, "accepted for compatibility, nothing more is written"),
     "trace.fx_graph": Knob(True, "the graph, and a script that compiles it again"),
