@@ -66,6 +66,12 @@ def of_state(rng, x):
     return s
 
 
+def many_normals(rng, x):
+    for i in range(len(x)):
+        x[i] = rng.normal() if i % 3 else rng.standard_normal()
+    return rng.random()
+
+
 def state(rng):
     return repr(rng.bit_generator.state if isinstance(rng, np.random.Generator) else rng.get_state(legacy=False))
 
@@ -97,6 +103,16 @@ GENERATORS = {
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_generator(f, kind):
     check(f, GENERATORS[kind])
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_normals_of_every_layer(kind):
+    check(many_normals, GENERATORS[kind], 100_000)
+
+
+def test_normals_without_the_quick_way(monkeypatch):
+    monkeypatch.setattr("flambeau.loops.draws.ziggurat_tables", lambda: None)
+    check(many_normals, GENERATORS["PCG64"])
 
 
 @pytest.mark.parametrize("f", [scalars, walk, blocks, of_state], ids=lambda f: f.__name__)

@@ -230,3 +230,41 @@ def test_several_numbers_that_vary_between_calls():
         x, y = np.zeros(3), np.zeros(3)
         assert compiled(x, *numbers) == f(y, *numbers)
         np.testing.assert_array_equal(x, y)
+
+
+def halves(x, y, n):
+    s = 0.0
+    for _ in range(n):
+        x = x * 1.0000001 + y
+        s += x**0.5
+    return s, x
+
+
+@pytest.mark.parametrize(
+    "x, y",
+    [
+        (1.5, 0.1),
+        (1e-200, 1e-201),
+        (1e-320, 0.0),
+        (1e300, 1e299),
+        (0.0, 0.0),
+        (-0.0, 0.0),
+        (np.inf, 0.0),
+        (np.nan, 1.0),
+    ],
+)
+def test_roots_as_powers_are_pows_to_the_last_bit(x, y):
+    check(halves, float(x), float(y), 5000)
+
+
+def powers_of_floats(x, n):
+    squared = 0.0
+    for _ in range(n):
+        x = x * 1.01
+        squared = x**2 + x**-2 + x**1.5
+    return squared
+
+
+@pytest.mark.parametrize("x", [1.0, 1e150, -1.0, 1e-150, np.inf, np.nan])
+def test_powers_of_floats_end_as_pythons(x):
+    check(powers_of_floats, float(x), 2000)

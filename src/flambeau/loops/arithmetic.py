@@ -16,6 +16,7 @@ from . import bounds as between
 from . import complexes
 from .bounds import LEAST, MOST
 from .emitter import BOOL, F64, I64, Emitter, constant, float_literal
+from .powers import power, python_power
 from .values import Declined, Scalar, register_type
 
 __all__ = [
@@ -238,7 +239,7 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
         return _python(e, op, a, b, weak)
     compute, result = loop_dtypes(BINARY[op], a, b)
     if op == "**" and b.const is not None and compute.kind == "f":
-        return _power(e, cast(e, a, compute), b, weak)
+        return power(e, cast(e, a, compute), b, weak)
     if op == "**" and compute.kind == "c":
         return Scalar(result, weak, complexes.power(e, cast(e, a, compute).v, b.const, compute))
     x, y = fitting(e, a, compute), fitting(e, b, compute)
@@ -258,7 +259,7 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
             raise Declined(f"{op} of floats")
         x, y = cast(e, a, F64), cast(e, b, F64)
         if op == "**":
-            return _python_power(e, x, y, weak) if b.const is None else _power(e, x, b, weak)
+            return python_power(e, x, y, weak) if b.const is None else power(e, x, b, weak)
         if op in ("/", "//", "%") and not b.const and not between.excludes_zero(b.bounds):
             text = {
                 "/": "division by zero" if a.kind == b.kind == "i" else "float division by zero",
@@ -334,66 +335,6 @@ def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
     for _ in range(b.const):
         out = _python(e, "*", out, x, weak)
     return Scalar(I64, weak, out.v, out.bounds)
-
-
-_BY_ROOTS = (-1.5, -1.0, -0.5, 0.5, 1.5)
-
-
-def _by_root(e, x: str, n: float, t: str) -> str:
-    """A power by a square root and divisions: within 2 ulp, where pow takes ten times as long."""
-    one, name = float_literal(1.0), f"llvm.sqrt.{'f32' if t == 'float' else 'f64'}"
-    out = x if n in (1.5, 0.5) else e.op(f"fdiv {t} {one}, {x}")
-    if n == -1.0:
-        return out
-    root = e.call(name, t, (t, x))
-    if n == 0.5:
-        return root  # as NumPy has it
-    if n == -0.5:
-        out = e.op(f"fdiv {t} {one}, {root}")
-        zero = e.op(f"fcmp oeq {t} {x}, {float_literal(0.0)}")
-        out = e.op(f"select i1 {zero}, {t} {float_literal(math.inf)}, {t} {out}")
-    else:
-        out = e.op(f"{'fmul' if n > 0 else 'fdiv'} {t} {out}, {root}")
-    beyond = e.op(f"fcmp oeq {t} {x}, {float_literal(-math.inf)}")  # as for inf
-    return e.op(f"select i1 {beyond}, {t} {float_literal(math.inf if n > 0 else 0.0)}, {t} {out}")
-
-
-def _power(e, x: Scalar, b: Scalar, weak) -> Scalar:
-    n = b.const
-    t = register_type(x.dtype)
-    if n == 2:
-        return Scalar(x.dtype, weak, e.op(f"fmul {t} {x.v}, {x.v}"))
-    if n == 1:
-        return Scalar(x.dtype, weak, x.v)
-    if weak is False and n in _BY_ROOTS:
-        return Scalar(x.dtype, weak, _by_root(e, x.v, n, t))
-    if weak is not False and n != int(n):  # Python: a complex number
-        e.check(
-            e.op(f"fcmp oge {t} {x.v}, 0.0"),
-            "RuntimeError",
-            "a power of a negative number in a compiled loop would be complex",
-        )
-    if weak is not False and n < 0:
-        e.check(e.op(f"fcmp une {t} {x.v}, 0.0"), "ZeroDivisionError", "0.0 cannot be raised to a negative power")
-    return Scalar(
-        x.dtype, weak, e.call("pow" if t == "double" else "powf", t, (t, x.v), (t, float_literal(n, x.dtype)))
-    )
-
-
-def _python_power(e, x: Scalar, y: Scalar, weak) -> Scalar:
-    """``x ** y`` of Python's floats; where Python raises or gives a complex number the loop ends."""
-    fabs = lambda v: e.call("llvm.fabs.f64", "double", ("double", v))  # noqa: E731
-    inf = float_literal(math.inf)
-    whole = e.op(f"fcmp oeq double {e.call('llvm.rint.f64', 'double', ('double', y.v))}, {y.v}")
-    real = e.op(f"or i1 {whole}, {e.op(f'fcmp uge double {x.v}, 0.0')}")
-    e.check(real, "RuntimeError", "a power of a negative number in a compiled loop would be complex")
-    nonzero = e.op(f"or i1 {e.op(f'fcmp une double {x.v}, 0.0')}, {e.op(f'fcmp uge double {y.v}, 0.0')}")
-    e.check(nonzero, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
-    out = e.call("pow", "double", ("double", x.v), ("double", y.v))
-    finite = e.op(f"fcmp ult double {fabs(out)}, {inf}")
-    given = e.op(f"or i1 {e.op(f'fcmp oeq double {fabs(x.v)}, {inf}')}, {e.op(f'fcmp oeq double {fabs(y.v)}, {inf}')}")
-    e.check(e.op(f"or i1 {finite}, {given}"), "OverflowError", "(34, 'Numerical result out of range')")
-    return Scalar(F64, weak, out)
 
 
 def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: str, y: str) -> str:

@@ -18,8 +18,9 @@ import numpy as np
 from . import arrays
 from .arithmetic import cast
 from .emitter import F64, I64, Emitter, constant
-from .streams import BITGEN, GAUSS, HAS_GAUSS, address_at
+from .streams import BITGEN, GAUSS, HAS_GAUSS, ZIGGURAT, address_at, ziggurat_tables
 from .values import Declined, Known, Scalar, Stream, Tuple, View
+from .ziggurat import FUNCTIONS
 
 __all__ = ["NORMALS", "draw"]
 
@@ -175,7 +176,17 @@ def _normal(e: Emitter, s: Stream) -> str:
     if s.legacy:
         e.function("flb_gauss", _GAUSS)
         return e.op(f"call double @flb_gauss(ptr {s.ptr}, ptr {_field(e, s, 0)}, ptr {_field(e, s, 3)})")
-    return _exported(e, s, "random_standard_normal")
+    if ziggurat_tables() is None:
+        return _exported(e, s, "random_standard_normal")
+    e.function("flb_normal", FUNCTIONS)
+    given = (
+        _entry(e, s, ZIGGURAT),
+        _entry(e, s, BITGEN),
+        _field(e, s, 0),
+        _field(e, s, 1),
+        _entry(e, s, address_at("random_standard_normal")),
+    )
+    return e.op(f"call double @flb_normal({', '.join(f'ptr {p}' for p in given)})")
 
 
 def _exponential(e: Emitter, s: Stream) -> str:

@@ -155,7 +155,7 @@ _TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr", *_PAIRS.val
 
 
 class Emitter:
-    asks_for_products = True  # whether products of matrices are the runtime's
+    noting = False  # whether each operation on floats is noted, see tape.py
 
     def __init__(self, sizes: dict[str, tuple[int, int]] | None = None, fast: bool = False):
         self.fast = fast

@@ -215,7 +215,7 @@ def dot(e: Emitter, a, b, place: str):
     sizes = (*a.sizes[:-1], *b.sizes[1:])
     most = [bounds and bounds[1] for bounds in map(e.bounds_of, (*sizes, n))]
     small = None not in most and math.prod(most) <= SMALL_PRODUCT
-    if sizes and dtype in (np.float32, np.float64) and e.asks_for_products and not small:
+    if sizes and dtype in (np.float32, np.float64) and not e.noting and not small:
         return _by_runtime(e, given, dtype, sizes, place)
 
     def added(total: str, x: str, y: str) -> str:

@@ -21,8 +21,19 @@ import weakref
 import numpy as np
 
 from .. import _C, _frame
+from . import ziggurat
 
-__all__ = ["CLASSES", "DISTRIBUTIONS", "Stream", "address_at", "generator_of", "journaled", "stream_of", "table_of"]
+__all__ = [
+    "CLASSES",
+    "DISTRIBUTIONS",
+    "Stream",
+    "address_at",
+    "generator_of",
+    "journaled",
+    "stream_of",
+    "table_of",
+    "ziggurat_tables",
+]
 
 CLASSES = (np.random.Generator, np.random.RandomState)
 DISTRIBUTIONS = (
@@ -33,7 +44,7 @@ DISTRIBUTIONS = (
     "random_poisson",
     "random_binomial",
 )
-OWNER, BITGEN, HAS_GAUSS, GAUSS, FIRST = range(5)
+OWNER, BITGEN, HAS_GAUSS, GAUSS, ZIGGURAT, FIRST = range(6)
 KEPT = 64  # tables of generators that calls of the last time were given
 
 
@@ -46,6 +57,12 @@ def _addresses() -> tuple[int, ...]:
         return (0,) * len(DISTRIBUTIONS)
     found = [getattr(library, name, None) for name in DISTRIBUTIONS]
     return tuple(ctypes.cast(f, ctypes.c_void_p).value if f is not None else 0 for f in found)
+
+
+def ziggurat_tables() -> np.ndarray | None:
+    """What normal numbers are made with in native code; None where NumPy's own function has to be called."""
+    address = _addresses()[DISTRIBUTIONS.index("random_standard_normal")]
+    return ziggurat.tables(address) if address else None
 
 
 def address_at(distribution: str) -> int | None:
@@ -63,7 +80,7 @@ class Stream:
 
     def __init__(self, generator):
         self.generator, self.bits = generator, bit_generator(generator)
-        self.numbers = np.array([id(self), self.bits.ctypes.bit_generator.value, 0, 0, *_addresses()], np.int64)
+        self.numbers = np.array([id(self), self.bits.ctypes.bit_generator.value, 0, 0, 0, *_addresses()], np.int64)
         self.__array_interface__ = self.numbers.__array_interface__
         _streams[id(self)] = self
 
@@ -82,8 +99,10 @@ class Stream:
 
     @contextlib.contextmanager
     def drawn_from(self, normals: bool):
-        """While native code draws. ``normals``: it may use and leave the spare normal number that RandomState keeps."""
+        """While native code draws. ``normals``: normal numbers too, for which RandomState keeps a spare one and Generator has its tables."""
         self.remember()
+        if normals and not self.legacy and (tables := ziggurat_tables()) is not None:
+            self.numbers[ZIGGURAT] = tables.ctypes.data
         with self.bits.lock:
             if self.legacy and normals:
                 state = self.state()

@@ -26,7 +26,7 @@ _STEPS = ("floor", "ceil", "rint", "trunc", "round", "nearbyint", "roundeven")
 
 
 class Recorder(Emitter):
-    asks_for_products = False  # each product of numbers is noted
+    noting = True
 
     def __init__(self, sizes=None, fast: bool = False):
         super().__init__(sizes, fast)
