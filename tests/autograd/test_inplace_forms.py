@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau import func
 from flambeau.testing.samples import load
 
 # Random numbers, or another shape than before.
@@ -75,6 +76,59 @@ def test_gradients(name):
         ran += 1
     if not ran:
         pytest.skip("no sample of floating-point numbers that the tensor can hold")
+
+
+TRANSFORMS = {
+    "jvp": lambda f, x, t: func.jvp(f, (x,), (t,)),
+    "vmap": lambda f, x, t: torch.vmap(f)(torch.stack([x, x * 0.9, x])),
+    "functionalize": lambda f, x, t: func.functionalize(f)(x),
+    "vmap of grad": lambda f, x, t: torch.vmap(func.grad(lambda x: (f(x) * t).sum()))(torch.stack([x, x])),
+    "jvp of grad": lambda f, x, t: func.jvp(func.grad(lambda x: (f(x) * t).sum()), (x,), (t,)),
+}
+
+
+def _outcome(transform, f, x, t):
+    try:
+        out = transform(f, x, t)
+    except (NotImplementedError, RuntimeError):
+        return None  # the operator is at fault, in place or not
+    return out if isinstance(out, tuple) else (out,)
+
+
+@pytest.mark.filterwarnings("ignore")  # of roots of negative numbers
+@pytest.mark.parametrize("name", FORMS)
+def test_transforms(name):
+    form, row = FORMS[name]
+    x, *rest = map(_tensors, row.calls[0].args)
+    kwargs = {k: _tensors(v) for k, v in row.calls[0].kwargs.items()}
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        return
+
+    def plain(t):
+        return getattr(t * 1, form[:-1])(*rest, **kwargs)
+
+    def written(t):
+        v = t * 1
+        return getattr(v, form)(*rest, **kwargs)
+
+    def viewed(t):
+        both = torch.stack([t, t])
+        getattr(both[0], form)(*rest, **kwargs)
+        return both[0]
+
+    try:
+        if written(x).shape != plain(x).shape or written(x).dtype != plain(x).dtype:
+            return
+    except RuntimeError:
+        return  # a result that the tensor can't hold
+    t = torch.linspace(0.3, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
+    for transform in TRANSFORMS.values():
+        want = _outcome(transform, plain, x, t)
+        for f in (written, viewed):
+            got = _outcome(transform, f, x, t)
+            assert (got is None) == (want is None)
+            if want is not None:
+                torch.testing.assert_close(got, want, equal_nan=True)
 
 
 def test_what_a_composite_reads_of_itself_is_kept():

@@ -267,10 +267,12 @@ def inplace(op: OpOverload):
         direct.on_examples = True
         return direct
 
-    def run(call, *logical):
-        result = invoke(functional, logical)
-        _write_below(call, logical[0], result)
-        return logical[0]
+    def run(call, target, *others):
+        # The history of what a level holds is below it: a derivative that reads the target needs it as it was.
+        kept = _recording((target, *others))
+        before = invoke(aten.clone.default, (target,)) if kept else target
+        _write_below(call, target, invoke(functional, (before, *others)))
+        return target
 
     run.on_examples = True
     return run
