@@ -10,6 +10,7 @@
 #endif
 #include <numpy/arrayobject.h>
 #include "flambeau.h"
+#include "native.h"
 #include "runtime.h"
 
 enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE, SLOT_LOCAL };
@@ -23,9 +24,6 @@ enum {
     OP_COUNT
 };
 enum { BIND_SIZE, BIND_STRIDE, BIND_VALUE };
-#define STATUS_WORDS 4
-#define MOST_NUMBERS 32          /* that a template takes */
-#define MOST_VIEWS 16
 #define MOST_ROW_STEPS 16         /* of a launch over rows, and the buffers that one of them takes */
 #define MOST_ROW_ARGS 60
 
@@ -69,14 +67,6 @@ typedef struct {
 typedef void (*KernelFn)(char **args, int64_t begin, int64_t end);
 typedef void (*GemmFn)(const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const void *, const void *,
                        const int64_t *, const void *, const int64_t *, const void *, void *, const int64_t *);
-
-/* Strided memory, as a template of natives.c is handed it; strides in bytes. */
-typedef struct {
-    char *ptr;
-    int ndim;
-    const int64_t *shape, *strides;
-} View;
-typedef int (*NativeFn)(const View *views, int n, const int64_t *numbers, int64_t *status); /* -1: no memory; status: as kernels report a bad index */
 
 /* A batch of products C = A B in the row-major sense: strides and offsets in bytes, one (count, A stride, B stride, C stride) a batch dimension. */
 typedef struct {
@@ -166,6 +156,7 @@ PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
 NativeFn flb_native(const char *name, int views, int numbers); /* NULL: there is none that takes so many */
 PyObject *flb_run_native(PyObject *self, PyObject *args);
+PyObject *flb_get_template(PyObject *self, PyObject *args);
 int flb_max_pool_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_max_pool_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status);
@@ -192,6 +183,7 @@ int flb_recurrence_step(const View *v, int n, const int64_t *numbers, int64_t *s
 int flb_recurrence_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_fft_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_extreme_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_lapack_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 PyObject *flb_use_lapack(PyObject *self, PyObject *args);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);

@@ -565,6 +565,7 @@ static PyMethodDef functions[] = {
     {"default_engine", flb_default_engine, METH_NOARGS, "default_engine() -> ndarray: the state of the default generator, see random.c"},
     {"use_lapack", flb_use_lapack, METH_VARARGS, "use_lapack(type, wide, addresses): LAPACK's routines for an element type, as of lapack.h"},
     {"native", flb_run_native, METH_VARARGS, "native(name, arrays, numbers): run a template of natives.c over ndarrays; the last of them are written"},
+    {"template", flb_get_template, METH_VARARGS, "template(name, views, numbers): the function of natives.c for a recipe's step, which takes so many"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain, params) -> (code, value, size): run one kernel over ndarrays"},
     {"emit_configure", flb_emit_configure, METH_VARARGS, "emit_configure(functions, machines, triple, layout): addresses in LLVM's library, see emit.c"},
     {"emit_start", flb_emit_start, METH_O, "emit_start(text) -> job: generate code on another thread"},

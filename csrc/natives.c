@@ -14,6 +14,7 @@ static const struct {
     {"convolution", flb_convolve_step, 3, 13},
     {"scan", flb_scan_step, 2, 3},
     {"order", flb_order_step, 3, 6},
+    {"extreme", flb_extreme_step, 2, 3},
     {"draw", flb_draw_step, 1, 4},
     {"draw_from", flb_draw_from_step, 2, 4},
     {"lapack", flb_lapack_step, 2, 7},
@@ -93,4 +94,16 @@ PyObject *flb_run_native(PyObject *self, PyObject *args) {
     if (failed) return PyErr_NoMemory();
     if (status[0]) return PyErr_Format(PyExc_IndexError, "native: index %lld is out of bounds for size %lld", (long long)status[1], (long long)status[2]), NULL;
     Py_RETURN_NONE;
+}
+
+/* template(name, views, numbers): what a recipe runs (recipe_template.c). ValueError as native() raises it. */
+PyObject *flb_get_template(PyObject *self, PyObject *args) {
+    const char *name;
+    int views, numbers;
+    if (!PyArg_ParseTuple(args, "sii", &name, &views, &numbers)) return NULL;
+    NativeFn fn = flb_native(name, views, numbers);
+    if (!fn) return PyErr_Format(PyExc_ValueError, "template: there is no template %s of %d arrays and %d numbers", name, views, numbers), NULL;
+    PyObject *capsule = PyCapsule_New((void *)fn, TEMPLATE_CAPSULE, NULL);
+    if (capsule && PyCapsule_SetContext(capsule, (void *)TEMPLATE_PARTS(views, numbers)) < 0) Py_CLEAR(capsule);
+    return capsule;
 }

@@ -241,37 +241,25 @@ static void run_loops(const Step *s, char **slots) {
         if (d < 0) return;
     }
 }
-/* 0: an index is out of bounds. */
-static int run_gather(const Step *s, char **slots) {
-    char *from = place(&s->operand[0], slots), *to = place(&s->operand[1], slots), *at[R_LOADS];
-    for (int k = 0; k < s->n_loads; k++) at[k] = place(&s->load[k].at, slots);
-    npy_intp index[R_DIMS] = {0};
-    for (;;) {
-        char *source = from;
-        for (int k = 0; k < s->n_loads; k++) {
-            const Load *l = &s->load[k];
-            npy_intp i = l->item == 8 ? *(int64_t *)at[k] : *(int32_t *)at[k];
-            if (i < 0 && l->wrap) i += l->size;
-            if (i < 0 || i >= l->size) return 0;
-            source += i * l->stride;
-        }
-        switch (s->block) {
-        case 4: memcpy(to, source, 4); break;
-        case 8: memcpy(to, source, 8); break;
-        default: memcpy(to, source, s->block);
-        }
-        int d = s->n_dims - 1;
-        for (; d >= 0; d--) {
-            npy_intp back = s->dims[d] - 1;
-            int more = ++index[d] < s->dims[d];
-            npy_intp m = more ? 1 : -back;
-            from += s->operand[0].strides[d] * m;
-            to += s->operand[1].strides[d] * m;
-            for (int k = 0; k < s->n_loads; k++) at[k] += s->load[k].at.strides[d] * m;
-            if (more) break;
-            index[d] = 0;
-        }
-        if (d < 0) return 1;
+/* 1 done; 0: an index is out of bounds; -1: an exception. */
+static int run_step(const Step *s, char **slots) {
+    switch (s->kind) {
+    case S_LOOPS: run_loops(s, slots); return 1;
+    case S_GATHER: return flb_recipe_gather(s, slots);
+    case S_SCATTER: return flb_recipe_scatter(s, slots);
+    default: break;
+    }
+    FlbFloating *floating = flb_floating();
+    flb_floating_note(floating);
+    int status = flb_template_run(s->template, slots);
+    if (floating->watching) flb_floating_clear(); /* what a template does with numbers is its own matter */
+    return status;
+}
+/* Other threads may change what a call was given while one lets them run. */
+static void hold(const Description *d, PyObject **held, int n) {
+    for (int i = 0; i < n; i++) {
+        held[2 * i] = Py_NewRef(d->tensors[i]);
+        held[2 * i + 1] = Py_NewRef(d->tensors[i]->array);
     }
 }
 
@@ -282,21 +270,31 @@ static int run_recipe(FlbRecipe *r, PyObject *op, Description *d, PyObject *cons
     }
     char *slots[R_SLOTS], numbers[8][8], local[512], *memory = NULL;
     int at = 0, status = -1, made = 0;
-    PyObject *arrays[4] = {NULL};
+    PyObject *arrays[4] = {NULL}, *held[R_SLOTS];
+    if (r->released) hold(d, held, r->n_tensors);
     for (; at < r->n_tensors; at++) slots[at] = PyArray_BYTES((PyArrayObject *)d->tensors[at]->array);
     if (r->target >= 0) {
         char *lo = slots[r->target] + r->extents[3 * r->target], *hi = slots[r->target] + r->extents[3 * r->target + 1];
         for (int i = 0; i < r->n_tensors; i++) {
             if (i == r->target || slots[i] + r->extents[3 * i] > hi || slots[i] + r->extents[3 * i + 1] < lo) continue;
-            if (!(slots[i] == slots[r->target] && r->extents[3 * i + 2])) return 0; /* overlapping memory */
+            if (slots[i] == slots[r->target] && r->extents[3 * i + 2]) continue;
+            status = 0; /* overlapping memory */
+            goto done;
         }
     }
     for (int i = 0; i < r->n_numbers; i++) {
-        if (!put_number(d->numbers[i], r->numbers[i], numbers[i])) return 0;
+        if (!put_number(d->numbers[i], r->numbers[i], numbers[i])) {
+            status = 0;
+            goto done;
+        }
         slots[at++] = numbers[i];
     }
     for (; made < r->n_results; made++) {
         Result *x = &r->results[made];
+        if (!x->descr) {
+            slots[at++] = NULL;
+            continue;
+        }
         Py_INCREF(x->descr);
         arrays[made] = PyArray_NewFromDescr(&PyArray_Type, x->descr, x->n_dims, x->dims, x->dense ? NULL : x->strides, NULL, 0, NULL);
         if (!arrays[made]) goto done;
@@ -319,13 +317,10 @@ static int run_recipe(FlbRecipe *r, PyObject *op, Description *d, PyObject *cons
     }
     for (int i = 0; i < r->n_constants; i++) slots[at++] = r->constants[i];
     for (int i = 0; i < r->n_steps; i++) {
-        Step *s = &r->steps[i];
-        if (s->fn) {
-            run_loops(s, slots);
-        } else if (!run_gather(s, slots)) {
-            status = 0;
-            goto done;
-        }
+        int ran = run_step(&r->steps[i], slots);
+        if (ran == 1) continue;
+        status = ran;
+        goto done;
     }
     if (PyErr_Occurred()) goto done; /* NumPy's loops tell of memory they couldn't have by an exception alone (matmul) */
     if (r->target >= 0) {
@@ -341,7 +336,7 @@ static int run_recipe(FlbRecipe *r, PyObject *op, Description *d, PyObject *cons
     } else {
         PyObject *tuple = PyTuple_New(r->n_results);
         for (int i = 0; tuple && i < r->n_results; i++) {
-            PyObject *t = flb_from_array(arrays[i]);
+            PyObject *t = arrays[i] ? flb_from_array(arrays[i]) : Py_NewRef(Py_None);
             if (!t) Py_CLEAR(tuple);
             else PyTuple_SET_ITEM(tuple, i, t);
         }
@@ -351,6 +346,7 @@ static int run_recipe(FlbRecipe *r, PyObject *op, Description *d, PyObject *cons
 done:
     PyMem_Free(memory);
     for (int i = 0; i < r->n_results; i++) Py_XDECREF(arrays[i]);
+    for (int i = 0; r->released && i < 2 * r->n_tensors; i++) Py_DECREF(held[i]);
     return status;
 }
 
@@ -462,6 +458,7 @@ static void recipe_dealloc(FlbRecipe *r) {
     PyObject_GC_UnTrack(r);
     for (int i = 0; r->results && i < r->n_results; i++) Py_XDECREF(r->results[i].descr);
     PyMem_Free(r->results);
+    for (int i = 0; i < r->n_steps; i++) PyMem_Free(r->steps[i].template);
     PyMem_Free(r->steps);
     PyMem_Free(r->temporaries);
     PyMem_Free(r->constants);
@@ -491,11 +488,27 @@ static int read_operand(PyObject *t, Operand *o, int n_slots, int n_dims) {
     }
     return 0;
 }
-/* The inner loop a step names: ("ufunc", ufunc, type numbers), ("cast", from, to), ("copy", itemsize), ("select", itemsize). */
+/* The inner loop a step names: ("ufunc", ufunc, type numbers), ("cast", from, to), ("copy", itemsize), ("select", itemsize);
+ * ("gather",), ("scatter", how, type number): reads and writes by index. */
 static int read_loop(PyObject *spec, Step *s) {
     const char *what;
-    PyObject *a, *b = NULL;
-    if (!PyArg_ParseTuple(spec, "sO|O", &what, &a, &b)) return -1;
+    PyObject *a = NULL, *b = NULL;
+    if (!PyTuple_Check(spec)) return PyErr_SetString(PyExc_TypeError, "a recipe's loop is a tuple"), -1;
+    if (!PyArg_ParseTuple(spec, "s|OO", &what, &a, &b)) return -1;
+    if (!strcmp(what, "gather")) {
+        s->kind = S_GATHER, s->n_operands = 2;
+        return 0;
+    }
+    if (!a) return PyErr_Format(PyExc_LookupError, "no inner loop for %R", spec), -1;
+    if (!strcmp(what, "scatter")) {
+        long type = b ? PyLong_AsLong(b) : -1;
+        const char *how = PyUnicode_AsUTF8(a);
+        if (PyErr_Occurred()) return -1;
+        s->kind = S_SCATTER, s->n_operands = 2;
+        s->combine = flb_recipe_combine(how, (int)type);
+        if (!s->combine && strcmp(how, "assign")) return PyErr_Format(PyExc_ValueError, "no way to combine for %R", spec), -1;
+        return 0;
+    }
     if (!strcmp(what, "ufunc")) {
         PyUFuncObject *u = (PyUFuncObject *)a;
         npy_intp types[R_OPERANDS];
@@ -523,16 +536,21 @@ static int read_loop(PyObject *spec, Step *s) {
 }
 static int read_step(PyObject *t, Step *s, int n_slots) {
     PyObject *loop, *dims, *inner, *steps, *operands, *loads;
+    if (PyTuple_Check(t) && PyTuple_GET_SIZE(t) == 4) {
+        s->kind = S_TEMPLATE;
+        s->template = flb_template_read(t, n_slots);
+        return s->template ? 0 : -1;
+    }
     if (!PyArg_ParseTuple(t, "OOOOO!O!n", &loop, &dims, &inner, &steps, &PyTuple_Type, &operands, &PyTuple_Type, &loads, &s->block)) return -1;
-    if (loop != Py_None && read_loop(loop, s) < 0) return -1;
+    if (read_loop(loop, s) < 0) return -1;
     if ((s->n_dims = read_sizes(dims, s->dims, R_DIMS)) < 0 || (s->n_inner = read_sizes(inner, s->inner, 4)) < 0 || read_sizes(steps, s->steps, 12) < 0)
         return -1;
-    int reads = loop == Py_None ? 2 : s->n_operands;
+    int reads = s->n_operands;
     s->n_operands = (int)PyTuple_GET_SIZE(operands);
     s->n_loads = (int)PyTuple_GET_SIZE(loads);
     if (s->n_operands > R_OPERANDS || s->n_loads > R_LOADS || s->n_operands != reads)
         return PyErr_SetString(PyExc_ValueError, "a recipe's step has other operands than its loop"), -1;
-    if (loop == Py_None && s->block < 1) return PyErr_SetString(PyExc_ValueError, "a gather moves at least a byte"), -1;
+    if (s->kind != S_LOOPS && s->block < 1) return PyErr_SetString(PyExc_ValueError, "reads and writes by index move at least a byte"), -1;
     for (int i = 0; i < s->n_dims; i++)
         if (s->dims[i] < 1) return PyErr_SetString(PyExc_ValueError, "a recipe's loops run at least once"), -1;
     for (int i = 0; i < s->n_operands; i++)
@@ -581,6 +599,10 @@ static PyObject *recipe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     for (int i = 0; i < n_results; i++) {
         Result *x = &r->results[i];
         PyObject *descr, *dims, *strides;
+        if (n_results > 1 && PyTuple_GET_ITEM(results, i) == Py_None) { /* one that wasn't asked for */
+            r->n_results = i + 1;
+            continue;
+        }
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(results, i), "OOOn", &descr, &dims, &strides, &x->offset)) goto fail;
         if (!view && !PyArray_DescrCheck(descr)) {
             PyErr_SetString(PyExc_TypeError, "a result's dtype is an np.dtype");
@@ -600,9 +622,11 @@ static PyObject *recipe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
             step *= x->dims[k];
         }
     }
-    for (int i = 0; i < SIZE(steps); i++)
+    for (int i = 0; i < SIZE(steps); i++) {
         if (read_step(PyTuple_GET_ITEM(steps, i), &r->steps[i], n_slots) < 0) goto fail;
-    r->n_steps = SIZE(steps);
+        r->n_steps = i + 1;
+        r->released |= r->steps[i].kind == S_TEMPLATE && flb_template_is_long(r->steps[i].template);
+    }
     if (temporaries && read_sizes(temporaries, r->temporaries, R_SLOTS) < 0) goto fail;
     r->n_temporaries = SIZE(temporaries);
     for (int i = 0; i < r->n_temporaries; i++)

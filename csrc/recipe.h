@@ -19,19 +19,25 @@ typedef struct {
     int item, wrap;
 } Load;
 
-/* Loops around one inner loop of NumPy's signature, or (fn NULL) around a gather of blocks. */
+typedef struct TemplateStep TemplateStep; /* recipe_template.c */
+typedef void (*CombineFn)(char *to, const char *from);
+
+/* Loops around one inner loop of NumPy's signature, or around a read or a write by index, or a template. */
 typedef struct {
+    enum { S_LOOPS, S_GATHER, S_SCATTER, S_TEMPLATE } kind;
     PyUFuncGenericFunction fn;
     void *data;
+    TemplateStep *template;
+    CombineFn combine; /* a write that combines; NULL: the last one stays */
     int n_operands, n_dims, n_inner, n_loads;
     npy_intp dims[R_DIMS], inner[4], steps[12];
-    npy_intp block; /* gather: bytes moved at a time */
+    npy_intp block; /* read or written by index: bytes moved at a time */
     Operand operand[R_OPERANDS];
     Load load[R_LOADS];
 } Step;
 
 typedef struct {
-    PyArray_Descr *descr;
+    PyArray_Descr *descr; /* NULL: the result is None */
     int n_dims, dense; /* dense: row-major, strides needn't be given */
     npy_intp dims[R_DIMS], strides[R_DIMS];
     npy_intp offset; /* views: bytes from the first element of the base */
@@ -49,6 +55,7 @@ typedef struct {
     int n_results, n_steps, n_temporaries, n_constants, n_numbers, n_tensors;
     int target;       /* slot of the tensor that is written and returned, or -1 */
     uint8_t view, many, tracked; /* results are views of tensor 0; they come as a list; autograd wants to know their origin */
+    uint8_t released; /* other threads may run meanwhile */
 } FlbRecipe;
 
 extern PyTypeObject FlbRecipe_Type, FlbKernel_Type;
@@ -96,6 +103,14 @@ int flb_recipe_call(struct FlbOperator *op, PyObject *const *values, PyObject **
 PyUFuncGenericFunction flb_cast_loop(int from, int to);
 PyUFuncGenericFunction flb_select_loop(int itemsize);
 PyUFuncGenericFunction flb_copy_loop(int itemsize);
+/* recipe_index.c: 0: an index is out of bounds. */
+int flb_recipe_gather(const Step *s, char **slots);
+int flb_recipe_scatter(const Step *s, char **slots);
+CombineFn flb_recipe_combine(const char *name, int type); /* NULL: there is none */
+/* recipe_template.c */
+TemplateStep *flb_template_read(PyObject *spec, int n_slots);
+int flb_template_run(const TemplateStep *s, char **slots);
+int flb_template_is_long(const TemplateStep *s);
 int flb_init_recipe(PyObject *module);
 /* kernel.c: runs a Kernel; 1 done, 0 not for this call, -1 exception. */
 int flb_kernel_run(PyObject *kernel, const Description *d, PyObject **result);

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _C, _frame
+from flambeau import _C, _frame, _runtime
 from flambeau.utils._python_dispatch import TorchDispatchMode
 
 x = torch.ones(2, 3)
 ARRAY = np.ones(3)
 FACTS = (torch.Tensor, torch.float32, torch.device("cpu"), (3,), (1,), False, 0)
 CHECK, ACCESS = _frame.CHECK, _frame.ACCESS
+TEMPLATE = _runtime.template("nonzero", 2, 0)
 
 
 def tree(*checks, access="arg", key=0, parent=-1):
@@ -60,7 +61,15 @@ BAD = {
     "Recipe: result": lambda: _C.Recipe(1, ((1, (2,), (4,), 0),)),
     "Recipe: steps": lambda: _C.Recipe(1, (), steps=((("copy", 4), (), (), (), ((9, 0, ()),), (), 0),)),
     "Recipe: operands": lambda: _C.Recipe(2, (), steps=((("copy", 4), (), (1,), (4, 4), ((0, 0, ()),), (), 0),)),
-    "Recipe: gather": lambda: _C.Recipe(2, (), steps=((None, (), (), (), ((0, 0, ()), (1, 0, ())), (), -1),)),
+    "Recipe: gather": lambda: _C.Recipe(2, (), steps=((("gather",), (), (), (), ((0, 0, ()), (1, 0, ())), (), -1),)),
+    "Recipe: loop": lambda: _C.Recipe(2, (), steps=((None, (), (), (), ((0, 0, ()), (1, 0, ())), (), 4),)),
+    "Recipe: scatter": lambda: _C.Recipe(2, (), steps=((("scatter", "a", 11), (), (), (), (), (), 4),)),
+    "Recipe: template": lambda: _C.Recipe(1, (), steps=((1, (), (), False),)),
+    "Recipe: parts of a template": lambda: _C.Recipe(1, (), steps=((TEMPLATE, ((0, 0, (), ()),), (), False),)),
+    "Recipe: slots of a template": lambda: _C.Recipe(
+        1, (), steps=((TEMPLATE, ((0, 0, (), ()), (5, 0, (), ())), (), False),)
+    ),
+    "Recipe: views of a template": lambda: _C.Recipe(1, (), steps=((TEMPLATE, (1, 2), (), False),)),
     "Recipe: temporaries": lambda: _C.Recipe(1, (), temporaries=(-8,)),
     "Rule": lambda: _C.Rule(1, 65, "a", 0, 0, True, False, False, False),
     "Rule: a view of nothing": lambda: _C.Rule(1, 0, "a", 0, 0, True, False, True, False),

@@ -39,7 +39,7 @@ def set_accelerator(fn) -> None:
 def may_accelerate(op: OpOverload) -> bool:
     """Whether the accelerator is asked for kernels of ``op``."""
     d = op.definition
-    if "eager" in op.overrides:
+    if "eager" in op.overrides or "copies" in op.tags:  # NumPy copies as fast, and its descriptions are many
         return False
     if op.kind == "contraction":
         return d.letters not in PRODUCTS

@@ -6,8 +6,9 @@ import numpy as np
 
 from .. import _C
 from ..base.dtypes import as_element, check_number
-from ..core.indexing import Loop, check_bounds, describe, is_full_loop
-from ..core.layouts import dense_like, in_order
+from ..base.shapes import contiguous_strides
+from ..core.indexing import LinearIndex, Loop, NotLinear, check_bounds, describe, is_full_loop, linear
+from ..core.layouts import dense_like, empty_strided, in_order
 from ..core.operator import OpOverload
 from .backend import rule
 
@@ -66,6 +67,28 @@ def coordinates(op: OpOverload, args, target_shape):
     return tuple(shape), coords, handler
 
 
+def _refuse_load(name, *coords):
+    raise NotLinear
+
+
+def _view(op: OpOverload, args, a: np.ndarray):
+    """Those elements of ``a`` that a map without loads says, as a view over the loops; None for other maps and coordinates out of bounds."""
+    shape, fn = op.definition.coords(describe(args), *args)
+    loops = tuple(Loop(k, n) for k, n in enumerate(shape))
+    start, strides = [], [0] * len(shape)
+    try:
+        coords = [linear(c) for c in fn(loops, _refuse_load, LinearIndex())]
+    except NotLinear:
+        return None
+    if 0 in shape or not all(c.within(n) for c, n in zip(coords, a.shape)):
+        return None
+    for c, step in zip(coords, a.strides):
+        start.append(slice(c.start, None))
+        for k, (_, factor) in c.terms.items():
+            strides[k] += factor * step
+    return np.lib.stride_tricks.as_strided(a[(*start, ...)], shape, strides)
+
+
 @rule("index")
 def index(op: OpOverload):
     return _read(op) if op.definition.mode == "read" else _write(op)
@@ -78,6 +101,12 @@ def _read(op):
 
     def run(*args):
         source = args[at]._array
+        view = _view(op, args, source)
+        if view is not None:
+            strides = dense_like(view.shape, args[at]._strides) if keeps_order else contiguous_strides(view.shape)
+            out = empty_strided(view.shape, strides, source.dtype)
+            out[...] = view
+            return _C.from_array(out)
         shape, coords, handler = coordinates(op, args, source.shape)
         if 0 in shape:
             return _C.computed(np.empty(shape, source.dtype))
@@ -128,6 +157,12 @@ def _write(op):
                 out = in_order(out, dense_like(base._shape, base._strides))
         else:
             out = np.zeros(tuple(d.shape_of(*args)), source._array.dtype)
+        if base_at is None and not source._array.size:
+            return finish(out)
+        view = _view(op, args, out) if d.combine == "assign" and isinstance(source, _C.TensorBase) else None
+        if view is not None and view.shape == source._array.shape:
+            view[...] = source._array
+            return finish(out)
         shape, coords, handler = coordinates(op, args, out.shape)
         if 0 in shape:
             return finish(out)

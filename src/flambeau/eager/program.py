@@ -12,10 +12,14 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
+from ..base.device import CPU
 from ..base.records import slotted
 from ..base.shapes import broadcast_shapes, contiguous_strides
+from ..core.definition import TensorMeta
+from ..core.indexing import NotLinear
 
 WRITTEN = 1 << 24  # likewise where the result is written over an argument, and nothing is made
+LONG = 1 << 20  # operations from which a template lets other threads run meanwhile
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
 
 
@@ -30,6 +34,12 @@ def narrow(dtype: np.dtype) -> bool:
 
 class NoRecipe(Exception):
     """This call can't be put into native steps."""
+
+
+# What a kernel would raise is raised by the kernel: these end an attempt.
+REFUSED = (
+    NoRecipe, NotLinear, ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
 
 
 @slotted(eq=False)
@@ -47,6 +57,14 @@ class Value:
         pad = len(shape) - len(self.shape)
         own = (0 if n == 1 else s for n, s in zip(self.shape, self.strides))
         return (0,) * pad + tuple(own)
+
+
+def value_meta(x):
+    """What rules about shapes and promotion look at."""
+    if isinstance(x, Value):
+        strides = tuple(s // x.dtype.itemsize for s in x.strides)
+        return TensorMeta(x.shape, strides, dtypes.from_numpy(x.dtype), CPU)
+    return [value_meta(y) for y in x] if isinstance(x, list) else x
 
 
 def bytes_of(strides, dtype) -> tuple[int, ...]:
@@ -73,6 +91,16 @@ def merged(shape, rows, order=None):
     return sizes, out
 
 
+@slotted
+class _Template:
+    """A step that runs a template."""
+
+    fn: object
+    operands: list[Value]
+    numbers: tuple[int, ...]
+    long: bool
+
+
 class Program:
     """Steps on values."""
 
@@ -87,6 +115,7 @@ class Program:
         self.constants: list[np.ndarray] = []
         self.extents: list[tuple[int, int]] = []
         self.inputs: list[Value] = []
+        self.promoted: dict[tuple, tuple] = {}
 
     # -- values ----------------------------------------------------------------------------------------------------------
     def tensor(self, a: np.ndarray) -> Value:
@@ -104,12 +133,16 @@ class Program:
         return v
 
     def constant(self, value, dtype=None) -> Value:
-        a = np.array(value, dtype)  # OverflowError when it doesn't fit
+        a = np.array(value, dtype, order="C")  # OverflowError when it doesn't fit
         if isinstance(value, float) and dtype is not None and a.dtype.kind in "iub":
             raise NoRecipe
         v = Value(("constant", self._next("constant")), a.shape, a.strides, a.dtype)
         self.constants.append(a)
         return v
+
+    def known(self, v: Value) -> np.ndarray:
+        """The elements of a constant, or of a view of one."""
+        return np.ndarray(v.shape, v.dtype, self.constants[v.slot[1]], v.offset, v.strides)
 
     def empty(self, shape, dtype: np.dtype, strides=None, *, result=False) -> Value:
         """New memory: a temporary, or a result of the program. ``strides`` in elements; it is dense."""
@@ -124,6 +157,36 @@ class Program:
         else:
             self.temporaries.append(math.prod(shape) * dtype.itemsize)
         return v
+
+    def memory(self, out, shape, dtype: np.dtype, strides=None) -> Value:
+        """Where a rule puts its result: ``out`` is a Value when it fits, "result" for a result of the program, None for a temporary."""
+        if isinstance(out, Value) and out.shape == tuple(shape) and out.dtype == dtype:
+            return out
+        return self.empty(shape, dtype, strides, result=out == "result")
+
+    def promote(self, v: Value) -> Value:
+        """A temporary, seen from its first element, as the next result of the program."""
+        slot = self.promoted[v.slot] = ("result", self._next("result"))
+        self.temporaries[v.slot[1]] = 0
+        self.results.append((v.dtype, v.shape, v.strides, 0))
+        return Value(slot, v.shape, v.strides, v.dtype)
+
+    def absent(self) -> None:
+        """The next result of the program is None."""
+        self._next("result")
+        self.results.append(None)
+
+    def attempt(self, fn):
+        """``fn()``, or None where it is refused: then the program is as it was."""
+        kept = [self.steps, self.numbers, self.results, self.temporaries, self.constants]
+        before, counts = [len(x) for x in kept], dict(self.counts)
+        try:
+            return fn()
+        except REFUSED:
+            for x, n in zip(kept, before):
+                del x[n:]
+            self.counts = counts
+            return None
 
     def _next(self, kind: str) -> int:
         self.counts[kind] += 1
@@ -201,10 +264,24 @@ class Program:
 
     def gather(self, shape, source: Value, source_strides, out: Value, loads) -> None:
         """``out[i] = source[... i ... load(i) ...]``. ``loads``: (index value, its strides over the loops, size, stride, wrap)."""
+        self._by_index(("gather",), shape, (source, source_strides), (out, out.strides), loads)
+
+    def scatter(self, how: str, shape, source: Value, out: Value, out_strides, loads) -> None:
+        """``out[... i ... load(i) ...] = source[i]``, or combined with what is there: ``how`` assign, add, multiply, minimum, maximum."""
+        loop = ("scatter", how, out.dtype.num)
+        self._by_index(loop, shape, (source, source.broadcast(shape)), (out, out_strides), loads)
+
+    def _by_index(self, loop, shape, read, written, loads) -> None:
+        (source, source_strides), (out, out_strides) = read, written
         block, dims = out.dtype.itemsize, len(shape)
-        rows = [list(source_strides), list(out.strides), *(list(s) for _, s, *_ in loads)]
+        rows = [list(source_strides), list(out_strides), *(list(s) for _, s, *_ in loads)]
         sizes = list(shape)
-        while sizes and (sizes[-1] == 1 or (rows[0][-1] == rows[1][-1] == block and not any(r[-1] for r in rows[2:]))):
+        moved = loop[0] == "gather" or loop[1] == "assign"  # blocks of bytes, else element by element
+        while (
+            moved
+            and sizes
+            and (sizes[-1] == 1 or (rows[0][-1] == rows[1][-1] == block and not any(r[-1] for r in rows[2:])))
+        ):
             block *= sizes.pop()
             for r in rows:
                 r.pop()
@@ -212,7 +289,7 @@ class Program:
             raise NoRecipe
         self.steps.append(
             (
-                None,
+                loop,
                 tuple(sizes),
                 (),
                 (),
@@ -225,29 +302,63 @@ class Program:
             )
         )
 
+    def template(self, name: str, operands: list, numbers, flops) -> None:
+        """A template of csrc/natives.c over values; ``flops``: about how many operations it makes."""
+        from .. import _runtime
+
+        fn = _runtime.template(name, len(operands), len(numbers))
+        self.steps.append(_Template(fn, operands, tuple(map(int, numbers)), flops >= LONG))
+
+    def _placed(self):
+        """(how many there are of each kind of slot, slot -> its number, sizes of temporaries, constants): what no step uses is left out, and a
+        temporary that is done with makes room for others of its size."""
+        first, last = {}, {}
+        for k, step in enumerate(self.steps):
+            operands = (
+                step.operands if isinstance(step, _Template) else [v for v, _ in (*step[4], *(a[0] for a in step[5]))]
+            )
+            for v in operands:
+                slot = self.promoted.get(v.slot, v.slot)
+                first.setdefault(slot, k)
+                last[slot] = k
+        which, sizes, free, constants = {}, [], {}, []
+        done = sorted((k, slot) for slot, k in last.items() if slot[0] == "temporary")
+        for slot, begin in first.items():  # in the order in which they come into use
+            if slot[0] == "constant":
+                which[slot] = len(constants)
+                constants.append(self.constants[slot[1]])
+            elif slot[0] == "temporary":
+                while done and done[0][0] < begin:
+                    gone = done.pop(0)[1]
+                    free.setdefault(self.temporaries[gone[1]], []).append(which[gone])
+                room = free.get(self.temporaries[slot[1]])
+                which[slot] = room.pop() if room else len(sizes)
+                if which[slot] == len(sizes):
+                    sizes.append(self.temporaries[slot[1]])
+        counts = {**self.counts, "temporary": len(sizes), "constant": len(constants)}
+        return counts, which, tuple(sizes), tuple(constants)
+
     # -- the recipe ------------------------------------------------------------------------------------------------------
     def recipe(self, *, target: Value | None = None, many=False) -> _C.Recipe:
         """``target``: the tensor argument that is written and returned."""
+        counts, which, temporaries, constants = self._placed()
         bases, at = {}, 0
         for kind in ("tensor", "number", "result", "temporary", "constant"):
-            bases[kind], at = at, at + self.counts[kind]
+            bases[kind], at = at, at + counts[kind]
 
-        def place(pair):
-            v, strides = pair
-            return bases[v.slot[0]] + v.slot[1], v.offset, strides
+        def place(v: Value) -> int:
+            kind, k = self.promoted.get(v.slot, v.slot)
+            return bases[kind] + which.get((kind, k), k)
 
-        steps = tuple(
-            (
-                loop,
-                dims,
-                inner,
-                strides,
-                tuple(map(place, operands)),
-                tuple((place(at), n, stride, item, int(wrap)) for at, n, stride, item, wrap in loads),
-                block,
-            )
-            for loop, dims, inner, strides, operands, loads, block in self.steps
-        )
+        def spec(step):
+            if isinstance(step, _Template):
+                views = tuple((place(v), v.offset, v.shape, v.strides) for v in step.operands)
+                return step.fn, views, step.numbers, step.long
+            loop, dims, inner, strides, operands, loads, block = step
+            loads = tuple(((place(v), v.offset, r), n, s, item, int(wrap)) for (v, r), n, s, item, wrap in loads)
+            return loop, dims, inner, strides, tuple((place(v), v.offset, r) for v, r in operands), loads, block
+
+        steps = tuple(map(spec, self.steps))
         extents = None
         if target is not None:
             extents = []
@@ -261,8 +372,8 @@ class Program:
             self.counts["tensor"],
             tuple(self.results),
             steps=steps,
-            temporaries=tuple(self.temporaries),
-            constants=tuple(self.constants),
+            temporaries=temporaries,
+            constants=constants,
             numbers=tuple(self.numbers),
             many=many,
             **more,

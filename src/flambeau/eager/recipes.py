@@ -19,9 +19,7 @@ from ..core import modes
 from ..core.bindings import RECIPE_KINDS, known_by_type
 from ..core.body import TABLE, Expr, Input, topological, trace
 from ..core.contractions import check
-from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
-from ..core.indexing import Loop, describe
 from ..core.layouts import made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
@@ -30,18 +28,14 @@ from ..core.promotion import check_scalars, compute_dtype, operand_indices, resu
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
-from .backend import PRODUCTS, compiled
+from . import recipe_index, templates
+from .backend import PRODUCTS, compiled, kernel_of
 from .contraction import SMALL
 from .pointwise import _WIDE
-from .program import LARGE, WRITTEN, NoRecipe, Program, Value, bytes_of, narrow
+from .program import LARGE, REFUSED, WRITTEN, NoRecipe, Program, Value, bytes_of, narrow, value_meta
 from .reduction import LONG
 
 RULES = {}  # kind -> rule(program, op, values, out or None) -> Value (or a list of them)
-
-# What a kernel would raise is raised by the kernel: these end an attempt.
-_REFUSED = (
-    NoRecipe, ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError,
-)  # fmt: skip
 
 
 def rule(kind: str):
@@ -76,25 +70,24 @@ def cook(op: OpOverload, values: tuple):
         if target is not None and not _writable(values, target):
             return None
         if target is None:
-            out = RULES[base.kind](p, base, bound, "result")
-            if isinstance(out, list):
-                if p.results or base.kind != "composite":
-                    return None
-                for x in out:
-                    _settle(p, x)
-                if len(out) != len(p.results):
-                    return None
-            elif isinstance(out, _C.Recipe):
+            out = _made(p, base, bound, "result")
+            if isinstance(out, _C.Recipe):
                 return out
-            else:
-                _settle(p, out)
-                if len(p.results) != 1:
-                    return None
+            several = isinstance(out, list)
+            if several and p.results:
+                return None
+            for x in out if several else [out]:
+                if x is None:
+                    p.absent()
+                else:
+                    _settle(p, x)
+            if len(p.results) != (len(out) if several else 1):
+                return None
         else:
             if base.kind == "pointwise":
-                out = RULES[base.kind](p, base, bound, target)
+                out = _made(p, base, bound, target)
             else:
-                out = RULES[base.kind](p, base, bound, None)
+                out = _made(p, base, bound, None)
             if not isinstance(out, Value) or out.shape != target.shape:
                 return None
             if _category(out.dtype) > _category(target.dtype) or (wants_exact(op) and out.dtype != target.dtype):
@@ -102,8 +95,17 @@ def cook(op: OpOverload, values: tuple):
             if out.slot != target.slot:
                 p.copy(out, target)
         return p.recipe(target=target)
-    except _REFUSED:
+    except REFUSED:
         return None
+
+
+def _made(p: Program, op: OpOverload, values, out):
+    """What ``op`` of values is: by the template that lowering takes, where there is one, else by the rule of its kind."""
+    if "lower" in op.overrides:
+        found = p.attempt(lambda: templates.by_override(p, op, values, _made))
+        if found is not None:
+            return found
+    return RULES[op.kind](p, op, values, out)
 
 
 def _whole(op: OpOverload, values):
@@ -145,17 +147,20 @@ def _bind(p: Program, x):
 
 def _settle(p: Program, out: Value) -> None:
     """The result must be new memory of its own."""
-    if out.slot[0] == "tensor":
+    if not isinstance(out, Value) or out.slot[0] == "tensor":
         raise NoRecipe  # the argument itself, or a view of it
-    if not isinstance(out, Value):
-        raise NoRecipe
-    if out.slot != ("result", 0) or out.offset or out.shape != p.results[0][1]:
-        strides = _elements(out)
-        step = 1
-        for s, n in sorted((s, n) for s, n in zip(strides, out.shape) if n > 1):
-            if s != step:
-                raise NoRecipe  # not dense: a view of something larger
-            step *= n
+    slot = p.promoted.get(out.slot, out.slot)
+    if slot == ("result", 0) and not out.offset and out.shape == p.results[0][1]:
+        return
+    strides = _elements(out)
+    step = 1
+    for s, n in sorted((s, n) for s, n in zip(strides, out.shape) if n > 1):
+        if s != step:
+            raise NoRecipe  # not dense: a view of something larger
+        step *= n
+    if slot[0] == "temporary" and step * out.dtype.itemsize == p.temporaries[slot[1]]:
+        p.promote(out)
+    else:
         p.copy(out, p.empty(out.shape, out.dtype, strides, result=True))
 
 
@@ -184,13 +189,6 @@ def _writable(values, target: Value) -> bool:
     return True
 
 
-def _memory(p: Program, out, shape, dtype: np.dtype, strides=None) -> Value:
-    """Where a rule puts its result: ``out`` is a Value when it fits, "result" for a result of the program, None for a temporary."""
-    if isinstance(out, Value) and out.shape == tuple(shape) and out.dtype == dtype:
-        return out
-    return p.empty(shape, dtype, strides, result=out == "result")
-
-
 def _views(op: OpOverload, values):
     x, rest = values[0], values[1:]
     item = x._array.itemsize
@@ -211,7 +209,7 @@ def _expression(p: Program, root, inputs: dict, shape, out, dtype: np.dtype, str
     if not isinstance(root, Expr):
         return p.copy(
             p.constant(root, dtype if type(root) is not float or dtype.kind == "f" else None),
-            _memory(p, out, shape, dtype, dims),
+            p.memory(out, shape, dtype, dims),
         )
     nodes = topological(root)
     values: dict[int, Value] = {}
@@ -224,14 +222,14 @@ def _expression(p: Program, root, inputs: dict, shape, out, dtype: np.dtype, str
         args = [values[id(a)] if isinstance(a, Expr) else a for a in node.args]
         to = None
         if node is root:
-            to = final = _memory(p, out, shape, dtype, dims) if _dtype_of(node, args) == dtype else None
+            to = final = p.memory(out, shape, dtype, dims) if _dtype_of(node, args) == dtype else None
         values[id(node)] = _operation(p, node.op, args, to, shape, dims)
     made = values[id(root)]
     if final is not None and made is not final:
         raise NoRecipe
     if made is final:
         return made
-    return p.copy(made, _memory(p, out, shape, dtype, dims))
+    return p.copy(made, p.memory(out, shape, dtype, dims))
 
 
 def _native(op: str, args):
@@ -275,14 +273,14 @@ def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
 @rule("pointwise")
 def _pointwise(p: Program, op: OpOverload, values, out):
     d = op.definition
-    metas = [_meta(x) for x in values]
+    metas = [value_meta(x) for x in values]
     compute = compute_dtype(op, metas)
     out_dtype = result_dtype(op, metas, compute)
     wide = _WIDE.get(compute, compute.np)
     check_scalars(op, metas, compute)
     factor = next((a.name for a, x in zip(op._schema.arguments, values) if a.name == d.factor and x != 1), None)
     if compute.category < 2 and any(
-        a.type == "Scalar" and a.name != factor and not (x.__class__ is int and 0 <= x <= 127)
+        a.type == "Scalar" and a.name != factor and not _fits(x, compute.np)
         for a, x in zip(op._schema.arguments, values)
     ):
         raise NoRecipe
@@ -314,15 +312,15 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     return _expression(p, root, inputs, shape, out, out_dtype.np, strides)
 
 
+def _fits(x, dtype: np.dtype) -> bool:
+    """Whether a number that isn't an operand is an integer (or left out) that NumPy takes for one of ``dtype``."""
+    if dtype.kind == "b":
+        return x.__class__ is int and 0 <= x <= 127
+    return x is None or (x.__class__ is int and np.iinfo(dtype).min <= x <= np.iinfo(dtype).max)
+
+
 def _elements(v: Value):
     return tuple(s // v.dtype.itemsize for s in v.strides)
-
-
-def _meta(x):
-    """What promotion rules look at."""
-    if isinstance(x, Value):
-        return TensorMeta(x.shape, _elements(x), dtypes.from_numpy(x.dtype), None)
-    return [_meta(y) for y in x] if isinstance(x, list) else x
 
 
 # ---- reductions ----------------------------------------------------------------------------------------------------------
@@ -340,9 +338,9 @@ _START = {
 @rule("reduction")
 def _reduction(p: Program, op: OpOverload, values, out):
     d = op.definition
+    r = arguments(op)([value_meta(values[0]), *values[1:]])
     if d.combine in ("argmax", "argmin"):
-        raise NoRecipe
-    r = arguments(op)([_meta(values[0]), *values[1:]])
+        return templates.extreme(p, values[0], r.dims, r.keepdim, d.combine == "argmin")
     x, acc = values[0], r.acc.np
     if narrow(acc):  # an extreme, say: in float32 it is the same
         if d.map is not None or d.finalize is not None or d.combine not in ("maximum", "minimum"):
@@ -366,7 +364,7 @@ def _reduction(p: Program, op: OpOverload, values, out):
     kept = tuple(1 if k in axes else m for k, m in enumerate(x.shape))
     shape = kept if r.keepdim else tuple(m for k, m in enumerate(x.shape) if k not in axes)
     last = d.finalize is None and acc == r.out.np
-    total = _memory(p, out if last else None, shape, acc)
+    total = p.memory(out if last else None, shape, acc)
     over = Value(total.slot, kept, tuple(bytes_of(_dense(kept), acc)), acc, total.offset)
     if bytes_of(_dense(shape), acc) != total.strides:
         raise NoRecipe
@@ -377,7 +375,7 @@ def _reduction(p: Program, op: OpOverload, values, out):
     if last:
         return total
     if d.finalize is None:
-        return p.copy(total, _memory(p, out, shape, r.out.np))
+        return p.copy(total, p.memory(out, shape, r.out.np))
     root, _ = trace(lambda s, a: d.finalize(s, a, n, *r.params), [Input("acc")])
     return _expression(p, root, {"acc": total}, shape, out, r.out.np)
 
@@ -400,7 +398,7 @@ _SMALL_PRODUCT = 1 << 18  # multiplications up to which a product isn't worth sp
 @rule("contraction")
 def _contraction(p: Program, op: OpOverload, values, out):
     a, b = values
-    check(op, [_meta(a), _meta(b)])
+    check(op, [value_meta(a), value_meta(b)])
     dtype = a.dtype
     if narrow(dtype) and b.dtype == dtype:
         a, b = p.cast(a, np.dtype(np.float32)), p.cast(b, np.dtype(np.float32))
@@ -422,7 +420,7 @@ def _contraction(p: Program, op: OpOverload, values, out):
     if math.prod(size.values()) > _SMALL_PRODUCT:
         raise NoRecipe
     shape = [size[c] for c in result]
-    to = _memory(p, out if dtype == a.dtype else None, shape, a.dtype)
+    to = p.memory(out if dtype == a.dtype else None, shape, a.dtype)
     to_at, item = dict(zip(result, to.strides)), a.dtype.itemsize
     # A missing dimension counts as one of size 1; its stride is what BLAS expects of a dense matrix.
     core = (
@@ -437,58 +435,15 @@ def _contraction(p: Program, op: OpOverload, values, out):
         (size.get(m, 1), size[k], size.get(n, 1)),
         core,
     )
-    return to if dtype == a.dtype else p.copy(to, _memory(p, out, shape, dtype))
+    return to if dtype == a.dtype else p.copy(to, p.memory(out, shape, dtype))
 
 
-# ---- reads by index ------------------------------------------------------------------------------------------------------
-
-
-class _Loaded:
-    def __init__(self, value: Value, coords):
-        self.value, self.coords = value, coords
-
-
-class _NoArithmetic:
-    def __getattr__(self, name):
-        raise NoRecipe
+# ---- reads and writes by index -------------------------------------------------------------------------------------------
 
 
 @rule("index")
 def _index(p: Program, op: OpOverload, values, out):
-    if op.definition.mode != "read" or op.definition.keeps_order:
-        raise NoRecipe
-    names = [a.name for a in op._schema.arguments]
-    metas = [_meta(x) for x in values]
-    shape, fn = op.definition.coords(describe(metas), *metas)
-    tensors = dict(zip(names, values))
-    return _gather(
-        p, values[names.index(op.definition.source)], tuple(shape), fn, tensors.__getitem__, op.definition.wrap, out
-    )
-
-
-def _gather(p: Program, source: Value, shape, fn, tensor, wrap, out):
-    loops = tuple(Loop(k, n) for k, n in enumerate(shape))
-    coords = fn(loops, lambda name, *at: _Loaded(tensor(name), at), _NoArithmetic())
-    steps, loads, offset = [0] * len(shape), [], source.offset
-    for c, n, stride in zip(coords, source.shape, source.strides):
-        if isinstance(c, Loop):
-            if c.size > n:
-                raise NoRecipe
-            steps[c.k] += stride
-        elif isinstance(c, _Loaded):
-            if c.value.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
-                raise NoRecipe
-            own = [0] * len(shape)
-            for at, m, s in zip(c.coords, c.value.shape, c.value.strides):
-                if not isinstance(at, Loop) or at.size != m and m != 1:
-                    raise NoRecipe
-                own[at.k] += s if m != 1 else 0
-            loads.append((c.value, own, n, stride, wrap))
-        else:
-            raise NoRecipe
-    to = _memory(p, out, shape, source.dtype)
-    p.gather(shape, Value(source.slot, source.shape, source.strides, source.dtype, offset), steps, to, loads)
-    return to
+    return (recipe_index.read if op.definition.mode == "read" else recipe_index.write)(p, op, values, out)
 
 
 # ---- factories -----------------------------------------------------------------------------------------------------------
@@ -499,12 +454,12 @@ _TEMPLATE = 1 << 12  # elements of an array that is kept to be copied
 @rule("factory")
 def _factory(p: Program, op: OpOverload, values, out):
     d = op.definition
-    metas = [_meta(x) for x in values]
+    metas = [value_meta(x) for x in values]
     shape = tuple(d.shape(*metas))
     if math.prod(shape) == 0 or math.prod(shape) >= LARGE:
         raise NoRecipe
     dtype = d.dtype(*metas).np
-    to = _memory(p, out, shape, dtype, made_strides(shape, metas) if takes_format(op) else None)
+    to = p.memory(out, shape, dtype, made_strides(shape, metas) if takes_format(op) else None)
     if d.body is None:
         return to
     from .pointwise import NUMPY
@@ -526,8 +481,8 @@ def _factory(p: Program, op: OpOverload, values, out):
 def _extern(p: Program, op: OpOverload, values, out):
     coords, pieces = op.overrides.get("coords"), op.overrides.get("pieces")
     if pieces is not None:
-        meta = op.definition.meta(*[_meta(x) for x in values])
-        to = _memory(p, out, meta.shape, meta.dtype.np, meta.strides)
+        meta = op.definition.meta(*[value_meta(x) for x in values])
+        to = p.memory(out, meta.shape, meta.dtype.np, meta.strides)
         for x, d, start in pieces(*values):
             p.copy(x, Value(to.slot, x.shape, to.strides, to.dtype, to.offset + start * to.strides[d]))
         return to
@@ -537,7 +492,7 @@ def _extern(p: Program, op: OpOverload, values, out):
     if found is None:
         raise NoRecipe
     shape, fn, tensor = found
-    return _gather(p, values[0], tuple(shape), fn, tensor, True, out)
+    return recipe_index.gather(p, values[0], tuple(shape), fn, tensor, True, out)
 
 
 class _Record(TorchDispatchMode):
@@ -565,8 +520,28 @@ class _Record(TorchDispatchMode):
             return out[0] if isinstance(made, Strided) else out
         if func.kind not in RULES or "eager" in func.overrides:
             raise NoRecipe
-        made = RULES[func.kind](self.program, func, values, None)
-        return tuple(map(_stand_in, made)) if isinstance(made, list) else _stand_in(made)
+        known = _known(self.program, func, values)
+        if known is not None:
+            return _stand_in(known)
+        made = _made(self.program, func, values, None)
+        return tuple(None if v is None else _stand_in(v) for v in made) if isinstance(made, list) else _stand_in(made)
+
+
+def _known(p: Program, op: OpOverload, values):
+    """The result as a constant, where nothing that it is made of depends on the call; else None."""
+    if op.kind not in ("pointwise", "index", "factory") or getattr(op.definition, "body", True) is None:
+        return None
+    args = []
+    for x in values:
+        if isinstance(x, Value):
+            if x.slot[0] != "constant":
+                return None
+            x = _C.from_array(p.known(x))
+        args.append(x)
+    made = kernel_of(op)[1](*args)._array
+    if made.size > _TEMPLATE or not made.flags.c_contiguous:
+        return None
+    return p.constant(made)
 
 
 def _values_of(x):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.expr import Expr, Var, variables
+from ..base.sizes import dense_strides
 from .values import Value, loaded_atoms
 
 __all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "eliminate_dead", "show", "verify"]
@@ -96,14 +97,6 @@ class ExternCall:
 
 
 Node = Pointwise | Reduction | ExternCall
-
-
-def dense_strides(shape) -> tuple:
-    out, step = [], 1
-    for n in reversed(shape):
-        out.append(step)
-        step = step * (n if type(n) is Expr else max(n, 1))
-    return tuple(reversed(out))
 
 
 def is_dense(shape, strides, hint=int) -> bool:

@@ -19,13 +19,14 @@ from ..base.dtypes import as_element
 from ..base.expr import Expr, Symbol, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.relations import symbols as symbols_of
 from ..base.shapes import broadcast_shapes, normalize_dims
+from ..core import templates
 from ..core.body import TABLE, Input, topological, trace
 from ..core.higher_order import HigherOrderOperator
 from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import boxes, conditions, native, native_order, native_random, native_recurrence, native_select
+from . import boxes, conditions, native, native_random, native_recurrence, native_select
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -313,12 +314,15 @@ class Lowering(ComplexLowering):
 
     # --- templates ----------------------------------------------------------------------------------------------------
     concatenate, pad = boxes.concatenate, boxes.pad
-    scan, convolution, attention = native.scan, native.convolution, native.attention
-    max_pool, max_pool_backward = native.max_pool, native.max_pool_backward
-    arrange, weight_only = native_order.arrange, native.weight_only
+    launch, part, as_dtype, biased, full, message = (
+        native.launch, native.part, native.as_dtype, native.biased, native.full, native.message,
+    )  # fmt: skip
+    scan, convolution, attention = templates.scan, templates.convolution, templates.attention
+    max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
+    arrange, weight_only = templates.arrange, templates.weight_only
+    running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
     expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
-    running, logcumsumexp, search = native_select.running, native_select.logcumsumexp, native_select.search
     contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
     reduce_into, scattered = native_select.reduce_into, native_select.scattered
     under_mask, write_under_mask = native_select.under_mask, native_select.write_under_mask

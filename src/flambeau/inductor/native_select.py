@@ -1,4 +1,4 @@
-"""Running extremes, places in sorted sequences, histograms and writes under masks in a graph: launches of csrc/select.c and what is made of them."""
+"""Membership, histograms and writes under masks in a graph: launches of csrc/select.c and what is made of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 
 from ..base import dtypes
 from ..base.expr import at_least, linear, of, variable
-from ..base.order import KINDS, WHOLE
-from ..base.select import SEARCHED, bits
+from ..base.order import WHOLE
+from ..base.select import bits
+from ..core.templates import common_dtype
 from .builder import compute_type
 from .eager_call import call_schema
 from .ir import Pointwise, Region, dense_strides
@@ -20,11 +21,8 @@ __all__ = [
     "contained",
     "histogram",
     "known",
-    "logcumsumexp",
     "reduce_into",
-    "running",
     "scattered",
-    "search",
     "under_mask",
     "write_under_mask",
 ]
@@ -32,56 +30,9 @@ __all__ = [
 MOST_KNOWN = 1 << 16  # elements of a result that is computed when the graph is compiled
 
 
-def running(lowering, vals, x, dim, least: bool):
-    """[values, places] of cummax or cummin."""
-    kind = KINDS.get(x.dtype.name)
-    if kind is None or not x.ndim:
-        raise NotImplementedError(f"there are no running extremes of {x.ndim} dimensions of {x.dtype}")
-    region = lowering.contiguous(x)
-    strides = dense_strides(region.shape)
-    outs = [(region.shape, strides, v.dtype, v.device) for v in vals]
-    return launch(lowering, "running", [region], outs, [dim % x.ndim, kind, least], 4 * math.prod(region.shape))
-
-
-def logcumsumexp(lowering, val, x, dim):
-    wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
-    if wide not in (dtypes.float32, dtypes.float64) or not x.ndim:
-        raise NotImplementedError(f"there is no running logarithm of {x.ndim} dimensions of {x.dtype}")
-    region = lowering.contiguous(as_dtype(lowering, x, wide))
-    out = (region.shape, dense_strides(region.shape), wide, val.device)
-    numbers = [dim % x.ndim, wide is dtypes.float64]
-    made = launch(lowering, "logcumsumexp", [region], [out], numbers, 60 * math.prod(region.shape))[0]
-    return as_dtype(lowering, made, val.dtype)
-
-
-def _common(*tensors):
-    """The dtype of SEARCHED in which NumPy compares elements of these."""
-    if any(t.dtype.is_complex for t in tensors):
-        raise NotImplementedError("complex numbers have no order")
-    kinds = {dtypes.float32 if t.dtype in (dtypes.float16, dtypes.bfloat16) else t.dtype for t in tensors}
-    if kinds == {dtypes.float32}:
-        return dtypes.float32
-    if any(t.is_floating_point for t in kinds):
-        return dtypes.float64
-    if dtypes.uint64 in kinds:
-        raise NotImplementedError("integers beyond those of int64")
-    return dtypes.int64
-
-
-def search(lowering, val, sequence, values, right: bool):
-    """searchsorted; ``val``: int64 or int32."""
-    if not sequence.ndim:
-        raise NotImplementedError("a sequence without a dimension")
-    common = _common(sequence, values)
-    regions = [lowering.contiguous(as_dtype(lowering, t, common)) for t in (sequence, values)]
-    out = (regions[1].shape, dense_strides(regions[1].shape), val.dtype, val.device)
-    numbers = [SEARCHED[common.name], right, val.dtype is dtypes.int32]
-    return launch(lowering, "search", regions, [out], numbers, 30 * math.prod(regions[1].shape))[0]
-
-
 def contained(lowering, val, elements, among, invert: bool):
     """isin: whether each of ``elements`` is one of ``among``, by its place in them sorted."""
-    common = _common(elements, among)
+    common = common_dtype(elements, among)
     n = math.prod(among.sizes)
     if (
         not at_least(n, 1)
@@ -93,7 +44,7 @@ def contained(lowering, val, elements, among, invert: bool):
     line = lowering.in_memory(Region(region.buffer, (n,), (1,), region.offset), common, (1,), among.device)
     ordered = lowering.arrange((val, val), WHOLE, line, 0)[0]
     place = lowering.lazy(elements.sizes, dtypes.int64, elements.at, device=val.device)
-    place = search(lowering, _Meta(dtypes.int64, val.device), ordered, as_dtype(lowering, elements, common), False)
+    place = lowering.search(_Meta(dtypes.int64, val.device), ordered, as_dtype(lowering, elements, common), False)
     values, t = lowering.values, short(common)
 
     def at(coords):

@@ -6,19 +6,9 @@ What operators are asked (view maps, coordinate maps, finalizers) gets symbolic 
 from __future__ import annotations
 
 from ..base.expr import Expr, floordiv, mod
+from ..base.sizes import size, sizes
 
 __all__ = ["IndexOps", "size", "sizes", "symbolic"]
-
-
-def size(n):
-    """An int, or the expression of a symbolic integer, with what is known of its symbols put in: some may have become constants."""
-    if type(n) is int or type(n) is Expr:
-        return n
-    return n.env.simplify(n.expr) if hasattr(n, "__sym__") else int(n)
-
-
-def sizes(shape) -> tuple:
-    return tuple(map(size, shape))
 
 
 def symbolic(e, example):

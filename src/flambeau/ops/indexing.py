@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from .. import _C
 from ..base.errors import Uncaptured
 from ..base.shapes import broadcast_shapes, normalize_dim
 from ..core.declare import composite, explicit, index
@@ -285,6 +282,7 @@ index_add.derivative(self=lambda ct: ct, source=_scaled_select)
     source="grad_output",
     shape_of=lambda g, sizes, *o: sizes,
     variants="",
+    tags=("copies",),
 )
 def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
     n = input_sizes[dim]
@@ -293,17 +291,6 @@ def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
     return tuple(grad_output.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))
     )
-
-
-@slice_backward.override("eager")
-def _slice_of_zeros(grad_output, input_sizes, dim, start, end, step):
-    """The rule's values without index arrays: each backward of a slice or an item comes here."""
-    g, n, d = grad_output._array, input_sizes[dim], dim % len(input_sizes)
-    begin = min(max(start + n if start < 0 else start, 0), n)
-    out = np.zeros(tuple(input_sizes), g.dtype)
-    if g.size:
-        out[(*[slice(None)] * d, slice(begin, begin + step * g.shape[d], step))] = g
-    return _C.from_array(out)
 
 
 slice_backward.derivative(grad_output=lambda ct, dim, start, end, step: aten.slice.Tensor(ct, dim, start, end, step))

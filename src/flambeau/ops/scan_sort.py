@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _C
 from ..base import blas, order
 from ..base.dtypes import bool_, int64, sortable
 from ..base.memory_format import contiguous_format
@@ -12,7 +11,7 @@ from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import COMPLEX, composite, explicit, extern, index
 from ..core.definition import TensorMeta
 from ..core.dispatch import derivatives_asked
-from ..core.layouts import dense_like, empty_strided, in_order, strides_of
+from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -34,16 +33,6 @@ def flip(ix, self, dims):
 
 
 flip.derivative(self=lambda ct, dims: aten.flip.default(ct, dims))
-
-
-@flip.override("eager")
-def _flip(self, dims):
-    """A copy with strides that count backwards: a tenth of the time of reading by index."""
-    a, turned = self._array, _turned(self, dims)
-    strides = dense_like(a.shape, strides_of(self))
-    out = empty_strided(a.shape, strides, a.dtype)
-    out[...] = np.flip(a, tuple(turned)) if turned and a.ndim else a
-    return _C.from_array(out)
 
 
 def _scanned(self, dim, dtype):
