@@ -58,6 +58,7 @@ RUNTIME = (
     "random",
     "lapack",
     "lapack_blocks",
+    "triangular",
     "fft",
     "fft_plan",
     "select",

@@ -90,6 +90,10 @@ static void move(int item, int64_t rows, int64_t columns, const char *from, int6
         else for (int64_t j = 0; j < columns; j++) memcpy(to + j * to_j, from + j * from_j, (size_t)(rows * item));
         return;
     }
+    if (item == 4 && from_j == item && to_i == item && from_i % item == 0) {
+        flb_transpose(0, rows, columns, from, from_i / item, to, to_j / item);
+        return;
+    }
     switch (item) {
         case 4: COPY(uint32_t);
         case 8: COPY(uint64_t);
@@ -138,27 +142,38 @@ static void store_pivots(const Job *job, int view, const int64_t *pivots, char *
     for (int64_t k = 0; k < n; k++) *(int32_t *)(to + k * step) = (int32_t)flb_fortran_int(pivots, k);
 }
 
-/* Columns [c0, c1) of the column-major right-hand sides, from a factorised matrix. flags[0]: N, T or C. */
-static void getrs(const Job *job, const char *lu, const int64_t *pivots, char *x, int64_t n, int64_t c0, int64_t c1) {
-    int64_t count = c1 - c0, info = 0;
-    if (count > 0)
-        routines[job->type][GETRS](job->flags, &n, &count, lu, &n, pivots, x + c0 * n * flb_lapack_item[job->type], &n, &info, 1L);
+/* Columns [c0, c1) of the column-major right-hand sides, from a factorised matrix, or from its factors turned. flags[0]: N, T or C. */
+static void getrs(const Job *job, const char *lu, const char *turned, const int64_t *pivots, char *x, int64_t n, int64_t c0, int64_t c1) {
+    int64_t count = c1 - c0, info = 0, first = 1, step = job->flags[0] == 'N' ? 1 : -1;
+    char *part = x + c0 * n * flb_lapack_item[job->type];
+    if (count <= 0) return;
+    if (step == 1 && flb_triangular_fits(job->type)) {
+        routines[job->type][LASWP](&count, part, &n, &first, &n, pivots, &step);
+        flb_solve_left(job->type, 0, 1, n, count, lu, n, part, n);
+        flb_solve_left(job->type, 1, 0, n, count, lu, n, part, n);
+    } else if (turned) {
+        flb_solve_left(job->type, 0, 0, n, count, turned, n, part, n);
+        flb_solve_left(job->type, 1, 1, n, count, turned, n, part, n);
+        routines[job->type][LASWP](&count, part, &n, &first, &n, pivots, &step);
+    } else
+        routines[job->type][GETRS](job->flags, &n, &count, lu, &n, pivots, part, &n, &info, 1L);
 }
 
 typedef struct {
     const Job *job;
-    const char *a;
+    const char *a, *turned;
     const int64_t *pivots;
     char *x;
     int64_t n, columns, lda;
     char side, uplo, trans;
 } Columns;
-#define SHARE 64
+#define SHARE 128
+#define FEW 8                   /* right-hand sides up to which factors aren't turned */
 
 static void solve_columns(void *context, int64_t begin, int64_t end) {
     Columns *c = context;
     for (int64_t from = begin * SHARE; from < c->columns && from < end * SHARE; from += SHARE)
-        getrs(c->job, c->a, c->pivots, c->x, c->n, from, from + SHARE < c->columns ? from + SHARE : c->columns);
+        getrs(c->job, c->a, c->turned, c->pivots, c->x, c->n, from, from + SHARE < c->columns ? from + SHARE : c->columns);
 }
 
 /* x solves op(A) x = x (side L, columns of it) or x op(A) = x (side R, rows of it), A triangular. */
@@ -170,6 +185,10 @@ static void triangular_part(void *context, int64_t begin, int64_t end) {
     int64_t ldx = left ? c->n : c->columns;
     for (int64_t from = begin * SHARE; from < c->columns && from < end * SHARE; from += SHARE) {
         int64_t count = from + SHARE < c->columns ? SHARE : c->columns - from, rows = left ? c->n : count, columns = left ? count : c->n;
+        if (left && c->trans == 'N' && flb_triangular_fits(job->type)) {
+            flb_solve_left(job->type, c->uplo == 'U', job->flags[2] == 'U', rows, columns, c->a, c->lda, c->x + from * c->n * item, ldx);
+            continue;
+        }
         routines[job->type][TRSM](&c->side, &c->uplo, &c->trans, &job->flags[2], &rows, &columns, flb_lapack_one(job->type, 0), c->a, &c->lda,
                                   c->x + from * (left ? c->n * item : item), &ldx, 1L, 1L, 1L, 1L);
     }
@@ -182,11 +201,12 @@ static int triangular(Job *job, char **p) {
     int64_t n = size_of(job, 0, 1), step_i = a->strides[a->ndim - 2], step_j = a->strides[a->ndim - 1];
     int left = job->flags[0] == 'L', upper = job->flags[1];
     char *room = NULL;
-    Columns c = {job, p[0], NULL, p[2], n, left ? size_of(job, 2, 1) : size_of(job, 2, 2), n, job->flags[0], upper ? 'U' : 'L', 'N'};
+    Columns c = {job, p[0], NULL, NULL, p[2], n, left ? size_of(job, 2, 1) : size_of(job, 2, 2), n, job->flags[0], upper ? 'U' : 'L', 'N'};
     load(job, 1, p[1], p[2]);
     if (n > 1) {
+        int turn = left && c.columns >= FEW && flb_triangular_fits(job->type); /* there are kernels for columns only */
         if (step_i == item && step_j >= n * item && step_j % item == 0) c.lda = step_j / item;
-        else if (step_j == item && step_i >= n * item && step_i % item == 0) c.lda = step_i / item, c.trans = 'T', c.uplo = upper ? 'L' : 'U';
+        else if (!turn && step_j == item && step_i >= n * item && step_i % item == 0) c.lda = step_i / item, c.trans = 'T', c.uplo = upper ? 'L' : 'U';
         else {
             if (!(room = malloc((size_t)(n * n * item)))) return -1;
             load(job, 0, p[0], room);
@@ -202,10 +222,14 @@ static int triangular(Job *job, char **p) {
 
 /* Right-hand sides by the factors, beside each other on the pool for one matrix. */
 static void substitute(Job *job, const char *lu, const int64_t *pivots, char *x, int64_t n, int64_t columns) {
-    Columns c = {job, lu, pivots, x, n, columns};
+    int item = flb_lapack_item[job->type], turn = job->flags[0] != 'N' && columns >= FEW && flb_triangular_fits(job->type);
+    char *turned = turn ? malloc((size_t)(n * n * item)) : NULL;
+    if (turned) move(item, n, n, lu, n * item, item, turned, item, n * item);
+    Columns c = {job, lu, turned, pivots, x, n, columns};
     int64_t parts = (columns + SHARE - 1) / SHARE, worth = (int64_t)(1e6 / (2.0 * n * n * SHARE)) + 1;
-    if (job->count > 1) getrs(job, lu, pivots, x, n, 0, columns);
+    if (job->count > 1) getrs(job, lu, turned, pivots, x, n, 0, columns);
     else flb_parallel(solve_columns, &c, parts, worth);
+    free(turned);
 }
 
 /* Room for the pivots of a matrix, on the stack where they are few. */

@@ -30,7 +30,8 @@ static void lu_columns(Blocks *b, int64_t c0, int64_t c1) {
     flb_lapack_routine(b->type, LASWP)(&count, at(b, 0, c0), &b->m, &first, &last, b->pivots, &step);
     if (c0 < last) return;
     const void *one = flb_lapack_one(b->type, 0), *minus = flb_lapack_one(b->type, 1);
-    flb_lapack_routine(b->type, TRSM)("L", "L", "N", "U", &b->wide, &count, one, at(b, b->from, b->from), &b->m, at(b, b->from, c0), &b->m, 1L, 1L, 1L, 1L);
+    if (flb_triangular_fits(b->type)) flb_solve_left(b->type, 0, 1, b->wide, count, at(b, b->from, b->from), b->m, at(b, b->from, c0), b->m);
+    else flb_lapack_routine(b->type, TRSM)("L", "L", "N", "U", &b->wide, &count, one, at(b, b->from, b->from), &b->m, at(b, b->from, c0), &b->m, 1L, 1L, 1L, 1L);
     if (below > 0)
         flb_lapack_routine(b->type, GEMM)("N", "N", &below, &count, &b->wide, minus, at(b, last, b->from), &b->m, at(b, b->from, c0), &b->m, one,
                                           at(b, last, c0), &b->m, 1L, 1L);
