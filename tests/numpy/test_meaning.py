@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.testing.loops import check
+from flambeau.testing.loops import check, same
 
 A = np.arange(6.0) + 0.25
 Z = np.random.default_rng(0).random(6) + 1j * np.random.default_rng(1).random(6)
@@ -174,3 +174,24 @@ def test_parts(call, shape, parts, backend):
     x = np.arange(float(np.prod(shape))).reshape(shape)
     torch._dynamo.reset()
     assert torch.compile(f, backend=backend)(x) == f(x)
+
+
+def of_bytes(a, rows, i):
+    table = a[i] + rows[:, i].sum(axis=0)[: len(i)]
+    a[i[:2]] = -1.0
+    a[i[2], None] += 3
+    return table, a[i[1:, None], ...], rows[i[1]]
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+@pytest.mark.parametrize("places", [[1, 2, 0], [0, 0, 1], [2, 2, 2, 1]])
+def test_bytes_are_places_and_no_masks(backend, places):
+    arguments = [[np.arange(3.0), np.arange(9.0).reshape(3, 3), np.array(places, np.uint8)] for _ in range(2)]
+    torch._dynamo.reset()
+    same(torch.compile(of_bytes, backend=backend)(*arguments[0]), of_bytes(*arguments[1]))
+    same(arguments[0][0], arguments[1][0])
+    a = torch.numpy.array(np.arange(3.0))
+    i = torch.numpy.array(np.array(places, np.uint8))
+    np.testing.assert_array_equal(np.asarray(a[i]), np.arange(3.0)[places])
+    a[i] = 7.0
+    assert np.asarray(a)[places].tolist() == [7.0] * len(places)

@@ -253,7 +253,7 @@ class Interpreter(Instructions, Calls, Inlining, Iteration):
             strides = [e.get(f"{name}.s{d}", "i64") for d in range(t.ndim)]
             if t.dense:
                 strides[-1] = str(t.dtype.itemsize)
-            sizes = tuple(e.get(f"{name}.n{d}", "i64") for d in range(t.ndim))
+            sizes = tuple(n or e.get(f"{name}.n{d}", "i64") for d, n in enumerate(t.sizes))
             owner = e.get(f"{name}.b", "ptr") if t.owned else None
             return View(e.get(f"{name}.p", "ptr"), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole, t.turn)
         if isinstance(t, Element):

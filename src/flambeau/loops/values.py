@@ -227,15 +227,20 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class ViewType:
-    """``dense``: the last stride is one element. ``owned``: it may be in a buffer of the loop's own."""
+    """``sizes``: those that are known when the kernel starts (LLVM values), None for others. ``dense``: the last stride is one element.
+    ``owned``: it may be in a buffer of the loop's own."""
 
     dtype: np.dtype
-    ndim: int
+    sizes: tuple[str | None, ...]
     origins: frozenset
     dense: bool
     owned: bool
     whole: int | None
     turn: frozenset[tuple[int, int]]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +265,7 @@ def type_of(value):
     if isinstance(value, View):
         return ViewType(
             value.dtype,
-            value.ndim,
+            tuple(n if n.isdigit() or n.startswith("%a") else None for n in value.sizes),
             value.origins,
             value.ndim > 0 and value.strides[-1] == str(value.dtype.itemsize),
             value.owner is not None,
@@ -303,7 +308,7 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
     if isinstance(a, ViewType) and isinstance(b, ViewType) and (a.dtype, a.ndim) == (b.dtype, b.ndim):
         return ViewType(
             a.dtype,
-            a.ndim,
+            tuple(n if n == m else None for n, m in zip(a.sizes, b.sizes)),
             a.origins | b.origins,
             a.dense and b.dense,
             a.owned or b.owned,

@@ -11,6 +11,7 @@ import types
 import numpy as np
 
 from .. import _C
+from ..base.dtypes import uint8
 from .promotion import dtype_of, is_tensor
 from .table import ATTRIBUTES, FUNCTIONS, METHODS, OPERATORS
 
@@ -49,7 +50,7 @@ class ndarray:
         return lambda *args, **kwargs: _call(METHODS.get(name), plain, (self, *args), kwargs)
 
     def __getitem__(self, key):
-        key = unwrap(key)
+        key = _index(key)
         try:
             return wrap(self.tensor[key])
         except (ValueError, TypeError):
@@ -57,7 +58,7 @@ class ndarray:
 
     def __setitem__(self, key, value):
         value = unwrap(value)
-        self.tensor[unwrap(key)] = value.to(self.tensor.dtype) if is_tensor(value) else value
+        self.tensor[_index(key)] = value.to(self.tensor.dtype) if is_tensor(value) else value
 
     def __len__(self):
         return len(self.tensor)
@@ -128,6 +129,13 @@ def unwrap(x):
     if isinstance(x, (tuple, list)) and not hasattr(x, "_fields"):
         return type(x)(map(unwrap, x))
     return x
+
+
+def _index(key):
+    """A key as tensors take it: arrays of uint8 are numbers to NumPy and masks to PyTorch."""
+    key = unwrap(key)
+    parts = [p.long() if is_tensor(p) and p.dtype is uint8 else p for p in (key if isinstance(key, tuple) else (key,))]
+    return tuple(parts) if isinstance(key, tuple) else parts[0]
 
 
 def _memory(t) -> np.ndarray:

@@ -401,7 +401,7 @@ class NumpyNdarrayVariable(TensorVariable):
                 "a slice with a negative step",
                 "It gives a view that runs backwards; tensors have no negative strides.",
             )
-        key, first = _element_key(tx, key, parts, self.val.ndim)
+        key, first = _element_key(tx, *_numbers_key(tx, key, parts), self.val.ndim)
         out = super().getitem(tx, key)
         if first:
             return as_ndarray(TensorVariable.getitem(out, tx, ConstantVariable(0)))
@@ -434,7 +434,7 @@ class NumpyNdarrayVariable(TensorVariable):
             value = tx.output.call_in_graph(
                 tx, "call_method", "clone", [value], {}
             )  # read as a whole before it is written
-        super().setitem(tx, _element_key(tx, key, parts, self.val.ndim)[0], value)
+        super().setitem(tx, _element_key(tx, *_numbers_key(tx, key, parts), self.val.ndim)[0], value)
 
 
 def _parts_of(key) -> list:
@@ -450,6 +450,21 @@ def _runs_backwards(part) -> bool:
     """Whether a part of a key is a slice with a step below zero."""
     step = part.parts[2] if part.python_type() is slice and len(getattr(part, "parts", ())) == 3 else None
     return step is not None and step.is_constant() and type(step.as_constant()) is int and step.as_constant() < 0
+
+
+def _numbers_key(tx, key, parts):
+    """(key, its parts) with arrays of uint8, which are masks to PyTorch and numbers to NumPy, as int64."""
+    parts = [tx.realize(p) for p in parts]
+    small = [isinstance(p, TensorVariable) and numpy_bridge.np_dtype(p.val) == np.uint8 for p in parts]
+    if not any(small):
+        return key, parts
+    as_int64 = [ConstantVariable(np.dtype(np.int64))]
+    parts = [
+        as_ndarray(p).call_method(tx, "astype", as_int64, {}) if is_small else p for p, is_small in zip(parts, small)
+    ]
+    from .lists import TupleVariable
+
+    return (TupleVariable(parts) if hasattr(key, "elements") else parts[0]), parts
 
 
 def _element_key(tx, key, parts, ndim: int):
