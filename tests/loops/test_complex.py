@@ -218,3 +218,41 @@ def test_large_arrays():
         return w
 
     check(f, R.randn(300, 400) + 1j * R.randn(300, 400), Z)
+
+
+def powers(a, out):
+    for i in range(len(a)):
+        z = a[i]
+        out[i, 0], out[i, 1], out[i, 2] = z**3, z**5.0, z**12
+        out[i, 3], out[i, 4], out[i, 5] = z**-2, z**-7, z**99
+        out[i, 6], out[i, 7] = z ** (4 + 0j), z**0
+    out[:, 8] = (a**3).sum() + a[::-1] ** 6
+
+
+def powers_of_python(n, out):
+    z = 0.5 + 0.25j
+    for i in range(n):
+        z = z * (0.9 + 0.1j) + 0.1
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = z**2, z**3, z**-1, z**-5
+        out[i, 4] = z**7.0 + z**0
+    return z**4
+
+
+def iterated_power(z, n):
+    for _ in range(n):
+        z = z**3 + (0.1 - 0.2j)
+    return z
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_powers(dtype):
+    check(powers, (Z / 2).astype(dtype), np.zeros((60, 9), dtype))
+    with np.errstate(over="ignore"):
+        edges = GRID.astype(dtype)
+    check(powers, edges, np.zeros((len(GRID), 9), dtype))
+
+
+def test_powers_of_pythons_numbers():
+    check(powers_of_python, 80, np.zeros((80, 5), complex))
+    for z in (0.3 + 0.2j, 1.7 - 0.4j, 0j):  # one grows until Python says that it is too large
+        check(iterated_power, z, 1200)

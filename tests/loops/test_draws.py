@@ -66,6 +66,36 @@ def of_state(rng, x):
     return s
 
 
+def orders(rng, x):
+    y, s = np.arange(60.0).reshape(20, 3), 0
+    for i in range(40):
+        rng.shuffle(x)
+        rng.shuffle(y)
+        p, q = rng.permutation(7), rng.permutation(x)
+        s += p[0] * q[i] + y[i % 20, 1] + rng.permutation(y)[0, 1] + rng.permutation(0).size
+        rng.shuffle(x[i : i + 1])
+        rng.shuffle(x[::2])
+    return s
+
+
+def weighted(rng, x):
+    p, w, s = np.array([0.1, 0.2, 0.0, 0.4, 0.3]), np.arange(5) * 1.5, 0
+    for i in range(len(x)):
+        k = rng.choice(5, p=p)
+        s += k
+        x[i] = rng.choice(w, p=p) + k + rng.choice(5, 3, p=p).sum()
+    return s, k
+
+
+def binomials(rng, x):
+    s = 0
+    for i in range(len(x)):
+        s += rng.binomial(10, 0.3)
+        x[i] += rng.binomial(i, 0.7) + rng.binomial(100_000, 0.4) + rng.binomial(i, 0.0)
+        x[i] += rng.binomial(5, 0.5, size=4).sum()
+    return s
+
+
 def many_normals(rng, x):
     for i in range(len(x)):
         x[i] = rng.normal() if i % 3 else rng.standard_normal()
@@ -99,7 +129,9 @@ GENERATORS = {
 }
 
 
-@pytest.mark.parametrize("f", [scalars, walk, blocks, of_generator], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [scalars, walk, blocks, of_generator, orders, weighted, binomials], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_generator(f, kind):
     check(f, GENERATORS[kind])
@@ -115,7 +147,7 @@ def test_normals_without_the_quick_way(monkeypatch):
     check(many_normals, GENERATORS["PCG64"])
 
 
-@pytest.mark.parametrize("f", [scalars, walk, blocks, of_state], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [scalars, walk, blocks, of_state, orders, weighted], ids=lambda f: f.__name__)
 def test_random_state(f):
     check(f, lambda: np.random.RandomState(3))
 
@@ -184,6 +216,23 @@ def test_what_numpy_refuses_is_refused_there(bad):
             scales[at] = bad[1]
         a, b = np.zeros(100), np.zeros(100)
         same(run(compiled, mine, a, scales), run(f, plain, b, scales))
+        np.testing.assert_array_equal(a, b)
+        assert state(mine) == state(plain)
+
+
+@pytest.mark.parametrize("draw", [lambda r, p: r.choice(3, p=p), lambda r, p: r.binomial(9, p[0])])
+@pytest.mark.parametrize("bad", [[0.5, 0.6, 0.2], [-0.1, 0.6, 0.5], [np.nan, 0.5, 0.5], [0.5, 0.5], [1.5, 0.0, 0.0]])
+def test_probabilities_that_numpy_refuses(draw, bad):
+    def f(rng, out, p, q):
+        for i in range(100):
+            out[i] = draw(rng, p if i < 50 else q)
+        return rng.random()
+
+    torch._dynamo.reset()
+    compiled, mine, plain = torch.compile(f), np.random.default_rng(1), np.random.default_rng(1)
+    for q in (np.array([0.2, 0.2, 0.6]), np.array(bad)):
+        a, b = np.zeros(100), np.zeros(100)
+        same(run(compiled, mine, a, np.array([0.3, 0.2, 0.5]), q), run(f, plain, b, np.array([0.3, 0.2, 0.5]), q))
         np.testing.assert_array_equal(a, b)
         assert state(mine) == state(plain)
 

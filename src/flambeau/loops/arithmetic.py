@@ -322,6 +322,8 @@ def _python_complex(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
     if weak is None and op not in "+*":
         raise Declined(f"{op} of complex numbers of which it isn't known whether they are Python's")
     x, y = cast(e, a, c128).v, cast(e, b, c128).v
+    if op == "**":
+        return Scalar(c128, weak, complexes.python_power(e, x, b.const))
     if op == "/":
         e.check(complexes.truth(e, y, c128), "ZeroDivisionError", "complex division by zero")
         return Scalar(c128, weak, complexes.python_quotient(e, x, y))

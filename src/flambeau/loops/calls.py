@@ -49,6 +49,8 @@ class Calls:
         e = self.e
         if isinstance(fn, Method) and isinstance(fn.owner, Stream):
             self.drawn[fn.owner.n] = self.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
+            if fn.name == "shuffle" and args and isinstance(args[0], View):
+                self.writes(args[0])
             return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.at}")
         if isinstance(fn, Method):
             if fn.name in ("conj", "conjugate") and not args and not kwargs:

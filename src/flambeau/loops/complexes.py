@@ -26,6 +26,7 @@ __all__ = [
     "part",
     "parts",
     "power",
+    "python_power",
     "python_quotient",
     "real",
     "truth",
@@ -135,13 +136,62 @@ def python_quotient(e: Emitter, x: str, y: str) -> str:
     return made(e, *out, C128)
 
 
+def _whole(n) -> int | None:
+    """A known exponent, of any type, as an integer; None where it is none."""
+    z = complex(n) if n is not None else math.nan
+    return int(z.real) if z.imag == 0 and math.isfinite(z.real) and z.real == int(z.real) else None
+
+
+def _number(e: Emitter, dtype, value: complex) -> str:
+    real = part(dtype)
+    return made(e, float_literal(value.real, real), float_literal(value.imag, real), dtype)
+
+
+def _squared(e: Emitter, x: str, n: int, dtype) -> str:
+    """One times ``x ** n``, n positive, by squares."""
+    out = _number(e, dtype, 1)
+    while n:
+        if n & 1:
+            out = _product(e, dtype, out, x)
+        n >>= 1
+        if n:
+            x = _product(e, dtype, x, x)
+    return out
+
+
 def power(e: Emitter, x: str, n, dtype) -> str:
-    """``x ** n`` of NumPy's numbers, for the exponents that it multiplies for."""
+    """``x ** n`` of NumPy's numbers, for the exponents that it multiplies for: whole numbers below 100. To the power of -1 its arrays and its
+    numbers differ."""
+    n = _whole(n)
     if n == 1:
         return x
     if n == 2:
         return _product(e, dtype, x, x)
-    raise Declined("a power of a complex number")
+    if n is None or n == -1 or not -100 < n < 100:
+        raise Declined("a power of a complex number that isn't a small whole one")
+    if n == 0:
+        return _number(e, dtype, 1)
+    out = _product(e, dtype, x, _product(e, dtype, x, x)) if n == 3 else _squared(e, x, abs(n), dtype)
+    if n < 0:
+        out = _quotient(e, dtype, _number(e, dtype, 1), out)
+    of_zero = _number(e, dtype, 0 if n > 0 else complex(math.nan, math.nan))
+    t = register_type(dtype)
+    return e.op(f"select i1 {truth(e, x, dtype)}, {t} {out}, {t} {of_zero}")
+
+
+def python_power(e: Emitter, x: str, n) -> str:
+    """``x ** n`` of Python's, for small whole exponents; where Python raises the loop ends."""
+    n = _whole(n)
+    if n is None or not -100 <= n <= 100:
+        raise Declined("a power of a complex number that isn't a small whole one")
+    out = _squared(e, x, abs(n), C128)
+    if n < 1:
+        e.check(truth(e, out, C128), "ZeroDivisionError", "0.0 to a negative or complex power")
+        out = python_quotient(e, _number(e, C128, 1), out)
+    for v in parts(e, out, C128):
+        size = e.call("llvm.fabs.f64", "double", ("double", v))
+        e.check(e.op(f"fcmp une double {size}, {float_literal(math.inf)}"), "OverflowError", "complex exponentiation")
+    return out
 
 
 def absolute(e: Emitter, s: Scalar) -> str:

@@ -1,10 +1,10 @@
 """Random numbers in a native loop: NumPy's own bit generator is asked, and NumPy's own distributions are called, so that the numbers are NumPy's.
 
 The stream is an operand, the generator's table (see streams.py). What NumPy computes from the bits of its generator around the calls it exports
-(ends of an interval, location and scale, integers below a bound, RandomState's normal numbers) is computed here, by the algorithms that
-NumPy documents: integers of Generator by Lemire's method (Lemire 2019, "Fast random integer generation in an interval"), those of RandomState by
-masks and rejection, its normal numbers by Marsaglia's polar method, of which it keeps the second. A parameter that NumPy would refuse
-ends the loop, and plain code tells the error.
+(ends of an interval, location and scale, integers below a bound, orders, shares of probabilities, RandomState's normal numbers) is computed here, by
+the algorithms that NumPy documents: integers of Generator by Lemire's method (Lemire 2019, "Fast random integer generation in an interval"), those
+of RandomState, and places in a shuffle, by masks and rejection, RandomState's normal numbers by Marsaglia's polar method, of which it keeps the
+second. A parameter that NumPy would refuse ends the loop, and plain code tells the error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import arrays
 from .arithmetic import cast
 from .emitter import F64, I64, Emitter, constant
 from .streams import BITGEN, GAUSS, HAS_GAUSS, ZIGGURAT, address_at, ziggurat_tables
-from .values import Declined, Known, Scalar, Stream, Tuple, View
+from .values import Declined, Expression, Known, Scalar, Stream, Tuple, View
 from .ziggurat import FUNCTIONS
 
 __all__ = ["NORMALS", "draw"]
@@ -27,6 +27,7 @@ __all__ = ["NORMALS", "draw"]
 NORMALS = frozenset(("normal", "standard_normal", "randn", "lognormal"))
 """Draws for which RandomState keeps a number."""
 ZERO, ONE, NO = constant(0.0), constant(1.0), constant(False)
+BINOMIAL = 64  # words that NumPy's struct of a binomial distribution is smaller than
 REFUSED = "a parameter of a random distribution that NumPy refuses, in a compiled loop"
 
 # --- bits -------------------------------------------------------------------------------------------------------------------
@@ -341,7 +342,66 @@ def randint(e, s, low, high=None):
     return integers(e, s, low, high)
 
 
-def choice(e, s, a):
+def binomial(e, s, n, p):
+    n, p = _integer(e, n), _float(e, p)
+    e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", REFUSED)
+    inside = [e.op(f"fcmp {op} double {p.v}, {end.v}") for op, end in (("oge", ZERO), ("ole", ONE))]
+    e.check(e.op(f"and i1 {inside[0]}, {inside[1]}"), "ValueError", REFUSED)
+    place = address_at("random_binomial")
+    if place is None:
+        raise Declined("random_binomial, which this NumPy doesn't export")
+    kept = e.slot(
+        "binomial", f"[{BINOMIAL} x i64]"
+    )  # what NumPy computes of the parameters; it says first whether there is something in it
+
+    def number() -> str:
+        e.line(f"store i64 0, ptr {kept}")
+        return e.op(f"call i64 {_entry(e, s, place)}(ptr {_entry(e, s, BITGEN)}, double {p.v}, i64 {n.v}, ptr {kept})")
+
+    return number
+
+
+def _weighted(e: Emitter, s: Stream, p: View, count: str):
+    """Which of ``count`` things is chosen with probabilities ``p``: the first whose share of the running sum exceeds a number in [0, 1)."""
+    if p.ndim != 1 or p.dtype.kind not in "iuf":
+        raise Declined("probabilities that aren't a vector")
+    n = p.sizes[0]
+    e.check(e.op(f"icmp eq i64 {n}, {count}"), "ValueError", REFUSED)
+    e.count += 1
+    total, running, at = (f"{name}{e.count}" for name in ("total", "running", "chosen"))
+
+    def add(slot: str, k) -> tuple[str, str]:
+        x = cast(e, arrays.load(e, p, k), F64).v
+        e.set(slot, "double", e.op(f"fadd double {e.get(slot, 'double')}, {x}"))
+        return e.get(slot, "double"), x
+
+    e.set(total, "double", ZERO.v)
+    for k in e.loop((n,)):
+        _, x = add(total, k)
+        e.check(e.op(f"fcmp oge double {x}, 0.0"), "ValueError", REFUSED)
+    off = e.call("llvm.fabs.f64", "double", ("double", e.op(f"fsub double {e.get(total, 'double')}, {ONE.v}")))
+    e.check(e.op(f"fcmp olt double {off}, {constant(1e-8).v}"), "ValueError", REFUSED)  # NumPy allows a little more
+
+    def number() -> str:
+        u = _double(e, s)
+        e.set(running, "double", ZERO.v)
+        e.set(at, "i64", "0")
+        for k in e.loop((n,)):
+            share = e.op(f"fdiv double {add(running, k)[0]}, {e.get(total, 'double')}")
+            below = e.op(f"zext i1 {e.op(f'fcmp ole double {share}, {u}')} to i64")
+            e.set(at, "i64", e.op(f"add i64 {e.get(at, 'i64')}, {below}"))
+        return e.get(at, "i64")
+
+    return number
+
+
+def choice(e, s, a, p=None):
+    if p is not None and not (isinstance(p, Known) and p.value is None):
+        of_array = isinstance(a, View) and a.ndim == 1
+        if not isinstance(p, View) or not (of_array or isinstance(a, Scalar)):
+            raise Declined("choice with these probabilities")
+        number = _weighted(e, s, p, a.sizes[0] if of_array else _integer(e, a).v)
+        return (lambda: arrays.load(e, a, (number(),)).v) if of_array else number
     if isinstance(a, View) and a.ndim == 1:
         number = integers(e, s, Scalar(I64, True, a.sizes[0], e.bounds_of(a.sizes[0])))
         return lambda: arrays.load(e, a, (number(),)).v
@@ -366,6 +426,7 @@ _COMMON = {
 DRAWS = {
     np.random.Generator: {
         **_COMMON, "integers": Draw(integers, I64, 2), "gamma": Draw(gamma, size=2), "beta": Draw(beta, size=2), "poisson": Draw(poisson, I64, 1),
+        "binomial": Draw(binomial, I64, 2),
     },
     np.random.RandomState: {
         **_COMMON, "random_sample": Draw(random, size=0), "rand": Draw(random), "randn": Draw(standard_normal), "randint": Draw(randint, I64, 2),
@@ -377,12 +438,58 @@ DRAWS = {
 def _gives_python(legacy: bool, name: str) -> bool:
     """Whether NumPy gives one number as Python's."""
     rng = np.random.RandomState(0) if legacy else np.random.default_rng(0)
-    given = {"choice": (1,), "randint": (1,), "integers": (1,), "gamma": (1.0,), "beta": (1.0, 1.0)}.get(name, ())
+    given = {
+        "choice": (1,),
+        "randint": (1,),
+        "integers": (1,),
+        "gamma": (1.0,),
+        "beta": (1.0, 1.0),
+        "binomial": (1, 0.5),
+    }.get(name, ())
     return not isinstance(getattr(rng, name)(*given), np.generic)
+
+
+# --- orders -----------------------------------------------------------------------------------------------------------------
+
+
+def shuffle(e: Emitter, s: Stream, x) -> Known:
+    """NumPy's, of an array along its first dimension: each element from the last on changes places with one of those up to it."""
+    if not isinstance(x, View) or x.ndim == 0:
+        raise Declined("a shuffle of something that isn't an array")
+    e.function("flb_masked", _MASKED)
+    last = e.sub(x.sizes[0], "1")
+    for (k,) in e.loop((e.larger(last, "0"),)):
+        i = e.op(f"sub i64 {last}, {k}")
+        j = e.op(f"call i64 @flb_masked(ptr {_field(e, s, 0)}, ptr {_field(e, s, 1)}, ptr {_field(e, s, 2)}, i64 {i})")
+        for rest in e.loop(x.sizes[1:]):
+            first, second = (arrays.load(e, x, (at, *rest)).v for at in (i, j))
+            for at, v in ((i, second), (j, first)):
+                e.store(arrays.address(e, x, (at, *rest)), x.dtype, v, x.origins)
+    return Known(None)
+
+
+def permutation(e: Emitter, s: Stream, x, place: str) -> View:
+    """NumPy's: the numbers below ``x``, or the elements of an array along its first dimension, shuffled."""
+    if isinstance(x, Scalar):
+        n = e.larger(_integer(e, x).v, "0")
+        x = Expression(I64, (n,), lambda indices: Scalar(I64, False, indices[0]))
+    elif not isinstance(x, View) or x.ndim == 0:
+        raise Declined("a permutation of something that is neither an integer nor an array")
+    out = arrays.temporary(e, x.dtype, x.sizes, place)
+    arrays.fill(e, out, arrays.as_expression(e, x))
+    shuffle(e, s, out)
+    return out
+
+
+ORDERS = frozenset(("shuffle", "permutation"))
 
 
 def draw(e: Emitter, s: Stream, name: str, args: list, kwargs: dict, place: str):
     """A call of a method of a generator: a number, or an array of numbers drawn one after another."""
+    if name in ORDERS:
+        if len(args) != 1 or kwargs:
+            raise Declined(f"{name} with these arguments")
+        return shuffle(e, s, *args) if name == "shuffle" else permutation(e, s, *args, place)
     known = DRAWS[np.random.RandomState if s.legacy else np.random.Generator].get(name)
     if known is None:
         raise Declined(f"{name} of a random generator")
