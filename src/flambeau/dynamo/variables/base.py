@@ -181,6 +181,11 @@ def hashable_key(v: Variable):
         except TypeError:
             unsupported("unhashable", f"unhashable key {v!r}")
         return k
+    elements = getattr(v, "elements", None)
+    if elements and v.python_type() is tuple:
+        parts = [e.unwrap() for e in elements]
+        if all(p.can_constant() or hasattr(p, "number") for p in parts):  # numbers that vary among them
+            return tuple(map(hashable_key, parts))
     k = getattr(v, "value", None)
     if k is not None and v.source is not None and (type(k).__hash__ is object.__hash__ or v.is_key()):
         return k

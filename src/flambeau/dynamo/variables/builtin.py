@@ -562,6 +562,7 @@ def _(tx, args, kwargs):
         return v.text(tx, "__str__")
     if isinstance(v, ObjectVariable):
         return text.of_object(tx, v, "__str__")
+    v = text.settled(tx, v)
     if isinstance(v, ClassVariable) or not v.can_constant():
         return None
     return fold(tx, str, [v])

@@ -160,6 +160,11 @@ class ConstantMethodVariable(Variable):
     def call(self, tx, args, kwargs):
         if self.name == "join" and len(args) == 1 and not args[0].can_constant():
             args = [tx.make_list(args[0].items(tx))]
+        if any(hasattr(a, "number") for a in [*args, *kwargs.values()]):
+            from .symbolic import specialized
+
+            args = [specialized(tx, a) for a in args]
+            kwargs = {k: specialized(tx, v) for k, v in kwargs.items()}
         if not all(a.can_constant() for a in [*args, *kwargs.values()]):
             if self.name == "format" and isinstance(self.value, str):
                 from .text import format_fields

@@ -18,7 +18,7 @@ from .base import Lazy, Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable
 from .iterators import IteratorVariable
-from .lists import DequeVariable, ListVariable, SetVariable, TupleVariable
+from .lists import DequeVariable, ListVariable, SetVariable, SliceVariable, TupleVariable
 from .objects import ObjectVariable
 
 __all__ = ["DerivedVariable", "builtin_base", "contents_of", "new_derived", "of_object"]
@@ -30,6 +30,10 @@ SETS = (set, frozenset)
 BASES = (*VALUES, *SEQUENCES, *MAPPINGS, *SETS)
 HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 NEW = {b.__new__: b for b in BASES}
+
+# Methods that keep an argument: which.
+TAKEN_UP = {"append": 0, "appendleft": 0, "get": 1, "insert": 1, "pop": 1, "setdefault": 1, "__setitem__": 1}
+TAKES_KEYS = ("__setitem__", "add", "setdefault")
 
 COMPARISONS = {f"__{n}__": getattr(operator, n) for n in ("eq", "ne", "lt", "le", "gt", "ge")}
 OPERATIONS = {f"__{n}__": getattr(operator, n) for n in ("add", "mul")}
@@ -141,12 +145,18 @@ class DerivedVariable(ObjectVariable):
     # -- the builtin's methods --
     def builtin_method(self, tx, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         """What the builtin's method ``name`` does with this object."""
-        args = [contents_of(a) for a in args]
+        args = [a.unwrap() if self.takes_up(name, i, args) else contents_of(a) for i, a in enumerate(args)]
         if name == "__init__":
             return self.init(tx, args, kwargs)
         if self.base in VALUES:
             return self.value_method(tx, name, args, kwargs)
         return self.container_method(tx, name, args, kwargs)
+
+    def takes_up(self, name: str, i: int, args: list[Variable]) -> bool:
+        """Whether the method stores its ``i``-th argument, or may return it: as the object that it is."""
+        if name == "__setitem__" and isinstance(args[0].unwrap(), SliceVariable):
+            return False
+        return i == TAKEN_UP.get(name) or (i == 0 and name in TAKES_KEYS and self.base in (*MAPPINGS, *SETS))
 
     def value_method(self, tx, name, args, kwargs):
         from .operators import fold

@@ -58,6 +58,10 @@ class SymbolicVariable(Variable):
         """The value; the number is a constant of this variant from here on."""
         return _ask(_value, self.number)
 
+    def key_object(self):
+        """As a key it is a constant: which entry of a dict is meant depends on it."""
+        return self.as_constant()
+
     def as_proxy(self):
         return self.number.env.output.number_node(self.number)
 

@@ -11,9 +11,11 @@ from ..exc import unsupported
 from .base import Variable
 from .classes import ClassVariable
 from .constant import ConstantVariable
+from .lists import TupleVariable
 from .objects import ObjectVariable
+from .symbolic import specialized
 
-__all__ = ["format_fields", "formatted", "of_object"]
+__all__ = ["format_fields", "formatted", "of_object", "settled"]
 
 CONVERSIONS = {None: None, "s": str, "r": repr, "a": ascii}
 METHODS = {str: "__str__", repr: "__repr__", ascii: "__repr__"}
@@ -37,6 +39,13 @@ def of_object(tx, v: ObjectVariable, name: str, *args: Variable) -> Variable | N
     return said
 
 
+def settled(tx, v: Variable) -> Variable:
+    """A text says which numbers they are: constants in the place of a number that varies, and of those in a tuple of sizes."""
+    if isinstance(v, TupleVariable) and not v.can_constant():
+        return TupleVariable([specialized(tx, e) for e in v.realized(tx)], cls=v.cls)
+    return specialized(tx, v)
+
+
 def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVariable:
     """A replacement field of an f-string or a format; ``conversion``: str, repr, ascii or None."""
     if isinstance(v, ObjectVariable):
@@ -52,6 +61,7 @@ def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVaria
         value = said.as_constant()
         v = ConstantVariable(value.encode("ascii", "backslashreplace").decode() if conversion is ascii else value)
         conversion = None
+    v = settled(tx, v)
     if not v.can_constant() or isinstance(v, ClassVariable):
         unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
     value = v.as_constant()
