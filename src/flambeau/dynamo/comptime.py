@@ -197,7 +197,11 @@ class ComptimeVariable(Variable):
         cg.load_const(self.value)
 
     def getattr(self, tx, name):
-        return ComptimeVariable(getattr(self.value, name))
+        if name == "breakpoint":
+            return ComptimeVariable(comptime.breakpoint)
+        if not hasattr(ComptimeContext, name) or self.value is not comptime:
+            tx.raise_user(AttributeError(f"comptime has no {name!r}"))
+        return ComptimeVariable(ComptimeFunction(name))
 
     def call(self, tx, args, kwargs):
         try:

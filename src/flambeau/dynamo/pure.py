@@ -89,7 +89,6 @@ VALUES: dict[tuple[str, str], Any] = {
     ("fractions", "Fraction"): lambda v: (v.numerator, v.denominator),
     ("re", "Match"): SAME,
     ("re", "Pattern"): lambda v: (v.pattern, v.flags),
-    ("time", "struct_time"): tuple,
     ("types", "GenericAlias"): SAME,
     ("types", "UnionType"): SAME,
     ("numpy", "finfo"): SAME,
@@ -154,6 +153,8 @@ def value_class(cls: type):
     """The entry of :data:`VALUES` for the library's own class, else None."""
     if cls.__module__ == "typing" and cls.__name__.endswith(("GenericAlias", "SpecialForm")):
         return SAME
+    if hasattr(cls, "n_sequence_fields") and not cls.__dict__.get("__slots__"):  # sys.version_info and its kin
+        return tuple if cls.__base__ is tuple else None
     found = VALUES.get((cls.__module__, cls.__qualname__))
     home = sys.modules.get(cls.__module__)
     named = getattr(home, cls.__qualname__, None)
