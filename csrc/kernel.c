@@ -6,7 +6,7 @@ struct FlbKernel {
     PyObject_HEAD
     PyObject *fn;      /* fn(*tensors) -> list of results; with `arrays` fn(*ndarrays) -> ndarray, or None: not for these */
     PyObject *numbers; /* tuple: the numbers of the call it was made for, which the description only knows by type */
-    uint8_t many, arrays;
+    uint8_t many, arrays, quiet; /* quiet: as kernels run, NumPy's floating-point warnings off */
 };
 typedef struct FlbKernel Kernel;
 
@@ -19,7 +19,9 @@ int flb_kernel_run(PyObject *self, const Description *d, PyObject **result) {
         if (!flb_same_value(d->numbers[i], PyTuple_GET_ITEM(k->numbers, i))) return 0;
     PyObject *args[R_SLOTS + 1], **at = args + 1;
     for (int i = 0; i < d->n_tensors; i++) at[i] = Py_NewRef(k->arrays ? d->tensors[i]->array : (PyObject *)d->tensors[i]);
-    PyObject *got = flb_use_allocator() < 0 ? NULL : PyObject_Vectorcall(k->fn, at, d->n_tensors | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *got = NULL;
+    if (flb_use_allocator() == 0)
+        got = k->quiet ? flb_quietly(k->fn, at, d->n_tensors, NULL) : PyObject_Vectorcall(k->fn, at, d->n_tensors | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     for (int i = 0; i < d->n_tensors; i++) Py_DECREF(at[i]);
     if (!got) return -1;
     if (k->arrays) {
@@ -38,15 +40,15 @@ int flb_kernel_run(PyObject *self, const Description *d, PyObject **result) {
 }
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"fn", "numbers", "many", "arrays", NULL};
+    static char *names[] = {"fn", "numbers", "many", "arrays", "quiet", NULL};
     PyObject *fn, *numbers;
-    int many = 0, arrays = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|$pp", names, &fn, &PyTuple_Type, &numbers, &many, &arrays)) return NULL;
-    if (!PyCallable_Check(fn)) return PyErr_SetString(PyExc_TypeError, "Kernel(fn, numbers, *, many, arrays): fn is a callable"), NULL;
+    int many = 0, arrays = 0, quiet = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|$ppp", names, &fn, &PyTuple_Type, &numbers, &many, &arrays, &quiet)) return NULL;
+    if (!PyCallable_Check(fn)) return PyErr_SetString(PyExc_TypeError, "Kernel(fn, numbers, *, many, arrays, quiet): fn is a callable"), NULL;
     Kernel *k = PyObject_GC_New(Kernel, type);
     if (!k) return NULL;
     k->fn = Py_NewRef(fn), k->numbers = Py_NewRef(numbers);
-    k->many = (uint8_t)many, k->arrays = (uint8_t)arrays;
+    k->many = (uint8_t)many, k->arrays = (uint8_t)arrays, k->quiet = (uint8_t)quiet;
     PyObject_GC_Track(k);
     return (PyObject *)k;
 }
@@ -65,8 +67,9 @@ PyTypeObject FlbKernel_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Kernel",
     .tp_basicsize = sizeof(Kernel),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Kernel(fn, numbers, *, many=False, arrays=False): calls of one description are fn(*tensors) -> list of results; with arrays\n"
-              "fn(*ndarrays) -> ndarray or None. numbers: those of the call it is for; others go to the operator's kernel.",
+    .tp_doc = "Kernel(fn, numbers, *, many=False, arrays=False, quiet=False): calls of one description are fn(*tensors) -> list of results; with arrays\n"
+              "fn(*ndarrays) -> ndarray or None. numbers: those of the call it is for; others go to the operator's kernel.\n"
+              "quiet: fn runs with NumPy's floating-point warnings off, as kernels do.",
     .tp_new = kernel_new,
     .tp_dealloc = (destructor)kernel_dealloc,
     .tp_traverse = (traverseproc)kernel_traverse,

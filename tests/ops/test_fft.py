@@ -176,7 +176,7 @@ def transforms() -> None:
                 (native.TO_REAL, half, np.fft.irfft(half, n, norm="forward")),
             ]:
                 out = place(turn(np.zeros(want.shape, want.dtype)))
-                native.transform(kind, place(turn(given)), out, [dim])
+                native.run(place(turn(given)), out, native.described(kind, out.dtype, [dim], 1.0))
                 error = np.linalg.norm(out - turn(want)) / max(np.linalg.norm(want), 1e-30)
                 assert error < (1e-6 if dtype == "f" else 1e-15), (kind, dtype, n, lines, turned, error)
 

@@ -8,7 +8,7 @@ import struct
 
 from .. import _runtime
 
-__all__ = ["FORWARD", "FROM_REAL", "FROM_REAL_WHOLE", "INVERSE", "TO_REAL", "suits", "transform"]
+__all__ = ["FORWARD", "FROM_REAL", "FROM_REAL_WHOLE", "INVERSE", "TO_REAL", "described", "run", "suits"]
 
 FORWARD, INVERSE, FROM_REAL, FROM_REAL_WHOLE, TO_REAL = range(5)
 _SHORT = 64  # points up to which a vector with a few lines in it is as fast as anything
@@ -28,7 +28,7 @@ def _points(n: int, real: bool) -> int:
 
 
 def suits(shape, dims, real: bool) -> bool:
-    """Whether :func:`transform` has these dimensions, the first of ``dims`` of real numbers or of complex ones, and is the fastest way known here."""
+    """Whether :func:`run` has these dimensions, the first of ``dims`` of real numbers or of complex ones, and is the fastest way known here."""
     total = math.prod(shape)
     for d in dims:
         points = _points(shape[d], real)
@@ -38,8 +38,13 @@ def suits(shape, dims, real: bool) -> bool:
     return True
 
 
-def transform(kind: int, a, out, dims, scale: float = 1.0) -> None:
-    """Write to ``out`` the transform of ``a`` along ``dims``, times ``scale``; neither is empty, both have any strides. Of real numbers (FROM_REAL:
-    half of the result; FROM_REAL_WHOLE: all of it) the first of ``dims`` is the real one; TO_REAL has one, of which the first half is given."""
+def described(kind: int, dtype, dims, scale: float) -> tuple[int, ...]:
+    """What :func:`run` is to do: ``dtype`` is the result's, ``scale`` a factor. Of real numbers (FROM_REAL: the first half of the result;
+    FROM_REAL_WHOLE: all of it) the first of ``dims`` is the real one; TO_REAL has one, of which the first half is given."""
     bits = struct.unpack("<q", struct.pack("<d", scale))[0]
-    _runtime.native("fft", (a, out), (kind, a.real.itemsize == 8, bits, len(dims), *dims))
+    return kind, dtype.char in "dD", bits, len(dims), *dims
+
+
+def run(a, out, numbers: tuple[int, ...]) -> None:
+    """Write to ``out`` the transform of ``a``; neither is empty, both have any strides."""
+    _runtime.native("fft", (a, out), numbers)

@@ -160,6 +160,8 @@ def column_strides(shape) -> tuple[int, ...]:
 def by_columns(meta, kernel, which):
     """A shape rule and a kernel with the results at the positions ``which`` (or that ``which(*arguments)`` gives) as column-major matrices."""
 
+    of_array = functools.lru_cache(64)(column_strides)
+
     def each(made, args, fn):
         if not isinstance(made, (tuple, list)):
             return fn(made)
@@ -170,7 +172,7 @@ def by_columns(meta, kernel, which):
         return each(meta(*args), args, lambda m: replace(m, strides=column_strides(m.shape)))
 
     def run(*args):
-        return each(kernel(*args), args, lambda a: in_order(a, column_strides(a.shape)))
+        return each(kernel(*args), args, lambda a: in_order(a, of_array(a.shape)))
 
     return functools.wraps(meta)(rule), functools.wraps(kernel)(run)
 

@@ -20,7 +20,7 @@ from ..core.bindings import RECIPE_KINDS, known_by_type
 from ..core.body import TABLE, Expr, Input, topological, trace
 from ..core.contractions import check
 from ..core.dispatch import excluding
-from ..core.layouts import made_strides, pointwise_strides, takes_format
+from ..core.layouts import in_order, made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
 from ..core.operator import OpOverload
 from ..core.out_rules import computed_as, wants_exact
@@ -123,10 +123,40 @@ def _whole(op: OpOverload, values):
             if a.dtype.char not in "fd" or blas.matmul(a, b) is None
             else _C.Kernel(blas.native_matmul(), (), arrays=True)
         )
+    if (ready := op.overrides.get("ready")) is not None:
+        fn = ready(*(x._array if isinstance(x, _C.TensorBase) else x for x in values))
+        return None if fn is None else _C.Kernel(fn, (), arrays=True)
+    if "shapes_first" in op.tags and op.kind == "extern":
+        return _after_shapes(op, values)
     # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.
     numbers = tuple(values[i] for i in known_by_type(op) if _by_type(op, i, values[i]))
     found = compiled(op, values, None if numbers else True)
     return None if found is None else _C.Kernel(found[0], numbers, many=found[1])
+
+
+def _after_shapes(op: OpOverload, values):
+    """The kernel alone, for a description that the shape rule has been asked about."""
+    metas, kernel = op.facet("meta")(*values), op.definition.eager
+    kernel = getattr(kernel, "__wrapped__", kernel)  # by_columns' needn't look at the strides first
+    many = isinstance(metas, (tuple, list))
+    metas = metas if many else (metas,)
+    places = [i for i, x in enumerate(values) if isinstance(x, _C.TensorBase)]
+    if any(isinstance(y, _C.TensorBase) for x in values if isinstance(x, (list, tuple)) for y in x):
+        return None
+    layouts = [(m.strides, bytes_of(m.strides, m.dtype.np)) for m in metas]
+    rest = [None if i in places else x for i, x in enumerate(values)]
+
+    def run(*tensors):
+        args = rest.copy()
+        for i, t in zip(places, tensors):
+            args[i] = t._array
+        made = kernel(*args)
+        return [
+            _C.from_array(a if type(a) is np.ndarray and a.strides == exact else in_order(a, strides))
+            for a, (strides, exact) in zip(made if many else (made,), layouts, strict=True)
+        ]
+
+    return _C.Kernel(run, (), many=many, quiet=True)
 
 
 def _by_type(op: OpOverload, i: int, x) -> bool:

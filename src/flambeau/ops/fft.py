@@ -91,6 +91,18 @@ def _factor(normalization, shape, dim) -> float:
     return (1.0, 1 / math.sqrt(n), 1 / n)[normalization]
 
 
+def _natively(kind, dims, shape, strides, dtype, scale):
+    """The transform of arrays of one description, for the dimensions in the order of csrc/fft.c."""
+    numbers = native.described(kind, dtype, dims, scale)
+
+    def run(a):
+        out = empty_strided(shape, strides, dtype)
+        native.run(a, out, numbers)
+        return out
+
+    return run
+
+
 # ---- the three -------------------------------------------------------------------------------------------------------------
 
 
@@ -104,15 +116,24 @@ def _factor(normalization, shape, dim) -> float:
     tags=_OWN,
 )
 def _fft_c2c(a, dim, normalization, forward):
+    found = _ready_c2c(a, dim, normalization, forward)
+    if found is not None:
+        return found(a)
     strides = _c2c_strides(a, dim)
     if not dim or not a.size:
         return in_order(a.copy(), strides)
-    if not native.suits(a.shape, dim, False):
-        norm = (_FORWARD if forward else _INVERSE)[normalization]
-        return _by_scipy("fftn" if forward else "ifftn", a, dim, norm, strides)
-    out = empty_strided(a.shape, strides, a.dtype)
-    native.transform(native.FORWARD if forward else native.INVERSE, a, out, dim, _factor(normalization, a.shape, dim))
-    return out
+    norm = (_FORWARD if forward else _INVERSE)[normalization]
+    return _by_scipy("fftn" if forward else "ifftn", a, dim, norm, strides)
+
+
+def _ready_c2c(a, dim, normalization, forward):
+    if not dim or not a.size or not native.suits(a.shape, dim, False):
+        return None
+    kind, scale = native.FORWARD if forward else native.INVERSE, _factor(normalization, a.shape, dim)
+    return _natively(kind, dim, a.shape, _c2c_strides(a, dim), a.dtype, scale)
+
+
+_fft_c2c.override("ready", _ready_c2c)
 
 
 _fft_c2c.derivative(
@@ -141,18 +162,26 @@ def _r2c_meta(self, dim, normalization, onesided):
     tags=_OWN,
 )
 def _fft_r2c(a, dim, normalization, onesided):
+    found = _ready_r2c(a, dim, normalization, onesided)
+    if found is not None:
+        return found(a)
     shape = _half(a.shape, dim, onesided)
     strides = _r2c_strides(a, dim, shape)
-    dtype = np.result_type(a, np.complex64)
     if not a.size:
-        return in_order(np.zeros(shape, dtype), strides)
+        return in_order(np.zeros(shape, np.result_type(a, np.complex64)), strides)
+    return _by_scipy("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization], strides)
+
+
+def _ready_r2c(a, dim, normalization, onesided):
     order = [dim[-1], *dim[:-1]]
-    if not native.suits(a.shape, order, True):
-        return _by_scipy("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization], strides)
-    out = empty_strided(shape, strides, dtype)
-    kind = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE
-    native.transform(kind, a, out, order, _factor(normalization, a.shape, dim))
-    return out
+    if not a.size or not native.suits(a.shape, order, True):
+        return None
+    kind, shape = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE, _half(a.shape, dim, onesided)
+    scale, dtype = _factor(normalization, a.shape, dim), np.result_type(a, np.complex64)
+    return _natively(kind, order, shape, _r2c_strides(a, dim, shape), dtype, scale)
+
+
+_fft_r2c.override("ready", _ready_r2c)
 
 
 def _r2c_vjp(ct, self_like, dim, normalization, onesided):
@@ -185,20 +214,31 @@ def _c2r_meta(self, dim, normalization, last_dim_size):
     tags=_OWN,
 )
 def _fft_c2r(a, dim, normalization, last_dim_size):
+    found = _ready_c2r(a, dim, normalization, last_dim_size)
+    if found is not None:
+        return found(a)
     shape = _whole(a.shape, dim, last_dim_size)
     strides = _c2r_strides(a, dim, shape)
     if not a.size or not math.prod(shape):
         return in_order(np.zeros(shape, a.real.dtype), strides)
-    *others, last = dim
-    if a.shape[last] != last_dim_size // 2 + 1 or not native.suits(shape, [last, *others], True):
-        return _by_scipy("irfftn", a, dim, _INVERSE[normalization], strides, s=[shape[d] for d in dim])
-    out, scale = empty_strided(shape, strides, a.real.dtype), _factor(normalization, shape, dim)
-    if others:
-        first = empty_strided(a.shape, _c2c_strides(a, others), a.dtype)
-        native.transform(native.INVERSE, a, first, others)
-        a = first
-    native.transform(native.TO_REAL, a, out, [last], scale)
-    return out
+    return _by_scipy("irfftn", a, dim, _INVERSE[normalization], strides, s=[shape[d] for d in dim])
+
+
+def _ready_c2r(a, dim, normalization, last_dim_size):
+    shape, (*others, last) = _whole(a.shape, dim, last_dim_size), dim
+    if not a.size or not math.prod(shape) or a.shape[last] != last_dim_size // 2 + 1:
+        return None
+    if not native.suits(shape, [last, *others], True):
+        return None
+    scale = _factor(normalization, shape, dim)
+    real = _natively(native.TO_REAL, [last], shape, _c2r_strides(a, dim, shape), a.real.dtype, scale)
+    if not others:
+        return real
+    first = _natively(native.INVERSE, others, a.shape, _c2c_strides(a, others), a.dtype, 1.0)
+    return lambda a: real(first(a))
+
+
+_fft_c2r.override("ready", _ready_c2r)
 
 
 def _c2r_vjp(ct, self_like, dim, normalization):
