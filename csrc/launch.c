@@ -44,6 +44,12 @@ static PyObject *array_over(const Layout *l, const Frame *f, char *ptr, PyObject
     return array;
 }
 
+static npy_intp elements(const Layout *l, const Frame *f) {
+    npy_intp n = 1;
+    for (int i = 0; i < l->ndim; i++) n *= f[l->at + i];
+    return n;
+}
+
 /* A fresh output array; `ptr` is its first element. */
 static PyObject *new_output(const Slot *s, const Frame *f, char **ptr) {
     const Layout *l = &s->layout;
@@ -54,6 +60,12 @@ static PyObject *new_output(const Slot *s, const Frame *f, char **ptr) {
         return array;
     }
     npy_intp n = f[s->at] ? f[s->at] : 1;
+    if (n == elements(l, f) * PyDataType_ELSIZE(l->descr)) { /* in another order, without gaps: an array that owns its memory */
+        Py_INCREF(l->descr);
+        PyObject *array = PyArray_NewFromDescr(&PyArray_Type, l->descr, l->ndim, (npy_intp *)f + l->at, (npy_intp *)f + l->at + l->ndim, NULL, 0, NULL);
+        if (array) *ptr = PyArray_DATA((PyArrayObject *)array);
+        return array;
+    }
     PyObject *memory = PyArray_SimpleNew(1, &n, NPY_UINT8);
     if (!memory) return NULL;
     *ptr = (char *)PyArray_DATA((PyArrayObject *)memory);

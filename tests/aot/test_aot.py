@@ -3,6 +3,7 @@ and gradients.
 """
 
 import pytest
+from flambeau.fx.experimental.proxy_tensor import make_fx
 
 import flambeau as torch
 from flambeau.aot import (
@@ -461,3 +462,28 @@ def test_a_masked_scatter_is_differentiated_in_a_graph():
     x, source = torch.arange(6.0).view(2, 3).requires_grad_(), torch.ones(8, requires_grad=True)
     got = torch.autograd.grad(torch.compile(f, backend="aot_eager", fullgraph=True)(x, source), (x, source))
     assert got[0].tolist() == [[0, 1, 2], [0, 0, 0]] and got[1].tolist() == [3, 4, 5, 0, 0, 0, 0, 0]
+
+
+def made_of_a_list(x):
+    c = torch.tensor([1, 2, 3])
+    return c, x + c, torch.tensor([[4, 5]])[0]
+
+
+@pytest.mark.parametrize("how", ["aot_eager", "inductor", "make_fx", "export"])
+def test_tensors_made_of_lists_are_new_at_each_call(how):
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return made_of_a_list(x)
+
+    x = torch.ones(3)
+    if how == "make_fx":
+        f = make_fx(made_of_a_list)(x)
+    elif how == "export":
+        f = torch.export.export(Module(), (x,)).module()
+    else:
+        f = torch.compile(made_of_a_list, backend=how)
+    for _ in range(3):
+        out = f(x)
+        assert [t.tolist() for t in out] == [[1, 2, 3], [2, 3, 4], [4, 5]]
+        for t in out:
+            t.fill_(7)

@@ -122,6 +122,46 @@ def for_else(a):
     return i
 
 
+def constant_array(x):
+    return np.array([1, 2, 3])
+
+
+def constants_in_parts(x):
+    c = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    return c[0], c.T, c * x[0], c.reshape(-1)
+
+
+def constant_tensor(x):
+    return torch.tensor([1, 2, 3]).numpy(), torch.as_tensor([4.0]).view(1, 1).numpy()
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize("fn", [constant_array, constants_in_parts, constant_tensor])
+def test_constants_are_new_at_each_call(fn, backend):
+    """What the caller does to one isn't seen by the next call."""
+    torch._dynamo.reset()
+    compiled = torch.compile(fn, backend=backend)
+    x = np.ones(1)
+    want = fn(x)
+    for _ in range(3):
+        got = compiled(x)
+        pairs = list(zip(*((r if isinstance(r, tuple) else (r,)) for r in (got, want))))
+        for g, w in pairs:
+            np.testing.assert_array_equal(g, w)
+        for g, _ in pairs:
+            g[...] = -7
+
+
+def test_results_own_their_memory():
+    def f(x):
+        return x + 1, np.exp(x), np.array([1, 2]), x.astype(np.float32), np.zeros((2, 3))
+
+    compiled = torch.compile(f)
+    for x in (np.ones((3, 4)), np.ones((4, 3)).T, np.ones((2, 3, 4)).transpose(1, 2, 0), np.ones((0, 4))):
+        for g, w in zip(compiled(x), f(x)):
+            assert (g.flags.owndata or not g.size) and w.flags.owndata and g.strides == w.strides
+
+
 def test_for_else():
     check(for_else, A)
 

@@ -146,6 +146,10 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if (
+            func is _LIFT_FRESH
+        ):  # its argument is a constant of the trace, and what is made of it a new tensor at each call
+            func = _LIFT_FRESH_COPY
         replacement = self.decompositions.get(func)
         if replacement is None and self.decompositions:
             replacement = self.decompositions.get(func.overloadpacket)
@@ -208,6 +212,9 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                         self.written[id(t._storage)] = t._storage
                         if _C.tls("grad_enabled"):
                             self.written_under_grad.add(id(t._storage))
+
+
+_LIFT_FRESH, _LIFT_FRESH_COPY = namespace("aten").lift_fresh.default, namespace("aten").lift_fresh_copy.default
 
 
 def _call(func, args, kwargs):
