@@ -149,6 +149,26 @@ def test_what_it_depends_on_is_guarded(f, change, undo):
     agreeing(f, c)
 
 
+@pytest.mark.parametrize(
+    "f, one, other",
+    [
+        (lambda x, d: (x + 1, json.dumps(d)), {"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}),
+        (lambda x, d: (x + 1, json.dumps(d)), {"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (lambda x, v: (x + 1, sum(v) / len(v), sorted(v), f"{v}" if len(v) > 9 else ""), [1, 5], [2, 4, 3]),
+        (lambda x, s: (x + 1, re.findall(r"\d", s), os.path.join(s, "b"), pathlib.Path(s) / "q"), "a1", "b22"),
+        (lambda x, k: (x + 1, datetime.timedelta(days=k), fractions.Fraction(k, 7), f"{k:04d}", {3: "three"}.get(k)), 3, 5),
+        (lambda x, p: (x + 1, p.name, p.suffix, p == pathlib.Path("/a")), pathlib.Path("/a/b.py"), pathlib.Path("/a")),
+        (lambda x, t: (x + 1, t.tzinfo, t.year), datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
+        (lambda x, m: (x + 1, m.group(), m.span(), m["n"]), re.match(r"(?P<n>\d)", "1"), re.match(r"(?P<n>\d+)", "123")),
+    ],
+)  # fmt: skip
+def test_other_arguments(f, one, other):
+    c = compile(f, backend="eager", fullgraph=True)
+    for argument in (one, other, one, other):
+        want, got = snapshot(f(torch.ones(2), argument)), snapshot(c(torch.ones(2), argument))
+        assert differ(want, got) is None
+
+
 def test_equal_values_are_one_variant():
     count = torch._dynamo.testing.CompileCounter()
     c = compile(lambda x, q: x * float(q), backend=count, fullgraph=True)

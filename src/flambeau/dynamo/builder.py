@@ -64,6 +64,7 @@ from .variables.getters import of_getter
 from .variables.handlers import HANDLERS
 from .variables.iterators import ExistingIteratorVariable
 from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.mapping_views import of_mapping
 from .variables.modules import ModuleVariable
 from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
 from .variables.numpy_functions import of_numpy
@@ -77,7 +78,6 @@ from .variables.values import (
     PureFunctionVariable,
     ValueClassVariable,
     known_value,
-    of_mapping,
     of_value,
 )
 

@@ -327,6 +327,7 @@ def sort(tx, items, kwargs):
     key = kwargs.get("key")
     reverse = kwargs["reverse"].as_constant() if "reverse" in kwargs else False
     keys = [v if key is None or key.is_constant() else key.call(tx, [v], {}) for v in items]
+    keys = [text.settled(tx, k) for k in keys]  # the order depends on numbers that vary, too
     if not all(k.can_constant() for k in keys):
         unsupported("sort", "sorting by values of the graph", "The order depends on tensor data.")
     order = sorted(range(len(items)), key=lambda i: keys[i].as_constant(), reverse=reverse)

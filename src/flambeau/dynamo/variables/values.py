@@ -3,32 +3,29 @@ What is asked of them, and pure functions (:mod:`..pure`), is computed while tra
 
 from __future__ import annotations
 
-import gc
+import collections
 import sys
 import types
 from collections.abc import Iterator
 
 from .. import pure, trace_rules, world
 from ..exc import Unsupported, unsupported
-from ..source import CallSource, ConstSource
-from .base import Variable, method_of
+from ..source import ConstSource
+from .base import Variable
 from .classes import ClassVariable
 from .constant import is_constant_value
 from .dicts import DictVariable
-from .handlers import handles
 from .iterators import IteratorVariable
 from .lists import ListVariable, SetVariable, TupleVariable
 from .objects import ObjectVariable
-from .symbolic import SymbolicVariable, specialized
+from .symbolic import SymbolicVariable
 
 __all__ = [
-    "MappingVariable",
     "PureFunctionVariable",
     "ValueClassVariable",
     "ValueVariable",
     "known_value",
     "made",
-    "of_mapping",
     "of_value",
 ]
 
@@ -118,7 +115,9 @@ class ValueVariable(Variable):
         """An operator or a builtin on this and other known values."""
         for name in world.FOLDED:
             pin(tx, type(self.value), name)
-        return computed(tx, fn, "pure", args, kwargs)
+        return computed(
+            tx, fn, "pure", [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()}
+        )
 
     def getattr(self, tx, name):
         cls = type(self.value)
@@ -189,12 +188,14 @@ class ValueMethod(Variable):
                 f"call to {cls.__name__}.{name}",
                 "It looks at the world or changes it, and isn't asked again by guards.",
             )
-        return computed(tx, getattr(cls, name), method, [self.owner, *args], kwargs)
+        given = values_of(tx, [self.owner, *args], kwargs)
+        if given is None:
+            unsupported("library-method", f"call to {cls.__name__}.{name} with what isn't known while tracing")
+        return computed(tx, getattr(cls, name), method, *given)
 
 
-def computed(tx, fn, method: str, args, kwargs) -> Variable:
-    """The result of a pure function, or of one that the guard asks again, on values that are known."""
-    given, named = [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()}
+def computed(tx, fn, method: str, given: list, named: dict) -> Variable:
+    """The result of a pure function, or of one that the guard asks again, on these values."""
     if not all(map(pure.is_plain, (*given, *named.values()))) and method != "asked of its object":
         unsupported(
             "library-function",
@@ -220,14 +221,14 @@ class ValueClassVariable(ClassVariable):
     """A class of such objects: they are made while tracing from what is known."""
 
     def call(self, tx, args, kwargs):
-        args, kwargs = settled(tx, args, kwargs)
         for name in ("__new__", "__init__"):
             pin(tx, self.value, name)
-        if not all(a.can_constant() for a in (*args, *kwargs.values())):
+        given = values_of(tx, args, kwargs)
+        if given is None:
             unsupported(
                 "construct", f"constructing {self.value.__module__}.{self.value.__qualname__} of what isn't known"
             )
-        return computed(tx, self.value, "pure", args, kwargs)
+        return computed(tx, self.value, "pure", *given)
 
     def found(self, tx, name, a, source):
         if trace_rules.is_a(a, classmethod) and pure.asked_method(self.value, name) == "pure":
@@ -236,94 +237,30 @@ class ValueClassVariable(ClassVariable):
         return super().found(tx, name, a, source)
 
 
-def settled(tx, args, kwargs):
-    """Arguments with numbers in the place of symbols."""
-
-    def one(v):
-        v = tx.realize(v)
-        return specialized(tx, v) if isinstance(v, SymbolicVariable) else v
-
-    return [one(a) for a in args], {k: one(v) for k, v in kwargs.items()}
+class Unknown(Exception):
+    """An argument whose value is not known while tracing."""
 
 
-def underlying(proxy: types.MappingProxyType) -> dict:
-    """The mapping that a read-only view shows."""
-    return gc.get_referents(proxy)[0]
+def value_of(tx, v: Variable):
+    """The value of an argument: numbers that vary are constants then, containers are copied. Unknown where there is none."""
+    v = tx.realize(v)
+    if isinstance(v, SymbolicVariable):
+        return v.as_constant()
+    if type(v) is DictVariable and v.cls in (dict, collections.OrderedDict):
+        return v.cls([(value_of(tx, k), value_of(tx, x)) for k, x in v.pairs(tx)])
+    if type(v) in (ListVariable, TupleVariable):
+        return v.make([value_of(tx, e) for e in v.realized(tx)])
+    if not v.can_constant():
+        raise Unknown
+    return v.as_constant()
 
 
-def of_mapping(tx, value, source) -> Variable:
-    mapping = underlying(value)
-    if isinstance(mapping, dict) and "__module__" in mapping and "__doc__" in mapping:
-        unsupported("class-dict", "the __dict__ of a class", "It is another object at each read.")
-    tx.output.guard(source, "TYPE_MATCH", types.MappingProxyType)
-    return MappingVariable(tx.wrap(mapping, CallSource(source, underlying, "mapping")), source)
-
-
-class MappingVariable(Variable):
-    """A read-only view of a dict."""
-
-    READS = frozenset(
-        "get keys values items copy __getitem__ __contains__ __len__ __iter__ __eq__ __or__ __ror__ __reversed__".split()
-    )
-
-    def __init__(self, shown: Variable, source=None):
-        super().__init__(source)
-        self.shown = shown
-
-    def pairs(self, tx):
-        return self.shown.pairs(tx)
-
-    def python_type(self):
-        return types.MappingProxyType
-
-    def reconstruct(self, cg):
-        cg.call_function(types.MappingProxyType, lambda: cg(self.shown), 1)
-
-    def truth(self, tx):
-        return bool(self.shown.length(tx))
-
-    def getattr(self, tx, name):
-        if name not in self.READS:
-            return method_of(tx, self, name)
-        return self.shown.getattr(tx, name)
-
-    def getitem(self, tx, key):
-        return self.shown.getitem(tx, key)
-
-    def contains(self, tx, key):
-        return self.shown.contains(tx, key)
-
-    def items(self, tx):
-        return self.shown.items(tx)
-
-    def length(self, tx):
-        return self.shown.length(tx)
-
-    def setitem(self, tx, key, value):
-        tx.raise_user(TypeError("'mappingproxy' object does not support item assignment"))
-
-    def delitem(self, tx, key):
-        tx.raise_user(TypeError("'mappingproxy' object doesn't support item deletion"))
-
-
-@handles(types.MappingProxyType)
-def _(tx, args, kwargs):
-    shown = args[0].unwrap() if args else None
-    return MappingVariable(shown) if isinstance(shown, DictVariable) and len(args) == 1 and not kwargs else None
-
-
-class Known(Variable):
-    """An argument that is this very object."""
-
-    def __init__(self, value):
-        super().__init__()
-        self.value = value
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
+def values_of(tx, args, kwargs) -> tuple[list, dict] | None:
+    """The values of all arguments; None when one isn't known."""
+    try:
+        return [value_of(tx, a) for a in args], {k: value_of(tx, v) for k, v in kwargs.items()}
+    except Unknown:
+        return None
 
 
 def is_settled(tx, v: Variable) -> bool:
@@ -367,16 +304,18 @@ class PureFunctionVariable(Variable):
         cg.load_const(self.value)
 
     def call(self, tx, args, kwargs):
-        args, kwargs = settled(tx, args, kwargs)
         method = pure.how(self.value) or "pure"
-        if method == "same object":
-            return tx.wrap_known(self.value(*[a.as_constant() for a in args]))
-        if method == "makes a class" and all(a.can_constant() for a in (*args, *kwargs.values())):
-            return self.made_class(tx, [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()})
-        if method == "asked of its object" and args and is_settled(tx, args[0]):
-            args[0] = Known(args[0].value)
-        if all(a.can_constant() for a in (*args, *kwargs.values())):
-            return computed(tx, self.value, method, args, kwargs)
+        if method == "asked of its object" and args and is_settled(tx, args[0].unwrap()):
+            given = values_of(tx, args[1:], kwargs)
+            if given is not None:
+                return computed(tx, self.value, method, [args[0].unwrap().value, *given[0]], given[1])
+        given = values_of(tx, args, kwargs)
+        if given is not None:
+            if method == "same object":
+                return tx.wrap_known(self.value(*given[0], **given[1]))
+            return (
+                self.made_class(tx, *given) if method == "makes a class" else computed(tx, self.value, method, *given)
+            )
         if self.value.__module__ == "re" and self.value.__name__ in ("sub", "subn"):
             from . import polyfills
 
