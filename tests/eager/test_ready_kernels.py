@@ -1,4 +1,4 @@
-"""Calls of one description that go to a kernel without its shape rule (linear algebra, Fourier transforms): values, layouts, gradients and errors are those of the first call."""
+"""Calls of one description that go to a kernel without its shape rule (linear algebra), or to a template (Fourier transforms): values, layouts, gradients and errors are those of the first call."""
 
 import numpy as np
 import pytest

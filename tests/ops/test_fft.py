@@ -152,6 +152,37 @@ def test_results_do_not_depend_on_threads():
         assert all(map(torch.equal, found[0], other))
 
 
+COMPILED = {
+    "fft": lambda x: torch.fft.fft(x),
+    "ifft2": lambda x: torch.fft.ifft2(x + 1),
+    "rfft": lambda x: torch.fft.rfft(x.real * 2, dim=0),
+    "fft of real numbers": lambda x: torch.fft.fft(x.real).abs(),
+    "fftn of real numbers": lambda x: torch.fft.fftn(x.real, norm="ortho"),
+    "irfft": lambda x: torch.fft.irfft(x, n=12).sin(),
+    "there and back": lambda x: torch.fft.irfft(torch.fft.rfft(x.real) * 3, n=x.shape[1]),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name):
+    f = COMPILED[name]
+    for dtype, shape in itertools.product(EPS, ((6, 7), (33, 16), (1, 8))):
+        compiled, before = torch.compile(lambda x: f(x)), torch._inductor.metrics.num_fallbacks
+        for x in (numbers(shape, dtype, False), numbers(shape[::-1], dtype, False).t()):
+            got, want = compiled(x), f(x)
+            assert got.stride() == want.stride()
+            torch.testing.assert_close(got, want)
+        assert torch._inductor.metrics.num_fallbacks == before
+
+
+def test_compiled_gradients():
+    f = lambda x: (torch.fft.rfft(x, norm="ortho").abs() ** 2).sum() + torch.fft.irfft(torch.fft.fft(x)).sum()  # noqa: E731
+    x, y = (numbers((5, 12), torch.float64, True).requires_grad_() for _ in range(2))
+    f(x).backward()
+    torch.compile(f)(y).backward()
+    torch.testing.assert_close(x.grad, y.grad)
+
+
 def test_more_lengths_than_plans():
     for _, n in itertools.product(range(2), range(2, 60)):
         x = numbers((2, n), torch.float64, False)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import struct
 
-from ..base import blas, dtypes
+from ..base import blas, dtypes, fft
 from ..base.expr import at_least
 from ..base.order import FIRST, KINDS, LONGEST, WHOLE
 from ..base.select import SEARCHED
@@ -37,6 +37,7 @@ __all__ = [
     "running",
     "scan",
     "search",
+    "transform",
     "weight_only",
 ]
 
@@ -286,3 +287,13 @@ def max_pool_backward(h, val, name, cotangent, places):
     out = (shape, dense_strides(shape), val.dtype, val.device)
     numbers = [val.dtype is dtypes.float64, h.message(name)]
     return h.launch("max_pool_backward", parts, [out], numbers, math.prod(shape))[0]
+
+
+# ---- Fourier transforms ------------------------------------------------------------------------------------------------
+
+
+def transform(h, kind, x, dims, shape, strides, dtype, scale):
+    """A kind of transform of base/fft.py along ``dims`` in its order, of lengths that its ``suits`` takes; strides and dtype: the result's."""
+    out = (sizes(shape), sizes(strides), dtype, x.device)
+    numbers = fft.described(kind, dtype.np, dims, scale)
+    return h.launch("fft", [h.realize(x)], [out], numbers, 60 * math.prod(out[0]))[0]

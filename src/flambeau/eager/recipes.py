@@ -123,9 +123,6 @@ def _whole(op: OpOverload, values):
             if a.dtype.char not in "fd" or blas.matmul(a, b) is None
             else _C.Kernel(blas.native_matmul(), (), arrays=True)
         )
-    if (ready := op.overrides.get("ready")) is not None:
-        fn = ready(*(x._array if isinstance(x, _C.TensorBase) else x for x in values))
-        return None if fn is None else _C.Kernel(fn, (), arrays=True)
     if "shapes_first" in op.tags and op.kind == "extern":
         return _after_shapes(op, values)
     # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.

@@ -51,6 +51,7 @@ class Templates:
     max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
     arrange, weight_only = templates.arrange, templates.weight_only
     running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
+    transform = templates.transform
 
     def __init__(self, program: Program, make=None):
         """``make``: (program, operator, values, out) -> the operator's result, of other operators that the override calls."""

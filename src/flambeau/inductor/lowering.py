@@ -321,6 +321,7 @@ class Lowering(ComplexLowering):
     max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
     arrange, weight_only = templates.arrange, templates.weight_only
     running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
+    transform = templates.transform
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
     expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
     contained, histogram, known = native_select.contained, native_select.histogram, native_select.known

@@ -116,7 +116,7 @@ def _natively(kind, dims, shape, strides, dtype, scale):
     tags=_OWN,
 )
 def _fft_c2c(a, dim, normalization, forward):
-    found = _ready_c2c(a, dim, normalization, forward)
+    found = _native_c2c(a, dim, normalization, forward)
     if found is not None:
         return found(a)
     strides = _c2c_strides(a, dim)
@@ -126,14 +126,11 @@ def _fft_c2c(a, dim, normalization, forward):
     return _by_scipy("fftn" if forward else "ifftn", a, dim, norm, strides)
 
 
-def _ready_c2c(a, dim, normalization, forward):
+def _native_c2c(a, dim, normalization, forward):
     if not dim or not a.size or not native.suits(a.shape, dim, False):
         return None
     kind, scale = native.FORWARD if forward else native.INVERSE, _factor(normalization, a.shape, dim)
     return _natively(kind, dim, a.shape, _c2c_strides(a, dim), a.dtype, scale)
-
-
-_fft_c2c.override("ready", _ready_c2c)
 
 
 _fft_c2c.derivative(
@@ -162,7 +159,7 @@ def _r2c_meta(self, dim, normalization, onesided):
     tags=_OWN,
 )
 def _fft_r2c(a, dim, normalization, onesided):
-    found = _ready_r2c(a, dim, normalization, onesided)
+    found = _native_r2c(a, dim, normalization, onesided)
     if found is not None:
         return found(a)
     shape = _half(a.shape, dim, onesided)
@@ -172,16 +169,13 @@ def _fft_r2c(a, dim, normalization, onesided):
     return _by_scipy("rfftn" if onesided else "fftn", a, dim, _FORWARD[normalization], strides)
 
 
-def _ready_r2c(a, dim, normalization, onesided):
+def _native_r2c(a, dim, normalization, onesided):
     order = [dim[-1], *dim[:-1]]
     if not a.size or not native.suits(a.shape, order, True):
         return None
     kind, shape = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE, _half(a.shape, dim, onesided)
     scale, dtype = _factor(normalization, a.shape, dim), np.result_type(a, np.complex64)
     return _natively(kind, order, shape, _r2c_strides(a, dim, shape), dtype, scale)
-
-
-_fft_r2c.override("ready", _ready_r2c)
 
 
 def _r2c_vjp(ct, self_like, dim, normalization, onesided):
@@ -214,7 +208,7 @@ def _c2r_meta(self, dim, normalization, last_dim_size):
     tags=_OWN,
 )
 def _fft_c2r(a, dim, normalization, last_dim_size):
-    found = _ready_c2r(a, dim, normalization, last_dim_size)
+    found = _native_c2r(a, dim, normalization, last_dim_size)
     if found is not None:
         return found(a)
     shape = _whole(a.shape, dim, last_dim_size)
@@ -224,7 +218,7 @@ def _fft_c2r(a, dim, normalization, last_dim_size):
     return _by_scipy("irfftn", a, dim, _INVERSE[normalization], strides, s=[shape[d] for d in dim])
 
 
-def _ready_c2r(a, dim, normalization, last_dim_size):
+def _native_c2r(a, dim, normalization, last_dim_size):
     shape, (*others, last) = _whole(a.shape, dim, last_dim_size), dim
     if not a.size or not math.prod(shape) or a.shape[last] != last_dim_size // 2 + 1:
         return None
@@ -236,9 +230,6 @@ def _ready_c2r(a, dim, normalization, last_dim_size):
         return real
     first = _natively(native.INVERSE, others, a.shape, _c2c_strides(a, others), a.dtype, 1.0)
     return lambda a: real(first(a))
-
-
-_fft_c2r.override("ready", _ready_c2r)
 
 
 def _c2r_vjp(ct, self_like, dim, normalization):
@@ -268,6 +259,37 @@ def _batch(op):
 
 for _op in (_fft_c2c, _fft_r2c, _fft_c2r):
     _batch(_op)
+
+
+# ---- in compiled graphs ----------------------------------------------------------------------------------------------------
+
+
+def _lower(h, val, kind, x, dims, real, normalization, shape):
+    """``shape``: of the real lines, or the complex ones; ``dims``: in the order of csrc/fft.c."""
+    if not dims or not all(type(n) is int for n in shape) or not native.suits(shape, dims, real):
+        raise NotImplementedError("transforms of these lengths are made by SciPy")
+    scale = _factor(normalization, shape, dims)
+    return h.transform(kind, x, dims, val.shape, val.stride(), val.dtype, scale)
+
+
+@_fft_c2c.override("lower")
+def _lower_c2c(h, val, self, dim, normalization, forward):
+    kind = native.FORWARD if forward else native.INVERSE
+    return _lower(h, val, kind, self, dim, False, normalization, self.sizes)
+
+
+@_fft_r2c.override("lower")
+def _lower_r2c(h, val, self, dim, normalization, onesided):
+    kind = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE
+    return _lower(h, val, kind, self, [dim[-1], *dim[:-1]], True, normalization, self.sizes)
+
+
+@_fft_c2r.override("lower")
+def _lower_c2r(h, val, self, dim, normalization, last_dim_size):
+    if len(dim) > 1 or type(last_dim_size) is not int or self.sizes[dim[0]] != last_dim_size // 2 + 1:
+        raise NotImplementedError("there is no template for real transforms of several dimensions or of other halves")
+    return _lower(h, val, native.TO_REAL, self, dim, True, normalization, val.shape)
+
 
 # ---- arguments -------------------------------------------------------------------------------------------------------------
 
