@@ -68,7 +68,7 @@ def sig(a, b=2, *, c: int = 3):
 
 
 SCOPE = {name: importlib.import_module(name) for name in MODULES.split()} | {
-    "Cfg": Cfg, "Frozen": Frozen, "NT": NT, "OBJECT": Said(), "sig": sig, "np": np, "torch": torch, "nn": torch.nn, "logging": logging,
+    "Cfg": Cfg, "Frozen": Frozen, "NT": NT, "OBJECT": Said(), "NAMES": types.SimpleNamespace(k=3), "sig": sig, "np": np, "torch": torch, "nn": torch.nn, "logging": logging,
     "Color": enum.Enum("Color", "RED BLUE", module=__name__), "Flag": enum.Flag("Flag", "A B", module=__name__),
     "IE": enum.IntEnum("IE", {"X": 5}, module=__name__), "SE": enum.Enum("SE", {"RELU": "relu"}, type=str, module=__name__),
     "Point": collections.namedtuple("Point", "x y"), "PAT": re.compile(r"(\w+)-(\d+)"), "PROXY": types.MappingProxyType({"a": 2}),

@@ -252,6 +252,11 @@ def construct(tx, var: ClassVariable, args, kwargs):
             elif isinstance(made, DerivedVariable):
                 made.init(tx, args, kwargs)
         return made
+    if cls is types.SimpleNamespace and not args:
+        obj = ObjectVariable(None, cls)
+        for k, v in kwargs.items():
+            obj.store(tx, k, v)
+        return obj
     if not (new is object.__new__ or trace_rules.is_plain_mode(cls)):
         unsupported(
             "construct",

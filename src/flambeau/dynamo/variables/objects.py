@@ -252,7 +252,9 @@ class ObjectVariable(Variable):
             cg.load_const(self.value)
             return
         cg.call_function(
-            self.cls.__new__ if trace_rules.is_plain_mode(self.cls) else object.__new__,
+            self.cls.__new__
+            if trace_rules.is_plain_mode(self.cls) or self.cls is types.SimpleNamespace
+            else object.__new__,
             lambda: cg.load_const(self.cls),
             1,
         )

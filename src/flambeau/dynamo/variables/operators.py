@@ -506,5 +506,18 @@ def object_binary(tx, fn, a, b):
     if isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable):
         return binary(tx, base, contents_of(a), contents_of(b))
     if base in (operator.eq, operator.ne):
-        return ConstantVariable(identical(tx, a, b) == (base is operator.eq))
+        return ConstantVariable(equal_in_c(tx, a, b) == (base is operator.eq))
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def equal_in_c(tx, a: Variable, b: Variable) -> bool:
+    """Equality of objects whose classes have no method for it in Python: the interpreter's, identity mostly."""
+    if identical(tx, a, b):
+        return True
+    ways = {v.class_attr(tx, "__eq__") for v in (a, b) if isinstance(v, ObjectVariable)} - {object.__eq__}
+    if ways == {types.SimpleNamespace.__eq__} and all(isinstance(v, ObjectVariable) for v in (a, b)):
+        if all(issubclass(v.cls, types.SimpleNamespace) for v in (a, b)):
+            return tx.truth(binary(tx, operator.eq, *(v.own_getattr(tx, "__dict__") for v in (a, b))))
+    elif any(not isinstance(f, types.FunctionType) for f in ways):
+        unsupported("operator", f"eq of {a!r} and {b!r}", "A class in C says when its objects are equal.")
+    return False

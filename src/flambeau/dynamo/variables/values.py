@@ -4,6 +4,7 @@ What is asked of them, and pure functions (:mod:`..pure`), is computed while tra
 from __future__ import annotations
 
 import collections
+import inspect
 import sys
 import types
 from collections.abc import Iterator
@@ -326,6 +327,8 @@ class PureFunctionVariable(Variable):
     def made_class(self, tx, args, kwargs) -> Variable:
         """The class, made once for all calls of the captured code."""
         module = kwargs.get("module") or tx.globals.get("__name__") or "__main__"
+        if "module" in inspect.signature(self.value).parameters:
+            kwargs["module"] = module  # or it is looked for in the frame that calls, which is ours
         try:
             cls = self.value(*args, **kwargs)
         except Exception as e:
