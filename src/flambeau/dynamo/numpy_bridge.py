@@ -134,7 +134,10 @@ def to_carried(t) -> np.ndarray:
 
 def to_scalar(t) -> np.generic:
     """A result without dimensions: NumPy's functions return scalars, not 0-d arrays. One that carries a gradient stays an array."""
-    return carried(t, True) if t.requires_grad else t.numpy()[()]
+    if t.requires_grad:
+        return carried(t, True)
+    plain = t._array is not None and not t._keys  # as nearly always: numpy() takes as long as a small kernel
+    return (t._array if plain else t.numpy())[()]
 
 
 def array_of_tensor(t) -> np.ndarray:
