@@ -357,13 +357,13 @@ def test_without_fusion():
 
 
 def test_debug_directory(tmp_path, monkeypatch):
-    from flambeau.inductor import debug
+    from flambeau.base import debug_folder
 
-    monkeypatch.setattr(debug, "_run", None)
+    monkeypatch.setattr(debug_folder, "_run", None)
     names = ["graph_diagram", "compile_profile"]
     with config.patch({"trace.enabled": True, "trace.debug_dir": str(tmp_path), **{f"trace.{n}": True for n in names}}):
         compile_graph(trace(lambda a, b: (a @ b).relu().sum(1), R(4, 4), R(4, 4)))
-    monkeypatch.setattr(debug, "_run", None)
+    monkeypatch.setattr(debug_folder, "_run", None)
     found = {p.name for p in tmp_path.rglob("*") if p.is_file()}
     assert found == {
         "fx_graph_readable.py",

@@ -7,9 +7,12 @@ from ..base.expr import variables as variables_of
 from .builder import Builder, compute_type, itemsize
 from .values import Value, loaded_atoms
 
-__all__ = ["STREAM", "Addressing", "Scope"]
+__all__ = ["FETCHED", "LINE", "STREAM", "Addressing", "Scope"]
 
 
+LINE, PAGE = 64, 4096  # bytes of a line of the cache, of a page
+AHEAD = 2048  # bytes between what is read and what is asked for
+FETCHED = 1 << 19  # bytes of a buffer that isn't likely to be in a near cache
 STREAM = " ; past the cache, aligned to "  # marks a store, in the text, until the function is finished
 
 
@@ -214,6 +217,7 @@ class Addressing:
             position = self._index(ix)
             if step == 1:
                 pointer = self._pointer(buffer, position, scope_lines)
+                self._fetch_ahead(buffer, ix, b, v.dtype, pointer, 0)
                 return b.load(v.dtype, pointer) if self.mask is None else b.load_masked(v.dtype, pointer, self.mask)
         if step == 2 and self.mask is None and v.dtype in ("f32", "f64"):
             return b.load_alternate(v.dtype, self._pointer(buffer, position, scope_lines))
@@ -237,10 +241,31 @@ class Addressing:
             raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
         return b.from_memory(v.dtype, raw)
 
+    def _fetch_ahead(self, buffer, ix, b: Builder, t, pointer, write: int) -> None:
+        """Ask for the lines that a loop will meet soon: the processor guesses no further than to the end of a page. Once for each run of memory."""
+        k, item = self.k, itemsize(t)
+        if (
+            k.column
+            or self.mask is not None
+            or self.vv not in k.inner
+            or buffer in k.scratch
+            or (buffer, ix) in self.fetched
+        ):
+            return
+        if self.values.hint(self.buffers[buffer].size) * item < FETCHED or b.lanes * item < LINE:
+            return
+        around, extent = (*k.outer, *k.inner)[-2:-1], self.vv.extent
+        if self.values.hint(extent) * item < PAGE and not (around and coefficient(ix, around[0]) == extent):
+            return
+        self.fetched.add((buffer, ix))
+        for at in range(AHEAD, AHEAD + b.lanes * item, LINE):
+            place = b.emit(f"getelementptr i8, ptr {pointer}, i64 {at}")
+            b.out.append(f"call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
+
     def _stream(self, buffer, ix, b: Builder, t) -> None:
         """Mark the store just written where it may go past the cache: a vector at a place that is a multiple of its size, or of a line's."""
         nbytes = b.lanes * itemsize(t)
-        align = min(nbytes, 64)
+        align = min(nbytes, LINE)
         if buffer not in self.streamed or nbytes < 32:
             return
         step = align // itemsize(t)
@@ -266,6 +291,8 @@ class Addressing:
         if step == 1:
             pointer = self._pointer(buffer, self._index(ix), scope)
             if self.mask is None:
+                if buffer not in self.streamed:
+                    self._fetch_ahead(buffer, ix, b, t, pointer, 1)
                 b.store(t, name, pointer)
                 self._stream(buffer, ix, b, t)
             else:

@@ -17,7 +17,7 @@ import platform
 from dataclasses import dataclass, field
 
 from ..base.expr import Expr, Var, coefficient, floordiv, mod, variable
-from .addressing import STREAM, Scope
+from .addressing import LINE, STREAM, Scope
 from .builder import Builder, Names, compute_type, is_float, is_unsigned, itemsize
 from .ir import Buffer
 from .lazy import DEEPEST
@@ -55,7 +55,6 @@ class Kernel:
 
 
 PARAMETERS = "ptr noalias nocapture readonly %args, i64 %begin, i64 %end"
-LINE = 64  # bytes of a cache line
 
 
 def streamed(kernel: Kernel, buffers: dict[str, Buffer], leaving) -> set[str]:
@@ -145,6 +144,7 @@ class _Writer(Tiles):
         self.freed: list[str] = []  # rows on the heap
         self.mask = self.last = None
         self.staged: dict[Value, str] = {}
+        self.fetched: set[tuple] = set()  # (buffer, index) of what is asked for ahead
 
     # --- structure ----------------------------------------------------------------------------------------------------
     def run(self):

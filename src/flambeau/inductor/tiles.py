@@ -9,13 +9,12 @@ apart share a few sets of the cache), each is met once, as whole cache lines.
 from __future__ import annotations
 
 from ..base.expr import Expr, coefficient, variable
-from .addressing import Addressing, Scope
+from .addressing import FETCHED, Addressing, Scope
 from .builder import Builder, itemsize
 from .values import Value, loaded_atoms, walk
 
 __all__ = ["Tiles"]
 
-FETCHED = 4 << 20  # bytes of an operand from which the next tile is fetched ahead
 _RAW = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
