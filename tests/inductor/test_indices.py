@@ -55,3 +55,21 @@ def test_random_chains(seed, dynamic):
         text, f = _chain(rng, x)
         got, want = torch.compile(f, dynamic=dynamic)(x), f(x)
         assert torch.equal(got, want), (text, tuple(x.shape), x.stride())
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("value", [3.0, torch.tensor(2.0)], ids=["number", "tensor"])
+def test_writes_by_masks_of_another_shape_are_refused(value, dynamic):
+    def put(a, mask):
+        a[mask] = value
+        return a
+
+    compiled = torch.compile(put, dynamic=dynamic)
+    mask = torch.tensor([True, False, True])
+    assert compiled(torch.zeros(3), mask).tolist() == [value, 0, value]
+    a = torch.zeros(5)
+    with pytest.raises(
+        IndexError, match=r"The shape of the mask \[3\] at index 0 does not match the shape of the indexed tensor \[5\]"
+    ):
+        compiled(a, mask)
+    assert a.tolist() == [0] * 5

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from agree import difference
 
 import flambeau as torch
 from flambeau.testing.loops import check, same
@@ -150,6 +151,56 @@ def test_constants_are_new_at_each_call(fn, backend):
             np.testing.assert_array_equal(g, w)
         for g, _ in pairs:
             g[...] = -7
+
+
+def mask_of_another_shape(a):
+    a[[True]] = 3
+
+
+def mask_array_of_another_shape(a):
+    a[np.array([True, False])] = np.array(2.0)
+
+
+def masked_elements(a):
+    return a[[True, False, True]]
+
+
+def mask_in_two_dimensions(a):
+    m = a.reshape(2, 3)
+    m[m > 2] = 0
+    m[1, [True, False, True]] = 7
+    m[..., [False, False, True]] += 1
+    m[:, [True, False]] = 9
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize(
+    "f", [mask_of_another_shape, mask_array_of_another_shape, masked_elements, mask_in_two_dimensions]
+)
+def test_masks(f, backend):
+    """One of another shape than its dimensions is NumPy's error, and nothing is written."""
+    assert difference(f, (A,), backend) == ""
+
+
+def written_complex(z):
+    out = np.zeros(6)
+    out[:] = z
+    return out
+
+
+def cast_complex(z):
+    return z.astype(np.float32), np.array(z, dtype=float)
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+@pytest.mark.parametrize("f", [written_complex, cast_complex])
+def test_discarded_imaginary_parts_are_told(f, backend):
+    compiled = torch.compile(f, backend=backend)
+    with pytest.warns(np.exceptions.ComplexWarning) as plain:
+        f(Z)
+    with pytest.warns(np.exceptions.ComplexWarning) as told:
+        compiled(Z)
+    assert [str(w.message) for w in told] == [str(w.message) for w in plain]
 
 
 def test_results_own_their_memory():

@@ -22,7 +22,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "numpy_tests.py"
         *(
             pytest.param(file, every, "inductor", marks=[pytest.mark.slow, pytest.mark.timeout(900)])
             for file, every in [
-                ("_core/test_umath", 12), ("_core/test_shape_base", 1), ("_core/test_function_base", 1), ("lib/test_arraypad", 6),
+                ("_core/test_umath", 12), ("_core/test_casting_floatingpoint_errors", 1), ("_core/test_errstate", 1), ("_core/test_shape_base", 1), ("_core/test_function_base", 1), ("lib/test_arraypad", 6),
                 ("lib/test_histograms", 1), ("linalg/test_linalg", 6), ("fft/test_pocketfft", 3), ("random/test_random", 3),
             ]
         ),

@@ -67,6 +67,8 @@ def cast(x, dtype) -> _C.TensorBase:
         return as_tensor(x, dtype)
     if np.dtype(x.dtype.np) == dtype:
         return x
+    if x.dtype.is_complex and dtype.kind not in "cb":
+        raise TypeError("a cast that discards imaginary parts, of which NumPy warns")
     if dtype == np.float16 and x.dtype.np == np.float64 and not x.requires_grad:
         return namespace("numpy").call([x], _HALF)[0]  # rounded once; PyTorch goes by way of float32
     return x.to(torch_dtype(dtype))

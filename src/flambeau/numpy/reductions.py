@@ -94,8 +94,12 @@ def _inexact(a, dtype, name):
     return cast(x, d)
 
 
-def _count(x, axes):
-    return math.prod(x.shape[d] for d in axes)
+def _count(x, axes, left_out=0):
+    """How many elements a mean is of. TypeError where NumPy warns that there are too few."""
+    n = math.prod(x.shape[d] for d in axes)
+    if type(n) is int and isinstance(left_out, (int, float)) and n <= left_out:
+        raise TypeError("a mean of nothing")
+    return n
 
 
 @implements(np.mean, method="mean")
@@ -133,7 +137,7 @@ def var(
         ddof = correction
     x = _inexact(a, dtype, "var")
     axes = axes_of(x, axis)
-    n = _count(x, axes)
+    n = _count(x, axes, ddof)
     centred = (
         aten.sub(x, aten.div(aten.sum.dim_IntList(x, axes, True), float(n))) if axes or not x.ndim else aten.sub(x, x)
     )

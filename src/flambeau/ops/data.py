@@ -326,6 +326,27 @@ def _key(arrays):
     return tuple(slice(None) if a is None else a.astype(bool) if a.dtype == np.uint8 else a for a in arrays)
 
 
+def _mask_error(shape, mask, where: int, at: int) -> IndexError:
+    return IndexError(
+        f"The shape of the mask {list(mask)} at index {where} does not match the shape of the indexed tensor {list(shape)} at index {at}"
+    )
+
+
+def _check_masks(self, indices) -> None:
+    """IndexError for a mask that has another shape than the dimensions that it stands for, as far as sizes are known."""
+    d = 0
+    for t in indices:
+        mask = t is not None and t.dtype.name in ("bool", "uint8")
+        for k, (n, m) in enumerate(zip(self.shape[d:], t.shape) if mask else ()):
+            try:
+                differ = n != m
+            except GuardOnDataDependentSymNode:
+                continue
+            if differ:
+                raise _mask_error(self.shape, t.shape, k, d + k)
+        d += t.ndim if mask else 1
+
+
 def _index_error(shape, indices) -> IndexError:
     """PyTorch's words where an index array lies outside, or a mask has another shape than, its dimensions of ``shape``."""
     d = 0
@@ -333,10 +354,7 @@ def _index_error(shape, indices) -> IndexError:
         if t is not None and t.dtype.kind == "b" or t is not None and t.dtype == np.uint8:
             if shape[d : d + t.ndim] != t.shape:
                 where = next((e for e in range(t.ndim) if shape[d + e : d + e + 1] != t.shape[e : e + 1]), 0)
-                return IndexError(
-                    f"The shape of the mask {list(t.shape)} at index {where} does not match the shape of the indexed tensor {list(shape)} "
-                    f"at index {d + where}"
-                )
+                return _mask_error(shape, t.shape, where, d + where)
             d += t.ndim
             continue
         if t is not None and t.size:
@@ -396,6 +414,7 @@ def _mismatch(given, shape) -> RuntimeError:
 
 
 def _index_put_meta(self, indices, values, accumulate):
+    _check_masks(self, indices)
     if not any(t is not None and t.dtype.name in ("bool", "uint8") for t in indices):
         shape, given = _index_shape(self, indices), tuple(values.shape)
         try:

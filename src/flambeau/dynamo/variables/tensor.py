@@ -391,7 +391,7 @@ class NumpyNdarrayVariable(TensorVariable):
         return NumpyMethodVariable(self, name).call(tx, args, kwargs)
 
     def getitem(self, tx, key):
-        parts = _parts_of(key)
+        parts = _parts_of(key, self.val.shape)
         whole = any(
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
@@ -421,7 +421,11 @@ class NumpyNdarrayVariable(TensorVariable):
         return ConstantVariable(place[0].item())
 
     def setitem(self, tx, key, value):
-        parts = _parts_of(key)
+        parts = _parts_of(key, self.val.shape)
+        if isinstance(value, NumpyNdarrayVariable) and value.val.dtype.is_complex and not self.val.dtype.is_complex:
+            unsupported(
+                "numpy", "a complex value written into a real array", "NumPy warns that it discards the imaginary part."
+            )
         if value.is_constant() and isinstance(value.as_constant(), (int, float, complex, np.generic)):
             value = self.cast_number(value.as_constant())
         if (
@@ -437,13 +441,34 @@ class NumpyNdarrayVariable(TensorVariable):
         super().setitem(tx, _element_key(tx, *_numbers_key(tx, key, parts), self.val.ndim)[0], value)
 
 
-def _parts_of(key) -> list:
-    parts = key.elements if hasattr(key, "elements") else [key]
+def _parts_of(key, shape) -> list:
+    """The parts of an index of an array of this shape. A mask has to be of the shape of the dimensions that it stands for."""
+    parts = key.elements if hasattr(key, "elements") and key.python_type() is tuple else [key]
     if len(parts) > MOST_PARTS:
         unsupported(
             "numpy", f"an index of {len(parts)} parts", "NumPy's arrays have 64 dimensions at most, on the way as well."
         )
+    at = 0
+    for part in parts:
+        if part.is_constant() and part.as_constant() is ...:
+            break
+        if part.is_constant() and part.as_constant() in (None, True, False) and type(part.as_constant()) is not int:
+            continue
+        mask = _mask_shape(part)
+        if mask is not None and tuple(mask) != tuple(shape[at : at + len(mask)]):
+            unsupported("numpy", f"a mask of shape {tuple(mask)} for {tuple(shape[at:])}", "NumPy raises an error.")
+        at += 1 if mask is None else len(mask)
     return parts
+
+
+def _mask_shape(part):
+    """The shape of a part of an index that is an array of booleans, or a list of them; None of others."""
+    if isinstance(part, TensorVariable):
+        return part.val.shape if part.val.dtype.np is np.bool_ or np.dtype(part.val.dtype.np) == np.bool_ else None
+    elements = getattr(part, "elements", None)
+    if elements and all(e.is_constant() and type(e.as_constant()) is bool for e in elements):
+        return (len(elements),)
+    return None
 
 
 def _runs_backwards(part) -> bool:
