@@ -328,10 +328,24 @@ def sort(tx, items, kwargs):
     reverse = kwargs["reverse"].as_constant() if "reverse" in kwargs else False
     keys = [v if key is None or key.is_constant() else key.call(tx, [v], {}) for v in items]
     keys = [text.settled(tx, k) for k in keys]  # the order depends on numbers that vary, too
-    if not all(k.can_constant() for k in keys):
+    if all(k.can_constant() for k in keys):
+        known = [k.as_constant() for k in keys]
+    elif any(isinstance(k, TensorVariable) for k in keys):
         unsupported("sort", "sorting by values of the graph", "The order depends on tensor data.")
-    order = sorted(range(len(items)), key=lambda i: keys[i].as_constant(), reverse=reverse)
+    else:
+        known = [Compared(tx, k) for k in keys]
+    order = sorted(range(len(items)), key=known.__getitem__, reverse=reverse)
     return [items[i] for i in order]
+
+
+class Compared:
+    """A key that the interpreter's own sort compares by what ``<`` is traced to."""
+
+    def __init__(self, tx, v: Variable):
+        self.tx, self.v = tx, v
+
+    def __lt__(self, other) -> bool:
+        return self.tx.truth(binary(self.tx, operator.lt, self.v, other.v))
 
 
 def any_order(tx, v: Variable) -> list[Variable]:
