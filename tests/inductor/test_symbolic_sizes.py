@@ -57,6 +57,7 @@ PROGRAMS = {
     "gathered": (lambda x, i: x.gather(1, i), lambda m, n: (R(m, n), I(n, m, 4))),
     "rows taken": (lambda x, i: x[i] + 1, lambda m, n: (R(m, n), I(m, 7))),
     "scattered": (lambda x, i, s: x.scatter_add(1, i, s), lambda m, n: (R(m, n), I(n, m, 4), R(m, 4))),
+    "sorted": (lambda x: (*x.sort(1), *x.t().sort(0)), lambda m, n: (R(m, n),)),
     "put": (lambda x, i, s: x.index_put((i,), s, accumulate=True), lambda m, n: (R(m, n), I(m, 5), R(5, n))),
     "eager kernel": (lambda x: (x * 2).cumsum(1) + 1, lambda m, n: (R(m, n),)),
     "numbers of sizes": (lambda x: (x * x.shape[0] / x.shape[1], x.shape[0] * x.shape[1]), lambda m, n: (R(m, n),)),

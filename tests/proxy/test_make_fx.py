@@ -104,6 +104,7 @@ def test_values_of_traced_tensors_are_refused(mode):
         (lambda p: p / p.shape[0] ** 0.5, (4,), (9,)),
         (lambda p: p * (3 / p.shape[0]), (4,), (9,)),
         (lambda p: p.mean() + p.shape[0], (4,), (9,)),
+        (lambda p: p * torch.tensor([1.0, 2.0]).mul(3).shape[0], (3, 2), (5, 4)),  # a constant's sizes are its own
     ],
 )
 def test_symbolic_graphs_hold_at_other_sizes(f, shape, other):

@@ -119,7 +119,8 @@ def arrange(h, val, what, x, dim, descending=False, k=0, sorted=True, keepdim=Tr
     if not at_least(count, 1):
         raise NotImplementedError("no element is wanted")
     out = (*shape[:dim], count, *shape[dim + 1 :])
-    strides = dense_like(out, x.strides or part.strides) if what == WHOLE else dense_strides(out)
+    ruled = val[0] if what == WHOLE and isinstance(val, (tuple, list)) else None  # of a result by its shape rule
+    strides = dense_strides(out) if ruled is None else sizes(ruled.stride())
     outs = [(out, strides, t, x.device) for t in (x.dtype, dtypes.int64)]
     numbers = [dim, what, kind, bool(descending), k, bool(sorted)]
     made = h.launch("order", [part], outs, numbers, 20 * math.prod(shape))

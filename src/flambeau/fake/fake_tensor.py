@@ -213,7 +213,7 @@ class FakeTensorMode(TorchDispatchMode):
                     f"Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
                     f"'allow_non_fake_inputs'. Found in {func}"
                 )
-            return self.from_tensor(x)
+            return self.from_tensor(x, static_shapes=True)  # a constant, else it would have been converted
         if isinstance(x, (list, tuple)) and any(isinstance(y, _C.TensorBase) for y in x):
             return [self._fakify(func, y) for y in x]
         return x

@@ -42,7 +42,7 @@ def contained(lowering, val, elements, among, invert: bool):
         raise NotImplementedError("nothing to look for, or numbers that have to be compared as others")
     region = lowering.contiguous(as_dtype(lowering, among, common))
     line = lowering.in_memory(Region(region.buffer, (n,), (1,), region.offset), common, (1,), among.device)
-    ordered = lowering.arrange((val, val), WHOLE, line, 0)[0]
+    ordered = lowering.arrange((None, None), WHOLE, line, 0)[0]
     place = lowering.lazy(elements.sizes, dtypes.int64, elements.at, device=val.device)
     place = lowering.search(_Meta(dtypes.int64, val.device), ordered, as_dtype(lowering, elements, common), False)
     values, t = lowering.values, short(common)
