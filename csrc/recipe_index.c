@@ -25,9 +25,9 @@ static inline int loaded(const Walk *w, const Step *s, npy_intp *bytes) {
     }
     return 1;
 }
-/* To the next element; 0: there is none. */
-static inline int step(Walk *w, const Step *s) {
-    for (int d = s->n_dims - 1; d >= 0; d--) {
+/* To the next element of the first n loops; 0: there is none. */
+static inline int step(Walk *w, const Step *s, int n) {
+    for (int d = n - 1; d >= 0; d--) {
         int more = ++w->index[d] < s->dims[d];
         npy_intp m = more ? 1 : 1 - s->dims[d];
         for (int k = 0; k < 2; k++) w->operand[k] += s->operand[k].strides[d] * m;
@@ -38,9 +38,35 @@ static inline int step(Walk *w, const Step *s) {
     return 0;
 }
 
+/* Rows along the last loop of elements of type T, by one index of 64 bits each; 0: out of bounds. */
+#define ROW_OF(T)                                                                                                                 \
+    static int row_##T(const Walk *w, const Step *s) {                                                                         \
+        const Load *l = &s->load[0];                                                                                           \
+        const int last = s->n_dims - 1;                                                                                        \
+        const npy_intp n = s->dims[last], size = l->size, stride = l->stride, wrap = l->wrap ? size : 0;                       \
+        const npy_intp step0 = s->operand[0].strides[last], step1 = s->operand[1].strides[last], step2 = l->at.strides[last];  \
+        const char *from = w->operand[0], *index = w->load[0];                                                                 \
+        char *to = w->operand[1];                                                                                              \
+        for (npy_intp k = 0; k < n; k++, from += step0, to += step1, index += step2) {                                         \
+            npy_intp i = *(const int64_t *)index;                                                                              \
+            if (i < 0) i += wrap;                                                                                              \
+            if (i < 0 || i >= size) return 0;                                                                                  \
+            *(T *)to = *(const T *)(from + i * stride);                                                                        \
+        }                                                                                                                      \
+        return 1;                                                                                                              \
+    }
+ROW_OF(uint32_t)
+ROW_OF(uint64_t)
+
 int flb_recipe_gather(const Step *s, char **slots) {
     Walk w;
     start(&w, s, slots);
+    if (s->n_loads == 1 && s->n_dims && s->load[0].item == 8 && (s->block == 4 || s->block == 8)) {
+        do
+            if (!(s->block == 4 ? row_uint32_t : row_uint64_t)(&w, s)) return 0;
+        while (step(&w, s, s->n_dims - 1));
+        return 1;
+    }
     do {
         npy_intp at;
         if (!loaded(&w, s, &at)) return 0;
@@ -49,7 +75,7 @@ int flb_recipe_gather(const Step *s, char **slots) {
         case 8: memcpy(w.operand[1], w.operand[0] + at, 8); break;
         default: memcpy(w.operand[1], w.operand[0] + at, s->block);
         }
-    } while (step(&w, s));
+    } while (step(&w, s, s->n_dims));
     return 1;
 }
 
@@ -103,6 +129,6 @@ int flb_recipe_scatter(const Step *s, char **slots) {
         if (!loaded(&w, s, &at)) return 0;
         if (s->combine) s->combine(w.operand[1] + at, w.operand[0]);
         else memcpy(w.operand[1] + at, w.operand[0], s->block);
-    } while (step(&w, s));
+    } while (step(&w, s, s->n_dims));
     return 1;
 }

@@ -19,6 +19,7 @@ from ..core.definition import TensorMeta
 from ..core.indexing import NotLinear
 
 WRITTEN = 1 << 24  # likewise where the result is written over an argument, and nothing is made
+SHORT = 6  # elements of an inner loop that costs more to enter than to run
 LONG = 1 << 20  # operations from which a template lets other threads run meanwhile
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
 
@@ -71,9 +72,10 @@ def bytes_of(strides, dtype) -> tuple[int, ...]:
     return tuple(s * dtype.itemsize for s in strides)
 
 
-def merged(shape, rows, order=None):
+def merged(shape, rows, order=None, turned=True):
     """The loops over ``shape`` with fewer dimensions: (sizes, strides of each operand), dimensions of size 1 dropped, neighbours joined where
-    every operand runs through them in one go. The last is the inner loop, by the strides in ``order`` (default: of the last operand)."""
+    every operand runs through them in one go. The last is the inner loop, by the strides in ``order`` (default: of the last operand); ``turned``:
+    where that is short, the longest one."""
     order = rows[-1] if order is None else order
     dims = sorted((d for d, n in enumerate(shape) if n != 1), key=lambda d: -abs(order[d]))
     sizes: list[int] = []
@@ -88,6 +90,12 @@ def merged(shape, rows, order=None):
             sizes.append(n)
             for s, r in zip(out, rows):
                 s.append(r[d])
+    longest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+    if (
+        turned and sizes and sizes[-1] < SHORT < sizes[longest]
+    ):  # windows, say: a few long rows instead of many short ones
+        for part in (sizes, *out):
+            part.append(part.pop(longest))
     return sizes, out
 
 
@@ -193,10 +201,10 @@ class Program:
         return self.counts[kind] - 1
 
     # -- steps -----------------------------------------------------------------------------------------------------------
-    def loops(self, loop: tuple, shape, operands, strides=None, order=None) -> None:
-        """One inner loop over all of ``shape``; ``strides``: of each operand over it (broadcast when not given)."""
+    def loops(self, loop: tuple, shape, operands, strides=None, order=None, turned=True) -> None:
+        """One inner loop over all of ``shape``; ``strides``: of each operand over it (broadcast when not given); see merged."""
         rows = strides or [v.broadcast(shape) for v in operands]
-        sizes, rows = merged(shape, rows, order)
+        sizes, rows = merged(shape, rows, order, turned)
         inner = sizes.pop() if sizes else 1
         steps = tuple(r.pop() if r else 0 for r in rows)
         self.steps.append((loop, tuple(sizes), (inner,), steps, [(v, tuple(r)) for v, r in zip(operands, rows)], [], 0))

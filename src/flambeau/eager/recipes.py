@@ -398,7 +398,9 @@ def _reduction(p: Program, op: OpOverload, values, out):
     p.copy(p.constant(_START[ufunc](acc), acc), total)
     strides = [over.broadcast(x.shape), x.strides, over.broadcast(x.shape)]
     num = acc.num
-    p.loops(("ufunc", ufunc, (num, num, num)), x.shape, [over, x, over], strides, order=x.strides)
+    # Sums of several dimensions are sums of sums, as NumPy's: what is added to what is a matter of the inner loop.
+    turned = sum(x.shape[a] > 1 for a in axes) < 2
+    p.loops(("ufunc", ufunc, (num, num, num)), x.shape, [over, x, over], strides, order=x.strides, turned=turned)
     if last:
         return total
     if d.finalize is None:
