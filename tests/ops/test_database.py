@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.parity
 
 TOOL = Path(__file__).parents[2] / "tools" / "op_coverage.py"
-FACETS = ("forward", "gradient", "out", "vmap", "forward_ad", "complex128")
+FACETS = ("forward", "gradient", "out", "vmap", "forward_ad", "forward_over_reverse", "complex128")
 ENTRIES = """
 linalg.cholesky linalg.qr linalg.svd linalg.eigh linalg.solve linalg.inv linalg.det linalg.slogdet linalg.matrix_exp linalg.pinv linalg.lu
 linalg.solve_triangular linalg.multi_dot cholesky_solve fft.fft fft.rfft fft.irfft fft.hfft fft.fftn stft special.entr special.zeta
