@@ -18,7 +18,7 @@ typedef struct {
 
 /* What transforms of one length need, in the type of their elements. */
 typedef struct {
-    int64_t n, used;            /* the length; when it was last asked for */
+    int64_t n, used, bytes;     /* the length; when it was last asked for; of its tables */
     int f64, real, users;
     Stages whole;               /* n points, n / 2 for real lines of even length */
     Stages inner;               /* of a line split over the lanes; inner.n 0: it doesn't split */

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define PLANS 24                /* that are kept */
+#define PLANS 24                /* that are kept, and the most bytes of them all unless it is one */
+#define KEPT ((int64_t)128 << 20)
 
 int flb_fft_lanes(int f64) { return (16 << (FFT_LEVELS == 3 ? flb_cpu_level() : 0)) / (f64 ? 8 : 4); }
 
@@ -85,6 +86,7 @@ static Plan *make_plan(int64_t n, int f64, int real, int *fits) {
     if (split) choose_radices(&p.inner, points / lanes);
     int64_t halves = points < n ? (points / lanes + 1) * 2 * lanes * item : 0;
     int64_t size = bytes_of_stages(&p.whole, item) + (split ? bytes_of_stages(&p.inner, item) + 2 * points * item : 0) + halves;
+    p.bytes = size;
     Plan *plan = malloc(sizeof p + 64 + (size_t)size);
     Roots roots;
     if (!plan || open_roots(&roots, n) < 0) {
@@ -111,6 +113,10 @@ static Plan *make_plan(int64_t n, int f64, int real, int *fits) {
 static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
 static Plan *plans[PLANS];
 
+static void lock_plans(void) { pthread_mutex_lock(&plans_lock); }
+static void unlock_plans(void) { pthread_mutex_unlock(&plans_lock); }
+static void register_fork(void) { pthread_atfork(lock_plans, unlock_plans, unlock_plans); } /* a child mustn't find them locked */
+
 void flb_release_plan(Plan *plan) {
     pthread_mutex_lock(&plans_lock);
     int kept = 0;
@@ -119,21 +125,35 @@ void flb_release_plan(Plan *plan) {
     pthread_mutex_unlock(&plans_lock);
 }
 
-/* The plan, kept; whoever took it releases it. */
+/* Keep a plan in place of those that haven't been asked for longest. */
+static void keep_plan(Plan *plan) {
+    for (;;) {
+        int oldest = -1, empty = -1;
+        int64_t bytes = plan->bytes;
+        for (int i = 0; i < PLANS; i++) {
+            if (plans[i]) bytes += plans[i]->bytes;
+            if (!plans[i]) empty = i;
+            else if (oldest < 0 || plans[i]->used < plans[oldest]->used) oldest = i;
+        }
+        if (empty >= 0 && (bytes <= KEPT || oldest < 0)) {
+            plans[empty] = plan;
+            return;
+        }
+        if (!plans[oldest]->users) free(plans[oldest]); /* else who uses it releases it */
+        plans[oldest] = NULL;
+    }
+}
+
 Plan *flb_take_plan(int64_t n, int f64, int real, int *fits) {
     static int64_t clock;
     Plan *found = NULL;
-    int oldest = 0;
+    static pthread_once_t at_fork = PTHREAD_ONCE_INIT;
+    pthread_once(&at_fork, register_fork);
     *fits = 1;
     pthread_mutex_lock(&plans_lock);
-    for (int i = 0; i < PLANS && !found; i++) {
+    for (int i = 0; i < PLANS && !found; i++)
         if (plans[i] && plans[i]->n == n && plans[i]->f64 == f64 && plans[i]->real == real) found = plans[i];
-        else if (!plans[i] || (plans[oldest] && plans[i]->used < plans[oldest]->used)) oldest = i;
-    }
-    if (!found && (found = make_plan(n, f64, real, fits))) {
-        if (plans[oldest] && !plans[oldest]->users) free(plans[oldest]);
-        plans[oldest] = found;
-    }
+    if (!found && (found = make_plan(n, f64, real, fits))) keep_plan(found);
     if (found) found->users++, found->used = ++clock;
     pthread_mutex_unlock(&plans_lock);
     return found;

@@ -189,6 +189,25 @@ def test_more_lengths_than_plans():
         near(torch.fft.fft(x), exactly("fft", x), torch.float64, n)
 
 
+def test_lengths_whose_tables_are_not_all_kept():
+    for n in (m << k for m, k in itertools.product((1, 3, 5, 7, 9, 15), (15, 16))):
+        x = numbers((n,), torch.float64, False)
+        torch.testing.assert_close(torch.fft.ifft(torch.fft.fft(x)), x)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_at_random(seed):
+    rng = np.random.default_rng(seed)
+    shape = [int(n) for n in rng.choice([1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 24, 32, 64], rng.integers(1, 5))]
+    dims = [int(d) for d in rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)]]
+    x = numbers(shape, torch.float64, seed % 2 == 0, seed).permute(*map(int, rng.permutation(len(shape))))
+    name = str(rng.choice(["fftn", "ifftn", "irfftn", "rfftn"][: 4 if seed % 2 == 0 else 3]))
+    sizes = [int(n) for n in rng.integers(1, 30, len(dims))] if name == "irfftn" or seed % 3 == 0 else None
+    norm = [None, "ortho", "forward"][seed % 5 % 3]
+    got = getattr(torch.fft, name)(x, s=sizes, dim=dims, norm=norm)
+    near(got, exactly(name, x, sizes, dims, norm), torch.float64, 1 << 10)
+
+
 def transforms() -> None:
     rng = np.random.default_rng(0)
     for dtype, n, lines in itertools.product(
