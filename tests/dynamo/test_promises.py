@@ -59,7 +59,12 @@ def logged(f, *args, **artifacts):
 def run(code, folder, **env):
     """A program of its own in ``folder``; its errors are those of the test."""
     p = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))), **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert p.returncode == 0, p.stderr
     return p
