@@ -182,6 +182,18 @@ def test_masks(f, backend):
     assert difference(f, (A,), backend) == ""
 
 
+def put_into_complex(z):
+    z[[0, -1]] = 3
+    z[[True, False, True, False, True, False]] = np.array(2, np.int16)
+    z[np.array([1, 1])] += 1j
+    return z
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+def test_complex_elements_by_index(backend):
+    assert difference(put_into_complex, (Z,), backend) == ""
+
+
 def written_complex(z):
     out = np.zeros(6)
     out[:] = z

@@ -467,6 +467,8 @@ def _values_vjp(ct, values_like, indices):
 
 @index_put.override("lower")
 def _lower_index_put(lowering, val, self, indices, values, accumulate):
+    if val.dtype.is_complex:
+        raise NotImplementedError("writes of complex numbers by index")
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype.name == "bool" and not accumulate and math.prod(values.sizes) == 1:
         return lowering.under_mask(val, self, mask, values)
