@@ -96,39 +96,97 @@ ROWS_BY_LEVEL(static void, NAME(dots), (int64_t rows, int64_t width, const T *g,
     }
 }
 
-#define PART (128 / (int64_t)sizeof(T))
+#define LANES (64 / (int)sizeof(T))
+typedef T NAME(Lanes) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 
-/* s[r][j] = q[r] . k[j] for few rows: each key is read once. */
+#if defined(__GNUC__) && !defined(__clang__)
+typedef TI NAME(Order) __attribute__((vector_size(64)));
+
+/* to[j]: the sum over the lanes of x[j]. Pairs of vectors are folded into one, first by halves. */
+static inline __attribute__((always_inline)) void NAME(fold)(NAME(Lanes) *x, T *to) {
+#pragma GCC unroll 4
+    for (int h = LANES / 2; h; h /= 2) {
+        NAME(Order) own, other;
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++) own[j] = j & h ? LANES + j : j, other[j] = j & h ? LANES + (j & ~h) : j | h;
+#pragma GCC unroll 8
+        for (int i = 0; i < h; i++) x[i] = __builtin_shuffle(x[i], x[i + h], own) + __builtin_shuffle(x[i], x[i + h], other);
+    }
+    *(NAME(Lanes) *)to = x[0];
+}
+#define FOLDS 1
+#else
+#define FOLDS 0
+#endif
+
+/* s[r][j] = q[r] . k[j] for few rows: each key is read once, as many together as there are lanes; those after them are asked for. */
 ROWS_BY_LEVEL(static void, NAME(score), (int64_t rows, int64_t n, int64_t width, const T *q, int64_t ldq, const T *k, int64_t ldk, T *s, int64_t ld), (rows, n, width, q, ldq, k, ldk, s, ld)) {
-    int64_t whole = width / PART * PART;
-    for (int64_t j = 0; j < n; j++, k += ldk)
+    int64_t whole = width / LANES * LANES, j = 0;
+#if FOLDS
+    for (; j + LANES <= n; j += LANES, k += LANES * ldk)
         for (int64_t r = 0; r < rows; r++) {
-            T sum[PART] = {0}, x = 0;
-            for (int64_t e = 0; e < whole; e += PART)
-                for (int64_t i = 0; i < PART; i++) sum[i] += q[r * ldq + e + i] * k[e + i];
-            for (int64_t i = 0; i < PART; i++) x += sum[i];
+            NAME(Lanes) x[LANES] = {0};
+            for (int64_t e = 0; e < whole; e += LANES) {
+                NAME(Lanes) part = *(const NAME(Lanes) *)(q + r * ldq + e);
+#pragma GCC unroll 16
+                for (int i = 0; i < LANES; i++) {
+                    __builtin_prefetch(k + (i + LANES) * ldk + e);
+                    x[i] += part * *(const NAME(Lanes) *)(k + i * ldk + e);
+                }
+            }
+            NAME(fold)(x, s + r * ld + j);
+            for (int64_t e = whole; e < width; e++)
+                for (int i = 0; i < LANES; i++) s[r * ld + j + i] += q[r * ldq + e] * k[i * ldk + e];
+        }
+#endif
+    for (; j < n; j++, k += ldk)
+        for (int64_t r = 0; r < rows; r++) {
+            T sum[LANES] = {0}, x = 0;
+            for (int64_t e = 0; e < whole; e += LANES)
+                for (int64_t i = 0; i < LANES; i++) sum[i] += q[r * ldq + e + i] * k[e + i];
+            for (int64_t i = 0; i < LANES; i++) x += sum[i];
             for (int64_t e = whole; e < width; e++) x += q[r * ldq + e] * k[e];
             s[r * ld + j] = x;
         }
 }
 
-/* o[r] = or += sum over j of s[r][j] * v[j]. */
-ROWS_BY_LEVEL(static void, NAME(mix), (int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o, int64_t ldo, int more), (rows, n, width, s, ld, v, ldv, o, ldo, more)) {
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t e = 0;
-        for (; e + 2 * PART <= width; e += 2 * PART) {
-            T sum[2 * PART] = {0};
-            for (int64_t j = 0; j < n; j++)
-                for (int64_t i = 0; i < 2 * PART; i++) sum[i] += s[r * ld + j] * v[j * ldv + e + i];
-            for (int64_t i = 0; i < 2 * PART; i++) o[r * ldo + e + i] = more ? o[r * ldo + e + i] + sum[i] : sum[i];
+/* o[e] = or += sum over j of s[j] * v[j][e], for the elements of `parts` vectors (4 at most); those of odd and of even keys are summed apart. */
+static inline __attribute__((always_inline)) void NAME(mix_part)(int64_t n, const int parts, const T *s, const T *v, int64_t ldv, T *o, int more) {
+    NAME(Lanes) even[4] = {0}, odd[4] = {0}, *out = (NAME(Lanes) *)o;
+    int64_t j = 0;
+    for (; j + 2 <= n; j += 2, v += 2 * ldv) {
+        const NAME(Lanes) *first = (const NAME(Lanes) *)v, *second = (const NAME(Lanes) *)(v + ldv);
+#pragma GCC unroll 4
+        for (int i = 0; i < parts; i++) {
+            __builtin_prefetch(v + 8 * ldv + i * LANES);
+            __builtin_prefetch(v + 9 * ldv + i * LANES);
+            even[i] += s[j] * first[i];
+            odd[i] += s[j + 1] * second[i];
         }
-        if (e == width) continue;
-        for (int64_t i = e; i < width && !more; i++) o[r * ldo + i] = 0;
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t i = e; i < width; i++) o[r * ldo + i] += s[r * ld + j] * v[j * ldv + i];
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < parts; i++) {
+        if (j < n) even[i] += s[j] * ((const NAME(Lanes) *)v)[i];
+        even[i] += odd[i];
+        if (more) even[i] += out[i];
+        out[i] = even[i];
     }
 }
-#undef PART
+
+/* o[r] = or += sum over j of s[r][j] * v[j]. */
+ROWS_BY_LEVEL(static void, NAME(mix), (int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o, int64_t ldo, int more), (rows, n, width, s, ld, v, ldv, o, ldo, more)) {
+    for (int64_t r = 0; r < rows; r++, s += ld, o += ldo) {
+        int64_t e = 0;
+        for (; e + 4 * LANES <= width; e += 4 * LANES) NAME(mix_part)(n, 4, s, v + e, ldv, o + e, more);
+        for (; e + LANES <= width; e += LANES) NAME(mix_part)(n, 1, s, v + e, ldv, o + e, more);
+        if (e == width) continue;
+        for (int64_t i = e; i < width && !more; i++) o[i] = 0;
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = e; i < width; i++) o[i] += s[j] * v[j * ldv + i];
+    }
+}
+#undef FOLDS
+#undef LANES
 
 #define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
 #define MASK(b, h) (a->mask ? a->mask + (b) * a->mask_stride[0] + (h) * a->mask_stride[1] : NULL)
