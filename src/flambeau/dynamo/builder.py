@@ -238,10 +238,10 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         return _torch_function(value, source)
-    if issubclass(cls, str) and cls.__module__.startswith("flambeau."):
+    if issubclass(cls, str) and str(cls.__module__).startswith("flambeau."):
         _guard(tx, source, "ID_MATCH", value)
         return of_object(tx, value, str, source)
-    if cls.__module__.startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
+    if str(cls.__module__).startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
         _guard(tx, source, "ID_MATCH", value)
         return TorchObjectVariable(value, source)
     if cls is functools._lru_cache_wrapper and isinstance(value.__wrapped__, types.FunctionType):
@@ -324,7 +324,7 @@ class OpaqueVariable(Variable):
 
 def _user_like(cls) -> bool:
     """Classes of the library that are ordinary Python objects to a program: optimizers, distributions."""
-    return cls.__module__.startswith(("flambeau.optim", "flambeau.distributions"))
+    return str(cls.__module__).startswith(("flambeau.optim", "flambeau.distributions"))
 
 
 def _tensor(tx, value, source):

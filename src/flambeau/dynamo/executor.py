@@ -34,6 +34,7 @@ from .variables.lists import ListVariable, TupleVariable
 from .variables.slots import slots_of
 from .variables.tracebacks import Entry
 from .variables.values import made
+from .versions import PY312
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
@@ -321,9 +322,10 @@ class InlineFrame(Frame):
 
     def throw(self, consumer: Frame, exc: Variable) -> Variable | None:
         """As resume(), with the exception raised at the yield."""
-        if self.finished or not self.started:
-            self.finished = True
-            consumer._raise(exc)
+        if self.finished:
+            raise UserRaises(exc.exception, exc)
+        if not self.started:
+            return self._go_on(consumer, lambda: self._raise_first(exc))
         below = self.delegate()
         if below is not None:
             return self._go_on(consumer, lambda: self._throw_below(below, exc))
@@ -357,7 +359,7 @@ class InlineFrame(Frame):
         inst = self.inst
         self.suspended = False
         try:
-            self._raise(exc)
+            self._raise_thrown(exc)
         except UserRaises as e:
             self.passes(inst, e)
             if inst.handler is None:
@@ -366,6 +368,21 @@ class InlineFrame(Frame):
             self.enter_handler(inst, e)
         self.run()
 
+    def _raise_thrown(self, exc: Variable) -> None:
+        """Its context is what the generator itself handles; what its consumer does doesn't count."""
+        if self.handling:
+            exc.set_context(self, self.handling[-1])
+        raise UserRaises(exc.exception, exc)
+
+    def _raise_first(self, exc: Variable) -> None:
+        """The exception is raised before the first instruction of the function."""
+        try:
+            self._raise_thrown(exc)
+        except UserRaises as e:
+            first = next(i for i in self.insts if i.name == "RETURN_GENERATOR")
+            e.variable.add_entry(self, Entry(self.code, self.globals, first.offset, first.line))
+            raise
+
     def _go_on(self, consumer: Frame, run) -> Variable | None:
         self.parent = consumer
         self.suspended = False
@@ -373,8 +390,13 @@ class InlineFrame(Frame):
             run()
         except UserRaises as e:
             self.finished = True
-            if isinstance(e.exception, StopIteration):
-                consumer.raise_user(RuntimeError("generator raised StopIteration"))
+            # Since 3.12 a handler in the function does it, which doesn't reach in front of it.
+            if isinstance(e.exception, StopIteration) and (self.started or not PY312):
+                stopped = UserRaises(RuntimeError("generator raised StopIteration"))
+                stopped.variable = variable_of(consumer, stopped)
+                stopped.variable.setattr(consumer, "__cause__", e.variable)
+                stopped.variable.set_context(consumer, e.variable)
+                raise stopped from None
             raise
         if self.suspended:
             return self.yielded

@@ -12,6 +12,7 @@ from .variables.tensor import is_read_only
 __all__ = [
     "has_effects",
     "has_nodes",
+    "may_run_again",
     "refuse_acting",
     "refuse_read_only",
     "refuse_shared_memory",
@@ -19,6 +20,9 @@ __all__ = [
     "writes",
     "written_inputs",
 ]
+
+
+_LIBRARY = ("flambeau", "_operator", "builtins", "math", "numpy")
 
 
 def under_handler(tx) -> bool:
@@ -49,6 +53,18 @@ def has_effects(output) -> bool:
         ):
             return True
     return False
+
+
+def may_run_again(node) -> bool:
+    """Whether the node may run, raise, and run again with the frame. An operator that a program defined may do anything before it raises, and
+    the error of a program's own check says more than the plain one."""
+    if node.meta.get("val") is None and "checks" in node.meta.get("effects", ()):
+        return False
+    if node.op != "call_function":
+        return node.op != "call_module"
+    module = getattr(node.target, "__module__", None) or type(node.target).__module__
+    operators = module.removeprefix("flambeau._ops.")
+    return operators in ("aten", "prims", "flambeau") if operators != module else module.split(".")[0] in _LIBRARY
 
 
 def refuse_shared_memory(output, inputs: list) -> None:

@@ -106,7 +106,13 @@ class Opcodes:
         if type(v) is Lasti:
             self.stack.append(LastiVariable(v.index + self.output.resumes.origins[self.code][1]))
             return
-        self.stack.append(self.wrap_known(v) if type(v) in (tuple, frozenset) else ConstantVariable(v))
+        if type(v) not in (tuple, frozenset):
+            self.stack.append(ConstantVariable(v))
+            return
+        literals = self.output.literals
+        if id(v) not in literals:
+            literals[id(v)] = self.wrap_known(v)
+        self.stack.append(literals[id(v)])
 
     # -- locals, cells, globals --
     def LOAD_FAST(self, inst):
@@ -344,7 +350,13 @@ class Opcodes:
 
     def LIST_EXTEND(self, inst):
         v = self.pop()
-        self.top(inst.arg).call_method(self, "extend", [operators.iterate(self, v)], {})
+        try:
+            it = operators.iterate(self, v)
+        except UserRaises as e:
+            if isinstance(e.exception, TypeError) and not operators.has_elements(v):
+                self.raise_user(TypeError(f"Value after * must be an iterable, not {v.python_type().__name__}"))
+            raise
+        self.top(inst.arg).call_method(self, "extend", [it], {})
 
     def SET_UPDATE(self, inst):
         v = self.pop()

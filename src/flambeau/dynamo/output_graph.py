@@ -33,6 +33,7 @@ from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsu
 from .graph_effects import (
     has_effects,
     has_nodes,
+    may_run_again,
     refuse_acting,
     refuse_read_only,
     refuse_shared_memory,
@@ -114,6 +115,9 @@ class OutputGraph:
         self.keep: list[Any] = []
         self.mutable_sources: list[Source] = []
         self.cells: dict[int, CellVariable] = {}
+        self.literals: dict[
+            int, Variable
+        ] = {}  # tuples and frozensets among the constants of codes, by id: each is one object
         self._fake_mode = None
         self.sizes: SizeNodes | None = None
         self.env: ShapeEnv | None = None  # made when something is a symbol
@@ -724,10 +728,11 @@ class OutputGraph:
             fn = journaled(fn)
         graph = _frame.DisabledFunction(fn)
         written = () if getattr(fn, "keeps_inputs_at_errors", False) else written_inputs(keep)
-        if (gm.meta["arrays"] or self.under_handler) and not has_effects(self):
+        repeatable = self.under_handler or (not self.modes.dispatch and all(map(may_run_again, self.root.nodes)))
+        if (gm.meta["arrays"] or repeatable) and not has_effects(self):
             if not written:
-                # Nothing has happened at an error: the frame is run plainly, which raises it where a handler may wait for it, as NumPy
-                # does for arrays.
+                # Nothing has happened at an error: the frame is run plainly, which raises it at the program's own line, where a handler may wait
+                # for it, as NumPy does for arrays.
                 graph.again = numpy_bridge.is_ours
             given = [
                 i.example for i in keep if not i.number

@@ -18,6 +18,7 @@ from flambeau.base.symint import sym_max, sym_min
 
 from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
+from ..versions import PY312
 from . import identity as identity  # its handlers
 from . import instances as instances  # its handlers
 from . import iteration as iteration  # its handlers
@@ -44,13 +45,14 @@ from .lists import (
 )
 from .namespaces import NamespaceDict
 from .objects import ObjectVariable, refuse_excess
-from .operators import OPERATORS, UNARY, binary, fold, identical, iterate, unary
+from .operators import INPLACE, OPERATORS, UNARY, binary, fold, identical, iterate, unary
 from .symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
 __all__ = ["BuiltinVariable", "sort"]
 
 PURE_MODULES = {"math", "_operator", "cmath"}
+WRITERS = {"setitem", "delitem", "iconcat", *(fn.__name__ for fn in INPLACE)}  # they may write to the first argument
 PURE = {
     abs, all, any, ascii, bin, bool, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, len, max, min, oct, ord, pow,
     repr,
@@ -123,7 +125,7 @@ class BuiltinVariable(Variable):
         if fn in UNARY and len(args) == 1:
             return unary(tx, fn, args[0])
         everything = [*args, *kwargs.values()]
-        pure = fn in PURE or getattr(fn, "__module__", None) in PURE_MODULES
+        pure = fn in PURE or (getattr(fn, "__module__", None) in PURE_MODULES and fn.__name__ not in WRITERS)
         if pure and all(a.can_constant() for a in everything):
             return fold(tx, fn, args, kwargs)
         if isinstance(fn, type) and issubclass(fn, BaseException):
@@ -243,6 +245,12 @@ def _(tx, args, kwargs):
     return ConstantVariable(None)
 
 
+@handles(operator.delitem)
+def _(tx, args, kwargs):
+    args[0].delitem(tx, args[1])
+    return ConstantVariable(None)
+
+
 @handles(type)
 def _(tx, args, kwargs):
     if len(args) != 1:
@@ -326,7 +334,9 @@ def _(tx, args, kwargs):
 def sort(tx, items, kwargs):
     key = kwargs.get("key")
     reverse = kwargs["reverse"].as_constant() if "reverse" in kwargs else False
-    keys = [v if key is None or key.is_constant() else key.call(tx, [v], {}) for v in items]
+    if key is not None and key.is_constant() and key.as_constant() is None:
+        key = None
+    keys = [v if key is None else key.call(tx, [v], {}) for v in items]
     keys = [text.settled(tx, k) for k in keys]  # the order depends on numbers that vary, too
     if all(k.can_constant() for k in keys):
         known = [k.as_constant() for k in keys]
@@ -334,7 +344,10 @@ def sort(tx, items, kwargs):
         unsupported("sort", "sorting by values of the graph", "The order depends on tensor data.")
     else:
         known = [Compared(tx, k) for k in keys]
-    order = sorted(range(len(items)), key=known.__getitem__, reverse=reverse)
+    try:
+        order = sorted(range(len(items)), key=known.__getitem__, reverse=reverse)
+    except TypeError as e:
+        tx.raise_user(e)
     return [items[i] for i in order]
 
 
@@ -382,7 +395,8 @@ def _extreme(fn, compare):
         if not items:
             if "default" in kwargs:
                 return kwargs["default"]
-            tx.raise_user(ValueError(f"{fn.__name__}() iterable argument is empty"))
+            what = "iterable argument is empty" if PY312 else "arg is an empty sequence"
+            tx.raise_user(ValueError(f"{fn.__name__}() {what}"))
         if all(v.can_constant() for v in items) and key is None:
             return fold(tx, fn, [tx.make_list(items)])
         keys = items if key is None else [key.call(tx, [v], {}) for v in items]

@@ -6,15 +6,19 @@ import functools
 import inspect
 import itertools
 
-from ..exc import unsupported
+from ..exc import UserRaises, unsupported
 from . import polyfills
+from .base import Variable
 from .constant import ConstantVariable
 from .derived import DerivedVariable, contents_of
+from .dicts import DictVariable, DictView
 from .functions import UserFunctionVariable
 from .handlers import HANDLERS, handles
 from .iterators import Count, GeneratorVariable, IteratorVariable
 from .lists import ListVariable, TupleVariable
-from .operators import iterate
+from .modules import ModuleVariable
+from .objects import ObjectVariable
+from .operators import iterate, watching
 
 
 @handles(enumerate)
@@ -62,6 +66,8 @@ def check_lengths(tx, its, k: int) -> None:
 
 @handles(map)
 def _(tx, args, kwargs):
+    if len(args) < 2:
+        tx.raise_user(TypeError("map() must have at least two arguments."))
     fn, its = args[0], [iterate(tx, a) for a in args[1:]]
 
     def pull(tx):
@@ -94,13 +100,62 @@ def _(tx, args, kwargs):
         if not (args[0].inherits(tx, "__len__") and args[0].inherits(tx, "__getitem__")):
             unsupported("reversed", f"reversed of {args[0]!r}", "It is read by its own __len__ and __getitem__.")
         args = [contents_of(args[0])]
-    elements = args[0].items(tx)[::-1]
+    elif isinstance(args[0], ObjectVariable) and not isinstance(args[0], ModuleVariable):
+        return _reversed_object(tx, args[0])
     kind = getattr(args[0], "kind", None) or type(args[0])
-    if kind not in (ListVariable, TupleVariable):
+    if kind is ListVariable:
+        args[0].realized(tx)
+        # Live: what is written to the list before it is read is seen.
+        return _Backwards(args[0], len(args[0].elements), lambda tx, at: args[0].elements[at], type(reversed([])))
+    _refuse_irreversible(tx, args[0])
+    elements = args[0].items(tx)[::-1]
+    keyed = args[0].owner if isinstance(args[0], DictView) else args[0]
+    if isinstance(keyed, DictVariable):
+        return watching(IteratorVariable(elements), keyed)
+    if kind is not TupleVariable:
         return IteratorVariable(elements)
-    it = IteratorVariable(elements, cls=type(reversed(args[0].plain_class()())))
+    it = IteratorVariable(elements, cls=reversed)
     it.parts = lambda: (reversed, [kind(elements[it.position :][::-1])])
     return it
+
+
+def _refuse_irreversible(tx, v: Variable) -> None:
+    cls = v.python_type()
+    if not (hasattr(cls, "__reversed__") or (hasattr(cls, "__len__") and hasattr(cls, "__getitem__"))):
+        tx.raise_user(TypeError(f"{cls.__name__!r} object is not reversible"))
+
+
+class _Backwards(IteratorVariable):
+    """``reversed`` of what is read by index, from the last of ``n`` elements on."""
+
+    def __init__(self, sequence, n: int, element, cls):
+        super().__init__(cls=cls, parts=lambda: (polyfills.reversed_at, [sequence, ConstantVariable(self.at)]))
+        self.at, self.element = n - 1, element
+
+    def next(self, tx):
+        tx.side_effects.touch(self)
+        at, self.at = self.at, self.at - 1
+        try:
+            return tx.realize(self.element(tx, at)) if at >= 0 else self._end()
+        except IndexError:
+            return self._end()
+        except UserRaises as e:
+            if isinstance(e.exception, IndexError | StopIteration):
+                return self._end()
+            raise
+
+    def _end(self) -> None:
+        self.at = -1
+
+
+def _reversed_object(tx, v: ObjectVariable) -> Variable:
+    own = v.special(tx, "__reversed__")
+    if own is not None:
+        return own.call(tx, [], {})
+    refused = v.class_attr(tx, "__reversed__") is None
+    if refused or v.special(tx, "__len__") is None or v.special(tx, "__getitem__") is None:
+        tx.raise_user(TypeError(f"{v.python_type().__name__!r} object is not reversible"))
+    return _Backwards(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)
 
 
 def strict_zip(*iterables):

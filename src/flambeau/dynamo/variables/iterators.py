@@ -313,10 +313,7 @@ class GeneratorVariable(IteratorVariable):
         if name == "send" and len(args) == 1:
             return self.send(tx, args[0])
         if name == "throw" and args:
-            exc = args[0]
-            if not hasattr(exc, "exception"):
-                exc = exc.call(tx, args[1:2], {})
-            return self.throw(tx, exc)
+            return self.throw(tx, _thrown(tx, *args))
         if name == "close":
             return self.close(tx)
         if name == "__next__":
@@ -327,6 +324,25 @@ class GeneratorVariable(IteratorVariable):
         if self.cls is not types.GeneratorType and cg.returning:
             unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "It is traced as a generator.")
         self.frame.reconstruct_generator(cg)
+
+
+def _thrown(tx, exc: Variable, value: Variable | None = None, traceback: Variable | None = None) -> Variable:
+    """The exception that ``throw(exc)`` or ``throw(type, value)`` raises: the value itself where it is one of this type."""
+    from .exceptions import ExceptionVariable
+
+    exc = tx.realize(exc)
+    if isinstance(exc, ExceptionVariable):
+        return exc
+    value = None if value is None else tx.realize(value)
+    if value is None or (value.is_constant() and value.as_constant() is None):
+        return exc.call(tx, [], {})
+    if isinstance(value, ExceptionVariable):
+        cls = exc.as_constant() if exc.is_constant() or hasattr(exc, "value") else None
+        if isinstance(cls, type) and issubclass(value.python_type(), cls):
+            return value
+    if issubclass(value.python_type(), tuple):
+        return exc.call(tx, value.items(tx), {})
+    return exc.call(tx, [value], {})
 
 
 def closes_with(v: Variable, tx, depth: int = 5) -> bool:

@@ -141,17 +141,21 @@ class SequenceVariable(Variable):
             if self.can_constant() and all(a.can_constant() for a in args):
                 try:
                     return ConstantVariable(getattr(self.as_constant(), name)(*[a.as_constant() for a in args]))
-                except ValueError as e:
+                except (TypeError, ValueError) as e:
                     tx.raise_user(e)
-            if name == "index" and len(args) == 1:
-                for i, e in enumerate(self.items(tx)):
-                    if e is args[0]:
-                        return ConstantVariable(i)
+            if name == "index" and len(args) == 1 and (i := self._first(tx, args[0])) is not None:
+                return ConstantVariable(i)
         if name == "numel" and self.can_constant():
             return ConstantVariable(getattr(self.as_constant(), name)())
         unsupported(
             "sequence-method", f"call_method {self!r} {name} {args!r}", f"{self.cls.__name__}.{name} is not traced."
         )
+
+    def _first(self, tx, v: Variable) -> int | None:
+        """The place of the first element that is, or equals, ``v``."""
+        from .operators import same_or_equal
+
+        return next((i for i, e in enumerate(self.items(tx)) if same_or_equal(tx, e, v)), None)
 
 
 def _real(e: Variable) -> Variable:
@@ -298,7 +302,15 @@ class ListVariable(SequenceVariable):
     def setitem(self, tx, key, value):
         self.changed(tx)
         if isinstance(key, SliceVariable):
-            self.elements[key.as_constant()] = value.items(tx)
+            from .operators import has_elements
+
+            if not has_elements(value):
+                tx.raise_user(TypeError("can only assign an iterable"))
+            new = value.items(tx)
+            try:
+                self.elements[key.as_constant()] = new
+            except (TypeError, ValueError) as e:
+                tx.raise_user(e)
             return
         i = self._index(tx, key)
         if not -len(self.elements) <= i < len(self.elements):
@@ -309,7 +321,7 @@ class ListVariable(SequenceVariable):
         self.changed(tx)
         try:
             del self.elements[key.as_constant()]
-        except IndexError as e:
+        except (IndexError, TypeError, ValueError) as e:
             tx.raise_user(e)
 
     def call_method(self, tx, name, args, kwargs):
@@ -323,16 +335,19 @@ class ListVariable(SequenceVariable):
                 self.changed(tx, only_append=True)
                 self.elements.append(v)
             return none
-        if name == "insert" and args[0].can_constant():
+        if name == "insert" and len(args) == 2 and args[0].can_constant():
             self.changed(tx)
-            self.elements.insert(args[0].as_constant(), args[1])
+            try:
+                self.elements.insert(args[0].as_constant(), args[1])
+            except TypeError as e:
+                tx.raise_user(e)
             return none
         if name == "pop" and all(a.can_constant() for a in args):
             self.items(tx)
             self.changed(tx)
             try:
                 return self.elements.pop(*[a.as_constant() for a in args])
-            except IndexError as e:
+            except (IndexError, TypeError) as e:
                 tx.raise_user(e)
         if name == "clear":
             self.changed(tx)
@@ -349,14 +364,13 @@ class ListVariable(SequenceVariable):
             self.changed(tx)
             self.elements[:] = new
             return none
-        if name == "remove":
-            for i, e in enumerate(self.items(tx)):
-                if e is args[0] or (
-                    e.can_constant() and args[0].can_constant() and e.as_constant() == args[0].as_constant()
-                ):
-                    self.changed(tx)
-                    del self.elements[i]
-                    return none
+        if name == "remove" and len(args) == 1:
+            i = self._first(tx, args[0])
+            if i is None:
+                tx.raise_user(ValueError("list.remove(x): x not in list"))
+            self.changed(tx)
+            del self.elements[i]
+            return none
         if name == "__setitem__":
             self.setitem(tx, *args)
             return none

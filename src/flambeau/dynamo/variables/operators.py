@@ -65,6 +65,11 @@ NUMPY_UNARY = {
 }
 
 
+def has_elements(v: Variable) -> bool:
+    """Whether the type has a method by which it is iterated over."""
+    return hasattr(v.python_type(), "__iter__") or hasattr(v.python_type(), "__getitem__")
+
+
 def iterate(tx, v: Variable) -> IteratorVariable:
     if isinstance(v, IteratorVariable):
         return v
@@ -242,6 +247,13 @@ def unary(tx, fn, v: Variable) -> Variable:
     unsupported("operator", f"{fn.__name__} of {v!r}")
 
 
+def _repeated(tx, a: SequenceVariable, times: Variable) -> list[Variable]:
+    try:
+        return list(a.items(tx)) * times.as_constant()
+    except TypeError as e:
+        tx.raise_user(e)
+
+
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     a, b = tx.realize(a), tx.realize(b)
     if isinstance(a, IdVariable) or isinstance(b, IdVariable):
@@ -259,9 +271,9 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         if fn is operator.iadd:
             a.call_method(tx, "extend", [iterate(tx, b)], {})
             return a
-        old = list(a.items(tx))
+        new = _repeated(tx, a, b)
         a.changed(tx)
-        a.elements[:] = old * b.as_constant()
+        a.elements[:] = new
         return a
     if fn in SET_OPERATIONS and (isinstance(a, SetVariable) or isinstance(b, SetVariable)):
         r = set_operation(tx, fn, a, b)
@@ -299,7 +311,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if fn is operator.mul and isinstance(b, SequenceVariable):
         a, b = b, a
     if fn is operator.mul and isinstance(a, SequenceVariable) and b.is_constant():
-        return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) * b.as_constant())
+        return (ListVariable if a.plain_class() is list else TupleVariable)(_repeated(tx, a, b))
     if fn in (operator.eq, operator.ne):
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))

@@ -20,6 +20,13 @@ __all__ = [
 ]
 
 
+def reversed_at(sequence, index):
+    """``reversed(sequence)`` as it is when the element at ``index`` is next."""
+    it = reversed(sequence)
+    it.__setstate__(index)
+    return it
+
+
 def count_elements(mapping, iterable):
     for x in iterable:
         mapping[x] = mapping.get(x, 0) + 1
