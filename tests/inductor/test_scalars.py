@@ -16,6 +16,7 @@ INEXACT = {
     "log",
     "log1p",
     "log2",
+    "log10",
     "rsqrt",
     "sin",
     "cos",

@@ -143,10 +143,10 @@ scalar("mul", 2, "arith", np.multiply, {"f": "fmul {t} {0}, {1}", "i": "mul {t} 
 scalar("div", 2, "float", np.true_divide, {"f": "fdiv {t} {0}, {1}"},
        lambda s, ct, x, y, r: (s.div(ct, y), s.mul(s.neg(ct), s.div(s.div(x, y), y))))
 scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} zeroinitializer, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
-scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int"},
+scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int", "b": "@copy"},
        lambda s, ct, x, r: (s.mul(ct, s.sgn(x)),))
-scalar("sgn", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
-scalar("sign", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int"}, lambda s, ct, x, r: (None,))
+scalar("sgn", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int", "b": "@copy"}, lambda s, ct, x, r: (None,))
+scalar("sign", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int", "b": "@copy"}, lambda s, ct, x, r: (None,))
 scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or {b} {0}, {1}"},
        lambda s, ct, x, y, r: (_unless(s, s.lt(x, y), ct, x, y), _unless(s, s.gt(x, y), ct, x, y)))
 scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and {b} {0}, {1}"},
@@ -192,7 +192,7 @@ for _name, _np, _f, _i in [("eq", np.equal, "oeq", "eq"), ("ne", np.not_equal, "
     scalar(_name, 2, "compare", _np, {"f": f"fcmp {_f} {{t}} {{0}}, {{1}}", "i": f"icmp {_i} {{t}} {{0}}, {{1}}",
                                       "b": f"icmp {_i.replace('s', 'u')} {{b}} {{0}}, {{1}}",
                                       "u": f"icmp {_i.replace('s', 'u')} {{t}} {{0}}, {{1}}"}, _NONE2)
-scalar("isnan", 1, "compare", np.isnan, {"f": "fcmp uno {t} {0}, {0}", "i": "@false"}, lambda s, ct, x, r: (None,))
+scalar("isnan", 1, "compare", np.isnan, {"f": "fcmp uno {t} {0}, {0}", "i": "@false", "b": "@false"}, lambda s, ct, x, r: (None,))
 scalar("logical_and", 2, "logic", np.logical_and, {"b": "and {b} {0}, {1}"}, _NONE2)
 scalar("logical_or", 2, "logic", np.logical_or, {"b": "or {b} {0}, {1}"}, _NONE2)
 scalar("logical_xor", 2, "logic", np.logical_xor, {"b": "xor {b} {0}, {1}"}, _NONE2)

@@ -94,7 +94,7 @@ scalar("fmin", 2, "arith", np.fmin, {"f": "@fmin", "i": "@minimum_int", "b": "an
 scalar("nextafter", 2, "float", np.nextafter, {"f": "@nextafter"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
 scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {"f": "@signbit", "i": "@signbit", "b": "@false"}, _NONE)
-scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside"})
+scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside", "b": "or {b} {0}, {1}"})
 def _logaddexp(of_reals, power, log_base):
     """log(b^x + b^y); NumPy has it for real numbers. Of complex ones the part with the greater real part is taken out."""
 
