@@ -1,6 +1,8 @@
 """What third-party libraries do with PyTorch beyond its documentation: each row is a habit seen in one of them."""
 
 import importlib
+import subprocess
+import sys
 import typing
 import warnings
 
@@ -266,3 +268,15 @@ def test_hooks_on_what_every_module_and_optimizer_does():
     seen.clear()
     early.step(), nn.Linear(1, 1)
     assert not seen
+
+
+def test_modules_named_like_functions():
+    """Importing them leaves the functions where they were."""
+    code = (
+        "import flambeau as torch, flambeau._functorch.aot_autograd as module, flambeau._higher_order_ops.cond\n"
+        "from flambeau._higher_order_ops import cond\n"
+        "from flambeau._higher_order_ops.while_loop import while_loop\n"
+        "assert module.aot_module_simplified and callable(cond) and callable(while_loop) and callable(torch.cond)\n"
+        "assert torch.compile(torch.nn.Linear(2, 2))(torch.ones(1, 2)).shape == (1, 2)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

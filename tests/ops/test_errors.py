@@ -43,6 +43,21 @@ REFUSED = {
         RuntimeError,
         "self.dtype = Long and source.dtype = Float",
     ),
+    "where with a number that the integers can't hold": (
+        lambda: torch.where(I > 0, I, 2**63),
+        RuntimeError,
+        "value cannot be converted to type int64_t without overflow",
+    ),
+    "where with such a number first": (
+        lambda: torch.where(I > 0, 300, I.to(torch.int8)),
+        RuntimeError,
+        "value cannot be converted to type int8_t without overflow",
+    ),
+    "block_diag of a number": (
+        lambda: torch.block_diag(X, 3),
+        TypeError,
+        "expected Tensor as element 1 in argument 0, but got int",
+    ),
     "masked_scatter of another dtype": (
         lambda: I.masked_scatter(I > 0, X),
         RuntimeError,

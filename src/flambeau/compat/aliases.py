@@ -78,6 +78,32 @@ ALIASES: dict[str, str] = {
 }
 
 
+# Packages of PyTorch whose modules have the names of functions of our one module: they stand beside it, or importing such a module would put it
+# in the function's place. -> the names that mean the function, as in PyTorch, once the module was imported.
+BESIDE = {
+    "_functorch": frozenset(),
+    "_higher_order_ops": frozenset("associative_scan cond map scan while_loop".split()),
+}
+
+
+class _Beside(types.ModuleType):
+    """A module that has another's names and keeps what is set on it to itself."""
+
+    def __init__(self, name: str, target: types.ModuleType):
+        super().__init__(name)
+        self.__dict__.update(_target=target, _functions=BESIDE[name.removeprefix("flambeau.")], __path__=[])
+
+    def __getattr__(self, name):
+        return getattr(self._target, name)
+
+    def __dir__(self):
+        return dir(self._target)
+
+    def __setattr__(self, name, value):
+        if not (name in self._functions and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
+
+
 # Modules with code of their own that lack names which have no meaning here: rows of extras.py.
 _EXTENDED = """
 autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api
@@ -156,7 +182,9 @@ class _AliasFinder:
     def exec_module(self, module):
         found, _ = module.__spec__.loader_state
         name = module.__spec__.name
-        if isinstance(found, types.ModuleType) and not hasattr(found, "__path__"):
+        if name[9:] in BESIDE:
+            found = _Beside(name, found)
+        elif isinstance(found, types.ModuleType) and not hasattr(found, "__path__"):
             found.__path__ = []  # other aliases may be below it: the import system wants a package
         sys.modules[name] = found
 

@@ -57,8 +57,16 @@ def tensordot(a, b, dims=2, out=None):
     return aten.tensordot.default(a, b, left, right)
 
 
+def _all_tensors(name: str, given) -> None:
+    """TypeError unless each of the arguments is a tensor."""
+    for k, x in enumerate(given):
+        if not isinstance(x, _C.TensorBase):
+            raise TypeError(f"{name}(): expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
+
+
 def block_diag(*tensors):
     """A matrix with the given ones on its diagonal."""
+    _all_tensors("block_diag", tensors)
     parts = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
     if any(t.dim() > 2 for t in parts):
         raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions")
@@ -72,6 +80,7 @@ def block_diag(*tensors):
 
 def cartesian_prod(*tensors):
     """All combinations of one element of each: (product of lengths, number of tensors)."""
+    _all_tensors("cartesian_prod", tensors)
     if len(tensors) == 1:
         return tensors[0]
     grid = aten.meshgrid.indexing(list(tensors), indexing="ij")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from ..base.dtypes import check_number
 from ..core.bindings import Binder
 from ..core.operator import namespace
 from ..core.overrides import wrap_function
@@ -13,12 +14,22 @@ aten = namespace("aten")
 _where = Binder("where")
 
 
+def _check_beside(number, tensor):
+    """RuntimeError when a number that isn't selected either doesn't fit into the integers of the other side."""
+    if isinstance(tensor, _C.TensorBase) and tensor._dtype.category == 1:
+        check_number(number, tensor._dtype)
+
+
 def where(condition, input=None, other=None, *, out=None):
     """``where(condition)``: the indices of true elements, a tuple; ``where(condition, input, other)``: elements of one or the other."""
     if input is None and other is None:
         return (
             tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
         )
+    if type(other) is int:
+        _check_beside(other, input)
+    elif type(input) is int:
+        _check_beside(input, other)
     return _where(condition, input, other, **({} if out is None else {"out": out}))
 
 
