@@ -8,12 +8,9 @@ import numpy as np
 
 import flambeau as torch
 from flambeau.base import pytree
+from flambeau.dynamo.exc import AccuracyError
 
 __all__ = ["AccuracyError", "clone_inputs", "difference", "reference", "run_plainly"]
-
-
-class AccuracyError(RuntimeError):
-    """Compiled code gave something else than plain code."""
 
 
 def clone_inputs(inputs) -> list[Any]:

@@ -8,6 +8,7 @@ import types
 from dataclasses import dataclass, field
 
 __all__ = [
+    "AccuracyError",
     "BackendCompilerFailed",
     "BreakReason",
     "ForbiddenCall",
@@ -50,6 +51,10 @@ class BreakReason:
 
 class TorchDynamoException(RuntimeError):
     """Base of everything capture raises."""
+
+
+class AccuracyError(RuntimeError):
+    """Compiled code gave something else than plain code."""
 
 
 class Unsupported(TorchDynamoException):

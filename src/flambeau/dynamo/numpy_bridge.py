@@ -14,6 +14,8 @@ import numpy as np
 
 from flambeau import _C
 
+from .exc import AccuracyError
+
 __all__ = [
     "Carried",
     "asks",
@@ -151,7 +153,10 @@ def tensor_of_array(a):
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether an error comes from the graph, and not from a signal handler or another piece of the program that ran meanwhile."""
+    """Whether an error comes from the graph, and not from a signal handler, another piece of the program that ran meanwhile, or a tool that
+    compares the graph with the plain frame."""
+    if isinstance(error, AccuracyError):
+        return False
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -160,6 +165,11 @@ def is_ours(error: Exception) -> bool:
         "numpy",
         "scipy",
     )
+
+
+def is_of_data(error: Exception) -> bool:
+    """Whether it is the values that the graph was given: memory that ran out says so itself."""
+    return not isinstance(error, MemoryError) and is_ours(error)
 
 
 def np_dtype(fake) -> np.dtype:

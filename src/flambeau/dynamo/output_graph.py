@@ -733,7 +733,7 @@ class OutputGraph:
             if not written:
                 # Nothing has happened at an error: the frame is run plainly, which raises it at the program's own line, where a handler may wait
                 # for it, as NumPy does for arrays.
-                graph.again = numpy_bridge.is_ours
+                graph.again = numpy_bridge.is_ours if gm.meta["arrays"] else numpy_bridge.is_of_data
             given = [
                 i.example for i in keep if not i.number
             ]  # plain NumPy takes no tensor of autograd's or of a transform

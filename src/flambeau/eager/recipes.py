@@ -28,7 +28,6 @@ from ..core.promotion import check_scalars, compute_dtype, operand_indices, resu
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
-from . import recipe_index, templates
 from .backend import PRODUCTS, compiled, kernel_of
 from .contraction import SMALL
 from .pointwise import _WIDE
@@ -102,6 +101,8 @@ def cook(op: OpOverload, values: tuple):
 def _made(p: Program, op: OpOverload, values, out):
     """What ``op`` of values is: by the template that lowering takes, where there is one, else by the rule of its kind."""
     if "lower" in op.overrides:
+        from . import templates  # when the first such call is recorded: `import flambeau` stays small
+
         found = p.attempt(lambda: templates.by_override(p, op, values, _made))
         if found is not None:
             return found
@@ -367,6 +368,8 @@ def _reduction(p: Program, op: OpOverload, values, out):
     d = op.definition
     r = arguments(op)([value_meta(values[0]), *values[1:]])
     if d.combine in ("argmax", "argmin"):
+        from . import templates
+
         return templates.extreme(p, values[0], r.dims, r.keepdim, d.combine == "argmin")
     x, acc = values[0], r.acc.np
     if narrow(acc):  # an extreme, say: in float32 it is the same
@@ -472,6 +475,8 @@ def _contraction(p: Program, op: OpOverload, values, out):
 
 @rule("index")
 def _index(p: Program, op: OpOverload, values, out):
+    from . import recipe_index
+
     return (recipe_index.read if op.definition.mode == "read" else recipe_index.write)(p, op, values, out)
 
 
@@ -521,6 +526,8 @@ def _extern(p: Program, op: OpOverload, values, out):
     if found is None:
         raise NoRecipe
     shape, fn, tensor = found
+    from . import recipe_index
+
     return recipe_index.gather(p, values[0], tuple(shape), fn, tensor, True, out)
 
 
