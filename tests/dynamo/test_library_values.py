@@ -34,7 +34,7 @@ from flambeau.dynamo.exc import Unsupported
 ROWS = [r for r in pathlib.Path(__file__).with_name("library_values.txt").read_text().splitlines() if r and r[0] != "#"]
 MODULES = """argparse ast base64 binascii bisect calendar collections colorsys contextlib copy dataclasses datetime decimal difflib enum
     fnmatch fractions functools heapq html inspect itertools json keyword logging math numbers operator os pathlib pprint random re reprlib secrets shlex
-    statistics string struct sys tempfile textwrap traceback types typing unicodedata urllib uuid zlib"""
+    statistics string struct sys tempfile textwrap traceback types typing unicodedata urllib uuid"""
 
 
 @dataclasses.dataclass

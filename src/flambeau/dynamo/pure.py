@@ -16,7 +16,7 @@ from . import trace_rules
 
 __all__ = ["ASKED", "BREAKS", "PURE", "asked_method", "how", "is_plain", "value_key"]
 
-# Functions of their arguments alone.
+# Functions of their arguments alone. zlib is left out: a call of it is a break, as PyTorch documents calls of C extensions.
 PURE = {
     "_bisect": "bisect_left bisect_right",
     "_heapq": "",
@@ -49,7 +49,6 @@ PURE = {
     "unicodedata": "bidirectional category combining decimal digit is_normalized lookup name normalize numeric",
     "urllib.parse": """parse_qs parse_qsl quote quote_plus unquote unquote_plus urldefrag urlencode urljoin urlparse urlsplit urlunparse
         urlunsplit""",
-    "zlib": "adler32 compress crc32 decompress",
 }
 # Functions of the state of the process or the machine: the guard asks them again.
 ASKED = {
