@@ -109,7 +109,8 @@ def _read(op):
             return _C.from_array(out)
         shape, coords, handler = coordinates(op, args, source.shape)
         if 0 in shape:
-            return _C.computed(np.empty(shape, source.dtype))
+            strides = dense_like(shape, args[at]._strides) if keeps_order else contiguous_strides(shape)
+            return _C.from_array(empty_strided(shape, strides, source.dtype))
         loaded = [d for d, c in enumerate(coords) if not isinstance(c, Loop)]
         if len(loaded) == 1 and isinstance(coords[loaded[0]], np.ndarray):
             d = loaded[0]
