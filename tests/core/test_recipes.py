@@ -312,3 +312,17 @@ def test_a_number_fills_every_layout():
                     expected = np.ones(n + 1, x.numpy().dtype)
                     view(expected)[...] = value
                     np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize("layout", [lambda x: x, lambda x: x.t().contiguous().t()], ids=["rows", "columns"])
+@pytest.mark.parametrize("other", [(3,), (200, 1)], ids=str)
+@pytest.mark.parametrize(
+    "f", [torch.xlogy, torch.special.xlog1py, lambda x, y: torch.where(y.expand_as(x).isnan(), x, y)]
+)
+def test_questions_of_few_elements_that_are_broadcast(f, other, layout):
+    """NumPy's loop of isnan writes its answers side by side even where they aren't to lie so."""
+    x = layout(torch.arange(600, dtype=torch.float64).remainder(5).reshape(200, 3))
+    y = torch.linspace(0.5, 3, max(other), dtype=torch.float64).reshape(other)
+    want = f(x.contiguous().clone(), y.expand(200, 3).clone())
+    for _ in range(4):
+        assert torch.equal(f(x, y), want)

@@ -8,6 +8,7 @@ import numpy as np
 import flambeau as torch
 from flambeau.inductor import compile as passes
 from flambeau.inductor.ir import ExternCall
+from flambeau.inductor.settings import config
 from flambeau.testing.samples import load, operator
 
 TABLE = Path(__file__).with_name("fallbacks.txt")
@@ -37,20 +38,21 @@ def called(row) -> set[str]:
         return graph, made
 
     passes.compile_program = look
+    disabled, config.force_disable_caches = config.force_disable_caches, True
     try:
         for sample in row.calls[:3]:
             tensors: list = []
             args = [arranged(a, tensors) for a in sample.args]
             kwargs = {k: arranged(v, tensors) for k, v in sample.kwargs.items()}
             torch.compiler.reset()
-            try:
+            try:  # without the caches: a graph that is recalled is not looked at
                 torch.compile(lambda *t: row.op(*filled(args, t), **{k: filled(v, t) for k, v in kwargs.items()}))(
                     *tensors
                 )  # noqa: B023
             except (RuntimeError, TypeError, NotImplementedError):
                 continue  # a sample in float64 only
     finally:
-        passes.compile_program = original
+        passes.compile_program, config.force_disable_caches = original, disabled
     return found
 
 

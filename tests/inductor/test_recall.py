@@ -55,8 +55,8 @@ print(len(lowered), total.hex(), "llvmlite" in sys.modules)
 """
 
 
-def run(cache, changes=None, program=PROGRAM):
-    done = subprocess.run(
+def ran(cache, changes, program):
+    return subprocess.run(
         [sys.executable, "-c", f"CHANGES = {changes!r}\n{program}"],
         env={**os.environ, "FLAMBEAU_CACHE_DIR": str(cache)},
         capture_output=True,
@@ -64,6 +64,10 @@ def run(cache, changes=None, program=PROGRAM):
         timeout=300,
         check=True,
     )
+
+
+def run(cache, changes=None, program=PROGRAM):
+    done = ran(cache, changes, program)
     lowered, value, llvm = done.stdout.split()
     return int(lowered), value, llvm == "True", done.stderr
 
@@ -118,3 +122,35 @@ def test_arguments_of_the_linker_are_checked():
         _runtime.load_objects(["text"], ["kernel"])
     with pytest.raises(ValueError):
         _runtime.load_objects([b""], [])
+
+
+TEMPLATES = """
+import sys
+import flambeau as torch
+from flambeau.inductor import compile as passes
+F = torch.nn.functional
+lowered = []
+original = passes.compile_program
+passes.compile_program = lambda *a, **k: lowered.append(1) or original(*a, **k)
+R = lambda *shape: torch.linspace(-1, 1, int(torch.ones(shape).numel())).reshape(shape)
+ROWS = {
+    "convolution": (lambda x, w: F.conv2d(x, w, padding=1), (R(1, 3, 8, 8), R(4, 3, 3, 3))),
+    "attention": (lambda q, k: F.scaled_dot_product_attention(q, k, k), (R(1, 2, 9, 8), R(1, 2, 9, 8))),
+    "product": (lambda x, y: (x @ y).relu(), (R(33, 17), R(17, 5))),
+    "product of 16 bits": (lambda x, y: x.bfloat16() @ y.bfloat16(), (R(33, 17), R(17, 5))),
+    "transform": (lambda x: torch.fft.rfft(x).abs(), (R(16, 32),)),
+    "solution": (lambda a, b: torch.linalg.solve(a + 9 * torch.eye(5), b), (R(5, 5), R(5, 2))),
+    "order": (lambda x: x.sort(1)[1], (R(9, 33),)),
+}
+for name in CHANGES:
+    f, tensors = ROWS[name]
+    print(len(lowered), torch.compile(f)(*tensors).double().sum().item().hex())
+"""
+NAMES = ["convolution", "attention", "product", "product of 16 bits", "transform", "solution", "order"]
+
+
+def test_templates_in_a_process_that_lowers_nothing(tmp_path):
+    """What lowering finds for a template, as the library of products is, a process that recalls the graph has to find too."""
+    cold = ran(tmp_path, NAMES, TEMPLATES).stdout.splitlines()
+    for name, line in zip(NAMES, cold, strict=True):
+        assert ran(tmp_path, [name], TEMPLATES).stdout.split() == ["0", line.split()[1]], name

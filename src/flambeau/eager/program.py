@@ -37,6 +37,9 @@ class NoRecipe(Exception):
     """This call can't be put into native steps."""
 
 
+# NumPy's loops of these (seen in 2.4 with AVX-512) write truth values side by side wherever they are to go.
+SIDE_BY_SIDE = frozenset({np.isnan, np.isinf, np.signbit})
+
 # What a kernel would raise is raised by the kernel: these end an attempt.
 REFUSED = (
     NoRecipe, NotLinear, ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError,
@@ -203,8 +206,12 @@ class Program:
     # -- steps -----------------------------------------------------------------------------------------------------------
     def loops(self, loop: tuple, shape, operands, strides=None, order=None, turned=True) -> None:
         """One inner loop over all of ``shape``; ``strides``: of each operand over it (broadcast when not given); see merged."""
-        rows = strides or [v.broadcast(shape) for v in operands]
-        sizes, rows = merged(shape, rows, order, turned)
+        given = strides or [v.broadcast(shape) for v in operands]
+        sizes, rows = merged(shape, given, order, turned)
+        if loop[0] == "ufunc" and loop[1] in SIDE_BY_SIDE and sizes and rows[-1][-1] != operands[-1].dtype.itemsize:
+            sizes, rows = merged(shape, given, order, False)
+            if rows[-1][-1] != operands[-1].dtype.itemsize:
+                raise NoRecipe
         inner = sizes.pop() if sizes else 1
         steps = tuple(r.pop() if r else 0 for r in rows)
         self.steps.append((loop, tuple(sizes), (inner,), steps, [(v, tuple(r)) for v, r in zip(operands, rows)], [], 0))

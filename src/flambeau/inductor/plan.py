@@ -47,6 +47,8 @@ class Plan:
         def bound(s):
             if s[0] == "kernel":
                 return (s[0], addresses[s[1]], *s[2:])
+            if s[0] == "native":
+                blas.share_threads()  # templates make products; who recalls a graph has not looked for the library
             if s[0] == "gemm":
                 return ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
             return (*s[:6], list(map(bound, s[6])), s[7]) if s[0] == "rows" else s
