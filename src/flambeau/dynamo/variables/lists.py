@@ -304,9 +304,7 @@ class ListVariable(SequenceVariable):
         if isinstance(key, SliceVariable):
             from .operators import has_elements
 
-            if not has_elements(value):
-                tx.raise_user(TypeError("can only assign an iterable"))
-            new = value.items(tx)
+            new = value.items(tx) if has_elements(value) else None  # None: the list says what it wants
             try:
                 self.elements[key.as_constant()] = new
             except (TypeError, ValueError) as e:
