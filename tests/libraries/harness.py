@@ -42,6 +42,21 @@ def gradients(model) -> dict:
     return {"count": float(len(norms)), "total": math.sqrt(sum(norms)), "first": [math.sqrt(x) for x in norms[:4]]}
 
 
+def steps(model, loss_of, count=3, optimizer=None) -> dict:
+    """The losses of some steps of training, and the gradients after them."""
+    import torch
+
+    optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(count):
+        optimizer.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return {"losses": losses, "gradients": gradients(model)["total"]}
+
+
 def _pass(model, call, inputs) -> dict:
     for p in model.parameters():
         p.grad = None

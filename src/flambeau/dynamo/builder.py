@@ -36,7 +36,7 @@ from .guards import type_item
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
 from .variables import generators
-from .variables.base import Lazy, Variable
+from .variables.base import HeldVariable, Lazy, Variable
 from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
 from .variables.callables import CachedFunctionVariable, WeakReferenceVariable
 from .variables.classes import ClassVariable
@@ -290,21 +290,11 @@ def _wrap(tx, value, source: Source) -> Variable:
     return OpaqueVariable(value, source)
 
 
-class OpaqueVariable(Variable):
+class OpaqueVariable(HeldVariable):
     """An object that is only passed around."""
-
-    def __init__(self, value, source):
-        super().__init__(source)
-        self.value = value
 
     def __repr__(self):
         return f"OpaqueVariable({type(self.value).__name__})"
-
-    def python_type(self):
-        return type(self.value)
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def getattr(self, tx, name):
         if name == "state" and isinstance(self.value, np.random.BitGenerator):

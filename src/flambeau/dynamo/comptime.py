@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 from .exc import InternalTorchDynamoError, TorchDynamoException, unsupported
-from .variables.base import Variable
+from .variables.base import HeldVariable, Variable
 from .variables.constant import ConstantVariable
 from .variables.functions import FunctionVariable
 from .variables.symbolic import SymbolicVariable, specialized
@@ -183,18 +183,8 @@ def real_function(v: Variable) -> types.FunctionType:
     return types.FunctionType(v.code, v.globals, v.code.co_name, None, cells or None)
 
 
-class ComptimeVariable(Variable):
+class ComptimeVariable(HeldVariable):
     """``comptime`` or one of its functions, in captured code."""
-
-    def __init__(self, value, source=None):
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self):
-        return type(self.value)
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def getattr(self, tx, name):
         if name == "breakpoint":

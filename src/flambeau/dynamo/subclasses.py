@@ -30,7 +30,7 @@ from .config import config
 from .exc import Unsupported, unsupported
 from .recorder import Recorder
 from .source import ConstSource
-from .variables.base import Lazy, Variable
+from .variables.base import KnownVariable, Lazy, Variable
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextManagerVariable
@@ -243,30 +243,12 @@ class DisableFunctionVariable(ContextManagerVariable):
         cg.call_function(self.cls, None, 0)
 
 
-class AttributeFunction(Variable):
+class AttributeFunction(KnownVariable):
     """``Tensor.shape.__get__``: what ``__torch_function__`` gets when an attribute is read."""
 
     def __init__(self, value):
-        super().__init__(ConstSource(value, "attribute"))
-        self.value, self.name = value, attribute_of(value)
-
-    def python_type(self):
-        return type(self.value)
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
-
-    def as_proxy(self):
-        return self.value
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
-
-    def truth(self, tx):
-        return True
+        super().__init__(value, ConstSource(value, "attribute"))
+        self.name = attribute_of(value)
 
     def getattr(self, tx, name):
         return world.library_attr(tx, self, self.value, self.source, name)

@@ -317,6 +317,7 @@ def _real_tolerance(name, t, what):
 
 def _cut(largest, atol, rtol, shape, dtype):
     """The size from which singular values count, with a dimension for them."""
+    atol, rtol = (None if t is None else _column(t) for t in (atol, rtol))
     eps = finfo(dtype).eps * max(shape)
     if rtol is None:
         default = aten.full_like.default(largest, eps)
@@ -354,30 +355,12 @@ def linalg_pinv(self, atol, rtol, hermitian):
         s, u = aten.linalg_eigh.default(self)
         size = aten.abs.default(s)
         largest = aten.amax.default(size, [-1], True)
-        keep = aten.gt.Tensor(
-            size,
-            _cut(
-                largest,
-                None if atol is None else _column(atol),
-                None if rtol is None else _column(rtol),
-                self.shape[-2:],
-                self.dtype,
-            ),
-        )
+        keep = aten.gt.Tensor(size, _cut(largest, atol, rtol, self.shape[-2:], self.dtype))
         inverse = aten.where.ScalarOther(keep, aten.reciprocal.default(s), 0)
         return mm(aten.mul.Tensor(u, _row(inverse)), adjoint(u))
     u, s, vh = aten._linalg_svd.default(self, False, True)
     largest = aten.slice.Tensor(s, -1, 0, 1)
-    keep = aten.gt.Tensor(
-        s,
-        _cut(
-            largest,
-            None if atol is None else _column(atol),
-            None if rtol is None else _column(rtol),
-            self.shape[-2:],
-            self.dtype,
-        ),
-    )
+    keep = aten.gt.Tensor(s, _cut(largest, atol, rtol, self.shape[-2:], self.dtype))
     inverse = aten.where.ScalarOther(keep, aten.reciprocal.default(s), 0)
     return mm(aten.mul.Tensor(adjoint(vh), _row(inverse)), adjoint(u))
 
@@ -434,13 +417,7 @@ def _rank(self, atol, rtol, hermitian):
         return aten.zeros.default(list(self.shape[:-2]), dtype=int64)
     s = aten.abs.default(aten.linalg_eigvalsh.default(self)) if hermitian else aten.linalg_svdvals.default(self)
     largest = aten.amax.default(s, [-1], True)
-    bound = _cut(
-        largest,
-        None if atol is None else _column(atol),
-        None if rtol is None else _column(rtol),
-        self.shape[-2:],
-        self.dtype,
-    )
+    bound = _cut(largest, atol, rtol, self.shape[-2:], self.dtype)
     return aten.sum.dim_IntList(aten.gt.Tensor(s, bound), [-1])
 
 

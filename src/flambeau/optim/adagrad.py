@@ -56,12 +56,7 @@ class Adagrad(Optimizer):
                 self.state[p]["sum"] = full_like(p, initial_accumulator_value)
 
     def step(self, closure=None):
-        loss = self._loss(closure)
-        gathered = self._gather()
-        with self._recording():
-            for group, rows in gathered:
-                _update(group, rows)
-        return loss
+        return self._updated(_update, closure)
 
 
 def _update(group: dict, rows: list[tuple]) -> None:

@@ -70,12 +70,7 @@ class Adam(Optimizer):
             state["max_exp_avg_sq"] = zeros_like(p)
 
     def step(self, closure=None):
-        loss = self._loss(closure)
-        gathered = self._gather()
-        with self._recording():
-            for group, rows in gathered:
-                _update(group, rows)
-        return loss
+        return self._updated(_update, closure)
 
 
 def _update(group: dict, rows: list[tuple]) -> None:

@@ -202,6 +202,15 @@ class Optimizer:
             out.append((group, rows))
         return out
 
+    def _updated(self, update: Callable, closure: Callable | None):
+        """A step of an algorithm that is one function of a group's options and of what was gathered of it."""
+        loss = self._loss(closure)
+        gathered = self._gather()
+        with self._recording():
+            for group, rows in gathered:
+                update(group, rows)
+        return loss
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (None), or fill them with zeros."""
         for group in self.param_groups:

@@ -57,12 +57,7 @@ class RMSprop(Optimizer):
             state["grad_avg"] = zeros_like(p)
 
     def step(self, closure=None):
-        loss = self._loss(closure)
-        gathered = self._gather()
-        with self._recording():
-            for group, rows in gathered:
-                _update(group, rows)
-        return loss
+        return self._updated(_update, closure)
 
 
 def _update(group: dict, rows: list[tuple]) -> None:

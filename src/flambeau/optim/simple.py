@@ -27,17 +27,15 @@ class SimpleOptimizer(Optimizer):
         super().__init__(params, defaults)
 
     def step(self, closure=None):
-        loss = self._loss(closure)
-        gathered = self._gather()
-        with self._recording():
-            for group, rows in gathered:
-                for p, grad, state in rows:
-                    if group["maximize"]:
-                        grad = -grad
-                    if self.coupled_decay and group.get("weight_decay"):
-                        grad = grad.add(p, alpha=number(group["weight_decay"]))
-                    self._update(p, grad, state, group)
-        return loss
+        return self._updated(self._update_rows, closure)
+
+    def _update_rows(self, group: dict, rows: list[tuple]) -> None:
+        for p, grad, state in rows:
+            if group["maximize"]:
+                grad = -grad
+            if self.coupled_decay and group.get("weight_decay"):
+                grad = grad.add(p, alpha=number(group["weight_decay"]))
+            self._update(p, grad, state, group)
 
     def _update(self, p, grad, state: dict, group: dict) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define _update")

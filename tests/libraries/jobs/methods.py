@@ -2,20 +2,8 @@
 
 import torch
 import torch.nn.functional as F
-from harness import both, gradients
+from harness import both, gradients, steps
 from torch import nn
-
-
-def _steps(model, loss_of, steps=3, optimizer=None):
-    optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return {"losses": losses, "gradients": gradients(model)["total"]}
 
 
 def metric_learning_losses():
@@ -50,7 +38,7 @@ def normalizing_flow():
         ]
     flow = flows.Flow(transforms.CompositeTransform(layers), distributions.StandardNormal([2]))
     x = torch.randn(16, 2)
-    return _steps(flow, lambda: -flow.log_prob(x).mean()) | {"sample": flow.sample(3)}
+    return steps(flow, lambda: -flow.log_prob(x).mean()) | {"sample": flow.sample(3)}
 
 
 def zuko_flow():
@@ -58,7 +46,7 @@ def zuko_flow():
 
     flow = zuko.flows.NSF(2, context=1, transforms=2, hidden_features=(8, 8))
     x, c = torch.randn(16, 2), torch.randn(16, 1)
-    return _steps(flow, lambda: -flow(c).log_prob(x).mean())
+    return steps(flow, lambda: -flow(c).log_prob(x).mean())
 
 
 def stochastic_differential_equation():

@@ -2,20 +2,8 @@
 
 import torch
 import torch.nn.functional as F
-from harness import both, gradients
+from harness import both, steps
 from torch import nn
-
-
-def _steps(model, loss_of, steps=3, optimizer=None):
-    optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return {"losses": losses, "gradients": gradients(model)["total"]}
 
 
 def x_transformers_language_model():
@@ -27,7 +15,7 @@ def x_transformers_language_model():
         attn_layers=Decoder(dim=16, depth=2, heads=2, rotary_pos_emb=True, ff_glu=True, attn_dim_head=8),
     )
     ids = torch.randint(0, 32, (2, 12))
-    out = _steps(model, lambda: F.cross_entropy(model(ids[:, :-1]).transpose(1, 2), ids[:, 1:]))
+    out = steps(model, lambda: F.cross_entropy(model(ids[:, :-1]).transpose(1, 2), ids[:, 1:]))
     return out | both(model, (ids,))
 
 
@@ -63,7 +51,7 @@ def segmentation_models():
     model = smp.Unet("resnet18", encoder_weights=None, classes=2, decoder_channels=(16, 16, 8, 8, 8))
     loss = smp.losses.DiceLoss(mode="multiclass")
     x, y = torch.randn(2, 3, 96, 96), torch.randint(0, 2, (2, 96, 96))
-    out = _steps(model, lambda: loss(model(x), y), 2, torch.optim.SGD(model.parameters(), lr=1e-2))
+    out = steps(model, lambda: loss(model(x), y), 2, torch.optim.SGD(model.parameters(), lr=1e-2))
     return out | both(model.eval(), (x,))
 
 
@@ -86,7 +74,7 @@ def monai_networks():
     model = UNet(spatial_dims=2, in_channels=1, out_channels=2, channels=(4, 8, 16), strides=(2, 2), num_res_units=1)
     x, y = torch.randn(2, 1, 32, 32), torch.randint(0, 2, (2, 1, 32, 32))
     loss = DiceCELoss(to_onehot_y=True, softmax=True)
-    out = _steps(model, lambda: loss(model(x), y), 2)
+    out = steps(model, lambda: loss(model(x), y), 2)
     metric = DiceMetric()
     metric(y_pred=(x > 0).float(), y=y)
     turned = Compose([NormalizeIntensity(), RandFlip(prob=1.0, spatial_axis=0)])(x[0])
@@ -126,7 +114,7 @@ def open_clip_model():
         logits = scale * a @ b.T
         return F.cross_entropy(logits, torch.arange(3)) + F.cross_entropy(logits.T, torch.arange(3))
 
-    return _steps(model, loss) | both(model, (image, text))
+    return steps(model, loss) | both(model, (image, text))
 
 
 def equivariant_networks():
@@ -153,7 +141,7 @@ def neural_operator():
 
     model = FNO(n_modes=(4, 4), hidden_channels=8, in_channels=1, out_channels=1, n_layers=2)
     x = torch.randn(2, 1, 12, 12)
-    return _steps(model, lambda: (model(x) - x).pow(2).mean()) | both(model, (x,))
+    return steps(model, lambda: (model(x) - x).pow(2).mean()) | both(model, (x,))
 
 
 def reinforcement_learning():
@@ -198,7 +186,7 @@ def tabular_network():
         out, sparsity = net(x)
         return F.cross_entropy(out, y) - 1e-3 * sparsity
 
-    return _steps(net, loss) | both(net.eval(), (x,))
+    return steps(net, loss) | both(net.eval(), (x,))
 
 
 def diffusion_by_lucidrains():
@@ -207,7 +195,7 @@ def diffusion_by_lucidrains():
     net = Unet(dim=8, dim_mults=(1, 2), flash_attn=False, attn_heads=2, attn_dim_head=8)
     diffusion = GaussianDiffusion(net, image_size=8, timesteps=20)
     x = torch.rand(2, 3, 8, 8)
-    return _steps(diffusion, lambda: diffusion(x), 2) | both(net, (x, torch.tensor([3, 7])))
+    return steps(diffusion, lambda: diffusion(x), 2) | both(net, (x, torch.tensor([3, 7])))
 
 
 def attention_by_lucidrains():

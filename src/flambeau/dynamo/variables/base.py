@@ -7,7 +7,16 @@ from typing import Any
 
 from ..exc import unsupported
 
-__all__ = ["Lazy", "MethodOf", "NullVariable", "Variable", "hashable_key", "method_of"]
+__all__ = [
+    "HeldVariable",
+    "KnownVariable",
+    "Lazy",
+    "MethodOf",
+    "NullVariable",
+    "Variable",
+    "hashable_key",
+    "method_of",
+]
 
 _serial = itertools.count()
 
@@ -117,6 +126,33 @@ class Variable:
         return f"{type(self).__name__}()"
 
 
+class HeldVariable(Variable):
+    """A Python object as it is: captured code loads the object itself."""
+
+    def __init__(self, value, source=None):
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self):
+        return type(self.value)
+
+    def reconstruct(self, cg):
+        cg.load_const(self.value)
+
+
+class KnownVariable(HeldVariable):
+    """An object that is as good as a constant, in graphs too: a function or a class, unless the truth of the value is asked otherwise."""
+
+    def can_constant(self):
+        return True
+
+    def as_constant(self):
+        return self.value
+
+    def truth(self, tx):
+        return True
+
+
 class Lazy(Variable):
     """A value with a source that nothing has looked at yet: no guard, no graph input, until :meth:`real`."""
 
@@ -149,7 +185,7 @@ def method_of(tx, v: Variable, name: str) -> MethodOf:
 
 
 class MethodOf(Variable):
-    """A bound method of a container variable."""
+    """A bound method: captured code reads it from its owner. Calls are the owner's, unless a kind of method has its own."""
 
     def __init__(self, owner, name):
         super().__init__()

@@ -23,7 +23,7 @@ from . import identity as identity  # its handlers
 from . import instances as instances  # its handlers
 from . import iteration as iteration  # its handlers
 from . import polyfills, text
-from .base import Variable
+from .base import HeldVariable, KnownVariable, Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable
@@ -61,30 +61,11 @@ PURE = {
 }  # fmt: skip
 
 
-class BuiltinVariable(Variable):
+class BuiltinVariable(KnownVariable):
     """A builtin function or type, or another C callable that may be folded."""
-
-    def __init__(self, value, source=None):
-        super().__init__(source)
-        self.value = value
 
     def __repr__(self):
         return f"BuiltinVariable({getattr(self.value, '__name__', self.value)})"
-
-    def python_type(self):
-        return type(self.value)
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
-
-    def truth(self, tx):
-        return True
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def hasattr(self, tx, name):
         return world.has(tx, lambda: self.getattr(tx, name))
@@ -177,12 +158,12 @@ TAKE_NUMBERS = (
 )  # fmt: skip
 
 
-class UnboundMethod(Variable):
+class UnboundMethod(HeldVariable):
     """str.upper, list.append, object.__setattr__ taken from the type."""
 
     def __init__(self, cls, name, value):
-        super().__init__()
-        self.cls, self.name, self.value = cls, name, value
+        super().__init__(value)
+        self.cls, self.name = cls, name
 
     def call(self, tx, args, kwargs):
         o = args[0]
@@ -191,9 +172,6 @@ class UnboundMethod(Variable):
 
             return SlotMethod(o, self.name, self.value).call(tx, args[1:], kwargs)
         return o.call_method(tx, self.name, args[1:], kwargs)
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
 
 @handles(len)

@@ -7,7 +7,7 @@ import weakref
 from .. import world
 from ..exc import unsupported
 from ..source import CallSource
-from .base import Lazy, Variable
+from .base import HeldVariable, Lazy, Variable
 from .objects import ObjectVariable
 
 __all__ = ["CachedFunctionVariable", "WeakReferenceVariable"]
@@ -18,15 +18,8 @@ def followed(ref):
     return ref()
 
 
-class WeakReferenceVariable(Variable):
+class WeakReferenceVariable(HeldVariable):
     """A weak reference that existed before: whether its object lives, and which it is, is guarded when it is followed."""
-
-    def __init__(self, value, source):
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self):
-        return weakref.ref
 
     def truth(self, tx):
         return True
@@ -48,15 +41,8 @@ def is_weakly_known(v: Variable) -> bool:
     return value is not None and weakref.getweakrefcount(value) > 0
 
 
-class CachedFunctionVariable(Variable):
+class CachedFunctionVariable(HeldVariable):
     """A function under ``functools.lru_cache``: traced when it can't be told from one that isn't."""
-
-    def __init__(self, value, source):
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self):
-        return type(self.value)
 
     def truth(self, tx):
         return True

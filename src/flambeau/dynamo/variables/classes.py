@@ -10,7 +10,7 @@ from ..exc import unsupported
 from ..source import ConstSource
 from ..versions import PY313
 from ..world import ABSENT
-from .base import Variable
+from .base import KnownVariable, Variable
 from .constant import ConstantVariable
 from .derived import DerivedVariable, builtin_base, new_derived
 from .functions import UserFunctionVariable, UserMethodVariable
@@ -21,31 +21,9 @@ from .tensor import TensorVariable
 __all__ = ["ClassVariable", "SuperVariable", "construct"]
 
 
-class ClassVariable(Variable):
-    def __init__(self, value: type, source=None):
-        super().__init__(source)
-        self.value = value
-
+class ClassVariable(KnownVariable):
     def __repr__(self):
         return f"UserDefinedClassVariable({self.value.__name__})"
-
-    def python_type(self):
-        return type(self.value)
-
-    def as_proxy(self):
-        return self.value
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
-
-    def truth(self, tx):
-        return True
 
     def getattr(self, tx, name):
         cls, meta = self.value, type(self.value)

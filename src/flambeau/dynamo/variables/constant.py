@@ -12,7 +12,7 @@ from flambeau.base.symint import NUMBERS
 
 from ..exc import unsupported
 from ..source import ConstSource
-from .base import Variable, _serial
+from .base import KnownVariable, Variable, _serial
 
 __all__ = ["ConstantVariable", "is_constant_value"]
 
@@ -53,7 +53,7 @@ def is_constant_value(v) -> bool:
     )
 
 
-class ConstantVariable(Variable):
+class ConstantVariable(KnownVariable):
     def __init__(self, value, source=None):
         self.source, self.born = source, next(_serial)
         if type(value) not in PLAIN and isinstance(value, NUMBERS):
@@ -63,23 +63,14 @@ class ConstantVariable(Variable):
     def __repr__(self):
         return f"ConstantVariable({type(self.value).__name__}: {self.value!r})"
 
-    def python_type(self):
-        return type(self.value)
-
     def is_constant(self):
         return True
-
-    def as_constant(self):
-        return self.value
 
     def as_proxy(self):
         return self.value
 
     def reloadable(self):
         return False
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def truth(self, tx):
         if isinstance(self.value, enum.Enum):

@@ -12,7 +12,7 @@ from .. import trace_rules, world
 from ..exc import ForbiddenCall, unsupported
 from ..source import ConstSource, GetAttrSource, ItemSource, KeySource
 from ..versions import PY312
-from .base import Lazy, MethodOf, Variable
+from .base import HeldVariable, Lazy, MethodOf, Variable
 from .constant import ConstantVariable
 from .contexts import GeneratorContextVariable
 
@@ -414,19 +414,15 @@ class PartialVariable(Variable):
         cg.call(1 + len(self.args) + len(self.kwargs), tuple(self.kwargs))
 
 
-class SkippedFunctionVariable(Variable):
+class SkippedFunctionVariable(HeldVariable):
     """A callable that runs as ordinary Python: calling it breaks the graph."""
 
     def __init__(self, value, id: str, reason: str, why: str, hint: str = "", source=None):
-        super().__init__(source)
-        self.value = value
+        super().__init__(value, source)
         self.break_info = (id, reason, why, hint)
 
     def __repr__(self):
         return f"SkipFunctionVariable({getattr(self.value, '__qualname__', self.value)!s})"
-
-    def python_type(self):
-        return type(self.value)
 
     def call(self, tx, args, kwargs):
         if self.break_info[0] == "disabled" and tx.root.break_at is None:
@@ -438,9 +434,6 @@ class SkippedFunctionVariable(Variable):
 
     def hasattr(self, tx, name):
         return world.has(tx, lambda: self.getattr(tx, name))
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
 
 class ForbiddenVariable(SkippedFunctionVariable):

@@ -12,7 +12,7 @@ from .. import numpy_bridge
 from ..config import config
 from ..exc import unsupported
 from ..source import CallSource, ConstSource, GetAttrSource
-from .base import Variable
+from .base import HeldVariable, MethodOf, Variable
 from .constant import ConstantVariable
 from .numbers import NumberVariable
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
@@ -58,12 +58,8 @@ class GeneratorVariable(Variable):
         return hasattr(self.cls, name)
 
 
-class DrawVariable(Variable):
+class DrawVariable(MethodOf):
     """A method of a generator."""
-
-    def __init__(self, owner: GeneratorVariable, name: str, source=None):
-        super().__init__(source)
-        self.owner, self.name = owner, name
 
     def __repr__(self):
         return f"NumpyRandom({self.name})"
@@ -73,10 +69,6 @@ class DrawVariable(Variable):
 
     def truth(self, tx):
         return True
-
-    def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
 
     def call(self, tx, args, kwargs):
         args = [tx.realize(a) for a in args]
@@ -109,24 +101,18 @@ def python_number(tx, t) -> Variable:
         env.allow_data_dependent_numbers = before
 
 
-class MakerVariable(Variable):
+class MakerVariable(HeldVariable):
     """``np.random.default_rng`` and the like."""
 
     def __init__(self, value, impl, source):
-        super().__init__(source)
-        self.value, self.impl = value, impl
+        super().__init__(value, source)
+        self.impl = impl
 
     def __repr__(self):
         return f"NumpyRandom({self.value.__name__})"
 
-    def python_type(self):
-        return type(self.value)
-
     def truth(self, tx):
         return True
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def call(self, tx, args, kwargs):
         args = [tx.realize(a) for a in args]

@@ -10,7 +10,7 @@ from flambeau.base.shapes import Size
 
 from ..exc import unsupported
 from ..source import ItemSource
-from .base import Lazy, MethodOf, Variable, hashable_key, method_of
+from .base import KnownVariable, Lazy, MethodOf, Variable, hashable_key, method_of
 from .constant import ConstantVariable
 from .iterators import IteratorVariable
 
@@ -668,20 +668,7 @@ class SliceVariable(Variable):
         cg.emit("BUILD_SLICE", len(self.parts))
 
 
-class RangeVariable(Variable):
-    def __init__(self, value: range, source=None):
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self):
-        return range
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
-
+class RangeVariable(KnownVariable):
     def items(self, tx):
         if len(self.value) > 100_000:
             unsupported(

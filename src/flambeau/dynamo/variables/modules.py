@@ -8,7 +8,7 @@ from .. import tensors, trace_rules, world
 from ..exc import unsupported
 from ..source import KeySource
 from ..world import ABSENT
-from .base import Variable
+from .base import MethodOf, Variable
 from .constant import ConstantVariable
 from .dicts import DictVariable
 from .objects import ObjectVariable
@@ -189,16 +189,8 @@ def is_library(f) -> bool:
     return f is not ABSENT and isinstance(f, types.FunctionType) and (f.__module__ or "").startswith("flambeau.")
 
 
-class ModuleWalk(Variable):
+class ModuleWalk(MethodOf):
     """module.parameters() and the like: walks the module's dicts through guarded sources."""
-
-    def __init__(self, owner, name):
-        super().__init__()
-        self.owner, self.name = owner, name
-
-    def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
 
     def walk(self, tx, m, prefix, seen):
         if id(m) in seen:

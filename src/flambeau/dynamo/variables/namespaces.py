@@ -9,7 +9,7 @@ from .. import world
 from ..exc import unsupported
 from ..guards import ABSENT, type_item
 from ..source import ConstSource, InstanceDictSource
-from .base import Variable
+from .base import HeldVariable
 from .constant import ConstantVariable
 from .dicts import DictVariable
 from .objects import ObjectVariable
@@ -181,19 +181,9 @@ class ClassDict(NamespaceDict):
         return super().call_method(tx, name, args, kwargs)
 
 
-class PythonModuleVariable(Variable):
-    def __init__(self, value: types.ModuleType, source=None):
-        super().__init__(source)
-        self.value = value
-
+class PythonModuleVariable(HeldVariable):
     def __repr__(self):
         return f"PythonModuleVariable({self.value.__dict__.get('__name__')})"
-
-    def python_type(self):
-        return types.ModuleType
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def truth(self, tx):
         return True
@@ -211,24 +201,14 @@ class PythonModuleVariable(Variable):
         tx.side_effects.store_global(self.value.__dict__, name, value)
 
 
-class TorchObjectVariable(Variable):
+class TorchObjectVariable(HeldVariable):
     """An object of the library that is no tensor (an operator namespace, a Generator class, a device module): read for real."""
-
-    def __init__(self, value, source=None):
-        super().__init__(source)
-        self.value = value
 
     def __repr__(self):
         return f"TorchVariable({self.value!r})"
 
-    def python_type(self):
-        return type(self.value)
-
     def as_proxy(self):
         return self.value
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def truth(self, tx):
         return bool(self.value)

@@ -7,7 +7,7 @@ import numpy as np
 from .. import numpy_bridge, world
 from ..config import config
 from ..exc import unsupported
-from .base import Variable
+from .base import HeldVariable, Variable
 from .builtin import PURE, BuiltinVariable
 from .constant import ConstantVariable, is_constant_value
 from .functions import SkippedFunctionVariable
@@ -36,22 +36,12 @@ def of_numpy(value, source) -> Variable:
     return NumpyFunctionVariable(value, impl, source)
 
 
-class _Function(Variable):
-    def __init__(self, value, source):
-        super().__init__(source)
-        self.value = value
-
+class _Function(HeldVariable):
     def __repr__(self):
         return f"{type(self).__name__}({self.value.__name__})"
 
-    def python_type(self):
-        return type(self.value)
-
     def truth(self, tx):
         return True
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
 
 # Functions that give NumPy's scalars for lists of numbers.

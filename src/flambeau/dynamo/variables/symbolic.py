@@ -14,7 +14,7 @@ from flambeau.core.operator import namespace
 
 from .. import python_numbers
 from ..exc import unsupported
-from .base import Variable
+from .base import HeldVariable, Variable
 from .constant import ConstantVariable
 from .lists import RangeVariable
 
@@ -98,15 +98,8 @@ class SymbolicVariable(Variable):
         return specialized(tx, self).call_method(tx, name, [specialized(tx, a) for a in args], kwargs)
 
 
-class CheckVariable(Variable):
+class CheckVariable(HeldVariable):
     """``torch._check``: what is symbolic is true from here on, and is checked by the graph where it depends on data."""
-
-    def __init__(self, value, source=None):
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self):
-        return type(self.value)
 
     def call(self, tx, args, kwargs):
         first = tx.realize(args[0] if args else next(iter(kwargs.values())))

@@ -16,7 +16,7 @@ from flambeau import _C
 from .. import numpy_bridge, tensors, trace_rules, world
 from ..exc import SkipFrame, unsupported
 from ..opaque import call_value
-from .base import Variable
+from .base import MethodOf, Variable
 from .constant import ConstantVariable, is_constant_value
 from .lists import ListVariable, Result, TupleVariable
 
@@ -220,20 +220,9 @@ class TensorVariable(Variable):
         unsupported("data-dependent", "membership test in a tensor", "The value depends on tensor data.")
 
 
-class TensorMethodVariable(Variable):
-    def __init__(self, owner: TensorVariable, name: str):
-        super().__init__()
-        self.owner, self.name = owner, name
-
-    def reloadable(self):
-        return False
-
+class TensorMethodVariable(MethodOf):
     def python_type(self):
         return types.MethodType
-
-    def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
 
     def call(self, tx, args, kwargs):
         why = NOT_TRACED_METHODS.get(self.name)
@@ -541,18 +530,7 @@ def as_ndarray(v: Variable, scalar=True) -> Variable:
     return v
 
 
-class NumpyMethodVariable(Variable):
-    def __init__(self, owner, name):
-        super().__init__()
-        self.owner, self.name = owner, name
-
-    def reloadable(self):
-        return False
-
-    def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
-
+class NumpyMethodVariable(MethodOf):
     def call(self, tx, args, kwargs):
         numpy_bridge.load()
         impl = numpy_bridge.methods.get(self.name)

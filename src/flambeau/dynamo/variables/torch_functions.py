@@ -11,7 +11,7 @@ from flambeau.base.compiling import is_exporting
 from .. import opaque, subgraphs, tensors, trace_rules, world
 from ..config import config
 from ..exc import unsupported
-from .base import Variable
+from .base import HeldVariable, KnownVariable, Variable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
 from .dicts import DictVariable
@@ -34,16 +34,9 @@ def special(*names: str):
     return add
 
 
-class TorchFunctionVariable(Variable):
-    def __init__(self, value, source=None):
-        super().__init__(source)
-        self.value = value
-
+class TorchFunctionVariable(HeldVariable):
     def __repr__(self):
         return f"TorchInGraphFunctionVariable({getattr(self.value, '__name__', self.value)})"
-
-    def python_type(self):
-        return type(self.value)
 
     def as_proxy(self):
         return self.value
@@ -56,9 +49,6 @@ class TorchFunctionVariable(Variable):
 
     def truth(self, tx):
         return True
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def getattr(self, tx, name):
         return world.library_attr(tx, self, self.value, self.source, name)
@@ -100,33 +90,11 @@ class TorchFunctionVariable(Variable):
         return tx.output.call_in_graph(tx, "call_function", fn, args, kwargs)
 
 
-class TorchClassVariable(Variable):
+class TorchClassVariable(KnownVariable):
     """A class of the library: grad-mode managers, dtype-like values, and the Tensor class."""
-
-    def __init__(self, value: type, source=None):
-        super().__init__(source)
-        self.value = value
 
     def __repr__(self):
         return f"TorchClassVariable({self.value.__name__})"
-
-    def python_type(self):
-        return type(self.value)
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
-
-    def as_proxy(self):
-        return self.value
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
-
-    def truth(self, tx):
-        return True
 
     def getattr(self, tx, name):
         static = world.class_attr(tx, self.value, name) if issubclass(self.value, tensors.Tensor) else None
@@ -226,28 +194,21 @@ class RegionVariable(ContextManagerVariable):
         cg.load_const(self.value)
 
 
-class UnboundTensorMethod(Variable):
+class UnboundTensorMethod(HeldVariable):
     """torch.Tensor.add: the method taken from the class."""
 
     def __init__(self, cls, name):
-        super().__init__()
-        self.cls, self.name = cls, name
-        self.value = getattr(cls, name)
+        super().__init__(getattr(cls, name))
+        self.name = name
 
     def key_object(self):
         return self.value
-
-    def python_type(self):
-        return type(self.value)
 
     def getattr(self, tx, name):
         return world.library_attr(tx, self, self.value, self.source, name)
 
     def call(self, tx, args, kwargs):
         return args[0].call_method(tx, self.name, args[1:], kwargs)
-
-    def reconstruct(self, cg):
-        cg.load_const(getattr(self.cls, self.name))
 
 
 @special("is_compiling", "is_dynamo_compiling", "_is_compiling")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from .. import pure, trace_rules, world
 from ..exc import Unsupported, unsupported
 from ..source import ConstSource
-from .base import Variable
+from .base import HeldVariable, KnownVariable, MethodOf, Variable
 from .classes import ClassVariable
 from .constant import is_constant_value
 from .dicts import DictVariable
@@ -85,27 +85,11 @@ def pin(tx, cls: type, name: str):
     return found
 
 
-class ValueVariable(Variable):
+class ValueVariable(KnownVariable):
     """An immutable object of the standard library."""
-
-    def __init__(self, value, source=None):
-        super().__init__(source)
-        self.value = value
 
     def __repr__(self):
         return f"ValueVariable({type(self.value).__name__}: {self.value!r})"
-
-    def python_type(self):
-        return type(self.value)
-
-    def can_constant(self):
-        return True
-
-    def as_constant(self):
-        return self.value
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def truth(self, tx):
         for name in ("__bool__", "__len__"):
@@ -161,19 +145,11 @@ class ValueVariable(Variable):
         return self.getattr(tx, "__len__").call(tx, [], {}).as_constant()
 
 
-class ValueMethod(Variable):
+class ValueMethod(MethodOf):
     """A bound method of such an object."""
-
-    def __init__(self, owner: ValueVariable, name: str):
-        super().__init__()
-        self.owner, self.name = owner, name
 
     def python_type(self):
         return types.MethodType
-
-    def reconstruct(self, cg):
-        cg(self.owner)
-        cg.load_attr(self.name)
 
     def call(self, tx, args, kwargs):
         cls, name = type(self.owner.value), self.name
@@ -273,18 +249,15 @@ def is_settled(tx, v: Variable) -> bool:
     return True
 
 
-class PureFunctionVariable(Variable):
+class PureFunctionVariable(HeldVariable):
     """A function of the standard library that is computed while tracing where its arguments are known; what else it is, ``otherwise`` says."""
 
     def __init__(self, value, otherwise: Variable, source=None):
-        super().__init__(source)
-        self.value, self.otherwise = value, otherwise
+        super().__init__(value, source)
+        self.otherwise = otherwise
 
     def __repr__(self):
         return repr(self.otherwise)
-
-    def python_type(self):
-        return type(self.value)
 
     def truth(self, tx):
         return True
@@ -300,9 +273,6 @@ class PureFunctionVariable(Variable):
 
     def hasattr(self, tx, name):
         return self.otherwise.hasattr(tx, name)
-
-    def reconstruct(self, cg):
-        cg.load_const(self.value)
 
     def call(self, tx, args, kwargs):
         method = pure.how(self.value) or "pure"
