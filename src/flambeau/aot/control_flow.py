@@ -153,25 +153,27 @@ def associative_scan(combine_fn: Callable, xs: Any, dim: int, reverse: bool = Fa
         out = combine_fn(pytree.tree_unflatten(a, spec), pytree.tree_unflatten(b, spec))
         return pytree.tree_leaves(out)
 
-    def part(values, start, stop, step):
-        return [aten.slice.Tensor(v, 0, start, stop, step) for v in values]
-
-    def run(values):
-        n = values[0].shape[0]
-        if n < 2:
-            return values
-        odd = run(combine(part(values, 0, n - 1, 2), part(values, 1, n, 2)))
-        rest = part(values, 2, n, 2)
-        if not rest[0].shape[0]:
-            return [aten.cat.default([a, b], 0) for a, b in zip(part(values, 0, 1, 1), odd)]
-        even = combine(part(odd, 0, rest[0].shape[0], 1), rest)
-        even = [aten.cat.default([a, b], 0) for a, b in zip(part(values, 0, 1, 1), even)]
-        return [interleaved(a, b) for a, b in zip(even, odd)]
-
-    out = run(leaves)
+    out = _scanned(combine, leaves)
     if reverse:
         out = [aten.flip.default(x, [0]) for x in out]
     return pytree.tree_unflatten([aten.movedim.int(x, 0, dim) if dim else x for x in out], spec)
+
+
+def _part(values, start, stop, step):
+    return [aten.slice.Tensor(v, 0, start, stop, step) for v in values]
+
+
+def _scanned(combine: Callable, values: list) -> list:
+    n = values[0].shape[0]
+    if n < 2:
+        return values
+    odd = _scanned(combine, combine(_part(values, 0, n - 1, 2), _part(values, 1, n, 2)))
+    rest = _part(values, 2, n, 2)
+    if not rest[0].shape[0]:
+        return [aten.cat.default([a, b], 0) for a, b in zip(_part(values, 0, 1, 1), odd)]
+    even = combine(_part(odd, 0, rest[0].shape[0], 1), rest)
+    even = [aten.cat.default([a, b], 0) for a, b in zip(_part(values, 0, 1, 1), even)]
+    return [interleaved(a, b) for a, b in zip(even, odd)]
 
 
 def interleaved(even, odd):

@@ -143,21 +143,17 @@ def transform(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 
 def _without_finished(values):
     """Arguments with tensors of finished levels replaced by their values; None when there are none."""
-    found = False
+    return [_finished(x) for x in values] if any(map(_has_batched, values)) else None
 
-    def visit(x):
-        nonlocal found
-        if isinstance(x, BatchedTensor):
-            found = True
-            while isinstance(x, BatchedTensor):
-                x = x._payload[0]
-            return x
-        if isinstance(x, (list, tuple)):
-            return [visit(y) for y in x]
-        return x
 
-    out = [visit(x) if isinstance(x, (BatchedTensor, list, tuple)) else x for x in values]
-    return out if found else None
+def _has_batched(x) -> bool:
+    return isinstance(x, BatchedTensor) or isinstance(x, (list, tuple)) and any(map(_has_batched, x))
+
+
+def _finished(x):
+    while isinstance(x, BatchedTensor):
+        x = x._payload[0]
+    return [_finished(y) for y in x] if isinstance(x, (list, tuple)) else x
 
 
 install(K.TRANSFORM, transform)

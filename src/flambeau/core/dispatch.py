@@ -101,21 +101,9 @@ def excluding(keys: int):
 
 
 def _python_tensors(args, kwargs) -> list:
-    out = []
-
-    def visit(x, depth):
-        if isinstance(x, _C.TensorBase):
-            if x._keys & K.PYTHON:
-                out.append(x)
-        elif depth and isinstance(x, (list, tuple)):
-            for y in x:
-                visit(y, depth - 1)
-
-    for a in args:
-        visit(a, 1)
-    for a in kwargs.values():
-        visit(a, 1)
-    return out
+    given = (*args, *kwargs.values())
+    found = [y for x in given for y in (x if isinstance(x, (list, tuple)) else (x,))]
+    return [x for x in found if isinstance(x, _C.TensorBase) and x._keys & K.PYTHON]
 
 
 def overriding_types(tensors) -> list[type]:

@@ -195,18 +195,19 @@ def composite(op: OpOverload):
         return d.meta
 
     def run(*args):
-        def lower(x):
-            if isinstance(x, TensorMeta):
-                return meta_tensor(x)
-            if isinstance(x, _C.TensorBase):
-                return meta_tensor(meta_of(x))
-            return [lower(y) for y in x] if isinstance(x, (list, tuple)) and any(map(is_tensor, x)) else x
-
         device = common_device([x for x in args if is_tensor(x)])
         with excluding(keys.PYTHON | keys.FUNCTIONALIZE | keys.AUTOGRAD | keys.TRANSFORM):
-            return _raise_metas(d.fn(*map(lower, args)), device)
+            return _raise_metas(d.fn(*map(_lower_metas, args)), device)
 
     return run
+
+
+def _lower_metas(x):
+    if isinstance(x, TensorMeta):
+        return meta_tensor(x)
+    if isinstance(x, _C.TensorBase):
+        return meta_tensor(meta_of(x))
+    return [_lower_metas(y) for y in x] if isinstance(x, (list, tuple)) and any(map(is_tensor, x)) else x
 
 
 def _raise_metas(x, device):

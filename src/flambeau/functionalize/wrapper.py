@@ -75,20 +75,20 @@ def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
     with dispatch.excluding(K.AUTOGRAD):
         out = call(op, values, named)
     given = {id(a._payload): a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, FunctionalTensor)}
-
-    def wrap(v: Any) -> Any:
-        if isinstance(v, Value):
-            known = given.get(id(v))
-            return FunctionalTensor.wrap(v) if known is None else known
-        if isinstance(v, (list, tuple)):
-            return type(v)(map(wrap, v))
-        return v
-
     if op._schema.is_mutable:
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
             if argument.is_write and isinstance(a, _C.TensorBase):
                 a._bump_version()
-    return wrap(out)
+    return _wrapped(out, given)
+
+
+def _wrapped(v: Any, given: dict[int, FunctionalTensor]) -> Any:
+    if isinstance(v, Value):
+        known = given.get(id(v))
+        return FunctionalTensor.wrap(v) if known is None else known
+    if isinstance(v, (list, tuple)):
+        return type(v)(_wrapped(x, given) for x in v)
+    return v
 
 
 dispatch.install(K.FUNCTIONALIZE, _handler)

@@ -6,7 +6,7 @@ Format (PyTorch's): an OrderedDict from dotted name to tensor, with the versions
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flambeau.core.tensor import Tensor
@@ -23,6 +23,19 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return super().__repr__()
 
     __str__ = __repr__
+
+
+def _load(module, prefix: str, load: Callable, keys) -> None:
+    """``load`` for a module and those in it, each followed by its hooks. (A closure that called itself would hold what was loaded in a cycle.)"""
+    load(module, prefix)
+    for name, child in module._modules.items():
+        if child is not None:
+            _load(child, prefix + name + ".", load, keys)
+    for hook in list(module._load_state_dict_post_hooks.values()):
+        if hook(module, keys) is not None:
+            raise RuntimeError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` must modify the keys in place."
+            )
 
 
 class StateDict:
@@ -142,17 +155,8 @@ class StateDict:
             if assign:
                 local["assign_to_params_buffers"] = True
             module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    load(child, prefix + name + ".")
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in list(module._load_state_dict_post_hooks.values()):
-                if hook(module, keys) is not None:
-                    raise RuntimeError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` must modify the keys in place."
-                    )
 
-        load(self, "")
+        _load(self, "", load, _IncompatibleKeys(missing, unexpected))
         if strict:
             if unexpected:
                 errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected) + ". ")

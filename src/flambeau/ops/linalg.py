@@ -553,10 +553,14 @@ def _chain(ms):
                 (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
 
-    def product(i, j):
-        return ms[i] if i == j else aten.mm.default(product(i, cut[i, j]), product(cut[i, j] + 1, j))
+    return _product(ms, cut, 0, n - 1)
 
-    return product(0, n - 1)
+
+def _product(ms, cut, i, j):
+    """Of the matrices ``i`` to ``j``, cut where it is cheapest."""
+    if i == j:
+        return ms[i]
+    return aten.mm.default(_product(ms, cut, i, cut[i, j]), _product(ms, cut, cut[i, j] + 1, j))
 
 
 @composite("chain_matmul(Tensor[] matrices) -> Tensor", variants="", has_out=True)
