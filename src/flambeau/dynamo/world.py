@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import sys
 import types
 from typing import Any
 
@@ -354,8 +355,11 @@ def module_attr(tx, module: types.ModuleType, name: str):
             tx.raise_user(e)
     cls = type(module)
     source = ConstSource(module, label)
+    if not ours and label.partition(".")[0] not in sys.stdlib_module_names:
+        tx.output.guard(source, "TYPE_MATCH", cls)  # a program may give its modules another class
     if cls is not types.ModuleType:
-        tx.output.guard(source, "TYPE_MATCH", cls)
+        if ours:
+            tx.output.guard(source, "TYPE_MATCH", cls)
         if class_attr(tx, cls, name) is not ABSENT and name not in ("__dict__", "__class__"):
             return dynamic(tx, module, module, source, name)
     table = module.__dict__

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
+
 from ..exc import unsupported
 
 __all__ = [
@@ -206,6 +208,19 @@ class NullVariable(Variable):
         cg.emit("PUSH_NULL")
 
 
+WHICH_NAN = "Containers look for the same NaN first; which object it is, is not known while tracing."
+
+
+def has_nan(value) -> bool:
+    """Whether the value of a constant is a NaN or holds one."""
+    t = type(value)
+    if t in (tuple, list, set, frozenset):
+        return any(map(has_nan, value))
+    if t is dict:
+        return has_nan([*value, *value.values()])
+    return (t is float or t is complex or isinstance(value, np.inexact)) and bool(value != value)
+
+
 def hashable_key(v: Variable):
     """Dict key of a variable: its constant value, or an identity for functions, modules, classes."""
     if hasattr(v, "key_object"):
@@ -216,6 +231,8 @@ def hashable_key(v: Variable):
             hash(k)
         except TypeError:
             unsupported("unhashable", f"unhashable key {v!r}")
+        if has_nan(k):
+            unsupported("identity", f"{v!r} as a key", WHICH_NAN)
         return k
     elements = getattr(v, "elements", None)
     if elements and v.python_type() is tuple:

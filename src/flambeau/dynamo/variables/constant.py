@@ -12,7 +12,7 @@ from flambeau.base.symint import NUMBERS
 
 from ..exc import unsupported
 from ..source import ConstSource
-from .base import KnownVariable, Variable, _serial
+from .base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
 
 __all__ = ["ConstantVariable", "is_constant_value"]
 
@@ -70,7 +70,7 @@ class ConstantVariable(KnownVariable):
         return self.value
 
     def reloadable(self):
-        return False
+        return has_nan(self.value)  # which one it is shows
 
     def truth(self, tx):
         if isinstance(self.value, enum.Enum):
@@ -132,6 +132,8 @@ class ConstantVariable(KnownVariable):
             tx.raise_user(e)
 
     def contains(self, tx, key):
+        if has_nan(self.value) and has_nan(key.as_constant()):
+            unsupported("identity", f"{key!r} in {self!r}", WHICH_NAN)
         try:
             return ConstantVariable(key.as_constant() in self.value)
         except TypeError as e:
@@ -163,6 +165,8 @@ class ConstantMethodVariable(Variable):
                 if (made := format_fields(tx, self.value, args, kwargs)) is not None:
                     return made
             unsupported("constant-method", f"call_method {type(self.value).__name__}.{self.name} {args!r}")
+        if has_nan(self.value) and any(has_nan(a.as_constant()) for a in args):
+            unsupported("identity", f"{self.name} of {self.value!r}", WHICH_NAN)
         try:
             r = getattr(self.value, self.name)(
                 *[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()}

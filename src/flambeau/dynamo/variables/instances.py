@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import sys
 import types
+import typing
 
 from .. import world
 from ..exc import unsupported
@@ -42,7 +43,11 @@ def pin_subclass(tx, cls: type, classes) -> None:
             continue
         world.class_attr(tx, meta, "__subclasscheck__")
         if issubclass(meta, abc.ABCMeta) and not all(is_library_class(k) for k in (cls, c)):
-            world.library_state(tx, issubclass, (cls, c), {}, issubclass(cls, c))
+            try:
+                known = issubclass(cls, c)
+            except TypeError:  # a protocol with data: what its objects have is asked of them
+                continue
+            world.library_state(tx, issubclass, (cls, c), {}, known)
 
 
 def traced_check(tx, name: str, var, v) -> ConstantVariable | None:
@@ -53,6 +58,24 @@ def traced_check(tx, name: str, var, v) -> ConstantVariable | None:
             if isinstance(var, ClassVariable):
                 return ConstantVariable(bool(tx.truth(tx.wrap_function(check).call(tx, [var, v], {}))))
             unsupported("isinstance", f"{name} of {c!r}", "Its metaclass has one of its own.")
+    return None
+
+
+def of_protocol(tx, v, classes) -> bool | None:
+    """Whether ``v`` has the attributes of a runtime protocol, where one is asked for: each is looked up, which guards it."""
+    for c in flat_classes(classes):
+        if not isinstance(c, type) or not getattr(c, "_is_protocol", False) or c is typing.Protocol:
+            continue
+        names = getattr(c, "__protocol_attrs__", None) or typing._get_protocol_attrs(c)
+        cls = v.python_type()
+        if cls.__flags__ & world.IMMUTABLE:
+            found = [hasattr(cls, name) for name in names]
+        else:
+            found = [world.has(tx, lambda n=name: v.getattr(tx, n)) for name in sorted(names)]
+        if getattr(v, "value", None) is None:
+            if not isinstance(classes, type) or not getattr(c, "_is_runtime_protocol", False):
+                unsupported("isinstance", f"{c!r} among several classes", "It is a protocol.")
+            return all(found)
     return None
 
 
@@ -78,6 +101,8 @@ def _(tx, args, kwargs):
     traced = traced_check(tx, "__instancecheck__", args[1], v)
     if traced is not None:
         return traced
+    if (found := of_protocol(tx, v, classes)) is not None:
+        return ConstantVariable(found)
     pin_subclass(tx, v.python_type(), classes)
     if (
         isinstance(v, TensorVariable)

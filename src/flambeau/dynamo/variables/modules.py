@@ -213,7 +213,8 @@ class ModuleWalk(MethodOf):
         what = self.name.removeprefix("named_")
         pairs: list[tuple[str, Variable]] = []
         if what == "children":
-            pairs = [(k, c) for k, c in self.owner.children(tx) if isinstance(c, ModuleVariable)]
+            unique = {id(c): (k, c) for k, c in reversed(self.owner.children(tx)) if isinstance(c, ModuleVariable)}
+            pairs = list(unique.values())[::-1]
         elif what == "modules":
             pairs = list(self.walk(tx, self.owner, "", set()))
         else:
@@ -224,6 +225,8 @@ class ModuleWalk(MethodOf):
                     if id(v) not in seen and not v.is_constant():
                         seen.add(id(v))
                         pairs.append((f"{prefix}.{k.as_constant()}" if prefix else k.as_constant(), v))
+        sources = [v.source for _, v in pairs if v.source is not None]
+        tx.output.guards.not_aliased(sources)  # what is shared is listed once
         if self.name.startswith("named_"):
             return IteratorVariable([tx.make_tuple([ConstantVariable(k), v]) for k, v in pairs])
         return IteratorVariable([v for _, v in pairs])

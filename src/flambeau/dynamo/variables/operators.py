@@ -11,7 +11,7 @@ import numpy as np
 from .. import numpy_bridge, world
 from ..exc import SkipFrame, UserRaises, unsupported
 from ..source import ConstSource
-from .base import Variable
+from .base import WHICH_NAN, Variable, has_nan
 from .classes import ClassVariable
 from .constant import ConstantVariable
 from .derived import DerivedVariable, contents_of
@@ -129,7 +129,10 @@ def identical(tx, a: Variable, b: Variable) -> bool:
             tx.output.guards.not_aliased([a.source, b.source])
         return False
     if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
-        return a.node is b.node and type(a) is type(b)  # inputs are guarded to be different objects
+        same = a.node is b.node and type(a) is type(b)
+        if not same and a.source is not None and b.source is not None:
+            tx.output.guards.not_aliased([a.source, b.source])  # the graph may need neither
+        return same
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
         return False
     if a.is_constant() and b.is_constant():
@@ -189,12 +192,7 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
         return bool(tx.truth(binary(tx, operator.eq, a, b)))
     if a.can_constant() and b.can_constant():
-        if a.is_constant() and b.is_constant() and is_nan(a.as_constant()) and is_nan(b.as_constant()):
-            unsupported(
-                "identity",
-                "a NaN looked for in a container",
-                "Whether it is the same object is not known while tracing.",
-            )
+        refuse_nans(a, b)
         return bool(fold(tx, operator.eq, [a, b]).as_constant())
     if isinstance(a, (ObjectVariable, ClassVariable)) or isinstance(b, (ObjectVariable, ClassVariable)):
         if identical(tx, a, b):
@@ -204,8 +202,10 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     return tx.truth(binary(tx, operator.eq, a, b))
 
 
-def is_nan(x) -> bool:
-    return isinstance(x, float) and x != x
+def refuse_nans(a: Variable, b: Variable) -> None:
+    """What is compared as containers compare their elements, by identity first, must not be NaNs."""
+    if has_nan(a.as_constant()) and has_nan(b.as_constant()):
+        unsupported("identity", f"{a!r} compared with {b!r}", WHICH_NAN)
 
 
 def fold(tx, fn, args, kwargs=None):
@@ -254,6 +254,9 @@ def _repeated(tx, a: SequenceVariable, times: Variable) -> list[Variable]:
         tx.raise_user(e)
 
 
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
+
+
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     a, b = tx.realize(a), tx.realize(b)
     if isinstance(a, IdVariable) or isinstance(b, IdVariable):
@@ -290,13 +293,12 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if (
         a.can_constant()
         and b.can_constant()
-        and not (
-            isinstance(a, (ListVariable, DictVariable, SetVariable))
-            and fn not in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
-        )
+        and not (isinstance(a, (ListVariable, DictVariable, SetVariable)) and fn not in COMPARISONS)
     ):
         if fn is operator.or_ and any(isinstance(v, ClassVariable) and not plain_union(tx, v) for v in (a, b)):
             unsupported("operator", "a union of types", "Their metaclass says what that is.")
+        if fn in COMPARISONS and not isinstance(a.as_constant(), (int, float, complex, str)):
+            refuse_nans(a, b)
         return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
@@ -388,7 +390,7 @@ def equal(tx, a: Variable, b: Variable) -> bool:
         if a.plain_class() is not b.plain_class():
             return False
         x, y = a.items(tx), b.items(tx)
-        return len(x) == len(y) and all(tx.truth(binary(tx, operator.eq, p, q)) for p, q in zip(x, y))
+        return len(x) == len(y) and all(same_or_equal(tx, p, q) for p, q in zip(x, y))
     if a.is_constant() != b.is_constant() and (a.distinct_from(b) or b.distinct_from(a)):
         return False
     x, y = getattr(a, "value", None), getattr(b, "value", None)
@@ -397,7 +399,7 @@ def equal(tx, a: Variable, b: Variable) -> bool:
     if isinstance(a, DictVariable) and isinstance(b, DictVariable):
         p, q = a.pairs(tx), b.pairs(tx)
         return len(p) == len(q) and all(
-            b.contains(tx, k).value and tx.truth(binary(tx, operator.eq, v, b.getitem(tx, k))) for k, v in p
+            b.contains(tx, k).value and same_or_equal(tx, v, b.getitem(tx, k)) for k, v in p
         )
     unsupported("operator", f"eq of {a!r} and {b!r}", "Whether they are equal is not known while tracing.")
 
