@@ -83,10 +83,20 @@ STREAMS = [
     lambda x: (x * 2, (x * 2).sum(1)),
     lambda x: F.pad(x, (32, 32, 1, 1)),
     lambda x: torch.softmax(x, 1),
+    # Lines that begin anywhere: what is left to a cache line's border is written first.
+    lambda x: F.pad(x, (1, 1, 1, 1)),
+    lambda x: torch.roll(x, 5, 1),
+    lambda x: x.flip(1),
+    lambda x: x.flip(0, 1)[:, 3:] * 2,
+    lambda x: x[torch.arange(x.shape[0]).flip(0), 1:],
+    lambda x: torch.cat([x[:, 1:], x[:, :7].abs()], 1),
+    lambda x: F.pad(x, (3, 0)).to(torch.bfloat16),
+    lambda x: F.pad(x, (3, 0)) > 0,
+    lambda x: (x[:, 1:] * 2, (x[:, 1:] * 2).sum(1)),
 ]
 
 
-@pytest.mark.parametrize("shape", [(64, 256), (67, 130), (5, 20000)], ids=str)
+@pytest.mark.parametrize("shape", [(64, 256), (67, 130), (5, 20000), (129, 1030)], ids=str)
 def test_stores_past_the_cache(shape):
     x, streams = draw(shape, torch.float32), 0
     for fn in STREAMS:
@@ -130,6 +140,35 @@ def test_numbers_as_elements_are_rounded():
             same(fn, torch.zeros(3, dtype=dtype))
 
 
+FLIPS = [
+    lambda x: x.flip(1),
+    lambda x: x.flip(0, 1),
+    lambda x: x.flip(1)[:, : x.shape[1] // 2],
+    lambda x: (x.flip(1), x.flip(1).to(torch.float32) * 2),
+    lambda x: x.flip(1).to(torch.float32) + x.flip(1)[:, :1].to(torch.float32),
+    lambda x: x.flip(1).to(torch.float32) + x.to(torch.float32),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("width", [1, 3, 7, 31, 32, 33, 64, 129, 1000, 4098])
+def test_flips(width, dtype):
+    for fn in FLIPS:
+        same(fn, draw((5, width), dtype))
+
+
+def test_rows_by_index_ask_for_no_row_outside():
+    """The next row's address is asked for ahead, by an index that nobody has looked at."""
+    x = draw((200, 1030), torch.float32)
+    fn = torch.compile(lambda x, i: x[i, 1:] * 2)
+    for rows in ([0, 199, -1, -200, 7], [5], list(range(199, -1, -1))):
+        i = torch.tensor(rows)
+        assert torch.equal(fn(x, i), x[i, 1:] * 2)
+    for bad in ([0, 200], [1 << 62, 0], [0, -201, 1]):
+        with pytest.raises(IndexError):
+            fn(x, torch.tensor(bad))
+
+
 def within_arrays() -> None:
     places = guard_pages.GuardPages(False), guard_pages.GuardPages(True)
     with config.patch({"streamed_bytes": 1024}):
@@ -138,7 +177,7 @@ def within_arrays() -> None:
                 x = np.random.default_rng(0).normal(0, 40, shape).astype(dtype)
                 for place in places:
                     t = torch.from_numpy(place(x))
-                    for fn in (*(fn for _, fn in ACROSS[:5]), STREAMS[0], STREAMS[2], STREAMS[6]):
+                    for fn in (*(fn for _, fn in ACROSS[:5]), *STREAMS[:4], *STREAMS[8:14]):
                         same(fn, t)
 
 

@@ -24,6 +24,9 @@ _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 
 PRODUCTS = {"mk,kn->mn", "bmk,bkn->bmn"}  # contractions that are made by BLAS whatever their size
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel
+STREAMED = (
+    1 << 25
+)  # bytes of operands from which one does that NumPy copies for as fast: its stores go past the cache then
 # (op, all arguments, now) -> (graph, whether it has several results), or None to run NumPy; installed from above (the compiler is a higher
 # level). A description that is met for the first time is only noted, unless ``now`` is True; None: it isn't even noted.
 accelerate = None
@@ -39,6 +42,8 @@ def set_accelerator(fn) -> None:
 def may_accelerate(op: OpOverload) -> bool:
     """Whether the accelerator is asked for kernels of ``op``."""
     d = op.definition
+    if "streamed" in op.overrides:
+        return True
     if "eager" in op.overrides or "copies" in op.tags:  # NumPy copies as fast, and its descriptions are many
         return False
     if op.kind == "contraction":
@@ -52,6 +57,8 @@ def compiled(op: OpOverload, args, now):
     """What the accelerator has for this call: (graph, several results), or None. Asked when the first tensor, or what it spreads to, is large."""
     if accelerate is None or not may_accelerate(op):
         return None
+    if "streamed" in op.overrides:
+        return accelerate(op, args, now) if op.overrides["streamed"](*args) >= STREAMED else None
     at = next((i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list), None)
     first = None if at is None else args[at]
     if not isinstance(first, _C.TensorBase) or first._array is None:
@@ -85,7 +92,10 @@ def accelerated(impl, op: OpOverload):
         if found is None:
             return impl(*args)
         graph, many = found
-        results = graph(*tensors_of(args))
+        try:
+            results = graph(*tensors_of(args))
+        except IndexError:
+            return impl(*args)  # raises it in the operator's own words
         return tuple(results) if many else results[0]
 
     return run

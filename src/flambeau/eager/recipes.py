@@ -126,6 +126,8 @@ def _whole(op: OpOverload, values):
         )
     if "shapes_first" in op.tags and op.kind == "extern":
         return _after_shapes(op, values)
+    if "streamed" in op.overrides:
+        return None  # the general way is short beside such calls, and has the operator's own errors
     # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.
     numbers = tuple(values[i] for i in known_by_type(op) if _by_type(op, i, values[i]))
     found = compiled(op, values, None if numbers else True)

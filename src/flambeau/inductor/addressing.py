@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from ..base.expr import Div, Expr, Mod, Prod, Var, at_least, coefficient, const, of, terms
+from ..base.expr import Div, Expr, Mod, Prod, Var, at_least, coefficient, const, of, substitute, terms, variable
 from ..base.expr import variables as variables_of
 from .builder import Builder, compute_type, itemsize
-from .values import Value, loaded_atoms
+from .processor import asks_ahead_for_writes
+from .values import Value, loaded_atoms, walk
 
 __all__ = ["FETCHED", "LINE", "STREAM", "Addressing", "Scope"]
 
 
 LINE, PAGE = 64, 4096  # bytes of a line of the cache, of a page
 AHEAD = 2048  # bytes between what is read and what is asked for
+NEXT = 256  # the same where columns are read, a strip of lines at a time
 FETCHED = 1 << 19  # bytes of a buffer that isn't likely to be in a near cache
 STREAM = " ; past the cache, aligned to "  # marks a store, in the text, until the function is finished
 
@@ -219,6 +221,11 @@ class Addressing:
                 pointer = self._pointer(buffer, position, scope_lines)
                 self._fetch_ahead(buffer, ix, b, v.dtype, pointer, 0)
                 return b.load(v.dtype, pointer) if self.mask is None else b.load_masked(v.dtype, pointer, self.mask)
+        if step == -1 and self.mask is None:
+            first = self._line(scope_lines, f"add nsw i64 {position}, {1 - b.lanes}")
+            pointer = self._pointer(buffer, first, scope_lines)
+            self._fetch_ahead(buffer, ix, b, v.dtype, pointer, 0, -1)
+            return b.reversed(v.dtype, b.load(v.dtype, pointer))
         if step == 2 and self.mask is None and v.dtype in ("f32", "f64"):
             return b.load_alternate(v.dtype, self._pointer(buffer, position, scope_lines))
         if step is not None and self.mask is None:
@@ -241,38 +248,141 @@ class Addressing:
             raw = b.emit(f"insertelement {memory} {raw}, {one.memory_type(v.dtype)} {x}, i64 {i}")
         return b.from_memory(v.dtype, raw)
 
-    def _fetch_ahead(self, buffer, ix, b: Builder, t, pointer, write: int) -> None:
-        """Ask for the lines that a loop will meet soon: the processor guesses no further than to the end of a page. Once for each run of memory."""
+    def _fetch_ahead(self, buffer, ix, b: Builder, t, pointer, write: int, step: int = 1) -> None:
+        """Ask for the lines that a loop will meet soon: the processor guesses no further than to the end of a page. Once for each run of memory.
+        What is read is asked into the second-level cache: lines on their way into the first would hold up the loads that miss it."""
         k, item = self.k, itemsize(t)
-        if (
-            k.column
-            or self.mask is not None
-            or self.vv not in k.inner
-            or buffer in k.scratch
-            or (buffer, ix) in self.fetched
-        ):
+        if self.mask is not None or buffer in k.scratch or (buffer, ix) in self.fetched or b.lanes * item < LINE:
             return
-        if self.values.hint(self.buffers[buffer].size) * item < FETCHED or b.lanes * item < LINE:
+        if self.values.hint(self.buffers[buffer].size) * item < FETCHED or (write and not asks_ahead_for_writes()):
+            return
+        if k.column:  # a strip of the next columns: more lines are read in turn than the processor foresees
+            if k.inner and not write:
+                self.fetched.add((buffer, ix))
+                self._fetch(b, b.emit(f"getelementptr i8, ptr {pointer}, i64 {NEXT}"), item)
+            return
+        if self.vv not in k.inner:
             return
         around, extent = (*k.outer, *k.inner)[-2:-1], self.vv.extent
-        if self.values.hint(extent) * item < PAGE and not (around and coefficient(ix, around[0]) == extent):
+        goes_on = bool(around) and coefficient(ix, around[0]) == extent * step
+        if goes_on or write or not around:
+            if not goes_on and self.values.hint(extent) * item < PAGE:
+                return
+            self.fetched.add((buffer, ix))
+            self._fetch(b, b.emit(f"getelementptr i8, ptr {pointer}, i64 {AHEAD * step}"), item, write)
+            return
+        width = self.values.hint(extent) * item
+        if width < 2 * LINE:
+            return
+        line = self._line_ahead(buffer, ix, step, around[0], max(1, AHEAD // width), b.lanes, item)
+        if line is None:
             return
         self.fetched.add((buffer, ix))
-        for at in range(AHEAD, AHEAD + b.lanes * item, LINE):
-            place = b.emit(f"getelementptr i8, ptr {pointer}, i64 {at}")
-            b.out.append(f"call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
+        here = self._variable(self.vv)
+        if width < PAGE:
+            place = b.emit(f"getelementptr i8, ptr {line}, i64 {b.emit(f'mul i64 {here}, {item * step}')}")
+        else:
+            near = b.emit(f"getelementptr i8, ptr {pointer}, i64 {AHEAD * step}")
+            past = b.emit(f"add i64 {here}, {AHEAD // item - extent}")
+            there = b.emit(f"getelementptr i8, ptr {line}, i64 {b.emit(f'mul i64 {past}, {item * step}')}")
+            place = b.emit(f"select i1 {b.emit(f'icmp slt i64 {past}, 0')}, ptr {near}, ptr {there}")
+        self._fetch(b, place, item)
+
+    @staticmethod
+    def _fetch(b: Builder, place: str, item: int, write: int = 0) -> None:
+        for at in range(0, b.lanes * item, LINE):
+            this = b.emit(f"getelementptr i8, ptr {place}, i64 {at}") if at else place
+            b.out.append(f"call void @llvm.prefetch.p0(ptr {this}, i32 {write}, i32 {3 if write else 2}, i32 1)")
+
+    def _line_ahead(self, buffer, ix, step: int, around: Var, turns: int, lanes: int, item: int) -> str | None:
+        """Where the loop along the lanes begins some turns of the one around it later. Rows by index: by what is loaded for that turn, unchecked."""
+        if type(around.extent) is Expr or type(self.vv.extent) is Expr or around.extent == 1:
+            return None
+        loaded = loaded_atoms(ix)
+        if any(self._depends(v) or self.vv in v.variables() for v in loaded) or coefficient(ix, around) == 0:
+            return None
+        scope = self.scope_of({around})
+        then = Var(-1 - around.id, around.extent)
+        key = ("later", around, turns)
+        if key not in scope.cache:
+            after = self._line(scope, f"add nsw i64 {self._variable(around)}, {turns}")
+            scope.cache[key] = self._line(scope, f"call i64 @llvm.smin.i64(i64 {after}, i64 {around.extent - 1})")
+        scope.names[then] = scope.cache[key]
+        scope.vars.add(then)
+        env = {around: variable(then)}
+
+        def atom(v):
+            v = self.values.substitute(v, env)
+            return v.args[0] if v.op == "checked" else v
+
+        begin = substitute(ix - variable(self.vv) * step, env, atom)
+        position = self._index(begin + (1 - lanes if step < 0 else 0))
+        far = self._line(scope, f"mul i64 {position}, {item}")
+        return self._line(scope, f"getelementptr i8, ptr {self.pointers[buffer]}, i64 {far}")
 
     def _stream(self, buffer, ix, b: Builder, t) -> None:
-        """Mark the store just written where it may go past the cache: a vector at a place that is a multiple of its size, or of a line's."""
+        """Mark the store just written where it may go past the cache: a vector at a place that is a multiple of its size, or of a line's, by its
+        index or since the loop begins there (``_peeled``)."""
         nbytes = b.lanes * itemsize(t)
         align = min(nbytes, LINE)
         if buffer not in self.streamed or nbytes < 32:
             return
         step = align // itemsize(t)
-        rest = [const(ix), *(c for atom, c in terms(ix) if atom is not self.vv)]
-        if all(type(c) is not Expr and c % step == 0 for c in rest):
+        if ix == self.bordered or self._on_border(ix, step):
             b.out[-1] += f"{STREAM}{align}"
             self.streams = True
+
+    def forwards(self, items):
+        """The kernel's parts, with a loop turned round that reads backwards: the processor foresees reading that goes up, and doesn't mind where
+        is written."""
+        v = self.vv
+        if v is None or v not in self.k.inner or type(v.extent) is Expr or v in self.k.limits or self.k.scratch:
+            return items
+        if len(items) != 1 or items[0][0] != "loop":
+            return items
+        nodes = items[0][1]
+        if any(n.reduction or n.combine is not None for n in nodes):
+            return items
+        loads = [x for x in walk(*(n.value for n in nodes)) if x.op == "load"]
+        steps = {coefficient(x.args[1], v) for x in loads}
+        if -1 not in steps or not steps <= {-1, 0} or any(coefficient(n.index, v) != 1 for n in nodes):
+            return items
+        if any(x.args[0] in self.produced for x in loads):
+            return items
+        env = {v: v.extent - 1 - variable(v)}
+
+        def atom(x):
+            return self.values.substitute(x, env)
+
+        turned = [n.turned(self.values.substitute(n.value, env), substitute(n.index, env, atom)) for n in nodes]
+        return [("loop", turned)]
+
+    def _on_border(self, ix, step: int) -> bool:
+        """Whether a loop along the lanes begins at a multiple of ``step`` elements."""
+        rest = [const(ix), *(c for atom, c in terms(ix) if atom is not self.vv)]
+        return all(type(c) is not Expr and c % step == 0 for c in rest)
+
+    def _peeled(self, nodes, segments):
+        """(begin, end, lanes, masked, index) that cover the vector variable: the segments, or, where a store past the cache begins anywhere, what is
+        left to the next border of a cache line, whole vectors from there, and the rest. ``index``: of the stores that then lie on borders."""
+        plain = [(*s, None) for s in segments]
+        stores = {(n.index, itemsize(self.buffers[n.buffer].dtype)) for n in nodes if n.buffer in self.streamed}
+        v, lanes = self.vv, self.row_lanes
+        if len(stores) != 1 or any(n.reduction or n.combine is not None for n in nodes) or v in self.k.limits:
+            return plain
+        ((ix, item),) = stores
+        step = min(lanes * item, LINE) // item
+        if lanes * item < 32 or coefficient(ix, v) != 1 or type(v.extent) is Expr or v.extent < 4 * lanes:
+            return plain
+        if self._on_border(ix, step):
+            return plain
+        scope, n = self.scopes[-1], v.extent
+        begin = self._index(ix - variable(v))
+        head = self._line(scope, f"and i64 {self._line(scope, f'sub i64 0, {begin}')}, {step - 1}")
+        whole = self._line(scope, f"and i64 {self._line(scope, f'sub i64 {n}, {head}')}, {-lanes}")
+        whole = self._line(scope, f"add i64 {head}, {whole}")
+        ends = (lanes, True, None) if self._can_mask(nodes) else (1, False, None)
+        return [("0", head, *ends), (head, whole, lanes, False, ix), (whole, str(n), *ends)]
 
     def _store(self, buffer, ix, value):
         vec = self.lanes > 1 and (self.is_vector(value) or (self.vv is not None and self.vv in variables_of(ix)))
@@ -297,6 +407,14 @@ class Addressing:
                 self._stream(buffer, ix, b, t)
             else:
                 b.store_masked(t, name, pointer, self.mask)
+            return
+        if step == -1 and self.mask is None:
+            ix = ix + (1 - b.lanes)
+            pointer = self._pointer(buffer, self._index(ix), scope)
+            if buffer not in self.streamed:
+                self._fetch_ahead(buffer, ix, b, t, pointer, 1, -1)
+            b.store(t, b.reversed(t, name), pointer)
+            self._stream(buffer, ix, b, t)
             return
         if step == 2 and self.mask is None and t in ("f32", "f64"):
             b.store_alternate(t, name, self._pointer(buffer, self._index(ix), scope))

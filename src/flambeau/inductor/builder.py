@@ -290,6 +290,10 @@ class Builder:
     def _alternate(self):
         return Builder(self.names, 2 * self.lanes, self.out), "<" + ", ".join(["i1 true, i1 false"] * self.lanes) + ">"
 
+    def reversed(self, t: str, x: str) -> str:
+        lanes = ", ".join(f"i32 {self.lanes - 1 - i}" for i in range(self.lanes))
+        return self.emit(f"shufflevector {self.ty(t)} {x}, {self.ty(t)} poison, <{self.lanes} x i32> <{lanes}>")
+
     # --- lanes --------------------------------------------------------------------------------------------------------
     def extract(self, t: str, x: str, lane: int) -> str:
         return x if self.lanes == 1 else self.emit(f"extractelement {self.ty(t)} {x}, i64 {lane}")

@@ -17,7 +17,7 @@ from typing import Any
 from .. import _runtime
 from ..base import disk
 from ..base.forks import held_while_forking as _lock
-from . import metrics
+from . import metrics, processor
 from .settings import config
 
 __all__ = [
@@ -59,17 +59,9 @@ def machine() -> str:
     """What a kernel's code depends on besides its text. Read without importing LLVM: a warm start shouldn't pay for it."""
     global _seed
     if _seed is None:
-        cpu = ""
-        try:
-            with open("/proc/cpuinfo") as f:
-                cpu = "".join(
-                    line
-                    for line in f.read().split("\n\n")[0].splitlines(True)
-                    if line.startswith(("model name", "flags", "vendor"))
-                )
-        except OSError:
-            cpu = platform.processor() + platform.machine()
-        _seed = hashlib.sha256(f"{_version}|{_llvmlite()}|{cpu}|{config.key()}".encode()).hexdigest()
+        _seed = hashlib.sha256(
+            f"{_version}|{_llvmlite()}|{processor.description()}|{config.key()}".encode()
+        ).hexdigest()
     return _seed
 
 

@@ -136,14 +136,17 @@ class _Writer(Tiles):
         )
         if kernel.serial and not kernel.column:
             self.vv = None
+        self.items = kernel.items
         self.bound: dict[str, tuple[str, bool]] = {}
         self.pointers: dict[str, str] = {}
         self.produced = {n.buffer for n in self._nodes()}
+        self.items = self.forwards(kernel.items)
         self.dependent: dict[Value, bool] = {}
         self.once = self.entry  # the scope that is entered for each p
         self.freed: list[str] = []  # rows on the heap
         self.mask = self.last = None
         self.staged: dict[Value, str] = {}
+        self.bordered: Expr | None = None  # the index of stores that begin on a border of a cache line
         self.fetched: set[tuple] = set()  # (buffer, index) of what is asked for ahead
 
     # --- structure ----------------------------------------------------------------------------------------------------
@@ -208,7 +211,7 @@ class _Writer(Tiles):
         return slot
 
     def _nodes(self):
-        for kind, what in self.k.items:
+        for kind, what in self.items:
             yield from (what if kind == "loop" else [what])
 
     def vector_lanes(self) -> int:
@@ -216,7 +219,7 @@ class _Writer(Tiles):
         if self.vv is None:
             return 1
         size, longest = 1, 0.0
-        for kind, what in self.k.items:
+        for kind, what in self.items:
             nodes = what if kind == "loop" else [what]
             vs = walk(*[n.value for n in nodes])
             longest = max(longest, weight(vs))
@@ -276,7 +279,7 @@ class _Writer(Tiles):
         self.scopes.pop()
 
     def _items(self):
-        for kind, what in self.k.items:
+        for kind, what in self.items:
             if kind == "once":
                 self._once(what)
             else:
@@ -339,8 +342,8 @@ class _Writer(Tiles):
             if self.vv not in k.inner:
                 self._statements(nodes, accs)
                 return
-            for begin, end, lanes, masked in segments:
-                self.lanes = lanes
+            for begin, end, lanes, masked, bordered in self._peeled(nodes, segments):
+                self.lanes, self.bordered = lanes, bordered
                 body = Scope([], {self.vv})
                 if begin.isdigit() and end.isdigit() and int(begin) >= int(end):
                     continue
@@ -668,7 +671,9 @@ class _Writer(Tiles):
     def _finish(self, p_lines):
         k = self.k
         inner = math.prod(v.extent for v in k.inner)
-        per_item = sum(weight(walk(*[n.value for n in what])) if kind == "loop" else 0.2 for kind, what in k.items) + 1
+        per_item = (
+            sum(weight(walk(*[n.value for n in what])) if kind == "loop" else 0.2 for kind, what in self.items) + 1
+        )
         width = max(self.vector_lanes(), 1) if k.column else 1
         speed = 8.0 if self.vv is not None else 1.0
         share = per_item * width / speed

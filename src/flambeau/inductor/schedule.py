@@ -492,6 +492,10 @@ class Stored:
         self.buffer, self.value, self.index, self.combine = buffer, value, index, combine
         self.internal, self.reduction = internal, reduction
 
+    def turned(self, value, index) -> Stored:
+        """The same node in other variables."""
+        return Stored(self.buffer, value, index, self.combine, self.internal, self.reduction)
+
 
 def _expensive(value) -> bool:
     ws = walk(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -177,6 +178,7 @@ def _cat_pieces(tensors, dim):
 
 
 cat.override("pieces", _cat_pieces)
+cat.override("streamed", lambda tensors, dim: sum([math.prod(t.shape) * t.dtype.itemsize for t in tensors]))
 
 
 def _cat_vjp(ct, tensors_like, dim):
@@ -350,6 +352,8 @@ def _check_masks(self, indices) -> None:
 def _index_error(shape, indices) -> IndexError:
     """PyTorch's words where an index array lies outside, or a mask has another shape than, its dimensions of ``shape``."""
     d = 0
+    if any(t is not None and t.dtype.kind not in "biu" for t in indices):
+        return IndexError("tensors used as indices must be long, int, byte or bool tensors")
     for at, t in enumerate(indices):
         if t is not None and t.dtype.kind == "b" or t is not None and t.dtype == np.uint8:
             if shape[d : d + t.ndim] != t.shape:
@@ -398,7 +402,18 @@ def _index_coords(self, indices):
     return shape, fn, indices.__getitem__
 
 
+def _index_bytes(self, indices) -> int:
+    """The size of the result, 0 where it depends on data or nobody knows it before looking at the index."""
+    given = [t for t in indices if t is not None]
+    if any(t.dtype.np.kind == "b" or 0 in t.shape for t in given) or len(indices) > len(self.shape):
+        return 0
+    rows = math.prod(map(max, itertools.zip_longest(*(reversed(t.shape) for t in given), fillvalue=1)))
+    kept = [n for d, n in enumerate(self.shape) if d >= len(indices) or indices[d] is None]
+    return rows * math.prod(kept) * self.dtype.itemsize
+
+
 index_tensor.override("coords", _index_coords)
+index_tensor.override("streamed", _index_bytes)
 index_tensor.override("lower", lambda lowering, val, self, indices: lowering.take(self, indices, val))
 index_tensor.derivative(
     self=lambda ct, self_like, indices: aten.index_put.default(
