@@ -17,6 +17,7 @@ CORE = (
     "tensor",
     "operators",
     "allocator",
+    "guarded",
     "binder",
     "loops",
     "recipe",

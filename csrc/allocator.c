@@ -14,6 +14,7 @@
  *
  * Invariant: `lock` guards the lists and the counters; block headers in use belong to their owner. */
 #define _GNU_SOURCE
+#include "guarded.h"
 #include "tensor_internal.h"
 #include <pthread.h>
 #include <sys/mman.h>
@@ -217,13 +218,25 @@ static void *large_block(size_t size, int zero, int scratch) {
     return data;
 }
 
-void *flb_malloc(size_t size) { return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 0); }
+#define ARRAYS 16                    /* bytes that guarded arrays are aligned to, as malloc's are */
+
+void *flb_malloc(size_t size) {
+    if (flb_guarded) return flb_guarded_malloc(size, ARRAYS, 0);
+    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 0);
+}
 
 /* Memory that goes back before the launch it belongs to ends. */
-void *flb_scratch(size_t size) { return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 1); }
+void *flb_scratch(size_t size) {
+    if (flb_guarded) return flb_guarded_malloc(size, 64, 0);
+    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 1);
+}
 
 void flb_free(void *data) {
     if (!data) return;
+    if (flb_guarded) {
+        flb_guarded_free(data);
+        return;
+    }
     Tag *tag = (Tag *)data - 1;
     Block *b = tag->block;
     if (!b) {
@@ -248,11 +261,20 @@ static void *handler_malloc(void *context, size_t size) { return flb_malloc(size
 static void *handler_calloc(void *context, size_t count, size_t item) {
     size_t size;
     if (__builtin_mul_overflow(count, item, &size)) return NULL;
+    if (flb_guarded) return flb_guarded_malloc(size, ARRAYS, 1);
     return size < SMALLEST ? small_block(size, 1) : large_block(size, 1, 0);
 }
 
 static void *handler_realloc(void *context, void *data, size_t size) {
     if (!data) return flb_malloc(size);
+    if (flb_guarded) {
+        void *made = flb_malloc(size);
+        size_t had = flb_guarded_size(data);
+        if (!made) return NULL;
+        memcpy(made, data, had < size ? had : size);
+        flb_free(data);
+        return made;
+    }
     Tag *tag = (Tag *)data - 1;
     if (!tag->block && size < SMALLEST) {
         Tag *moved = realloc(tag, size + sizeof(Tag));

@@ -58,7 +58,10 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
         a += m0 * (call->ta == 'N' ? s->lda : 1) * item;
         b += n0 * (call->tb == 'N' ? 1 : s->ldb) * item;
         c += (m0 * s->ldc + n0) * item;
-        flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc);
+        if (flb_is_own(call->fn))
+            flb_product_piece(call->f64, call->ta != 'N', call->tb != 'N', m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc, s->n);
+        else
+            flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc);
     }
 }
 
@@ -73,7 +76,7 @@ static void matrix_vector(const GemmCall *g) {
 
 /* All products of a batch; a, b, c are where the buffers begin. */
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c) {
-    GemmCall call = {fn, f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
+    GemmCall call = {flb_for_sizes(fn, f64, tb, s->m, s->n, s->k), f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
     int64_t count = 1, threads = flb_get_num_threads();
     for (int d = 0; d < nbatch; d++) count *= s->batch[4 * d];
     if (!count || !s->m || !s->n) return;

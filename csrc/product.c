@@ -66,6 +66,10 @@ static int64_t slice(int64_t k) {
     return slices ? (k + slices - 1) / slices : 1;
 }
 
+static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
+    return library[f64] && (n < NARROW || (n >= 1024 && k >= 1024) || (!bt && m * n * k < LITTLE));
+}
+
 #define T float
 #define NAME(x) x##_f32
 #define SINGLE 1
@@ -86,6 +90,17 @@ GemmFn flb_best_gemm(int f64, GemmFn theirs) {
     if (theirs && !own && (flb_cpu_level() < 2 || (wish && !strcmp(wish, "library")))) return theirs;
     library[f64] = own ? NULL : theirs;
     return f64 ? product_f64 : product_f32;
+}
+
+/* What makes the pieces of a product of these sizes: for all of them the same, so that results don't depend on how many there are. */
+GemmFn flb_for_sizes(GemmFn fn, int f64, char tb, int64_t m, int64_t n, int64_t k) {
+    return flb_is_own(fn) && passed_on(f64, tb != 'N', m, n, k) ? library[f64] : fn;
+}
+
+/* A piece, some rows and columns, of a product with `whole` columns that flb_for_sizes() leaves to us. */
+void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t whole) {
+    if (f64) multiply_f64(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, whole);
+    else multiply_f32(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, whole);
 }
 
 int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }

@@ -221,20 +221,13 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
     }
 }
 
-/* sgemm or dgemm: in the row-major sense C = A B + beta C, with alpha one and beta zero or one; `ta` 'T': A is stored (k, m), likewise B. */
-static void NAME(product)(const char *tb, const char *ta, const int64_t *n_, const int64_t *m_, const int64_t *k_, const void *alpha, const void *b_,
-                          const int64_t *ldb_, const void *a_, const int64_t *lda_, const void *beta, void *c_, const int64_t *ldc_) {
-    int level = flb_cpu_level(), sum = *(const T *)beta != 0;
+/* In the row-major sense C = A B, or += with `sum`; `at`: A is stored (k, m), `bt` likewise. `whole`: the columns of the result that this is a piece of. They say how K
+ * is cut, so that an element's sum doesn't depend on the pieces. */
+static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t whole) {
+    int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
-    int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
-    int64_t m = *m_, n = *n_, k = *k_, lda = *lda_, ldb = *ldb_, ldc = *ldc_, lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
-    if (library[!SINGLE] && (n < NARROW || (n >= 1024 && k >= 1024) || (!bt && m * n * k < LITTLE))) {
-        library[!SINGLE](tb, ta, n_, m_, k_, alpha, b_, ldb_, a_, lda_, beta, c_, ldc_);
-        return;
-    }
-    const T *a = a_, *b = b_;
-    T *c = c_;
-    int64_t limit = n <= wide / 2 ? DEEP * 4 / 3 : DEEP, slices = (k + limit - 1) / limit, depth = slices ? (k + slices - 1) / slices : 0, high = m < HIGH ? m : HIGH, most = n < wide ? n : wide;
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
+    int64_t limit = whole <= wide / 2 ? DEEP * 4 / 3 : DEEP, slices = (k + limit - 1) / limit, depth = slices ? (k + slices - 1) / slices : 0, high = m < HIGH ? m : HIGH, most = n < wide ? n : wide;
     int in_place = !bt && (m <= FEW_ROWS || n * k * (int64_t)sizeof(T) <= SMALL);
     T *left = slices ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
     if (!left) {
@@ -287,6 +280,14 @@ static void NAME(product)(const char *tb, const char *ta, const int64_t *n_, con
             }
         }
     }
+}
+
+/* sgemm or dgemm, with alpha one and beta zero or one. */
+static void NAME(product)(const char *tb, const char *ta, const int64_t *n, const int64_t *m, const int64_t *k, const void *alpha, const void *b, const int64_t *ldb,
+                          const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc) {
+    int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
+    if (passed_on(!SINGLE, bt, *m, *n, *k)) library[!SINGLE](tb, ta, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc);
+    else NAME(multiply)(at, bt, *m, *n, *k, a, *lda, b, *ldb, c, *ldc, *(const T *)beta != 0, *n);
 }
 #undef BY_FOUR
 #undef EACH
