@@ -12,6 +12,7 @@ import flambeau as torch
 from flambeau import _frame
 from flambeau.compiler import compile, reset
 from flambeau.compiler.backends import lookup_backend
+from flambeau.dynamo import trace_rules
 
 PLAIN = "def f(x):\n    return (x * 2).sin()\n"
 BREAKS = "def f(x):\n    y = x * 2\n    torch._dynamo.graph_break()\n    return y.sin()\n"
@@ -146,3 +147,201 @@ def test_one_function_in_many_threads():
     for t in threads:
         t.join()
     assert len(got) == 120 and all(torch.equal(v, want) for v in got)
+
+
+class Held:
+    def __init__(self):
+        self.k = 2.0
+
+
+def disabled_function(t, w):
+    @torch._dynamo.disable(reason="a test")
+    def off(x):
+        return x * t.k
+
+    return lambda x: off(x + w) * 2, [off]
+
+
+def breaks_in_calls(t, w):
+    def inner(x):
+        torch._dynamo.graph_break()
+        return x + t.k
+
+    def f(x):
+        y = inner(x) * 2
+        with torch.no_grad():
+            torch._dynamo.graph_break()
+            y = y + w
+        return y
+
+    return f, [inner]
+
+
+def transformed(t, w):
+    def body(x):
+        return (x * t.k * w).sum()
+
+    def f(x):
+        rows = torch.func.vmap(lambda r: r * 2)(x)
+        return torch.func.grad(body)(rows) + torch.utils.checkpoint.checkpoint(body, x, use_reentrant=False)
+
+    return f, [body]
+
+
+def custom_function(t, w):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    return lambda x: Twice.apply(x * t.k) + w, []
+
+
+def training_step(t, w):
+    model = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def f(x):
+        optimizer.zero_grad()
+        loss = (model(x) * t.k + w).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return f, [model, model.weight]
+
+
+def generator(t, w):
+    def f(x):
+        for i in range(3):
+            yield x * t.k + w + i
+
+    return f, []
+
+
+def made_by_a_call(t, w):
+    def inner(x):
+        for i in range(3):
+            yield x * t.k + i
+
+    def f(x):
+        return inner(x + w)
+
+    return f, [inner]
+
+
+def of_the_program(t, w):
+    """An error of the program's own, after tensor operations."""
+
+    def f(x):
+        raise ValueError((x * t.k + w).shape)
+
+    return f, []
+
+
+PROGRAMS = [
+    disabled_function,
+    breaks_in_calls,
+    transformed,
+    custom_function,
+    training_step,
+    generator,
+    made_by_a_call,
+    of_the_program,
+]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+def test_what_a_program_holds_goes_with_it(make, dynamic):
+    """With the collector off: what capture knows of functions, classes and objects doesn't keep them."""
+
+    def run():
+        t, w, made = Held(), torch.ones(3), Backend("eager")
+        fn, more = make(t, w)
+        f = compile(fn, backend=made, dynamic=dynamic)
+        x = torch.ones(3, 3, requires_grad=True)
+        for _ in range(2):
+            try:
+                out = f(x)
+                list(out) if make in (generator, made_by_a_call) else out
+            except ValueError:
+                assert make is of_the_program
+        kept = {"function": fn, "object": t, "tensor": w, "input": x, "backend": made} | dict(enumerate(more))
+        return {k: weakref.ref(o) for k, o in kept.items()} | dict(enumerate(made.graphs, 100))
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert [k for k, r in run().items() if r() is not None] == []
+    finally:
+        gc.enable()
+
+
+def test_a_callable_may_go_while_it_runs():
+    def make(k):
+        def f(x):
+            y = x * k
+            made.clear()
+            torch._dynamo.graph_break()
+            return y * k
+
+        return compile(f, backend="eager")
+
+    def parts(k):
+        def f(x):
+            for _ in range(3):
+                torch._dynamo.graph_break()
+                x = x * k
+                yield x
+
+        return compile(f, backend="eager")
+
+    made = [make(3.0)]
+    assert made[0](torch.ones(1)).tolist() == [9.0]
+    made = [make(3.0)]
+    assert made.pop()(torch.ones(1)).tolist() == [9.0]
+    g = parts(2.0)(torch.ones(1))  # its callable is gone
+    assert [x.item() for x in g] == [2.0, 4.0, 8.0]
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Module, torch.optim.Optimizer, object], ids=["module", "optimizer", "plain"])
+def test_classes_are_not_kept(kind):
+    def run():
+        class Mine(kind):
+            def __init__(self):
+                if kind is torch.optim.Optimizer:
+                    super().__init__([torch.ones(2)], {})
+                else:
+                    super().__init__()
+
+            def forward(self, x):
+                return x + 1
+
+        o = Mine()
+        compile(lambda x: (o.forward(x), isinstance(o, Mine)), backend="eager")(torch.ones(2))
+        if kind is torch.nn.Module:
+            compile(o, backend="eager")(torch.ones(2))
+        return weakref.ref(Mine)
+
+    ref = run()
+    gc.collect()  # a class is in a cycle with itself
+    assert ref() is None
+
+
+def test_allowed_and_disallowed_functions_are_not_kept():
+    def f(x):
+        return x
+
+    torch._dynamo.allow_in_graph(f)
+    ref = weakref.ref(f)
+    del f
+    gc.collect()
+    assert ref() is None and not any(
+        getattr(g, "__qualname__", "").endswith("kept.<locals>.f") for g in trace_rules.allowed
+    )

@@ -67,18 +67,19 @@ class _Scope:
 
     def __init__(self, *fns):
         self.fns = fns
-        self.saved: list[tuple[dict, dict]] = []
+        self.saved: list[tuple[list, list]] = []
 
     def __enter__(self):
-        self.saved.append((dict(trace_rules.allowed_ids), dict(trace_rules.disallowed_ids)))
+        self.saved.append(([*trace_rules.allowed], [*trace_rules.disallowed]))
         self.change(list(self.fns))
         reset_caches()
         return self
 
     def __exit__(self, *exc):
-        for table, before in zip((trace_rules.allowed_ids, trace_rules.disallowed_ids), self.saved.pop()):
+        for table, before in zip((trace_rules.allowed, trace_rules.disallowed), self.saved.pop()):
             table.clear()
-            table.update(before)
+            for fn in before:
+                table.add(fn)
         reset_caches()
         return False
 

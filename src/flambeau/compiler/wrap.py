@@ -294,7 +294,6 @@ class OptimizedModule:
         )
 
 
-@functools.cache
 def optimized_module_class(cls: type) -> type:
     base = next(c for c in cls.__mro__ if c.__name__ == "Module" and c.__module__.startswith("flambeau.nn"))
     return _combined(base)

@@ -124,6 +124,9 @@ class ApplyVariable(Variable):
         recording = tensors.grad_enabled() and asked
         backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
         stand_in.traced = backward
+        tx.output.at_end.append(
+            lambda: (vars(forward).clear(), vars(stand_in).clear())
+        )  # ``shown``, a class, is in a cycle
         target = AutogradCall(
             cls,
             pargs,

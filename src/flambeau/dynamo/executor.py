@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 import types
+import weakref
 
 from flambeau import _frame
 
@@ -306,6 +307,7 @@ class InlineFrame(Frame):
         super().__init__(parent.output, code, globals, locals, cells)
         self.parent = parent
         self.function = function
+        self.output.inlined.append(weakref.ref(self))
 
     def load_global(self, name: str) -> Variable:
         return builder.global_of_dict(self, self.globals, name)
@@ -419,9 +421,11 @@ class InlineFrame(Frame):
             return False
 
         def function():
-            cg.call_function(
-                _frame.CompiledFunction, lambda: (cg(self.function), cg.load_const(self.output.compiler)), 2
-            )
+            def push():
+                cg(self.function)
+                cg.call_function(weakref.ref(self.output.compiler), None, 0)  # which owns this code
+
+            cg.call_function(_frame.CompiledFunction, push, 2)
 
         cg.push_callable(function)
         for n in names:

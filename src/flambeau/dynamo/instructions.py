@@ -7,10 +7,11 @@ a generator as a whole (StopIteration becomes RuntimeError) and each ``yield fro
 from __future__ import annotations
 
 import dis
-import functools
 import itertools
 import types
 import weakref
+
+from flambeau.base.weak import remembered
 
 from .versions import ASKS, FOR_END, JUMPS, normal
 
@@ -63,21 +64,6 @@ class Inst:
         return f"{self.index}: {self.name} {self.argval!r} (line {self.line})"
 
 
-def per_code(compute):
-    """Keep what ``compute(code)`` gives as long as the code object lives; equal code objects are told apart."""
-    kept: dict[int, tuple[weakref.ref, object]] = {}
-
-    @functools.wraps(compute)
-    def of(code):
-        found = kept.get(id(code))
-        if found is None:
-            key = id(code)
-            found = kept[key] = (weakref.ref(code, lambda _: kept.pop(key, None)), compute(code))
-        return found[1]
-
-    return of
-
-
 _shown: dict[int, tuple[weakref.ref, str]] = {}
 
 
@@ -92,7 +78,7 @@ def shown_name(code: types.CodeType) -> str:
     return code.co_name if found is None else found[1]
 
 
-@per_code
+@remembered
 def decode(code: types.CodeType) -> tuple[Inst, ...]:
     """All instructions but CACHE and EXTENDED_ARG, in order, the parts of one as several."""
     insts: list[Inst] = []
@@ -143,7 +129,7 @@ def successors(i: Inst) -> list[int]:
     return out
 
 
-@per_code
+@remembered
 def _liveness(code: types.CodeType) -> tuple[frozenset[str], ...]:
     insts = decode(code)
     live: list[set[str]] = [set() for _ in insts]

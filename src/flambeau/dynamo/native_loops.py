@@ -12,6 +12,7 @@ import numpy as np
 
 from flambeau.base import logs
 from flambeau.base.symint import sym_min
+from flambeau.base.weak import remembered
 from flambeau.loops import Declined, compile_region, operator
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
@@ -24,7 +25,7 @@ from . import numpy_bridge
 from .config import config
 from .exc import Unsupported
 from .graph_effects import has_effects, written_inputs
-from .instructions import decode, live_locals, per_code
+from .instructions import decode, live_locals
 from .source import ConstSource, GetAttrSource
 from .trace_rules import inline_reason
 from .utils import counters
@@ -47,7 +48,7 @@ MANY = 50  # turns of a while loop over numbers
 WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
 
 
-@per_code
+@remembered
 def loop_starts(code) -> frozenset[int]:
     """Instructions that are jumped back to, other than those of for loops: where while loops start."""
     insts = decode(code)

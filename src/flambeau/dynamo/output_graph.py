@@ -109,10 +109,13 @@ class OutputGraph:
         self.examples: dict[Any, Any] = {}
         self.guards = GuardBuilder()
         self.side_effects = SideEffects()
+        self.writes = False  # whether there were any side effects, once they are let go
         self.by_id: dict[int, Variable] = {}
         self._by_name: dict[str, Any] = {}  # the objects of the first ``_named`` of them, by the names of their sources
         self._named = 0
         self.keep: list[Any] = []
+        self.at_end: list[Callable[[], Any]] = []  # what lets go of the trace
+        self.inlined: list[weakref.ref] = []  # frames of functions that are called
         self.mutable_sources: list[Source] = []
         self.cells: dict[int, CellVariable] = {}
         self.literals: dict[
@@ -160,7 +163,7 @@ class OutputGraph:
         if self.env is not None:
             self.env.check_constraints()
             self.guards.sizes(self.env)
-        if self.side_effects.any():
+        if self.writes:
             self.guards.not_aliased(self.mutable_sources)
         if self.compiler.guard_filter is not None:
             self.guards.filtered(self.compiler.guard_filter)
@@ -194,6 +197,14 @@ class OutputGraph:
 
     def release(self) -> None:
         """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""
+        for end in self.at_end:
+            end()
+        self.at_end.clear()
+        for frame in filter(None, [ref() for ref in self.inlined]):  # in cycles with what they made
+            vars(frame).clear()
+        self.inlined.clear()
+        self.writes = self.side_effects.any()
+        self.side_effects, self.cells, self.literals, self.sizes = SideEffects(), {}, {}, None
         self.by_id.clear()
         self._by_name.clear()
         if self.env is not None:
@@ -447,7 +458,7 @@ class OutputGraph:
 
     def eval_fake(self, fn: Callable, args, kwargs=None):
         with self.fake_mode:
-            if not trace_rules.disallowed_ids or not trace_rules.disallows_operators():
+            if not trace_rules.disallowed or not trace_rules.disallows_operators():
                 return fn(*args, **(kwargs or {}))
             with OperatorCheck():
                 return fn(*args, **(kwargs or {}))

@@ -118,16 +118,11 @@ TABLES = (
 )
 
 
-def _listed(table: dict[str, str], module: str, name: str) -> bool:
-    return name in table.get(module, "").split()
-
-
 def is_library_code(code: types.CodeType) -> bool:
     """Whether it belongs to the interpreter's library, or NumPy."""
     return code.co_filename.startswith((trace_rules.STDLIB, "<")) or f"{os.sep}numpy{os.sep}" in code.co_filename
 
 
-@functools.lru_cache(maxsize=1024)
 def how(fn) -> str | None:
     """What the tables above say of one of the library's own functions, else None."""
     if isinstance(fn, types.FunctionType):
@@ -141,11 +136,12 @@ def how(fn) -> str | None:
     if isinstance(owner, type):
         pure = owner in CONSTANT_CLASSES or (value_class(owner) is not None and not _breaks(owner, fn.__name__))
         return "pure" if pure else None
-    module, name = fn.__module__ or "", fn.__qualname__
-    for table, found in TABLES:
-        if _listed(table, module, name):
-            return found
-    return None
+    return _listed_as(fn.__module__ or "", fn.__qualname__)
+
+
+@functools.lru_cache(maxsize=1024)  # by name: a table of functions would keep a program's alive
+def _listed_as(module: str, name: str) -> str | None:
+    return next((found for table, found in TABLES if name in table.get(module, "").split()), None)
 
 
 def value_class(cls: type):

@@ -314,7 +314,7 @@ def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         cg.emit("BUILD_TUPLE", len(code.co_freevars))
         cg.call_function(weakref.ref(code), None, 0)
         cg.emit("MAKE_FUNCTION", 8)
-        cg.load_const(compiler)
+        cg.call_function(weakref.ref(compiler), None, 0)
         cg.call(2)
     else:
         fn = resumes.functions.get(key)

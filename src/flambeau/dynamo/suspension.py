@@ -18,10 +18,11 @@ from typing import Any
 from bytecode import Bytecode, Instr
 
 from flambeau import _frame
+from flambeau.base.weak import remembered
 
 from .assembler import instrs
 from .codegen import SUSPENDS, Codegen, finished, flat_argument_names, header_of, resume_code, stack_depth
-from .instructions import decode, per_code, show_as, shown_name
+from .instructions import decode, show_as, shown_name
 
 __all__ = ["SUSPENDS", "Step", "begin", "segment"]
 
@@ -110,7 +111,7 @@ def begin(compiler, resumes, func: types.FunctionType, args: tuple):
     return driver(_frame.tail_call(run, *(values[n] for n in names)), resumes)
 
 
-@per_code
+@remembered
 def driver_for(code: types.CodeType) -> types.CodeType:
     """The driver's code under the function's name."""
     kind = code.co_flags & SUSPENDS

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C, _frame
+from flambeau.base.weak import Marks, remembered
 from flambeau.core.operator import namespace
 
 __all__ = [
@@ -95,8 +96,7 @@ REGION = (
     "_torchdynamo_nested_compile_region"  # attribute of functions that nested_compile_region made; "maker": of itself
 )
 
-allowed_ids: dict[int, Any] = {}  # id → object, kept alive
-disallowed_ids: dict[int, Any] = {}
+allowed, disallowed = Marks(), Marks()  # callables and operators
 forbidden_ids: dict[int, tuple[Any, str]] = {}  # id → object, why it must not be called in captured code
 disabled_paths: set[str] = set()
 disabled_modules: set[str] = set()  # patterns of names
@@ -211,11 +211,11 @@ def allow_in_graph(fn):
     for f in _each(fn):
         if not callable(f) and not is_namespace(f):
             raise AssertionError(f"allow_in_graph expects a callable, got {type(f).__name__}")
-        disallowed_ids.pop(id(f), None)
+        disallowed.discard(f)
         for o in overloads(f):
-            disallowed_ids.pop(id(o), None)
+            disallowed.discard(o)
         if not is_namespace(f):
-            allowed_ids[id(f)] = f
+            allowed.add(f)
     return fn
 
 
@@ -229,10 +229,10 @@ def disallow_in_graph(fn):
                 f"disallow_in_graph is for operators, which are nodes of the graph; {f.__qualname__} is a function that is traced through. "
                 "Use torch._dynamo.disable for it."
             )
-        allowed_ids.pop(id(f), None)
-        disallowed_ids[id(f)] = f
+        allowed.discard(f)
+        disallowed.add(f)
         for o in overloads(f):
-            disallowed_ids[id(o)] = o
+            disallowed.add(o)
     return fn
 
 
@@ -242,8 +242,8 @@ def forbid(fn, why: str) -> None:
 
 
 def forget(fn) -> None:
-    allowed_ids.pop(id(fn), None)
-    disallowed_ids.pop(id(fn), None)
+    allowed.discard(fn)
+    disallowed.discard(fn)
 
 
 def is_namespace(f) -> bool:
@@ -258,12 +258,12 @@ def overloads(f) -> list[Any]:
 
 
 def is_disallowed(fn) -> bool:
-    if id(fn) in disallowed_ids:
+    if fn in disallowed:
         return True
-    if not disallowed_ids or not type(fn).__module__.startswith("flambeau."):
+    if not disallowed or not type(fn).__module__.startswith("flambeau."):
         return False
     packet = getattr(fn, "overloadpacket", None) or getattr(fn, "_overloadpacket", None)
-    if packet is not None and id(packet) in disallowed_ids and not overloads(packet):
+    if packet is not None and packet in disallowed and not overloads(packet):
         return True
     name = (
         getattr(fn, "_qualified_op_name", None)
@@ -271,20 +271,20 @@ def is_disallowed(fn) -> bool:
         or str(fn)
     )
     ns = name.replace("::", ".").split(".")[0]
-    return any(is_namespace(d) and getattr(d, "name", getattr(d, "_name", None)) == ns for d in disallowed_ids.values())
+    return any(is_namespace(d) and getattr(d, "name", getattr(d, "_name", None)) == ns for d in disallowed)
 
 
 def disallows_operators() -> bool:
     """Whether any operator (not a function above it) is disallowed."""
-    return any(hasattr(f, "_schema") or is_namespace(f) for f in disallowed_ids.values())
+    return any(hasattr(f, "_schema") or is_namespace(f) for f in disallowed)
 
 
 def is_disallowed_method(name: str, cls_attr) -> bool:
-    return bool(disallowed_ids) and cls_attr is not None and id(cls_attr) in disallowed_ids
+    return cls_attr is not None and cls_attr in disallowed
 
 
 def is_allowed(fn) -> bool:
-    return id(fn) in allowed_ids
+    return fn in allowed
 
 
 # -- kinds of callables --
@@ -297,9 +297,9 @@ def is_disabled(fn) -> bool:
 def warn_disabled(fn) -> None:
     """One line for each disabled function that is met without a reason: they are easily left behind after debugging."""
     inner = fn.fn if is_disabled(fn) else fn
-    if getattr(fn, "_torchdynamo_disable_msg", None) or id(inner) in _warned_disabled:
+    if getattr(fn, "_torchdynamo_disable_msg", None) or inner in _warned_disabled:
         return
-    _warned_disabled[id(inner)] = inner
+    _warned_disabled.add(inner)
     code = getattr(inner, "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
     name = getattr(inner, "__qualname__", repr(inner))
@@ -311,7 +311,7 @@ def warn_disabled(fn) -> None:
     )
 
 
-_warned_disabled: dict[int, Any] = {}
+_warned_disabled = Marks()
 
 
 def is_compiled(fn) -> bool:
@@ -389,17 +389,17 @@ def is_plain_mode(cls: type) -> bool:
     return is_function_mode_class(cls) and isinstance(cls.__new__, types.BuiltinFunctionType)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def is_nn_module_class(cls: type) -> bool:
     return any(c.__name__ == "Module" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
 
 
-@functools.lru_cache(maxsize=256)
+@remembered
 def is_optimizer_class(cls: type) -> bool:
     return any(c.__name__ == "Optimizer" and c.__module__.startswith("flambeau.optim") for c in cls.__mro__)
 
 
-@functools.lru_cache(maxsize=256)
+@remembered
 def is_parameter_class(cls: type) -> bool:
     return any(c.__name__ == "Parameter" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
 

@@ -42,7 +42,9 @@ class SizeNodes:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.env: Any = None
-        self._origin: dict[Any, Callable[[], Node]] = {}  # symbol -> makes its node
+        self._origin: dict[
+            Any, Callable[[SizeNodes], Node]
+        ] = {}  # symbol -> makes its node; holds no cycle with this object
         self._made: dict[Any, Any] = {}  # expression -> node
 
     # -- where symbols come from ----------------------------------------------------------------------------------------
@@ -51,7 +53,7 @@ class SizeNodes:
         for op, numbers in ((aten.sym_size.int, tensor.shape), (aten.sym_stride.int, tensor.stride())):
             for d, n in enumerate(numbers):
                 if type(n) is SymInt and not (unbacked_only and not self._is_new(n)):
-                    self._bind(n, lambda n=n, op=op, d=d: self._call(op, (node, d), n))
+                    self._bind(n, lambda sizes, n=n, op=op, d=d: sizes._call(op, (node, d), n))
 
     def _is_new(self, n: SymInt) -> bool:
         return any(s not in self._origin and s not in n.env.hints for s in n.expr.symbols())
@@ -61,15 +63,15 @@ class SizeNodes:
         if number.__sym__ == "bool":
             truth = self._call(symint.sym_int, (node,), number)
             (s,) = R.symbols(number.expr)
-            self._origin.setdefault(s, lambda: truth)
+            self._origin.setdefault(s, lambda sizes: truth)
             self._made.setdefault(number.expr, node)
             self.env = number.env
         else:
-            self._bind(number, lambda: node)
+            self._bind(number, lambda sizes: node)
 
     def bind_lazily(self, number: Any, make: Callable[[], Node]) -> None:
         """``make`` gives the node of the number when it is first used."""
-        self._bind(number, make)
+        self._bind(number, lambda sizes: make())
 
     def bind_item(self, tensor: Any, node: Node, index: int) -> None:
         """Sizes of the ``index``-th tensor that ``node`` gives, as far as they depend on data."""
@@ -80,7 +82,7 @@ class SizeNodes:
         """Whether the symbol's origin is known."""
         return s in self._origin
 
-    def _bind(self, number, make: Callable[[], Node]) -> None:
+    def _bind(self, number, make: Callable[[SizeNodes], Node]) -> None:
         self.env = number.env
         e = number.expr
         if type(e) is not Expr:
@@ -94,11 +96,11 @@ class SizeNodes:
         if len(e.terms) == 1 and isinstance(e.terms[0][0], E.Symbol):
             s, c = e.terms[0]
 
-            def solve():
-                node = make()
+            def solve(sizes):
+                node = make(sizes)
                 if e.const:
-                    node = self._call(operator.sub, (node, e.const), wrap(e - e.const, number.env))
-                return self._call(operator.floordiv, (node, c), wrap(E.of(s), number.env)) if c != 1 else node
+                    node = sizes._call(operator.sub, (node, e.const), wrap(e - e.const, number.env))
+                return sizes._call(operator.floordiv, (node, c), wrap(E.of(s), number.env)) if c != 1 else node
 
             self._origin.setdefault(s, solve)
 
@@ -150,8 +152,8 @@ class SizeNodes:
         make = self._origin.get(s)
         if make is None:
             raise InternalError(f"the trace uses {s}, which is neither the size of an input nor a result of the graph")
-        node = make()
-        self._origin[s] = lambda: node
+        node = make(self)
+        self._origin[s] = lambda sizes: node
         return node
 
     # -- the emitter: pairs (node or int, expression) -----------------------------------------------------------------------
