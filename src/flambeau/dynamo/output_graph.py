@@ -202,6 +202,7 @@ class OutputGraph:
         self.at_end.clear()
         for frame in filter(None, [ref() for ref in self.inlined]):  # in cycles with what they made
             vars(frame).clear()
+            frame.started = False  # whatever is a generator of it asks
         self.inlined.clear()
         self.writes = self.side_effects.any()
         self.side_effects, self.cells, self.literals, self.sizes = SideEffects(), {}, {}, None
