@@ -63,6 +63,8 @@ RUNTIME = (
     "fft",
     "fft_plan",
     "select",
+    "sets",
+    "special",
     "sparse",
     "recurrent",
     "pool",

@@ -157,6 +157,7 @@ static int parse_rows(PyObject *o, Step *s, Graph *g) {
 
 /* ("kernel", address, slots, total, grain, params, number of params)
  * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions)
+ * ("tell", slots, [(place of the offset, layout) within each slot], stage)
  * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots (-1: a number), stage, [place of each integer]) */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
     const char *kind = kind_of(o);
@@ -185,7 +186,17 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
         for (int i = 0; i < s->nnumbers; i++)
             if (check_place(g, s->numbers[i], 1) < 0) return -1;
         s->native = flb_native(name, (int)PyList_GET_SIZE(parts), s->nnumbers);
+        if (s->native == flb_expect_step) g->has_call = 1; /* what follows relies on it */
         if (!s->native || s->nnumbers > MOST_NUMBERS) FAIL("there is no template %s of %d views", name, (int)PyList_GET_SIZE(parts));
+    } else if (kind[0] == 't') {
+        s->kind = STEP_TELL;
+        if (!PyArg_ParseTuple(o, "sOO!i", &kind, &args, &PyList_Type, &parts, &s->stage)) return -1;
+        if (s->stage < 1 || s->stage >= g->nstages) FAIL("stage %d does not exist", s->stage);
+        for (int i = 0; i < g->stages[s->stage].nbinds; i++) {
+            const Bind *b = &g->stages[s->stage].binds[i];
+            if (b->source >= PyList_GET_SIZE(parts) || b->what != BIND_VALUE) FAIL("number %d is not told", b->source);
+        }
+        g->has_call = 1;
     } else {
         s->kind = STEP_CALL;
         if (!PyArg_ParseTuple(o, "sOOO!OiO", &kind, &s->callable, &args, &PyList_Type, &parts, &more, &s->stage, &numbers)) return -1;
@@ -204,6 +215,8 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     if (parse_ints(args, &s->args, &s->nargs) < 0 || (parts && parse_parts(parts, s, g) < 0)) return -1;
     if (s->kind == STEP_KERNEL && s->nargs + 2 > g->widest) g->widest = s->nargs + 2;
     if (s->kind == STEP_GEMM && s->nargs != 3) FAIL("a gemm step takes three slots");
+    for (int i = 0; s->kind == STEP_TELL && i < s->nargs; i++)
+        if (s->parts[i].layout.ndim || !s->parts[i].layout.descr || s->parts[i].layout.descr->type_num != NPY_INT64) FAIL("what is told is int64");
     return check_slots(g, s->args, s->nargs);
 }
 

@@ -14,7 +14,7 @@
 #include "runtime.h"
 
 enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE, SLOT_LOCAL };
-enum { STEP_KERNEL, STEP_GEMM, STEP_NATIVE, STEP_CALL, STEP_ROWS };
+enum { STEP_KERNEL, STEP_GEMM, STEP_NATIVE, STEP_CALL, STEP_ROWS, STEP_TELL };
 enum { OUT_SLOT, OUT_INPUT, OUT_CONSTANT, OUT_NUMBER, OUT_VALUE };
 /* From OP_AND on: integers without algebra, then floating-point numbers, whose 64 bits stand in a place as they are. */
 enum {
@@ -48,7 +48,8 @@ typedef struct {
     int64_t item;               /* bytes of an element, for a stride */
 } Bind;
 
-/* What becomes known at one time: at the start, or when a Python step has returned tensors whose sizes depend on data. */
+/* What becomes known at one time: at the start, when a step has told numbers that kernels computed (sizes that depend on data), or when a Python step has
+ * returned tensors of such sizes. */
 typedef struct {
     int nbinds, ncode;
     Bind *binds;
@@ -97,6 +98,7 @@ typedef struct {
     PyObject *callable;
     Part *parts;
     int nresults, *results, stage, nnumbers, *numbers; /* the integers F[numbers[i]] follow the tensors */
+    /* tell: the parts of args are int64 numbers, the sources of `stage`, which then begins: its symbols are bound and its memory is taken. No Python runs. */
     Rows *rows;                 /* rows: see rows.c */
 } Step;
 
@@ -129,7 +131,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    int ninputs, nslots, nsteps, noutputs, nframe, nstages, has_call, light, dynamic;
+    int ninputs, nslots, nsteps, noutputs, nframe, nstages, has_call, light, dynamic; /* has_call: some steps want the GIL */
     int widest;                 /* the most pointers that a kernel is handed */
     int *input_slot;            /* the slot of each input, -1: not read */
     Frame *frame;
@@ -166,7 +168,23 @@ int flb_draw_from_step(const View *v, int n, const int64_t *numbers, int64_t *st
 PyObject *flb_default_engine(PyObject *self, PyObject *unused);
 int flb_running_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_logcumsumexp_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_expect_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_count_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_nonzero_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_order_rows_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_runs_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_bincount_size_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_bincount_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_repeat_size_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_repeat_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_edges_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_cells_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_distinct_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_ufunc_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_polynomial_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_distances_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_categories_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+PyObject *flb_use_ufunc(PyObject *self, PyObject *args);
 int flb_search_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_histogram_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_sparse_dense_step(const View *v, int n, const int64_t *numbers, int64_t *status);
@@ -185,6 +203,8 @@ int flb_order_step(const View *v, int n, const int64_t *numbers, int64_t *status
 int flb_fft_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_extreme_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_lapack_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_infos_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_row_order_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 PyObject *flb_use_lapack(PyObject *self, PyObject *args);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);
 PyObject *flb_emit_configure(PyObject *self, PyObject *args);

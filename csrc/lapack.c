@@ -508,3 +508,34 @@ int flb_lapack_step(const View *v, int n, const int64_t *numbers, int64_t *statu
     else flb_parallel(range, &job, job.count, 1 + (int64_t)(1e5 / ((double)rows * rows * columns + 2000)));
     return job.failed ? -1 : 0;
 }
+
+/* Views: infos (int32). Numbers: the message for a matrix that isn't finite, or -1, and that for any other info; the first info that isn't 0 and its place are
+ * reported. */
+int flb_infos_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    const int32_t *info = (const int32_t *)v[0].ptr;
+    int64_t count = 1;
+    for (int d = 0; d < v[0].ndim; d++) count *= v[0].shape[d];
+    for (int64_t i = 0; i < count && !status[0]; i++)
+        if (info[i]) status[1] = info[i], status[2] = i, status[0] = 1 + (info[i] == NOT_FINITE && numbers[0] >= 0 ? numbers[0] : numbers[1]);
+    return 0;
+}
+
+/* Views: pivots of batches in C order (int32, from 1), the rows in the order that they are swapped into (int64). Numbers: the message for a pivot that is no row. */
+int flb_row_order_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    int64_t k = v[0].shape[v[0].ndim - 1], m = v[1].shape[v[1].ndim - 1], count = 1;
+    for (int d = 0; d + 1 < v[0].ndim; d++) count *= v[0].shape[d];
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t *pivots = (const int32_t *)v[0].ptr + i * k;
+        int64_t *order = (int64_t *)v[1].ptr + i * m;
+        for (int64_t j = 0; j < m; j++) order[j] = j;
+        for (int64_t j = 0; j < k; j++) {
+            if (pivots[j] < 1 || pivots[j] > m || j >= m) {
+                if (!status[0]) status[0] = numbers[0] + 1;
+                continue;
+            }
+            int64_t row = order[j];
+            order[j] = order[pivots[j] - 1], order[pivots[j] - 1] = row;
+        }
+    }
+    return 0;
+}

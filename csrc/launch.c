@@ -2,7 +2,7 @@
  *
  * A Graph is a table of slots (places where data lives) and a list of steps over them. Slots: an input, a piece of the arena, an output
  * allocated at each call, a constant, an object that a Python step returned. Steps: a kernel over a parallel range, a batch of matrix
- * products, a Python callable on tensors. The arena is taken from the caching allocator for the time of a call, so graphs that run one after
+ * products, numbers in memory that are sizes from here on, a Python callable on tensors. The arena is taken from the caching allocator for the time of a call, so graphs that run one after
  * the other share memory, and concurrent calls don't. Sizes that are symbols are read from the inputs, and what depends on them is
  * computed by the graph's own code (graph.h).
  *
@@ -153,6 +153,20 @@ static int run_code(const Stage *stage, Frame *f) {
     return 0;
 }
 
+/* 0 for a value that the kernels can rely on, else 1 with an exception. */
+static int out_of_range(const Bind *b, int64_t v, const char *what, PyObject *on_error) {
+    if (v >= b->lo && v <= b->hi && v % b->divisor == 0) return 0;
+    if (on_error) {  /* a check of the program may have words for it */
+        PyObject *said = PyObject_CallFunction(on_error, "iLi", -2, (long long)v, b->dst);
+        if (!said) return 1;
+        Py_DECREF(said);
+    }
+    PyErr_Format(PyExc_RuntimeError, "compiled graph: %s %d has %s %lld, it was compiled for values from %lld to %lld that are multiples of %lld", what,
+                 b->source, b->what == BIND_SIZE ? "a size of" : b->what == BIND_STRIDE ? "a stride of" : "the value", (long long)v, (long long)b->lo,
+                 (long long)b->hi, (long long)b->divisor);
+    return 1;
+}
+
 /* Symbols of a stage from its sources; -1 with an exception. */
 static int bind(const Stage *stage, Frame *f, PyObject *const *sources, const char *what, PyObject *on_error) {
     for (int i = 0; i < stage->nbinds; i++) {
@@ -173,17 +187,7 @@ static int bind(const Stage *stage, Frame *f, PyObject *const *sources, const ch
             }
             v = b->what == BIND_SIZE ? PyArray_DIM(a, b->index) : PyArray_STRIDE(a, b->index) / b->item;
         }
-        if (v < b->lo || v > b->hi || v % b->divisor) {
-            if (on_error) {  /* a check of the program may have words for it */
-                PyObject *said = PyObject_CallFunction(on_error, "iLi", -2, (long long)v, b->dst);
-                if (!said) return -1;
-                Py_DECREF(said);
-            }
-            PyErr_Format(PyExc_RuntimeError, "compiled graph: %s %d has %s %lld, it was compiled for values from %lld to %lld that are multiples of %lld",
-                         what, b->source, b->what == BIND_SIZE ? "a size of" : b->what == BIND_STRIDE ? "a stride of" : "the value", (long long)v,
-                         (long long)b->lo, (long long)b->hi, (long long)b->divisor);
-            return -1;
-        }
+        if (out_of_range(b, v, what, on_error)) return -1;
         f[b->dst] = v;
     }
     return run_code(stage, f);
@@ -300,6 +304,19 @@ done:
     return status;
 }
 
+/* Numbers that earlier steps computed become symbols: what depends on them is counted, and memory of these sizes is taken. */
+static int run_tell(Call *c, const Step *s) {
+    const Stage *stage = &c->g->stages[s->stage];
+    for (int i = 0; i < stage->nbinds; i++) {
+        const Bind *b = &stage->binds[i];
+        int64_t v;
+        memcpy(&v, c->places[s->args[b->source]].ptr + c->f[s->parts[b->source].at], sizeof v);
+        if (out_of_range(b, v, "number", c->g->on_error)) return -1;
+        c->f[b->dst] = v;
+    }
+    return run_code(stage, c->f) < 0 ? -1 : place_slots(c, s->stage);
+}
+
 /* NOTE: runs without the GIL and can't fail: what it needs is allocated before. */
 static void run_native(Call *c, const Step *s) {
     const Frame *f = c->f;
@@ -331,8 +348,11 @@ static void run_native(Call *c, const Step *s) {
     flb_parallel(kernel_range, &call, f[s->total], f[s->grain]);
 }
 
+#define WANTS_GIL(step) ((step).kind == STEP_CALL || (step).kind == STEP_TELL)
+
 static int run_step(Call *c, const Step *s) {
     if (s->kind == STEP_CALL) return run_call(c, s);
+    if (s->kind == STEP_TELL) return run_tell(c, s);
     if (c->g->light) {
         run_native(c, s);
     } else {
@@ -369,9 +389,15 @@ static int run_range(Call *c, int begin, int end) {
         }
         return 0;
     }
-    for (int i = begin; i < end; i++) {
-        if (g->steps[i].kind == STEP_CALL && c->status[0]) break;
-        if (run_step(c, &g->steps[i]) < 0) return -1;
+    for (int i = begin; i < end && !c->status[0]; i++) { /* after a failure sizes that follow would be wrong */
+        if (WANTS_GIL(g->steps[i]) || g->light) {
+            if (run_step(c, &g->steps[i]) < 0) return -1;
+            continue;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        for (; i < end && !WANTS_GIL(g->steps[i]) && !c->status[0]; i++) run_native(c, &g->steps[i]);
+        Py_END_ALLOW_THREADS
+        i--;
     }
     return 0;
 }
@@ -576,6 +602,7 @@ static PyMethodDef functions[] = {
      "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
     {"default_engine", flb_default_engine, METH_NOARGS, "default_engine() -> ndarray: the state of the default generator, see random.c"},
     {"use_lapack", flb_use_lapack, METH_VARARGS, "use_lapack(type, wide, addresses): LAPACK's routines for an element type, as of lapack.h"},
+    {"use_ufunc", flb_use_ufunc, METH_VARARGS, "use_ufunc(slot, ufunc, types): the loop of a ufunc that the template \"ufunc\" runs for a slot"},
     {"native", flb_run_native, METH_VARARGS, "native(name, arrays, numbers): run a template of natives.c over ndarrays; the last of them are written"},
     {"template", flb_get_template, METH_VARARGS, "template(name, views, numbers): the function of natives.c for a recipe's step, which takes so many"},
     {"launch", launch, METH_VARARGS, "launch(address, arrays, total, grain, params) -> (code, value, size): run one kernel over ndarrays"},

@@ -1,4 +1,4 @@
-/* Running extremes with their places, running logarithms of sums of exponentials, places of what isn't zero, places in sorted sequences, counts of equal
+/* Running extremes with their places, running logarithms of sums of exponentials, places in sorted sequences, counts of equal
  * intervals. Arrays are in C order; nan is the greatest of all numbers, and a running extreme that has met it stays. */
 #include "graph.h"
 #include "order_keys.h"
@@ -124,36 +124,6 @@ int flb_logcumsumexp_step(const View *v, int n, const int64_t *numbers, int64_t 
     Exponentials e = {.from = v[0].ptr, .to = v[1].ptr, .f64 = numbers[1] != 0};
     int64_t outer = cut(&v[0], numbers[0], &e.n, &e.inner);
     if (outer && e.n && e.inner) flb_parallel(exponentials, &e, outer * e.inner, 1 + 1000 / e.n);
-    return 0;
-}
-
-/* --- places of what isn't zero -------------------------------------------------------------------------------------- */
-
-/* Views: truth values in C order, coordinates (count, dimensions) of those that hold, int64. The count is the caller's: no more are written. */
-int flb_nonzero_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
-    const uint8_t *x = (const uint8_t *)v[0].ptr;
-    int64_t *to = (int64_t *)v[1].ptr, room = v[1].shape[0], total = 1, found = 0;
-    int ndim = v[0].ndim;
-    if (ndim > 64 || v[1].ndim != 2) return 0;
-    for (int d = 0; d < ndim; d++) total *= v[0].shape[d];
-    int64_t at[64] = {0}, last = ndim ? v[0].shape[ndim - 1] : 1;
-    for (int64_t row = 0; last && row < total; row += last) {
-        for (int64_t k = 0; k < last && found < room; k++) {
-            if (k + 8 <= last) {
-                uint64_t eight;
-                memcpy(&eight, x + row + k, 8);
-                if (!eight) {
-                    k += 7;
-                    continue;
-                }
-            }
-            if (!x[row + k]) continue;
-            for (int d = 0; d < ndim - 1; d++) to[d] = at[d];
-            if (ndim) to[ndim - 1] = k;
-            to += ndim, found++;
-        }
-        for (int d = ndim - 2; d >= 0 && ++at[d] == v[0].shape[d]; d--) at[d] = 0;
-    }
     return 0;
 }
 

@@ -79,7 +79,7 @@ def within_pages() -> None:
             a = rng.standard_normal((n, n)).astype(char) + 9 * np.eye(n, dtype=char)
             b, x = rng.standard_normal((n, columns)).astype(char), place(np.zeros((columns, n), char)).T
             flags = ord("L"), upper, ord("U" if unit else "N"), 0
-            lapack._run(lapack._TRIANGULAR, (place(np.ascontiguousarray(a.T)).T, place(b), x), flags)
+            lapack._run(lapack.TRIANGULAR, (place(np.ascontiguousarray(a.T)).T, place(b), x), flags)
             assert np.array_equal(x, lapack.solve_triangular(np.asfortranarray(a), b, upper, unit=unit))
 
 

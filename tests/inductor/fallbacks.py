@@ -11,6 +11,7 @@ from flambeau.inductor.ir import ExternCall
 from flambeau.inductor.settings import config
 from flambeau.testing.samples import load, operator
 
+DATA = ("capture_dynamic_output_shape_ops", "capture_scalar_outputs")  # results whose sizes depend on data are captured
 TABLE = Path(__file__).with_name("fallbacks.txt")
 
 
@@ -34,11 +35,18 @@ def called(row) -> set[str]:
 
     def look(*args, **kwargs):
         graph, made = original(*args, **kwargs)
-        found.update(s.name for s in graph.info.steps if isinstance(s, ExternCall) and s.what == "call")
+        found.update(
+            s.name
+            for s in graph.info.steps
+            if isinstance(s, ExternCall) and s.what == "call" and s.data.call is not None
+        )
         return graph, made
 
     passes.compile_program = look
     disabled, config.force_disable_caches = config.force_disable_caches, True
+    kept = {name: getattr(torch._dynamo.config, name) for name in DATA}
+    for name in DATA:
+        setattr(torch._dynamo.config, name, True)
     try:
         for sample in row.calls[:3]:
             tensors: list = []
@@ -53,6 +61,8 @@ def called(row) -> set[str]:
                 continue  # a sample in float64 only
     finally:
         passes.compile_program, config.force_disable_caches = original, disabled
+        for name, value in kept.items():
+            setattr(torch._dynamo.config, name, value)
     return found
 
 

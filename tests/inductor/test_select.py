@@ -228,7 +228,7 @@ def stays_inside() -> None:
                     s = np.sort(a.reshape(-1))
                     _runtime.native("search", place(s, a, np.zeros(shape, np.int64)), (select.SEARCHED[name], 1, 0))
                 holds = a > 0
-                _runtime.native("nonzero", place(holds, np.zeros((int(holds.sum()), holds.ndim), np.int64)), ())
+                _runtime.native("nonzero", place(holds, np.zeros((int(holds.sum()), holds.ndim), np.int64)), (0,))
     os._exit(0)
 
 

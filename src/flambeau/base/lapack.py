@@ -15,7 +15,15 @@ from .. import _runtime
 from . import blas
 
 __all__ = [
+    "CHOLESKY",
+    "CHOLESKY_INVERSE",
+    "EIGH",
+    "LU",
     "NOT_FINITE",
+    "QR",
+    "SOLVE",
+    "SVD",
+    "TRIANGULAR",
     "cholesky",
     "cholesky_inverse",
     "eig",
@@ -24,6 +32,7 @@ __all__ = [
     "lu",
     "lu_solve",
     "qr",
+    "ready",
     "solve",
     "solve_triangular",
     "svd",
@@ -31,14 +40,14 @@ __all__ = [
 
 NOT_FINITE = -100  # info of a matrix with an infinity or a nan, which isn't handed to the routine
 _TYPES = {"f": 0, "d": 1, "F": 2, "D": 3}
-_LU, _SOLVE, _LU_SOLVE, _CHOLESKY, _CHOLESKY_INVERSE, _TRIANGULAR, _QR, _EIGH, _SVD, _EIG, _LSTSQ = range(11)
+LU, SOLVE, LU_SOLVE, CHOLESKY, CHOLESKY_INVERSE, TRIANGULAR, QR, EIGH, SVD, EIG, LSTSQ = range(11)
 _ROUTINES = ("getrf", "getrs", "potrf", "potri", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gelsy", "laswp")
 _COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 _NOTHING = (0, 0, 0, 0)
 
 
 @functools.cache
-def _ready(char: str) -> int:
+def ready(char: str) -> int:
     """The number of an element type, its routines handed to the runtime."""
     blas.share_threads()
     letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[char]
@@ -50,7 +59,7 @@ def _ready(char: str) -> int:
 
 
 def _run(what: int, views: tuple, flags=_NOTHING, cut: int = 0) -> None:
-    kind = _ready(views[what == _LU_SOLVE and 2].dtype.char)
+    kind = ready(views[what == LU_SOLVE and 2].dtype.char)
     if not all(v.flags.aligned for v in views):
         views = tuple(v if v.flags.aligned else numpy.ascontiguousarray(v) for v in views)
     _runtime.native("lapack", views, (what, kind, *flags, cut))
@@ -74,7 +83,7 @@ def lu(a):
     """(factors, pivots from 1 (int32), infos) of P L U = ``a``, by partial pivoting."""
     *batch, m, n = a.shape
     out = _matrices(batch, m, n, a.dtype), numpy.empty((*batch, min(m, n)), "i4"), numpy.empty(batch, "i4")
-    _run(_LU, (a, *out))
+    _run(LU, (a, *out))
     return out
 
 
@@ -89,7 +98,7 @@ def solve(a, b, turned: bool = False):
     a = a.reshape((*batch, n, n))
     x, factors = _matrices(batch, n, columns, a.dtype), _matrices(batch, n, n, a.dtype)
     pivots, info = numpy.empty((*batch, n), "i4"), numpy.empty(batch, "i4")
-    _run(_SOLVE, (a, _batched(b, batch, 2), x, factors, pivots, info), (ord("T" if turned else "N"), 0, 0, 0))
+    _run(SOLVE, (a, _batched(b, batch, 2), x, factors, pivots, info), (ord("T" if turned else "N"), 0, 0, 0))
     return x, factors, pivots, info
 
 
@@ -98,7 +107,7 @@ def lu_solve(factors, pivots, b, how: str = "N"):
     batch = _common(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
     x = _matrices(batch, *b.shape[-2:], b.dtype)
     views = _batched(factors, batch, 2), _batched(pivots, batch, 1), _batched(b, batch, 2), x
-    _run(_LU_SOLVE, views, (ord(how), 0, 0, 0))
+    _run(LU_SOLVE, views, (ord(how), 0, 0, 0))
     return x
 
 
@@ -106,7 +115,7 @@ def cholesky(a):
     """(lower factors, infos) of Hermitian matrices, of which the lower triangles are read."""
     *batch, n, _ = a.shape
     out = _matrices(batch, n, n, a.dtype), numpy.empty(batch, "i4")
-    _run(_CHOLESKY, (a, *out))
+    _run(CHOLESKY, (a, *out))
     return out
 
 
@@ -114,7 +123,7 @@ def cholesky_inverse(factor, upper: bool):
     """(inverses, infos) of the matrices with these Cholesky factors."""
     *batch, n, _ = factor.shape
     out = _matrices(batch, n, n, factor.dtype), numpy.empty(batch, "i4")
-    _run(_CHOLESKY_INVERSE, (factor, *out), (ord("U" if upper else "L"), 0, 0, 0))
+    _run(CHOLESKY_INVERSE, (factor, *out), (ord("U" if upper else "L"), 0, 0, 0))
     return out
 
 
@@ -123,7 +132,7 @@ def solve_triangular(a, b, upper: bool, left: bool = True, unit: bool = False):
     batch = _common(a.shape[:-2], b.shape[:-2])
     x = _matrices(batch, *b.shape[-2:], a.dtype)
     flags = ord("L" if left else "R"), upper, ord("U" if unit else "N"), 0
-    _run(_TRIANGULAR, (_batched(a, batch, 2), _batched(b, batch, 2), x), flags)
+    _run(TRIANGULAR, (_batched(a, batch, 2), _batched(b, batch, 2), x), flags)
     return x
 
 
@@ -133,7 +142,7 @@ def qr(a, mode: str):
     k = m if mode == "complete" else min(m, n)
     r = _matrices(batch, k, n, a.dtype)
     q = None if mode == "r" else _matrices(batch, m, k, a.dtype)
-    _run(_QR, (a, r) if q is None else (a, r, q), (q is not None, 0, 0, 0))
+    _run(QR, (a, r) if q is None else (a, r, q), (q is not None, 0, 0, 0))
     return q, r
 
 
@@ -143,7 +152,7 @@ def eigh(a, lower: bool, vectors: bool):
     values, info = numpy.empty((*batch, n), a.real.dtype), numpy.empty(batch, "i4")
     made = _matrices(batch, n, n, a.dtype) if vectors else None
     views = (a, values, info, made) if vectors else (a, values, info)
-    _run(_EIGH, views, (ord("V" if vectors else "N"), ord("L" if lower else "U"), 0, 0))
+    _run(EIGH, views, (ord("V" if vectors else "N"), ord("L" if lower else "U"), 0, 0))
     return values, made, info
 
 
@@ -153,10 +162,10 @@ def svd(a, full: bool, vectors: bool):
     k = min(m, n)
     s, info = numpy.empty((*batch, k), a.real.dtype), numpy.empty(batch, "i4")
     if not vectors:
-        _run(_SVD, (a, s, info), (ord("N"), 0, 0, 0))
+        _run(SVD, (a, s, info), (ord("N"), 0, 0, 0))
         return None, s, None, info
     u, vh = _matrices(batch, m, m if full else k, a.dtype), _matrices(batch, n if full else k, n, a.dtype)
-    _run(_SVD, (a, s, info, u, vh), (ord("A" if full else "S"), 0, 0, 0))
+    _run(SVD, (a, s, info, u, vh), (ord("A" if full else "S"), 0, 0, 0))
     return u, s, vh, info
 
 
@@ -165,7 +174,7 @@ def eig(a):
     *batch, n, _ = a.shape
     kind = numpy.result_type(a.dtype, numpy.complex64)
     values, vectors, info = numpy.empty((*batch, n), kind), _matrices(batch, n, n, kind), numpy.empty(batch, "i4")
-    _run(_EIG, (a, values, info, vectors), (ord("V"), 0, 0, 0))
+    _run(EIG, (a, values, info, vectors), (ord("V"), 0, 0, 0))
     return values, vectors, info
 
 
@@ -176,5 +185,5 @@ def least_squares(a, b, cut: float):
     x = _matrices(batch, a.shape[-1], b.shape[-1], a.dtype)
     rank, info = numpy.empty(batch, "i8"), numpy.empty(batch, "i4")
     views = (_batched(a, batch, 2), _batched(b, batch, 2), x, rank, info)
-    _run(_LSTSQ, views, _NOTHING, struct.unpack("<q", struct.pack("<d", cut))[0])
+    _run(LSTSQ, views, _NOTHING, struct.unpack("<q", struct.pack("<d", cut))[0])
     return x, rank, info

@@ -9,7 +9,7 @@ import numpy
 from .. import _runtime
 from .order import KINDS
 
-__all__ = ["SEARCHED", "histogram", "logcumsumexp", "nonzero", "running", "search"]
+__all__ = ["SEARCHED", "between", "histogram", "logcumsumexp", "nonzero", "running", "search"]
 
 # Kinds of element that sequences are searched in, by name; others are turned into one of these.
 SEARCHED = {name: KINDS[name] for name in ("float32", "float64", "int64")}
@@ -35,10 +35,10 @@ def logcumsumexp(a, dim: int):
 
 
 def nonzero(a):
-    """Coordinates (count, dimensions), int64, of the elements that aren't zero, in C order."""
+    """Coordinates (count, dimensions), int64, of the elements that aren't zero, in their order; those of one dimension lie together."""
     holds = numpy.ascontiguousarray(a if a.dtype == numpy.bool_ else a != 0).reshape(a.shape)
-    out = numpy.empty((int(numpy.count_nonzero(holds)), a.ndim), numpy.int64)
-    _runtime.native("nonzero", (holds, out), ())
+    out = numpy.empty((int(numpy.count_nonzero(holds)), a.ndim), numpy.int64, order="F")
+    _runtime.native("nonzero", (holds, out), (0,))
     return out
 
 
@@ -55,6 +55,15 @@ def histogram(a, bins: int, low: float, high: float):
     """Counts in ``bins`` equal intervals of [low, high], a finite range, of float32 or float64, in that dtype."""
     out = numpy.empty(bins, a.dtype)
     _runtime.native("histogram", (numpy.ascontiguousarray(a), out), (a.itemsize == 8, *map(bits, (low, high)), 0))
+    return out
+
+
+def between(a, edges, weight=None, equal=True):
+    """How many numbers, or the sums of their weights, lie between ``edges`` in ascending order (the last interval is closed), float64; all arrays are of one dtype, float32 or
+    float64. ``equal``: the intervals are about equal, which makes it faster."""
+    out = numpy.empty(len(edges) - 1)
+    views = [numpy.ascontiguousarray(x) for x in (a, edges, *([] if weight is None else [weight]))]
+    _runtime.native("cells", (*views, out), (a.itemsize == 8, equal))
     return out
 
 

@@ -116,7 +116,7 @@ def arrange(h, val, what, x, dim, descending=False, k=0, sorted=True, keepdim=Tr
     if type(shape[dim]) is int and shape[dim] > LONGEST:
         raise NotImplementedError("lines of more than 2 ** 31 elements")
     count = {WHOLE: shape[dim], FIRST: size(k)}.get(what, 1)
-    if not at_least(count, 1):
+    if what != WHOLE and not at_least(count, 1):
         raise NotImplementedError("no element is wanted")
     out = (*shape[:dim], count, *shape[dim + 1 :])
     ruled = val[0] if what == WHOLE and isinstance(val, (tuple, list)) else None  # of a result by its shape rule

@@ -81,8 +81,8 @@ class Region:
 
 @dataclass(slots=True)
 class ExternCall:
-    """``what``: "gemm" (``data``: a Gemm record), "native" (a Native: a template of natives.c) or "call" (the Python callable on tensors). Writes
-    all of ``outputs``."""
+    """``what``: "gemm" (``data``: a Gemm record), "native" (a Native: a template of natives.c), "tell" (numbers in memory that
+    are the symbols of ``outputs`` from there on) or "call" (the Python callable on tensors). Writes all of ``outputs``."""
 
     what: str
     name: str

@@ -7,6 +7,7 @@ output), when it is reduced or scattered, or when it is costly and read more tha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -26,7 +27,7 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import boxes, conditions, native, native_random, native_recurrence, native_select
+from . import boxes, conditions, native, native_linalg, native_random, native_recurrence, native_select, native_sizes
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -326,7 +327,8 @@ class Lowering(ComplexLowering):
     expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
     contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
     reduce_into, scattered = native_select.reduce_into, native_select.scattered
-    under_mask, write_under_mask = native_select.under_mask, native_select.write_under_mask
+    write_under_mask = native_select.write_under_mask
+    sized, linear = native_sizes, native_linalg  # modules of rules that take the lowering
     recurrence, recurrence_backward = native_recurrence.forward, native_recurrence.backward
 
     # --- calls --------------------------------------------------------------------------------------------------------
@@ -353,9 +355,12 @@ class Lowering(ComplexLowering):
             for v in val if isinstance(val, (tuple, list)) else (val,):
                 if hasattr(v, "stride"):
                     short(v.dtype)
-            if "has_side_effects" in op.tags or hasattr(val, "__sym__"):
-                return self._extern(op, full, val)  # a check, or a number out of a tensor: Python's, and no fallback
             special = op.overrides.get("lower")
+            if "has_side_effects" in op.tags or hasattr(val, "__sym__"):
+                with contextlib.suppress(NotImplementedError):
+                    if special is not None:
+                        return special(self, val, *full)
+                return self._extern(op, full, val)  # a check, or a number out of a tensor: Python's, and no fallback
             self.refuse_complex(op, full, val)
             if special is not None:
                 return special(self, val, *full)
@@ -638,8 +643,6 @@ class Lowering(ComplexLowering):
         """(result shape, function from its coordinates to those of the indexed tensor) of indexing with tensors; None takes a dimension
         whole. Tensors that stand together give their dimensions in place, otherwise in front."""
         given = [k for k, i in enumerate(indices) if i is not None]
-        if any(indices[k].dtype.category != 1 for k in given):
-            raise Unsupported("a mask: the size of the result depends on data")
         together = broadcast_shapes(*[indices[k].sizes for k in given])
         adjacent = given == list(range(given[0], given[-1] + 1))
         front = given[0] if adjacent else 0
@@ -667,6 +670,7 @@ class Lowering(ComplexLowering):
         """``x[indices]``."""
         if 0 in x.sizes:
             raise Unsupported("indexing an empty tensor")
+        indices = native_sizes.masked(self, x.sizes, indices, lambda at: val.shape[at])
         shape, position = self._advanced(x.sizes, indices, "aten::index")
         return self.lazy(shape, x.dtype, lambda coords: x.at(position(coords)), strides=_strides(val), device=x.device)
 
@@ -674,6 +678,7 @@ class Lowering(ComplexLowering):
         """``x`` with ``values`` put at ``x[indices]``, or added there."""
         if 0 in x.sizes:
             raise Unsupported("indexing an empty tensor")
+        indices = native_sizes.places_to_put(self, x, indices, values)
         shape, position = self._advanced(x.sizes, indices, "aten::index_put")
         t = short(val.dtype)
         target = self.new_buffer(x.sizes, dense_strides(x.sizes), t)

@@ -22,10 +22,13 @@ class Native:
     flops: Any
 
 
-def launch(lowering, name, inputs, outs, numbers, flops, effect=False) -> list:
+_TAKE_NOTHING = {"order"}  # templates that may be handed tensors without elements
+
+
+def launch(lowering, name, inputs, outs, numbers, flops, effect=False, empty=False) -> list:
     """A launch of a template on ``inputs`` (regions); the Lazies of its results: ``outs`` has (shape, strides, dtype, device) of each. ``effect``: it
-    runs in program order, wanted or not."""
-    if any(not at_least(n, 1) for r in inputs for n in r.shape):
+    runs in program order, wanted or not. ``empty``: inputs may have no elements."""
+    if not (empty or name in _TAKE_NOTHING) and any(not at_least(n, 1) for r in inputs for n in r.shape):
         raise NotImplementedError(f"{name} of what may be empty")
     made = []
     for shape, strides, dtype, device in outs:

@@ -23,7 +23,6 @@ __all__ = [
     "known",
     "reduce_into",
     "scattered",
-    "under_mask",
     "write_under_mask",
 ]
 
@@ -134,18 +133,6 @@ def scattered(lowering, target, loops, value, dim, index, tag, how) -> Pointwise
     place = of(values.make("checked", (place, target.shape[dim], tag, False), "i64"))
     where = linear((*coords[:dim], place, *coords[dim + 1 :]), target.strides)
     return Pointwise(target.name, loops, value(coords), where, how)
-
-
-def under_mask(lowering, val, x, mask, value):
-    """``x`` with the one element ``value`` where ``mask`` (of the first dimensions of ``x``) holds."""
-    values, t = lowering.values, compute_type(short(x.dtype))
-
-    def at(coords):
-        there = values.cast(values.cast(value.at((0,) * value.ndim), short(x.dtype)), t)
-        kept = values.cast(x.at(coords), t)
-        return values.cast(values.make("where", (mask.at(coords[: mask.ndim]), there, kept), t), short(x.dtype))
-
-    return lowering.lazy(x.sizes, x.dtype, at, strides=sizes(val.stride()), device=val.device)
 
 
 def write_under_mask(lowering, val, x, mask, source):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import _runtime
-from ..base import blas
+from ..base import blas, lapack
 from ..base.dtypes import ALL
-from ..base.errors import OutOfBounds
+from ..base.errors import LinAlgError, OutOfBounds
 from ..base.relations import FloatSymbol, evaluate
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import OpOverload
@@ -49,6 +49,8 @@ class Plan:
                 return (s[0], addresses[s[1]], *s[2:])
             if s[0] == "native":
                 blas.share_threads()  # templates make products; who recalls a graph has not looked for the library
+            if s[0] == "native" and s[1] == "lapack":
+                lapack.ready("fdFD"[self.values[s[4][1]]])
             if s[0] == "gemm":
                 return ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
             return (*s[:6], list(map(bound, s[6])), s[7]) if s[0] == "rows" else s
@@ -76,7 +78,9 @@ class Plan:
         if code < 0:
             raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
         if self.messages[code - 1].startswith("!"):  # a condition that the program states
-            raise RuntimeError(self.messages[code - 1][1:])
+            raise RuntimeError(self.messages[code - 1][1:].replace("{value}", str(value)))
+        if self.messages[code - 1].startswith("#"):
+            raise LinAlgError(self.messages[code - 1][1:].replace("{value}", str(value)).replace("{size}", str(size)))
         name = self.messages[code - 1].split("::")[-1].split(".")[0]
         raise OutOfBounds(f"{name}: index {value} is out of bounds for dimension with size {size}")
 
@@ -135,6 +139,8 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
     def step(s):
         if s[0] == "native":
             return [*s[:3], [[at, layout(x)] for at, x in s[3]], s[4]]
+        if s[0] == "tell":
+            return [*s[:2], [[at, layout(x)] for at, x in s[2]], s[3]]
         if s[0] != "call":
             return list(s)
         _, call, args, parts, outs, stage, numbers = s
@@ -219,6 +225,8 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
             return *s[:6], list(map(tuple, s[6])), list(map(tuple, s[7]))
         if s[0] == "native":
             return *s[:3], [(at, layout(x)) for at, x in s[3]], s[4]
+        if s[0] == "tell":
+            return *s[:2], [(at, layout(x)) for at, x in s[2]], s[3]
         if s[0] != "call":
             return tuple(s)
         _, call, args, parts, outs, stage, numbers = s

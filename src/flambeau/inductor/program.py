@@ -60,6 +60,11 @@ class _Assembly:
         strides = buffer.strides if strides is None else strides
         return len(shape), self.frame.block((*shape, *(s * dtype.itemsize for s in strides))), dtype
 
+    def view(self, region: Region):
+        """(place of the offset, layout) of a part of a buffer."""
+        b = self.buffers[region.buffer]
+        return self.frame.number(region.offset * numpy_dtype(b).itemsize), self.layout(b, region.shape, region.strides)
+
     def slot(self, name: str) -> int:
         name = self.inplace.get(name, name)
         if name not in self.number:
@@ -113,22 +118,19 @@ class _Assembly:
             return ("gemm", g.t, slots, g.ta, g.tb, frame.block(sizes), len(g.batch))
         if step.what == "native":
             self.cost += self.lowering.values.hint(step.data.flops) / 3e4
-            regions = [*step.inputs, *(Region(n, self.buffers[n].shape, self.buffers[n].strides) for n in step.outputs)]
-            views = [
-                (
-                    frame.number(r.offset * numpy_dtype(self.buffers[r.buffer]).itemsize),
-                    self.layout(self.buffers[r.buffer], r.shape, r.strides),
-                )
-                for r in regions
-            ]
+            made = [self.buffers[n] for n in step.outputs if self.buffers[n].kind != "number"]
+            regions = [*step.inputs, *(Region(b.name, b.shape, b.strides) for b in made)]
+            views = list(map(self.view, regions))
             numbers = [frame.number(e) for e in step.data.numbers]
             return ("native", step.data.name, [self.slot(r.buffer) for r in regions], views, numbers)
-        self.cost += 10
-        parts = []
-        for r in step.inputs:
-            b = self.buffers[r.buffer]
-            parts.append((frame.number(r.offset * numpy_dtype(b).itemsize), self.layout(b, r.shape, r.strides)))
+        parts = list(map(self.view, step.inputs))
         args = [self.slot(r.buffer) for r in step.inputs]
+        if step.what == "tell":
+            stage = len(frame.stages)
+            for i, name in enumerate(step.outputs):
+                frame.bind(lone(self.buffers[name].constant), i, VALUE, 0, stage=stage)
+            return ("tell", args, parts, stage)
+        self.cost += 10
         known, stage = len(frame.symbols), len(frame.stages)
         for i, name in enumerate(step.outputs):
             b = self.buffers[name]

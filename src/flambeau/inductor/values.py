@@ -15,6 +15,7 @@ import numpy as np
 
 from ..base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
 from ..base.expr_walks import evaluate
+from ..base.relations import Rel
 from ..core.body import TABLE
 from .builder import compute_type, is_float, is_unsigned, itemsize
 from .sizes import size
@@ -161,6 +162,9 @@ class Values:
         if e in self.scalars:
             return self.load(self.scalars[e], 0, "f64")
         name, *operands = getattr(e, "args", (None,))
+        if type(e) is Rel:
+            sign = {"==": "eq", "!=": "ne", ">=": "ge"}[name]
+            return self.make(sign, (self.index(operands[0]), self.const(0, "i64")), "bool")
         op = {"truediv": "div", "mod": "remainder", "min": "minimum", "max": "maximum"}.get(name, name)
         if name == "float":
             return self.cast(self.symbolic(operands[0]), "f64")
@@ -320,7 +324,8 @@ class Typed:
         if hasattr(a, "maybe_as_int") and isinstance(size(a) if type(a.expr) is Expr else a.expr, (int, float)):
             return size(a) if type(a.expr) is Expr else a.expr
         v = self.values.symbolic(a.env.simplify(a.expr))
-        t = self.dtype if is_float(self.dtype) or (v.dtype == "i64" and self.dtype != "bool") else v.dtype
+        whole = v.dtype == "bool" or (v.dtype == "i64" and self.dtype != "bool")
+        t = self.dtype if is_float(self.dtype) or whole else v.dtype
         return self.values.cast(v, t)
 
     def __getattr__(self, name: str):

@@ -243,6 +243,9 @@ def _local_scalar_dense(self):
     return _number(self)
 
 
+_local_scalar_dense.override("lower", lambda lowering, val, self: lowering.sized.item(lowering, val, self))
+
+
 @composite("repeat(Tensor self, SymInt[] repeats) -> Tensor", variants="method")
 def repeat(self, repeats):
     pad = len(repeats) - self.ndim
@@ -485,8 +488,10 @@ def _lower_index_put(lowering, val, self, indices, values, accumulate):
     if val.dtype.is_complex:
         raise NotImplementedError("writes of complex numbers by index")
     mask = indices[0] if len(indices) == 1 else None
-    if mask is not None and mask.dtype.name == "bool" and not accumulate and math.prod(values.sizes) == 1:
-        return lowering.under_mask(val, self, mask, values)
+    if mask is not None and mask.dtype.name == "bool":
+        made = lowering.sized.for_all(lowering, val, self, mask, values, accumulate)
+        if made is not None:
+            return made
     return lowering.put(self, indices, values, accumulate, val)
 
 

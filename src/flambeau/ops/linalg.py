@@ -26,9 +26,11 @@ from .linalg_checks import (
     info_meta,
     matrix,
     mm,
+    refuse_info,
     singular,
     square,
     transposed,
+    unsolvable,
 )
 from .linalg_factors import checked
 
@@ -96,8 +98,16 @@ def _linalg_solve_ex(a, b, left, check_errors):
         out, lu, piv, info = lapack.solve(a, x if left else np.swapaxes(x, -1, -2), not left)
         out = out if left else np.swapaxes(out, -1, -2)
     if check_errors:
-        check_info("linalg.solve_ex", info, lambda c: "The solver failed because the input matrix is singular.")
+        check_info("linalg.solve_ex", info, unsolvable)
     return np.ascontiguousarray(out[..., 0]) if vector else out, lu, piv, info
+
+
+@_linalg_solve_ex.override("lower")
+def _lower_solve(lowering, vals, A, B, left, check_errors):
+    made = lowering.linear.solve_ex(lowering, vals, A, B, left, _is_vector(A, B))
+    if check_errors:
+        refuse_info(lowering, "linalg.solve_ex", made[3], unsolvable)
+    return made
 
 
 def _solve_vjp(ct0, A, result0, left, mask):
@@ -178,6 +188,9 @@ def linalg_solve_triangular(a, b, upper, left, unitriangular):
     if not a.size or not b.size:
         return np.zeros((*batch, *b.shape[-2:]), a.dtype)
     return lapack.solve_triangular(a, b, upper, left, unitriangular)
+
+
+linalg_solve_triangular.override("lower", lambda low, val, *args: low.linear.solve_triangular(low, *args))
 
 
 def _triangular_vjp(ct, self, result, upper, left, unitriangular, mask):
@@ -278,6 +291,13 @@ def cholesky_inverse(factor, upper):
 batched(cholesky_inverse)
 
 
+@cholesky_inverse.override("lower")
+def _lower_cholesky_inverse(lowering, val, self, upper):
+    made, info = lowering.linear.cholesky_inverse(lowering, self, upper)
+    refuse_info(lowering, "cholesky_inverse", info, singular)
+    return made
+
+
 def _cholesky_inverse_vjp(ct, self, result, upper):
     both = mm(result, mm(aten.add.Tensor(ct, _adjoint(ct)), result))
     return aten.neg.default(mm(self, both) if upper else mm(both, self))
@@ -313,6 +333,16 @@ def linalg_inv_ex(a, check_errors):
 
 
 batched(linalg_inv_ex)
+
+
+@linalg_inv_ex.override("lower")
+def _lower_inverse(lowering, vals, A, check_errors):
+    made = lowering.linear.inverse(lowering, A)
+    if check_errors:
+        refuse_info(lowering, "linalg.inv_ex", made[1], singular)
+    return made
+
+
 linalg_inv_ex.derivative(
     (0,), A=lambda ct0, result0: aten.neg.default(mm(transposed(result0), mm(ct0, transposed(result0))))
 )
@@ -358,6 +388,7 @@ def _factorised(a):
 
 
 batched(_linalg_det)
+_linalg_det.override("lower", lambda low, vals, A: low.linear.det(low, A))
 
 
 def _det_vjp(ct0, A):
@@ -415,6 +446,7 @@ def _linalg_slogdet(a):
 
 
 batched(_linalg_slogdet)
+_linalg_slogdet.override("lower", lambda low, vals, A: low.linear.slogdet(low, A))
 
 
 def _slogdet_vjp(ct0, ct1, A, result0):

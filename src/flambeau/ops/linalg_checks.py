@@ -109,6 +109,12 @@ def check_info(name, info, text) -> None:
         raise LinAlgError(f"{name}: {where}{text(code)}")
 
 
+def refuse_info(lowering, name, info, text) -> None:
+    """``check_info`` in a compiled graph."""
+    where = "(Batch element {size}): " if info.ndim else ""
+    lowering.linear.refuse(lowering, info, f"{name}: {where}{text('{value}')}")
+
+
 def not_definite(code):
     return (
         "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
@@ -118,6 +124,10 @@ def not_definite(code):
 
 def singular(code):
     return f"The diagonal element {code} is zero, the inversion could not be completed because the input matrix is singular."
+
+
+def unsolvable(code):
+    return "The solver failed because the input matrix is singular."
 
 
 def by_columns(t):

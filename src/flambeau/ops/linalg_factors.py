@@ -30,10 +30,12 @@ from .linalg_checks import (
     matrix,
     mm,
     not_definite,
+    refuse_info,
     routine_for,
     singular,
     square,
     transposed,
+    unsolvable,
 )
 
 aten = namespace("aten")
@@ -69,6 +71,14 @@ def linalg_cholesky_ex(a, upper, check_errors):
 batched(linalg_cholesky_ex)
 
 
+@linalg_cholesky_ex.override("lower")
+def _lower_cholesky(lowering, vals, self, upper, check_errors):
+    factor, info = lowering.linear.cholesky(lowering, self, upper)
+    if check_errors:
+        refuse_info(lowering, "linalg.cholesky_ex", info, not_definite)
+    return [factor, info]
+
+
 def _cholesky_vjp(ct0, result0, upper):
     lower, g = (adjoint(result0), adjoint(ct0)) if upper else (result0, ct0)
     phi = aten.tril.default(mm(adjoint(lower), g))
@@ -92,8 +102,16 @@ def _linalg_check_errors(info, api_name, is_matrix):
         return ()
     if api_name == "torch.linalg.solve":
         where = "" if is_matrix else f"(Batch element {int(np.flatnonzero(info)[0])}): "
-        raise LinAlgError(f"{api_name}: {where}The solver failed because the input matrix is singular.")
+        raise LinAlgError(f"{api_name}: {where}{unsolvable(0)}")
     check_info(api_name, info.reshape(()) if is_matrix else info, _MEANS.get(api_name, singular))
+    return ()
+
+
+@_linalg_check_errors.override("lower")
+def _lower_check_errors(lowering, val, info, api_name, is_matrix):
+    where = "" if is_matrix else "(Batch element {size}): "
+    means = (unsolvable if api_name == "torch.linalg.solve" else _MEANS.get(api_name, singular))("{value}")
+    lowering.linear.refuse(lowering, info, f"{api_name}: {where}{means}")
     return ()
 
 
@@ -165,6 +183,7 @@ def linalg_qr(a, mode):
 
 
 batched(linalg_qr)
+linalg_qr.override("lower", lambda lowering, vals, A, mode: lowering.linear.qr(lowering, vals, A, mode))
 
 
 def _syminvadj(x):
@@ -343,12 +362,26 @@ def linalg_lu_factor_ex(a, pivot, check_errors):
         check_info(
             "linalg.lu_factor_ex",
             info,
-            lambda c: f"U[{c},{c}] is zero and using it on lu_solve would result in a division by zero.",
+            _no_solutions,
         )
     return lu, piv, info
 
 
+def _no_solutions(c):
+    return f"U[{c},{c}] is zero and using it on lu_solve would result in a division by zero."
+
+
 batched(linalg_lu_factor_ex)
+
+
+@linalg_lu_factor_ex.override("lower")
+def _lower_lu(lowering, vals, A, pivot, check_errors):
+    if not pivot:
+        raise NotImplementedError("factors without pivots")
+    made = lowering.linear.lu(lowering, A)
+    if check_errors:
+        refuse_info(lowering, "linalg.lu_factor_ex", made[2], _no_solutions)
+    return made
 
 
 def _square_lu_vjp(lower, upper, gl, gu):
@@ -412,11 +445,12 @@ def _lu_with_info(self, pivot, check_errors):
     )  # what PyTorch's does, whatever is asked
 
 
+_NO_ROWS = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. Did you properly pass the result of lu_factor?"
+
+
 def _permutation(pivots, m):
     if ((pivots < 1) | (pivots > m)).any():
-        raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. Did you properly pass the result of lu_factor?"
-        )
+        raise RuntimeError(_NO_ROWS)
     order = np.broadcast_to(np.arange(m), (*pivots.shape[:-1], m)).copy().reshape(math.prod(pivots.shape[:-1]), m)
     for row, swaps in zip(order, pivots.reshape(len(order), pivots.shape[-1])):
         for k, p in enumerate(swaps):
@@ -438,6 +472,9 @@ def _lu_permutation(pivots, rows, like):
 
 
 batched(_lu_permutation)
+_lu_permutation.override(
+    "lower", lambda lowering, val, pivots, rows, like: lowering.linear.permutation(lowering, val, pivots, _NO_ROWS)
+)
 _lu_permutation.derivative()
 
 

@@ -61,6 +61,19 @@ def _converged(name, info):
         raise LinAlgError(f"{name}: {where}The algorithm failed to converge because the input matrix {why}")
 
 
+def _refuse_unconverged(lowering, name, info) -> None:
+    """``_converged`` in a compiled graph."""
+    where = "(Batch element {size}): " if info.ndim else ""
+    kind = "singular" if "svd" in name else "eigen"
+    words = f"{name}: {where}The algorithm failed to converge because the input matrix "
+    lowering.linear.refuse(
+        lowering,
+        info,
+        f"{words}is ill-conditioned or has too many repeated {kind}values (error code: {{value}}).",
+        f"{words}contained non-finite values.",
+    )
+
+
 def _over(x, gap):
     """x / gap, and 0 where both are 0: nobody asked for these vectors, and values that are repeated, or zero, have derivatives of their own."""
     nobody = aten.logical_and.default(aten.eq.Scalar(gap, 0), aten.eq.Scalar(x, 0))
@@ -104,6 +117,13 @@ def _linalg_eigh(a, UPLO, compute_v):
 
 
 batched(_linalg_eigh)
+
+
+@_linalg_eigh.override("lower")
+def _lower_eigh(lowering, vals, A, UPLO, compute_v):
+    values, vectors, info = lowering.linear.eigh(lowering, vals, A, UPLO.upper() == "L", compute_v)
+    _refuse_unconverged(lowering, "linalg.eigh", info)
+    return [values, vectors]
 
 
 def _eigh_vjp(ct0, ct1, result0, result1, compute_v):
@@ -228,6 +248,15 @@ def _linalg_svd(a, full_matrices, compute_uv, driver):
 
 
 batched(_linalg_svd)
+
+
+@_linalg_svd.override("lower")
+def _lower_svd(lowering, vals, A, full_matrices, compute_uv, driver):
+    if driver is not None:
+        raise NotImplementedError("a driver")
+    u, s, vh, info = lowering.linear.svd(lowering, vals, A, full_matrices, compute_uv)
+    _refuse_unconverged(lowering, "linalg.svd", info)
+    return [u, s, vh]
 
 
 def _svd_vjp(ct0, ct1, ct2, result0, result1, result2, full_matrices, compute_uv):

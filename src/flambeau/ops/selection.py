@@ -19,16 +19,19 @@ aten = namespace("aten")
 
 
 def _nonzero_meta(self):
-    shape = (data_dependent_size("nonzero", math.prod(self.shape)), self.ndim)
-    return TensorMeta(shape, contiguous_strides(shape), dtypes.int64, self.device)
+    n = data_dependent_size("nonzero", math.prod(self.shape))
+    return TensorMeta(
+        (n, self.ndim), (1, n), dtypes.int64, self.device
+    )  # the coordinates of one dimension lie together, as in PyTorch
 
 
 @extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True)
 def nonzero(self):
-    return np.asfortranarray(select.nonzero(self))  # the coordinates of one dimension lie together, as in PyTorch
+    return select.nonzero(self)
 
 
 nonzero.derivative()
+nonzero.override("lower", lambda lowering, val, self: lowering.sized.nonzero(lowering, val, self))
 
 
 @composite("nonzero_numpy(Tensor self) -> Tensor[]", variants="")
@@ -59,6 +62,9 @@ def masked_select(self, mask):
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = list(broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
     return aten.index.Tensor(aten.expand.default(self, shape), [aten.expand.default(mask, shape)])
+
+
+masked_select.override("lower", lambda lowering, val, self, mask: lowering.sized.selected(lowering, val, self, mask))
 
 
 @extern(
@@ -108,10 +114,25 @@ def _unique_meta(self, inverse, counts, dim=None):
     """Metas of (values, inverse, counts); what isn't asked for is empty."""
     whole = math.prod(self.shape) if dim is None else self.shape[dim]
     n = data_dependent_size("unique", whole)
-    values = (n,) if dim is None else (*self.shape[:dim], n, *self.shape[dim + 1 :])
     where = (tuple(self.shape) if dim is None else (whole,)) if inverse else (0,)
     of = lambda shape: _dense(shape, dtypes.int64, self.device)  # noqa: E731
-    return _dense(values, self.dtype, self.device), of(where), of((n,) if counts else (0,))
+    values = _dense((n,), self.dtype, self.device) if dim is None else rows_meta(self, dim, n)
+    return values, of(where), of((n,) if counts else (0,))
+
+
+def rows_meta(self, dim, n):
+    """``n`` slices along ``dim``, one after the other in memory."""
+    shape = (n, *self.shape[:dim], *self.shape[dim + 1 :])
+    first, *strides = contiguous_strides(shape)
+    moved = lambda head, rest: (*rest[:dim], head, *rest[dim:])  # noqa: E731
+    return TensorMeta(moved(n, shape[1:]), moved(first, strides), self.dtype, self.device)
+
+
+def has_rows(a, dim) -> bool:
+    """Whether there are slices along ``dim``; RuntimeError where they are empty."""
+    if a.size == 0 and a.shape[dim]:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return a.size != 0
 
 
 @extern(
@@ -165,6 +186,8 @@ def distinct(a, inverse: bool):
     variants="",
 )
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
+    if not has_rows(self, dim):
+        return self.copy(), np.empty(0, np.int64), np.empty(0, np.int64)
     values, inverse, counts = np.unique(sortable(self), return_inverse=True, return_counts=True, axis=dim)
     return values.astype(self.dtype), inverse.reshape(-1), counts
 
@@ -178,13 +201,33 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
     x = self.reshape(-1) if dim is None else np.moveaxis(self, dim, 0)
-    if not len(x):
-        return self, np.empty(0, np.int64), np.empty(0, np.int64)
+    if not (has_rows(self, dim) if dim is not None else len(x)):
+        x, where = (x.copy(), np.empty(self.shape, np.int64)) if dim is None else (self.copy(), np.empty(0, np.int64))
+        return x, where, np.empty(0, np.int64)
     new = np.concatenate([[True], (x[1:] != x[:-1]).any(tuple(range(1, x.ndim)))])
     at = np.flatnonzero(new)
     inverse = np.cumsum(new) - 1
-    values = x[at] if dim is None else np.ascontiguousarray(np.moveaxis(x[at], 0, dim))
+    values = x[at] if dim is None else np.moveaxis(np.ascontiguousarray(x[at]), 0, dim)
     return values, inverse.reshape(self.shape) if dim is None else inverse, np.diff(np.append(at, len(x)))
+
+
+def _lower_unique(lowering, vals, self, sorted, inverse, counts):
+    return lowering.sized.runs(lowering, vals, self, None, True, (inverse or counts, counts))
+
+
+def _lower_consecutive(lowering, vals, self, inverse, counts, dim):
+    d = None if dim is None else normalize_dim(dim, self.ndim)
+    return lowering.sized.runs(lowering, vals, self, d, False, (True, True))
+
+
+_unique2.override("lower", _lower_unique)
+unique_consecutive.override("lower", _lower_consecutive)
+unique_dim.override(
+    "lower",
+    lambda lowering, vals, self, dim, *_: lowering.sized.runs(
+        lowering, vals, self, normalize_dim(dim, self.ndim), True, (True, True)
+    ),
+)
 
 
 def _no_gradient(opname):
@@ -209,3 +252,9 @@ def bincount(self, weights, minlength):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     out = np.bincount(self, weights, minlength)
     return out.astype(weights.dtype) if weights is not None and weights.dtype == np.float32 else out
+
+
+bincount.override(
+    "lower",
+    lambda lowering, val, self, weights, minlength: lowering.sized.bincount(lowering, val, self, weights, minlength),
+)

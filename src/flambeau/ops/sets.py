@@ -14,7 +14,7 @@ from ..core.declare import COMPLEX, composite, extern
 from ..core.definition import TensorMeta
 from ..core.layouts import dense_like, in_order, strides_of
 from ..core.operator import namespace
-from .selection import distinct
+from .selection import distinct, has_rows, rows_meta
 
 aten = namespace("aten")
 
@@ -57,21 +57,12 @@ extern(
 def _rows_meta(self, dim, *flags):
     d = normalize_dim(dim, len(self.shape))
     n = data_dependent_size("unique_dim_consecutive", self.shape[d])
-    shape = (*self.shape[:d], n, *self.shape[d + 1 :])
     flags = flags[-2:]
     return (
-        _dense(shape, self.dtype, self),
+        rows_meta(self, d, n),
         _dense((self.shape[d],) if flags[0] else (0,), int64, self),
         _dense((n,) if flags[1] else (0,), int64, self),
     )
-
-
-def _empty_rows(a, d):
-    if a.size == 0:
-        if a.shape[d]:
-            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-        return True
-    return False
 
 
 def _runs(changes, n):
@@ -83,12 +74,12 @@ def _runs(changes, n):
 
 def _consecutive_rows(a, dim, return_inverse, return_counts):
     d = normalize_dim(dim, a.ndim)
-    if _empty_rows(a, d):
+    if not has_rows(a, d):
         return a.copy(), _nothing(), _nothing()
     rows = np.moveaxis(a, d, 0).reshape(a.shape[d], -1)
     begins, inverse, counts = _runs((rows[1:] != rows[:-1]).any(1), len(rows))
     return (
-        np.ascontiguousarray(np.take(a, begins, d)),
+        np.moveaxis(np.ascontiguousarray(rows[begins]).reshape(-1, *a.shape[:d], *a.shape[d + 1 :]), 0, d),
         inverse if return_inverse else _nothing(),
         counts if return_counts else _nothing(),
     )
@@ -116,6 +107,9 @@ def nonzero_static(a, size, fill_value):
 
 
 nonzero_static.derivative()
+nonzero_static.override(
+    "lower", lambda lowering, val, self, size, fill_value: lowering.sized.nonzero(lowering, val, self, fill=fill_value)
+)
 
 # ---- histograms ------------------------------------------------------------------------------------------------------------
 
@@ -139,6 +133,8 @@ def _edges(lows, highs, bins, dtype):
 def _counted(points, edges, weight, density, dtype):
     """Weights of the points (rows) summed in the cells between the edges; the last cell of each dimension is closed."""
     shape = tuple(len(e) - 1 for e in edges)
+    if len(edges) == 1 and not density and shape[0] and points.dtype == dtype and dtype.name in ("float32", "float64"):
+        return select.between(points, edges[0], weight).astype(dtype)
     inside = np.ones(len(points), bool)
     at = []
     for x, e in zip(points.T, edges):
@@ -210,6 +206,20 @@ def histogram_count(a, bins, range, weight, density):
     low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
     edges = _edges([float(low)], [float(high)], [bins], a.dtype)
     return _counted(a.reshape(-1, 1), edges, weight, density, a.dtype), edges[0]
+
+
+histogram_edges.override(
+    "lower",
+    lambda lowering, vals, self, bins, weight, density: lowering.sized.by_edges(
+        lowering, vals, self, bins, None, weight, density
+    ),
+)
+histogram_count.override(
+    "lower",
+    lambda lowering, vals, self, bins, range, weight, density: lowering.sized.by_edges(
+        lowering, vals, self, bins, range, weight, density
+    ),
+)
 
 
 def _cells_meta(self, bins, range, weight, density):

@@ -122,10 +122,18 @@ def repeat_interleave_positions(repeats, output_size):
         raise RuntimeError("repeat_interleave only accept 1D int32 or int64 vector as repeat")
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")
+    if output_size is not None and int(repeats.sum()) != output_size:
+        raise RuntimeError("allocated size does not match required size")
     return np.repeat(np.arange(len(repeats), dtype=repeats.dtype), repeats)
 
 
 repeat_interleave_positions.derivative()
+repeat_interleave_positions.override(
+    "lower",
+    lambda lowering, val, repeats, output_size: lowering.sized.repeated(
+        lowering, val, repeats, output_size is not None
+    ),
+)
 
 
 def _at_least(t, n):

@@ -34,3 +34,8 @@ def assert_scalar(self, assert_msg):
     """RuntimeError with the message when the number is 0 or false."""
     if not self:
         raise RuntimeError(assert_msg)
+
+
+assert_scalar.override(
+    "lower", lambda lowering, val, self, assert_msg: lowering.sized.assertion(lowering, val, self, assert_msg)
+)
