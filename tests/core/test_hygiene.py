@@ -16,7 +16,7 @@ x = torch.ones(2, 3)
 ARRAY = np.ones(3)
 FACTS = (torch.Tensor, torch.float32, torch.device("cpu"), (3,), (1,), False, 0)
 CHECK, ACCESS = _frame.CHECK, _frame.ACCESS
-TEMPLATE = _runtime.template("nonzero", 2, 0)
+TEMPLATE = _runtime.template("count", 2, 0)
 
 
 def tree(*checks, access="arg", key=0, parent=-1):

@@ -9,7 +9,7 @@ import numpy
 from .. import _runtime
 from .order import KINDS
 
-__all__ = ["SEARCHED", "between", "histogram", "logcumsumexp", "nonzero", "running", "search"]
+__all__ = ["SEARCHED", "between", "categories", "histogram", "logcumsumexp", "nonzero", "running", "search"]
 
 # Kinds of element that sequences are searched in, by name; others are turned into one of these.
 SEARCHED = {name: KINDS[name] for name in ("float32", "float64", "int64")}
@@ -59,11 +59,21 @@ def histogram(a, bins: int, low: float, high: float):
 
 
 def between(a, edges, weight=None, equal=True):
-    """How many numbers, or the sums of their weights, lie between ``edges`` in ascending order (the last interval is closed), float64; all arrays are of one dtype, float32 or
-    float64. ``equal``: the intervals are about equal, which makes it faster."""
+    """How many numbers, or the sums of their weights, lie between ``edges`` in ascending order (the last interval is closed), in float64.
+    All arrays are of one dtype, float32 or float64. ``equal``: the intervals are about equal, which makes it faster."""
     out = numpy.empty(len(edges) - 1)
     views = [numpy.ascontiguousarray(x) for x in (a, edges, *([] if weight is None else [weight]))]
     _runtime.native("cells", (*views, out), (a.itemsize == 8, equal))
+    return out
+
+
+def categories(p, draws):
+    """The first of the categories whose cumulative probability reaches each draw: ``p`` (rows, categories), floating, ``draws`` (rows,
+    samples) float64. The sums are made in float32, of float64 in float64."""
+    p = numpy.ascontiguousarray(p if p.dtype == numpy.float64 else p.astype(numpy.float32))
+    out = numpy.empty(draws.shape, numpy.int64)
+    if out.size:
+        _runtime.native("categories", (p, numpy.ascontiguousarray(draws), out), (p.itemsize == 8, 0, 0, 0))
     return out
 
 

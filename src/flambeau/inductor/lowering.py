@@ -27,7 +27,17 @@ from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
 from ..fx import GraphModule
-from . import boxes, conditions, native, native_linalg, native_random, native_recurrence, native_select, native_sizes
+from . import (
+    boxes,
+    conditions,
+    native,
+    native_linalg,
+    native_random,
+    native_recurrence,
+    native_select,
+    native_sizes,
+    native_special,
+)
 from .builder import compute_type
 from .codegen import weight
 from .complex_lowering import ComplexLowering
@@ -328,7 +338,8 @@ class Lowering(ComplexLowering):
     contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
     reduce_into, scattered = native_select.reduce_into, native_select.scattered
     write_under_mask = native_select.write_under_mask
-    sized, linear = native_sizes, native_linalg  # modules of rules that take the lowering
+    other_view = native.other_view
+    sized, linear, special = native_sizes, native_linalg, native_special  # modules of rules that take the lowering
     recurrence, recurrence_backward = native_recurrence.forward, native_recurrence.backward
 
     # --- calls --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ..base.sizes import size
 from .ir import ExternCall, Region
 from .values import short
 
-__all__ = ["Native", "as_dtype", "biased", "full", "launch", "message", "part"]
+__all__ = ["Native", "as_dtype", "biased", "full", "launch", "message", "other_view", "part"]
 
 
 @dataclass(slots=True)
@@ -62,6 +62,27 @@ def full(lowering, shape, dtype, number, device):
 def part(lowering, region, shape, strides) -> Region:
     """The memory of a region with other sizes."""
     return Region(region.buffer, shape, strides, region.offset)
+
+
+def other_view(lowering, x, shape, strides, offset, own_strides):
+    """as_strided: the memory of ``x``, which has ``own_strides``, with other sizes. NotImplementedError where it may reach further than the
+    buffer: a graph knows no more of a storage than its tensors cover."""
+    shape, strides, own = (tuple(map(size, t)) for t in (shape, strides, own_strides))
+    region = x.region if x.region is not None else lowering.realize(x, own)
+    buffer = lowering.buffers[region.buffer]
+    begin = region.offset + size(offset)
+    if any(n != 1 and s is not t and s != t for n, s, t in zip(x.sizes, region.strides, own)) or any(
+        type(n) is not int for n in (*shape, *strides, begin)
+    ):
+        raise NotImplementedError("sizes that are known at the call only, or other strides")
+    if (
+        begin < 0
+        or any(s < 0 for s in strides)
+        or not at_least(buffer.size - 1 - begin - sum((n - 1) * s for n, s in zip(shape, strides)), 0)
+    ):
+        if 0 not in shape:
+            raise NotImplementedError("memory that the graph doesn't know")
+    return lowering.in_memory(Region(region.buffer, shape, strides, begin), x.dtype, strides, x.device)
 
 
 def message(lowering, text: str) -> int:

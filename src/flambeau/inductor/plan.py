@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _runtime
-from ..base import blas, lapack
+from ..base import blas, lapack, ufuncs
 from ..base.dtypes import ALL
 from ..base.errors import LinAlgError, OutOfBounds
 from ..base.relations import FloatSymbol, evaluate
@@ -51,6 +51,8 @@ class Plan:
                 blas.share_threads()  # templates make products; who recalls a graph has not looked for the library
             if s[0] == "native" and s[1] == "lapack":
                 lapack.ready("fdFD"[self.values[s[4][1]]])
+            if s[0] == "native" and s[1] == "ufunc":
+                ufuncs.ready(self.values[s[4][0]])
             if s[0] == "gemm":
                 return ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
             return (*s[:6], list(map(bound, s[6])), s[7]) if s[0] == "rows" else s

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .. import _C
-from ..base import dtypes, order
+from ..base import dtypes, order, select
 from ..base.shapes import broadcast_shapes, contiguous_strides, is_contiguous
 from ..base.symint import SymFloat, is_int, sym_max
 from ..core.declare import composite, explicit, factory, random, written
@@ -719,23 +719,22 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
         if not replacement or num_samples == 1:
             raise RuntimeError(_NO_PROBABILITIES)
         found = "entry < 0" if (p < 0).any() else "entry = infinity or NaN"
-        raise RuntimeError(f"invalid multinomial distribution (encountering probability {found})")
+        raise RuntimeError(_NO_ENTRY.format(found))
     if (p.sum(-1) <= 0).any():
         raise RuntimeError(_NO_MASS)
     if not replacement and num_samples > p.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if replacement and num_samples != 1:
         rows = p.reshape(-1, p.shape[-1])
-        reach = np.cumsum(rows / rows.sum(-1, keepdims=True), -1, dtype=p.dtype)
-        reach[:, -1] = 1
         draws = gen.uniform((len(rows), num_samples), _F64)
-        return np.stack([np.searchsorted(r, u) for r, u in zip(reach, draws)]).reshape(shape)
+        return select.categories(rows, draws).reshape(shape)
     draws = -np.log1p(-gen.uniform((1, *p.shape), _F64))
     with np.errstate(divide="ignore"):
         times = draws / p
     return np.ascontiguousarray(np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples])
 
 
+_NO_ENTRY = "invalid multinomial distribution (encountering probability {})"
 _NO_PROBABILITIES = "probability tensor contains either `inf`, `nan` or element < 0"
 _NO_MASS = "invalid multinomial distribution (sum of probabilities <= 0)"
 
@@ -743,9 +742,27 @@ _NO_MASS = "invalid multinomial distribution (sum of probabilities <= 0)"
 @multinomial.override("drawn")
 def _multinomial_drawn(lowering, val, strides, self, num_samples, replacement, *_):
     """The exponential race; what the eager draw refuses for its sizes or its dtype is left to it."""
-    if (replacement and num_samples != 1) or not self.dtype.is_floating_point or self.ndim not in (1, 2):
-        raise NotImplementedError("draws by cumulative probabilities, or ones to be refused")
+    if not self.dtype.is_floating_point or self.ndim not in (1, 2):
+        raise NotImplementedError("draws that are refused")
     n = self.sizes[-1]
+    if replacement and num_samples != 1:
+        if type(n) is not int or type(num_samples) is not int or num_samples < 1 or not 1 <= n <= 1 << 24:
+            raise NotImplementedError("as many samples as may be refused")
+        rows = (
+            self if self.ndim == 2 else lowering.lazy((1, n), self.dtype, lambda c: self.at((c[1],)), device=val.device)
+        )
+        shape = (rows.sizes[0], num_samples)
+        draws = lowering.draw(
+            TensorMeta(shape, contiguous_strides(shape), dtypes.float64, val.device), UNIFORM, dtype=dtypes.float64
+        )
+        made = lowering.special.categories(
+            lowering, rows, draws, (*map(_NO_ENTRY.format, ("entry < 0", "entry = infinity or NaN")), _NO_MASS)
+        )
+        return (
+            made
+            if self.ndim == 2
+            else lowering.lazy(shape[1:], dtypes.int64, lambda c: made.at((0, *c)), device=val.device)
+        )
     if type(n) is not int or type(num_samples) is not int or not 1 <= num_samples <= n <= 1 << 24:
         raise NotImplementedError("as many samples as may be refused")
     times = TensorMeta(self.sizes, contiguous_strides(self.sizes), dtypes.float64, val.device)

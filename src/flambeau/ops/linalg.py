@@ -729,7 +729,7 @@ def _powered(diff, p):
     variants="function",
 )
 def _cdist_forward(a, b, p, compute_mode):
-    if a.ndim == 2 and a.shape[-1] and a.size and b.size and p != 0 and a.dtype.kind == "f":
+    if a.ndim == b.ndim == 2 and a.shape[-1] and a.size and b.size and p != 0 and a.dtype.kind == "f":
         from scipy.spatial.distance import cdist
 
         name, more = {1: ("cityblock", {}), 2: ("euclidean", {}), math.inf: ("chebyshev", {})}.get(
@@ -739,7 +739,7 @@ def _cdist_forward(a, b, p, compute_mode):
     return np.ascontiguousarray(_powered(a[..., :, None, :] - b[..., None, :, :], p).astype(a.dtype, copy=False))
 
 
-batched(_cdist_forward)
+batched(_cdist_forward).override("lower", lambda low, val, x1, x2, p, mode: low.special.distances(low, val, x1, x2, p))
 
 
 def _distance_slope(g, diff, dist, p):

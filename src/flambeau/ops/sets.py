@@ -290,6 +290,7 @@ def frexp(a):
     return in_order(np.asarray(mantissa.astype(a.dtype)), strides), in_order(np.asarray(exponent, np.int32), strides)
 
 
+frexp.override("lower", lambda low, vals, self: low.special.ufunc(low, "frexp", (self,), self.dtype, vals[0].device, 2))
 frexp.derivative(
     (0,),
     self=lambda ct0, result1: aten.div.Tensor(ct0, aten._to_copy.default(aten.exp2.default(result1), dtype=ct0.dtype)),

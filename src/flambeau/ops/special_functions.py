@@ -76,6 +76,12 @@ def _unary(name, scipy_name=None, vjp=None, arg="self"):
     )(body)
     if vjp is None:
         op.derivative()
+    _by_loop(op, scipy_name or name)
+
+
+def _by_loop(op, name):
+    """In a graph: SciPy's loop of this name."""
+    op.override("lower", lambda low, val, *xs: low.special.ufunc(low, name, xs, val.dtype, val.device)[0])
 
 
 # PyTorch has no derivative of these.
@@ -109,6 +115,24 @@ for _name, _fn in (("airy_ai", _airy), ("spherical_bessel_j0", _spherical)):
     pointwise(
         f"special_{_name}(Tensor x) -> Tensor", promote="float", variants="", inplace=False, refuse=(*_LOW, *_COMPLEX)
     )(lambda s, x, name=_name: getattr(s, f"special_{name}")(x)).derivative()
+_by_loop(aten.special_airy_ai.default, "airy")
+
+
+@aten.special_spherical_bessel_j0.default.override("lower")
+def _lower_spherical(lowering, val, x):
+    if val.dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"no loop of {val.dtype}")
+
+    def body(s, x):
+        near, square = s.lt(s.abs(x), 0.5), s.mul(x, x)
+        series = 1.0
+        for n in (110, 72, 42, 20, 6):
+            series = s.sub(1.0, s.mul(s.div(square, n), series))
+        far = s.div(s.sin(x), s.where(near, 1.0, x))
+        return s.where(s.eq(s.abs(x), math.inf), 0.0, s.where(near, series, far))
+
+    return lowering.mapped(body, lowering.as_dtype(x, val.dtype), val)
+
 
 # ---- incomplete gamma, zeta, polygamma ----------------------------------------------------------------------------------------
 
@@ -120,6 +144,7 @@ for _name, _scipy in (("igamma", "gammainc"), ("igammac", "gammaincc")):
         numbers=False,
         refuse=("bool", "uint8", "int8", "int16", "int32", "int64", *_COMPLEX),
     )(lambda s, self, other, name=_name: getattr(s, name)(self, other))
+    _by_loop(getattr(aten, _name).default, _scipy)
 
 
 def _igamma_vjp(sign):
@@ -170,6 +195,22 @@ special_zeta.derivative(
 )
 
 
+@special_zeta.override("lower")
+def _lower_zeta(lowering, val, x, q):
+    wide = dtypes.float64
+    x, q = (lowering.as_dtype(lowering.as_dtype(t, val.dtype), wide) for t in (x, q))
+    (made,) = lowering.special.ufunc(lowering, "_zeta", (x, q), wide, val.device)
+
+    def body(s, out, x, q):
+        whole = s.eq(q, s.floor(q))
+        pole = s.logical_and(s.logical_and(s.le(q, 0.0), whole), s.gt(x, 1.0))
+        none = s.logical_and(s.logical_and(s.lt(q, 0.0), s.logical_not(whole)), s.ne(x, s.floor(x)))
+        out = s.where(none, math.nan, s.where(pole, math.inf, out))
+        return s.where(s.eq(x, 1.0), math.inf, s.where(s.lt(x, 1.0), math.nan, out))
+
+    return lowering.mapped(body, made, val, x, q)
+
+
 def _with_numbers(name, first="self", second="other"):
     """The overloads that take a number on one side."""
     packet = getattr(aten, name)
@@ -206,6 +247,19 @@ def polygamma(s, n, self):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return s.digamma(self) if n == 0 else s.trigamma(self) if n == 1 else s.polygamma(n, self)
+
+
+@polygamma.override("lower")
+def _lower_polygamma(lowering, val, n, self):
+    """By the zeta function, as SciPy has it."""
+    if n < 2:
+        return lowering._pointwise(polygamma, (n, self), val)
+    import scipy.special
+
+    x = lowering.as_dtype(lowering.as_dtype(self, val.dtype), dtypes.float64)
+    (made,) = lowering.special.ufunc(lowering, "_zeta", (n + 1, x), dtypes.float64, val.device)
+    scale = float((-1.0) ** (n + 1) * scipy.special.gamma(n + 1.0))
+    return lowering.mapped(lambda s, z: s.mul(z, scale), made, val)
 
 
 polygamma.derivative(self=lambda ct, n, self: aten.mul.Tensor(ct, aten.polygamma.default(n + 1, self)))

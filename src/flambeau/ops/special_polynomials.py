@@ -30,7 +30,7 @@ def _recurrence(x, n, first, step, negative=0.0):
     return np.where(np.isnan(x) & (n > 0), np.nan, out).astype(kind)
 
 
-_KINDS = {
+_KINDS = {  # csrc/special.c has them in this order
     "chebyshev_polynomial_t": (lambda x: x, lambda k, x, p, q: 2 * x * p - q),
     "chebyshev_polynomial_u": (lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - q),
     "chebyshev_polynomial_v": (lambda x: 2 * x - 1, lambda k, x, p, q: 2 * x * p - q),
@@ -51,6 +51,7 @@ def _declare(name, first, step):
     op = pointwise(
         f"special_{name}(Tensor x, Tensor n) -> Tensor", promote="float", variants="", inplace=False, refuse=_REFUSED
     )(lambda s, x, n: getattr(s, f"special_{name}")(x, n)).derivative()  # PyTorch has none either
+    op.override("lower", lambda low, val, x, n: low.special.polynomial(low, val, list(_KINDS).index(name), x, n))
     wide = lambda t: t.dtype if t.dtype.is_floating_point else dtypes.get_default_dtype()  # noqa: E731
     composite(f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor", variants="")(
         lambda x, n: op(aten.scalar_tensor.default(x, dtype=wide(n)), n)

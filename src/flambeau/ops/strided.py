@@ -64,6 +64,12 @@ def _view(self, size, stride, offset, self_stride):
     return out
 
 
+@strided_view.override("lower")
+def _lower_view(lowering, val, self, size, stride, offset, self_stride):
+    """The same memory, where it reaches that far: a graph knows no more of a storage than its tensors cover."""
+    return lowering.other_view(self, size, stride, offset, self_stride)
+
+
 @strided_view.override("write_back")
 def _write_back(base, contents, size, stride, offset, self_stride):
     """``base`` with ``contents`` at the places of the view."""
