@@ -15,7 +15,7 @@ from ..fx import Graph, Node
 from ..fx.node import map_arg
 from .costs import is_fusible, is_view
 
-__all__ = ["open_for_backward"]
+__all__ = ["open_for_backward", "open_parts"]
 
 
 class _Recorder(TorchDispatchMode):
@@ -77,6 +77,25 @@ def open_for_backward(graph: Graph, backward: dict[Node, None], outputs: list) -
         graph.erase_node(n)
         changed = True
     return changed
+
+
+def open_parts(graph: Graph) -> None:
+    """Put its parts in the place of each operator with several results whose override ``"parts"`` asks for it: then a part may be saved, and what
+    loops make of it (a normalised tensor) again."""
+    opened = [n for n in graph.nodes if n.op == "call_function" and "parts" in getattr(n.target, "overrides", ())]
+    for n in opened:
+        inputs = {id(v): (v, i) for i in n._inputs for v in [i.meta["val"]]}
+        args, kwargs = (map_arg(a, lambda i: i.meta["val"]) for a in (n.args, n.kwargs))
+        mode = args[0].fake_mode
+        with graph.inserting_before(n), modes.disabled("dispatch"), mode, _Recorder(graph, n) as record:
+            for value, node in inputs.values():
+                record.know(value, node)
+            with no_grad():
+                made = n.target.definition.fn(*n.target.full(*args, **kwargs))
+        for u in list(n.users):
+            u.replace_all_uses_with(record.nodes[id(made[u.args[1]])])
+            graph.erase_node(u)
+        graph.erase_node(n)
 
 
 def _rule(n: Node):

@@ -17,7 +17,7 @@ from ..base.symint import NUMBERS, SymInt
 from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
-from .again import open_for_backward
+from .again import open_for_backward, open_parts
 from .budget import budget, within
 from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .maxflow import INFINITE, FlowNetwork
@@ -100,6 +100,7 @@ def min_cut_rematerialization_partition(
     joint_module: GraphModule, _joint_inputs=None, compiler: str = "inductor", *, num_fwd_outputs: int, **_ignored
 ):
     """Save the fewest bytes. Returns (forward module, backward module)."""
+    open_parts(joint_module.graph)
     sides = _Sides(joint_module.graph, num_fwd_outputs)
     if open_for_backward(joint_module.graph, sides.backward, sides.fw_outputs):
         sides = _Sides(joint_module.graph, num_fwd_outputs)

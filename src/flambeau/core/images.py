@@ -38,6 +38,6 @@ def as_images(fn: Callable, at: int, line: bool, count: int | None) -> Callable:
         if not isinstance(made, (tuple, list)):
             return as_image(made, format)
         n = len(made) if count is None else count
-        return type(made)([as_image(t, format) for t in made[:n]] + list(made[n:]))
+        return type(made)([t if t is None else as_image(t, format) for t in made[:n]] + list(made[n:]))
 
     return run

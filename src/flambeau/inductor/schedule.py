@@ -34,6 +34,7 @@ from ..base.expr import (
 from .builder import itemsize
 from .codegen import _HEAVY, Kernel, weight
 from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
+from .orders import turned, turned_group
 from .values import Value, Values, loaded_atoms, walk
 
 __all__ = ["Group", "build", "fuse", "merge"]
@@ -177,6 +178,30 @@ def _try_join(group: Group, node, values: Values, merging=False):
     return outer, inner, limit, level
 
 
+def _join(group: Group, node, values: Values, merging=False) -> Group | None:
+    """The group with the node, its loops or the group's turned where that is what it takes; None: it doesn't belong there."""
+    found = _try_join(group, node, values, merging)
+    if found is None and (other := turned(group, node, values.hint)) is not None:
+        node, found = other, _try_join(group, other, values, merging)
+    elif found is None and (nodes := turned_group(group, node, values.hint)) is not None:
+        group = _regrouped(nodes)
+        found = _try_join(group, node, values, merging)
+    if found is None:
+        return None
+    group.outer, group.inner, group.limit, level = found
+    group.add(node, level)
+    return group
+
+
+def _regrouped(nodes) -> Group:
+    """A group of pointwise nodes that run over the same loops."""
+    group = Group("loops")
+    group.outer = _extents(nodes[0].loops)
+    for n in nodes:
+        group.add(n)
+    return group
+
+
 def _cut(shape, inner_size) -> int:
     """Where a refined shape divides into outer and inner."""
     n, k = 1, len(shape)
@@ -258,11 +283,9 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
             group = groups[g]
             if g != need and len(groups) - g > WINDOW and not (loads(node) & group.reads):
                 continue
-            found = _try_join(group, node, values)
+            found = _join(group, node, values)
             if found is not None:
-                group.outer, group.inner, group.limit, level = found
-                group.add(node, level)
-                chosen = g
+                groups[g], chosen = found, g
                 break
         if chosen is None:
             group = Group("loops")
@@ -314,11 +337,10 @@ def _merged(groups, i, j, values):
     for node, level in zip(a.nodes, a.levels):
         out.add(node, level)
     for node in b.nodes:
-        found = _try_join(out, node, values, merging=True)
-        if found is None:
+        joined = _join(out, node, values, merging=True)
+        if joined is None:
             return None
-        out.outer, out.inner, out.limit, level = found
-        out.add(node, level)
+        out = joined
     if not _shares_elements(out, a, b, values):
         return None
     return (j, i, out) if later else (i, j, out)

@@ -230,30 +230,16 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
     if input.numel() == 0:  # nothing to normalise or to learn statistics from
         return _affine(aten.clone.default(input), weight, bias)
+    if training:
+        # The parts that make statistics, result and gradients in as few passes as there can be: see normalization.py.
+        return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, True, momentum, eps)[0]
+    if running_mean is None or running_var is None:
+        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
     kind, input = input.dtype, _in_memory_format(widened(input))
     # Statistics have no history.
-    running_mean, running_var = (
-        aten.detach.default(t) if t is not None and t.requires_grad else t for t in (running_mean, running_var)
-    )
-    if training:
-        dims = [0, *range(2, input.ndim)]
-        n = math.prod(input.shape[d] for d in dims)
-        mean = aten.mean.dim(input, dims, True)
-        centred = aten.sub.Tensor(input, mean)
-        var = aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True)
-        if running_mean is not None:
-            flat = as_dtype(running_mean.dtype, aten.reshape.default(aten.detach.default(mean), [-1]))
-            aten.copy_.default(running_mean, aten.lerp.Scalar(running_mean, flat, momentum))
-        if running_var is not None:
-            flat = aten.mul.Tensor(aten.reshape.default(aten.detach.default(var), [-1]), n / max(n - 1, 1))
-            flat = as_dtype(running_var.dtype, flat)
-            aten.copy_.default(running_var, aten.lerp.Scalar(running_var, flat, momentum))
-    else:
-        if running_mean is None or running_var is None:
-            raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
-        centred = aten.sub.Tensor(input, _per_channel(running_mean, input.ndim))
-        var = _per_channel(running_var, input.ndim)
-    out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(var, eps)))
+    mean, var = (aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var))
+    centred = aten.sub.Tensor(input, _per_channel(mean, input.ndim))
+    out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(_per_channel(var, input.ndim), eps)))
     return as_dtype(kind, _affine(out, weight, bias))
 
 

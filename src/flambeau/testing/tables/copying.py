@@ -45,6 +45,9 @@ row("logspace.Tensor_Tensor", [call(np.asarray(0.5), np.asarray(2.0), 4)], lambd
 row("_adaptive_avg_pool3d", [call(f(1, 2, 2, 4, 2), [1, 2, 2])])
 row("native_dropout_backward", [call(f(2, 3), b(2, 3), 1.25)], lambda g, m, s: g * m * s)
 row("_native_batch_norm_legit.no_stats", [call(f(3, 2, 2), pos(2), f(2), True, 0.1, 1e-5)], through=lambda op, *a: op(*a)[0])
+row("_native_batch_norm_legit_functional", [call(f(3, 2, 2), pos(2), f(2), f(2), pos(2), t, 0.1, 1e-5) for t in (True, False)], grad=(0, 1, 2),
+    through=lambda op, *a: op(*a)[0])
+row("native_batch_norm_backward", [call(f(3, 2, 2), f(3, 2, 2), pos(2), None, None, f(2), pos(2), True, 1e-5, [True, True, True])], None, grad=())
 row("_native_batch_norm_legit_no_training", [call(f(3, 2, 2), pos(2), f(2), f(2), pos(2), 0.1, 1e-5)], grad=(0, 1, 2), through=lambda op, *a: op(*a)[0])
 row("_unsafe_masked_index", [call(f(4), b(3), [i(3, high=4)], 0.5)], lambda x, m, ix, v: np.where(m, x[ix[0]], v))
 row("_unsafe_masked_index_put_accumulate", [call(f(4), b(3), [i(3, high=4)], f(3))])
