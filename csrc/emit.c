@@ -210,6 +210,15 @@ PyObject *flb_emit_drain(PyObject *m, PyObject *unused) {
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
+/* Jobs that wait or run, and machines. */
+PyObject *flb_emit_load(PyObject *m, PyObject *unused) {
+    pthread_mutex_lock(&mutex);
+    int jobs = active;
+    for (Job *job = first; job; job = job->next) jobs++;
+    int all = n_machines;
+    pthread_mutex_unlock(&mutex);
+    return Py_BuildValue("ii", jobs, all);
+}
 /* In the child of a fork, which has none of the threads. */
 PyObject *flb_emit_forked(PyObject *m, PyObject *unused) {
     pthread_mutex_init(&mutex, NULL);

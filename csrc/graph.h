@@ -210,6 +210,7 @@ PyObject *flb_load_objects(PyObject *self, PyObject *args);
 PyObject *flb_emit_configure(PyObject *self, PyObject *args);
 PyObject *flb_emit_start(PyObject *self, PyObject *text);
 PyObject *flb_emit_finish(PyObject *self, PyObject *job);
+PyObject *flb_emit_load(PyObject *self, PyObject *unused);
 PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
 PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
 void flb_gemv(int f64, int by_dots, int64_t out, int64_t k, const void *matrix, int64_t ld, const void *x, int64_t incx, void *y, int64_t incy); /* gemv.c */

@@ -124,18 +124,22 @@ static int relocate(const Object *o, uint8_t *base) {
     return 1;
 }
 static PyObject *addresses_of(Object *objects, Py_ssize_t n, PyObject *names, uint8_t *base) {
-    PyObject *out = PyList_New(n);
+    PyObject *out = PyList_New(0);
     if (!out) return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
-        const char *name = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(names, i));
-        if (!name) return Py_DECREF(out), NULL;
-        uintptr_t found = 0;
-        for (size_t k = 1; k < objects[i].n_symbols && !found; k++)
-            if (objects[i].symbols[k].st_shndx != SHN_UNDEF && !strcmp(objects[i].names + objects[i].symbols[k].st_name, name)) found = address(&objects[i], base, k);
-        if (!found) return Py_DECREF(out), Py_NewRef(Py_None);
-        PyObject *number = PyLong_FromUnsignedLongLong(found);
-        if (!number) return Py_DECREF(out), NULL;
-        PyList_SET_ITEM(out, i, number);
+        PyObject *of_object = PyList_GET_ITEM(names, i);
+        for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(of_object); j++) {
+            const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(of_object, j));
+            if (!name) return Py_DECREF(out), NULL;
+            uintptr_t found = 0;
+            for (size_t k = 1; k < objects[i].n_symbols && !found; k++)
+                if (objects[i].symbols[k].st_shndx != SHN_UNDEF && !strcmp(objects[i].names + objects[i].symbols[k].st_name, name))
+                    found = address(&objects[i], base, k);
+            if (!found) return Py_DECREF(out), Py_NewRef(Py_None);
+            PyObject *number = PyLong_FromUnsignedLongLong(found);
+            if (!number || PyList_Append(out, number)) return Py_XDECREF(number), Py_DECREF(out), NULL;
+            Py_DECREF(number);
+        }
     }
     return out;
 }
@@ -159,10 +163,13 @@ PyObject *flb_load_objects(PyObject *m, PyObject *args) {
     PyObject *data, *names;
     if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &data, &PyList_Type, &names)) return NULL;
     Py_ssize_t n = PyList_GET_SIZE(data);
-    if (PyList_GET_SIZE(names) != n) return PyErr_SetString(PyExc_ValueError, "load_objects() takes one name for each object"), NULL;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!PyBytes_Check(PyList_GET_ITEM(data, i)) || !PyUnicode_Check(PyList_GET_ITEM(names, i)))
-            return PyErr_SetString(PyExc_TypeError, "load_objects() takes a list of bytes and a list of names"), NULL;
+    if (PyList_GET_SIZE(names) != n) return PyErr_SetString(PyExc_ValueError, "load_objects() takes a tuple of names for each object"), NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *of_object = PyList_GET_ITEM(names, i);
+        int good = PyBytes_Check(PyList_GET_ITEM(data, i)) && PyTuple_Check(of_object);
+        for (Py_ssize_t j = 0; good && j < PyTuple_GET_SIZE(of_object); j++) good = PyUnicode_Check(PyTuple_GET_ITEM(of_object, j));
+        if (!good) return PyErr_SetString(PyExc_TypeError, "load_objects() takes a list of bytes and a list of tuples of names"), NULL;
+    }
 #if defined(__x86_64__) && defined(__linux__)
     Object *objects = PyMem_Calloc(n ? n : 1, sizeof(Object));
     if (!objects) return PyErr_NoMemory();

@@ -114,12 +114,15 @@ OBJECTS = [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + b"\0" * 57, b"\x7fELF\x02\x
 
 @pytest.mark.parametrize("data", OBJECTS)
 def test_what_is_no_object_code_is_left_to_llvm(data):
-    assert _runtime.load_objects([data], ["kernel"]) is None
+    assert _runtime.load_objects([data], [("kernel",)]) is None
 
 
 def test_arguments_of_the_linker_are_checked():
     with pytest.raises(TypeError):
-        _runtime.load_objects(["text"], ["kernel"])
+        _runtime.load_objects(["text"], [("kernel",)])
+    for names in ("kernel", ["kernel"], (1,)):
+        with pytest.raises(TypeError):
+            _runtime.load_objects([b""], [names])
     with pytest.raises(ValueError):
         _runtime.load_objects([b""], [])
 

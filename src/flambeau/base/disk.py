@@ -1,8 +1,8 @@
 """Entries of the caches on disk. They hold code that is run, so an entry counts only when nobody else can have written it.
 
 A file is a digest of its name and content, followed by the content. It is written beside its place and renamed, so that readers never see
-half of one. Folders are made private (0700) whatever the umask; a folder or file that belongs to somebody else, or that others may
-write to, is not read and not used. A cache that can't be used costs time, never an error.
+half of one. A link (a symbolic one) is another name for an entry. Folders are made private (0700) whatever the umask; a folder or file that
+belongs to somebody else, or that others may write to, is not read and not used. A cache that can't be used costs time, never an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 
-__all__ = ["read_entry", "root", "write_entry"]
+__all__ = ["link_entry", "linked_entry", "read_entry", "root", "write_entry"]
 
 log = logging.getLogger("flambeau")
 
@@ -102,3 +102,31 @@ def write_entry(name: str, body: bytes) -> None:
                 os.unlink(made)
             except OSError as e:
                 log.info("cannot remove %s: %s", made, e)
+
+
+def linked_entry(name: str) -> str:
+    """The entry that ``name`` is a link to, else ``name``."""
+    try:
+        to = os.readlink(os.path.join(root(), name))
+    except OSError:
+        return name
+    return os.path.normpath(os.path.join(os.path.dirname(name), to))
+
+
+def link_entry(name: str, to: str) -> bool:
+    """Make ``name`` another name of the entry ``to``; False where that can't be done."""
+    try:
+        folder = _folder(name)
+        if folder is None:
+            return False
+        target, path = os.path.relpath(to, os.path.dirname(name)), os.path.join(folder, os.path.basename(name))
+        try:
+            os.symlink(target, path)
+        except FileExistsError:
+            beside = f"{path}.{os.getpid()}"
+            os.symlink(target, beside)
+            os.replace(beside, path)
+    except (OSError, NotImplementedError) as e:
+        log.info("cannot link the cache entry %s: %s", name, e)
+        return False
+    return True

@@ -2,6 +2,9 @@
 
 The name of a kernel is a hash of its text, of the CPU, of llvmlite's version and of the settings that change code; identical loop nests
 of one graph or of many are therefore one kernel. Entries on disk are base/disk.py's; what is loaded is looked at first.
+
+Kernels that wait for a thread that generates code go to it together, as one module (:class:`Batch`): what LLVM does for a module takes a fifth
+of the time otherwise. Their object code is one entry, to which their names are links.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ __all__ = [
     "kernel_name",
     "load",
     "machine",
+    "made",
     "object_code",
     "read",
     "write",
@@ -36,8 +40,12 @@ __all__ = [
 log = logging.getLogger("flambeau.inductor")
 
 _loaded: dict[str, int] = {}
-_begun: dict[str, Any] = {}  # object code, or the job that makes it
-_version = "1"
+_waiting: dict[str, str] = {}  # kernels that no thread was told of yet, and their texts
+_begun: dict[str, Any] = {}  # object code, or the batch that it comes from
+_made: dict[str, bytes] = {}  # object code of late, which is on disk too
+_version = "2"
+_FEW, _MANY = 4, 12  # kernels of a batch: when a thread is free, when none is
+_KEPT = 2000  # of _made
 directory = disk.root
 _seed: str | None = None
 
@@ -70,24 +78,39 @@ def kernel_name(text: str) -> str:
 
 
 def _entry(name: str) -> str:
-    return os.path.join(name[1:3], name)
+    return os.path.join(name[1], name)
 
 
 def read(name: str) -> bytes | None:
     """An entry's content, None when it is absent, damaged, somebody else's or no object code of that name."""
     if config.force_disable_caches:
         return None
-    body = disk.read_entry(_entry(name))
+    body = disk.read_entry(disk.linked_entry(_entry(name)))
     if body is not None and not is_object(body, name):
         log.warning("cache entry %s is no object code of that name; it is made again", name)
         return None
     return body
 
 
-def write(name: str, body: bytes) -> None:
-    """Keep an entry. A cache that can't be written costs time, never an error."""
-    if not config.force_disable_caches:
-        disk.write_entry(_entry(name), body)
+def made(name: str) -> bytes | None:
+    """Object code of a kernel of a graph that was compiled just now, if it is on disk."""
+    return _made.get(name) or read(name)
+
+
+def write(names: list[str], body: bytes) -> None:
+    """Keep an entry, under each of the names. A cache that can't be written costs time, never an error."""
+    if config.force_disable_caches:
+        return
+    if len(_made) > _KEPT:
+        _made.clear()
+    _made.update(dict.fromkeys(names, body))
+    entry = _entry(names[0])
+    if len(names) > 1:
+        entry = _entry("b" + hashlib.sha256(repr(names).encode()).hexdigest()[:32])
+    disk.write_entry(entry, body)
+    for name in names if len(names) > 1 else ():
+        if not disk.link_entry(_entry(name), entry):
+            disk.write_entry(_entry(name), body)
 
 
 _MACHINES = {"x86_64": 62, "aarch64": 183}
@@ -114,39 +137,87 @@ def is_object(data: bytes, name: str) -> bool:
     return b"\0" + name.encode() + b"\0" in data
 
 
-def object_code(name: str, text: str, optimise: bool = False) -> bytes:
-    """Object code of a kernel, from disk or from LLVM."""
-    job = _begun.pop(name, None)
-    data = job if isinstance(job, bytes) else read(name) if job is None else None
+class Batch:
+    """Kernels that are one module to LLVM. ``texts``: name -> text."""
+
+    def __init__(self, texts: dict[str, str]):
+        from . import llvm
+
+        self.names, self.text, self._code = list(texts), llvm.joined(texts.values()), None
+        self._job = llvm.start(self.text)
+
+    def code(self) -> bytes:
+        """The object code of all. Raises RuntimeError with LLVM's message when a text is wrong."""
+        if self._code is None:
+            from . import llvm
+
+            self._code = llvm.compile_text(self.text) if self._job is None else llvm.finish(self._job, self.text)
+            metrics.compiled_kernels += len(self.names)
+            write(self.names, self._code)
+        return self._code
+
+
+def object_code(name: str, text: str) -> bytes:
+    """Object code of a kernel alone, from disk or from LLVM."""
+    entry = _entry(name)
+    data = read(name) if disk.linked_entry(entry) == entry else None
     if data is not None:
         metrics.cache_hits += 1
         return data
     from . import llvm
 
-    data = llvm.compile_text(text, optimise) if job is None else llvm.finish(job, text)
     metrics.compiled_kernels += 1
-    write(name, data)
-    return data
+    return llvm.compile_text(text)
 
 
 def begin(name: str, text: str) -> None:
     """The kernel will be wanted: read it, or have its code generated meanwhile."""
     with _lock:
-        if name in _loaded or name in _begun:
+        if name in _loaded or name in _begun or name in _waiting:
             return
         data = read(name)
-        if data is None:
-            from . import llvm
-
-            data = llvm.start(text)
         if data is not None:
             _begun[name] = data
+            return
+        from . import llvm
+
+        if llvm.on_threads():
+            _waiting[name] = text
+            jobs, threads = _runtime.emit_load()
+            if not jobs or len(_waiting) >= (_FEW if jobs < threads else _MANY):
+                _hand_over(list(_waiting))
+
+
+def _hand_over(names: list[str]) -> None:
+    batch = Batch({n: _waiting.pop(n) for n in names})
+    _begun.update(dict.fromkeys(names, batch))
+
+
+def _code(name: str, text: str, optimise: bool) -> bytes:
+    found = _begun.pop(name, None)
+    if isinstance(found, Batch):
+        return found.code()
+    data = read(name) if found is None else found
+    if data is not None:
+        metrics.cache_hits += 1
+        return data
+    from . import llvm
+
+    data = llvm.compile_text(text, optimise)
+    metrics.compiled_kernels += 1
+    write([name], data)
+    return data
 
 
 def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]:
     """name -> address, for kernels given as name -> text (which defines that name). ``optimise``: see llvm.compile_text."""
     with _lock:
-        load({n: object_code(n, text, optimise) for n, text in kernels.items() if n not in _loaded})
+        last = [n for n in kernels if n in _waiting]
+        if last:
+            parts = min(_runtime.emit_load()[1], len(last))
+            for k in range(parts):
+                _hand_over(last[k::parts])
+        load({n: _code(n, text, optimise) for n, text in kernels.items() if n not in _loaded})
         return {n: _loaded[n] for n in kernels}
 
 
@@ -154,13 +225,18 @@ def load(objects: dict[str, bytes]) -> dict[str, int]:
     """name -> address of kernels given as object code. LLVM, whose import costs more than all the rest of a warm start, is asked only for
     objects that csrc/object.c can't link."""
     with _lock:
-        new = [n for n in objects if n not in _loaded]
-        found = _runtime.load_objects([objects[n] for n in new], new) if new else []
+        new: dict[bytes, list[str]] = {}
+        for n, code in objects.items():
+            if n not in _loaded:
+                new.setdefault(code, []).append(n)
+        found = _runtime.load_objects(list(new), list(map(tuple, new.values()))) if new else []
         if found is None:
             from . import llvm
 
-            for n in new:
-                _loaded.update(llvm.load_object(objects[n], [n]))
+            for code, names in new.items():
+                _loaded.update(
+                    llvm.load_object(code, names, llvm.new_engine())
+                )  # others may have some of its functions
         else:
-            _loaded.update(zip(new, found))
+            _loaded.update(zip((n for names in new.values() for n in names), found))
         return {n: _loaded[n] for n in objects}

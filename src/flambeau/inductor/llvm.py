@@ -15,7 +15,17 @@ from ..base.forks import at_rest
 from ..base.forks import held_while_forking as _lock
 from .settings import config
 
-__all__ = ["compile_text", "disassemble", "finish", "host", "load_object", "new_engine", "start"]
+__all__ = [
+    "compile_text",
+    "disassemble",
+    "finish",
+    "host",
+    "joined",
+    "load_object",
+    "new_engine",
+    "on_threads",
+    "start",
+]
 
 _keep = []  # engines own the code they load
 
@@ -128,6 +138,24 @@ def _threads() -> bool:
     at_rest.append(_runtime.emit_drain)
     os.register_at_fork(after_in_child=_runtime.emit_forked)
     return True
+
+
+def on_threads() -> bool:
+    """Whether :func:`start` has threads."""
+    with _lock:
+        return _threads()
+
+
+def joined(texts) -> str:
+    """Several modules as one: what they declare alike is there once. Functions must differ in name."""
+    shared, out = {}, []
+    for text in texts:
+        for line in text.splitlines():
+            if line.startswith(("declare ", "!")):
+                shared[line] = None
+            else:
+                out.append(line)
+    return "\n".join([*out, *shared, ""])
 
 
 def start(text: str):

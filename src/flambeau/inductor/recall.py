@@ -64,13 +64,14 @@ def recall(entry: str, onto: dict[int, int]) -> Any:
     if body is None:
         return None
     rows = marshal.loads(body)
-    addresses = cache.load(rows["objects"])
+    objects = {n: code for names, code in rows["objects"] for n in names}
+    addresses = cache.load(objects)
     constants = [np.frombuffer(data, _numpy(name)).reshape(shape).copy() for name, shape, data in rows["constants"]]
     dec = Decoder(rows["symbols"])
     plan = read_plan(rows["plan"], dec, constants, addresses)
     info = Info(plan, rows["names"], rows["texts"], rows["head"], rows["fallbacks"], dec.expr(rows["arena"]))
     graph = plan.bind(addresses, info)
-    metrics.cache_hits += len(rows["objects"])
+    metrics.cache_hits += len(objects)
     metrics.ir_nodes_pre_fusion += rows["nodes"]
     metrics.generated_kernel_count += rows["launches"]
     return graph
@@ -83,7 +84,7 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
     info = graph.info
     kernels: dict[str, str] = {}
     _collect(graph, kernels)
-    objects = {n: cache.read(n) for n in kernels}
+    objects = {n: cache.made(n) for n in kernels}
     constants: list[np.ndarray] = []
     enc = Encoder(("aten",))
     try:
@@ -95,7 +96,7 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
         body = marshal.dumps(
             {
                 "plan": plan,
-                "objects": objects,
+                "objects": _grouped(objects),
                 "constants": [(dtype_name(c.dtype), c.shape, np.ascontiguousarray(c).tobytes()) for c in constants],
                 "names": list(info.kernels),
                 "texts": zlib.compress(marshal.dumps(list(info.kernels.values())), 1),
@@ -111,6 +112,14 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
         log.info("a compiled graph is not kept on disk: %s", e)
         return
     disk.write_entry(_path(entry, onto), body)
+
+
+def _grouped(objects: dict[str, bytes]) -> list[tuple[list[str], bytes]]:
+    """Object code once, with the names of all of its kernels that are wanted."""
+    names: dict[bytes, list[str]] = {}
+    for n, code in objects.items():
+        names.setdefault(code, []).append(n)
+    return [(n, code) for code, n in names.items()]
 
 
 def _collect(graph: Any, kernels: dict[str, str]) -> None:
