@@ -14,6 +14,7 @@
 #endif
 
 #define MOST_DIMS 64
+#define FEW 16                  /* first elements that are kept in order while the line is read */
 
 enum { WHOLE, FIRST, RANK, MEDIAN, NANMEDIAN };
 

@@ -105,6 +105,25 @@ FAST static void NAME(first)(const Order *o, const char *line, Key flip, Pair *a
     }
 }
 
+/* The first k <= FEW pairs of a line in order, in a: each element that is smaller than the last of them finds its place among them. */
+FAST static void NAME(leading)(const Order *o, const char *line, Key flip, Pair *a) {
+    Pair part[BLOCK], last = ~(Pair)0;
+    int64_t have = 0;
+    int item = item_of[o->kind];
+    for (int64_t i = 0; i < o->n; i += BLOCK) {
+        int64_t m = o->n - i < BLOCK ? o->n - i : BLOCK;
+        NAME(pairs)(line + i * item, o->kind, flip, i, m, part);
+        for (int64_t j = 0; j < m; j++) {
+            Pair x = part[j];
+            if (x >= last) continue;
+            int64_t at = have < o->k ? have++ : o->k - 1;
+            for (; at && a[at - 1] > x; at--) a[at] = a[at - 1];
+            a[at] = x;
+            if (have == o->k) last = a[have - 1];
+        }
+    }
+}
+
 FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
     Order *o = context;
     int item = item_of[o->kind], floats = o->kind == F32 || o->kind == F64 || o->kind == F16 || o->kind == BF16;
@@ -131,7 +150,10 @@ FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
         char *values = o->values + at[1], *places = o->places + at[2];
         Pair *found = a, one;
         int64_t many = n;
-        if (few) {
+        if (o->what == FIRST && o->k <= FEW) {
+            NAME(leading)(o, line, flip, a);
+            many = o->k;
+        } else if (few) {
             NAME(first)(o, line, flip, a, b);
             many = o->k;
             found = NAME(sorted)(a, b, many);

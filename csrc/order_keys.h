@@ -6,9 +6,10 @@
 enum { F32, F64, I64, I32, I16, I8, U8, F16, BF16, KINDS };
 static const int item_of[KINDS] = {4, 8, 8, 4, 2, 1, 1, 2, 2};
 
-/* Keys: of 32 bits for types of up to four bytes, of 64 for the others. */
+/* Keys: of 32 bits for types of up to four bytes, of 64 for the others. Without choices, which compilers turn into branches: loops over keys are vectors. */
 static inline uint32_t of_f32(uint32_t b) {
-    return b << 1 > 0xff000000u ? ~0u : !(b << 1) ? 0x80000000u : b ^ ((uint32_t)((int32_t)b >> 31) | 0x80000000u);
+    uint32_t nan = -(uint32_t)(b << 1 > 0xff000000u), some = -(uint32_t)(b << 1 != 0);
+    return nan | (0x80000000u ^ (((b ^ ((uint32_t)((int32_t)b >> 31) | 0x80000000u)) ^ 0x80000000u) & some));
 }
 static inline uint32_t of_bf16(uint16_t b) { return of_f32((uint32_t)b << 16); }
 static inline uint32_t of_f16(uint16_t b) {
@@ -16,7 +17,9 @@ static inline uint32_t of_f16(uint16_t b) {
     return low > 0x7c00 ? ~0u : b & 0x8000 ? 0x80000000u - low : 0x80000000u + low;
 }
 static inline uint64_t of_f64(uint64_t b) {
-    return b << 1 > 0xffe0000000000000u ? ~(uint64_t)0 : !(b << 1) ? (uint64_t)1 << 63 : b ^ ((uint64_t)((int64_t)b >> 63) | (uint64_t)1 << 63);
+    const uint64_t half = (uint64_t)1 << 63;
+    uint64_t nan = -(uint64_t)(b << 1 > 0xffe0000000000000u), some = -(uint64_t)(b << 1 != 0);
+    return nan | (half ^ (((b ^ ((uint64_t)((int64_t)b >> 63) | half)) ^ half) & some));
 }
 static inline uint64_t of_i64(uint64_t b) { return b ^ (uint64_t)1 << 63; }
 static inline uint32_t of_i32(uint32_t b) { return b ^ 0x80000000u; }

@@ -1,11 +1,13 @@
 /* Running extremes with their places, running logarithms of sums of exponentials, places in sorted sequences, counts of equal
  * intervals. Arrays are in C order; nan is the greatest of all numbers, and a running extreme that has met it stays. */
 #include "graph.h"
+#include "levels.h"
 #include "order_keys.h"
 #include <math.h>
 #include <string.h>
 
 #define ACROSS 64               /* lines that lie side by side and are carried on together */
+#define TOGETHER 32             /* elements of a line that are looked at together */
 
 typedef struct {
     const char *from;
@@ -19,16 +21,37 @@ typedef struct {
  * nan stays the greatest. */
 #define FLOATING(kind) ((kind) == F32 || (kind) == F64 || (kind) == F16 || (kind) == BF16)
 #define RUNNING(name, T, Key, of)                                                                                                              \
-    static void name(const Running *r, int64_t begin, int64_t end) {                                                                           \
+    BY_LEVEL(static void, name, (const Running *r, int64_t begin, int64_t end), (r, begin, end)) {                                             \
         int64_t strips = (r->inner + ACROSS - 1) / ACROSS, inner = r->inner;                                                                   \
         Key best[ACROSS], flip = r->least ? (Key)~(Key)0 : 0;                                                                                  \
         const int floating = FLOATING(r->kind);                                                                                                \
+        const Key stays = floating ? (Key)~(Key)0 : 0; /* nan is the greatest in both orders */                                                \
         for (int64_t s = begin; inner == 1 && s < end; s++) { /* lines one after the other */                                                  \
-            const T *x = (const T *)r->from + s * r->n;                                                                                        \
-            T *y = (T *)r->to + s * r->n, value = x[0];                                                                                        \
-            int64_t *p = r->places + s * r->n, place = 0;                                                                                      \
+            const int64_t n = r->n;                                                                                                            \
+            const T *x = (const T *)r->from + s * n;                                                                                           \
+            T *y = (T *)r->to + s * n, value = x[0];                                                                                           \
+            int64_t *p = r->places + s * n, place = 0;                                                                                         \
             Key most = 0;                                                                                                                      \
-            for (int64_t k = 0; k < r->n; k++) {                                                                                               \
+            int64_t k = 0;                                                                                                                     \
+            for (; k + TOGETHER <= n;    k += TOGETHER) {                                                                                      \
+                Key keys[TOGETHER];                                                                                                            \
+                Key win = 0; /* most elements follow a greater one: whole vectors repeat it */                                                 \
+                for (int j = 0; j < TOGETHER; j++) {                                                                                           \
+                    Key key = (Key)of(x[k + j]);                                                                                               \
+                    keys[j] = key ^ (flip & ~(stays & -(Key)(key == (Key)~(Key)0)));                                                           \
+                    win |= (Key)(keys[j] >= most);                                                                                             \
+                }                                                                                                                              \
+                if (!win) {                                                                                                                    \
+                    for (int j = 0; j < TOGETHER; j++) y[k + j] = value;                                                                       \
+                    for (int j = 0; j < TOGETHER; j++) p[k + j] = place;                                                                       \
+                    continue;                                                                                                                  \
+                }                                                                                                                              \
+                for (int j = 0; j < TOGETHER; j++) {                                                                                           \
+                    if (keys[j] >= most) most = keys[j], value = x[k + j], place = k + j;                                                      \
+                    y[k + j] = value, p[k + j] = place;                                                                                        \
+                }                                                                                                                              \
+            }                                                                                                                                  \
+            for (; k < n; k++) {                                                                                                               \
                 Key key = (Key)of(x[k]);                                                                                                       \
                 if (!floating || key != (Key)~(Key)0) key ^= flip;                                                                             \
                 if (key >= most) most = key, value = x[k], place = k;                                                                          \
@@ -37,7 +60,7 @@ typedef struct {
         }                                                                                                                                      \
         if (inner == 1) return;                                                                                                                \
         for (int64_t s = begin; s < end; s++) {                                                                                                \
-            int64_t j0 = s % strips * ACROSS, width = inner - j0 < ACROSS ? inner - j0 : ACROSS, at = s / strips * r->n * inner + j0;           \
+            int64_t j0 = s % strips * ACROSS, width = inner - j0 < ACROSS ? inner - j0 : ACROSS, at = s / strips * r->n * inner + j0;          \
             const T *x = (const T *)r->from + at;                                                                                              \
             T *y = (T *)r->to + at;                                                                                                            \
             int64_t *p = r->places + at;                                                                                                       \

@@ -2,17 +2,20 @@
 (``fullgraph=True`` holds), and what it depends on is guarded. ``library_values.txt`` has the rows."""
 
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
+import functools
 import importlib
 import itertools
 import json
 import logging
 import os
 import pathlib
+import random
 import re
 import struct
 import sys
@@ -21,6 +24,7 @@ import typing
 import urllib.parse
 import uuid
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -34,7 +38,7 @@ from flambeau.dynamo.exc import Unsupported
 ROWS = [r for r in pathlib.Path(__file__).with_name("library_values.txt").read_text().splitlines() if r and r[0] != "#"]
 MODULES = """argparse ast base64 binascii bisect calendar collections colorsys contextlib copy dataclasses datetime decimal difflib enum
     fnmatch fractions functools heapq html inspect itertools json keyword logging math numbers operator os pathlib pprint random re reprlib secrets shlex
-    statistics string struct sys tempfile textwrap traceback types typing unicodedata urllib uuid"""
+    statistics string struct sys tempfile textwrap traceback types typing unicodedata urllib uuid warnings weakref graphlib"""
 
 
 @dataclasses.dataclass
@@ -63,12 +67,78 @@ class Said:
         return f"[{spec}]"
 
 
+@typing.runtime_checkable
+class HasK(typing.Protocol):
+    k: int
+
+
+@functools.singledispatch
+def dispatched(a):
+    return 1
+
+
+dispatched.register(int)(lambda a: 2)
+dispatched.register(list)(lambda a: 3)
+
+
+class Dispatching:
+    @functools.singledispatchmethod
+    def go(self, a):
+        return 1
+
+    @go.register
+    def _(self, a: int):
+        return 2
+
+    @functools.cached_property
+    def k(self):
+        return 5
+
+    def add(self, a, b=0):
+        return a + b
+
+    inc = functools.partialmethod(add, 1)
+    kw = functools.partialmethod(add, b=7)
+
+
+@contextlib.contextmanager
+def scaled():
+    yield
+
+
+def decorated(f):
+    return scaled()(f)
+
+
+def warned(f):
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        f()
+    return [(str(w.message), w.category, w.filename, w.lineno) for w in log]
+
+
+def quiet(f):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="z+")
+        f()
+        return True
+
+
+def failing(f):
+    with warnings.catch_warnings(action="error"):
+        try:
+            f()
+        except UserWarning as e:
+            return str(e)
+
+
 def sig(a, b=2, *, c: int = 3):
     return a
 
 
 SCOPE = {name: importlib.import_module(name) for name in MODULES.split()} | {
-    "Cfg": Cfg, "Frozen": Frozen, "NT": NT, "OBJECT": Said(), "NAMES": types.SimpleNamespace(k=3), "sig": sig, "np": np, "torch": torch, "nn": torch.nn, "logging": logging,
+    "Cfg": Cfg, "Frozen": Frozen, "NT": NT, "OBJECT": Said(), "NAMES": types.SimpleNamespace(k=3), "sig": sig, "np": np, "HasK": HasK, "dispatched": dispatched, "Dispatching": Dispatching, "decorated": decorated, "warned": warned,
+    "quiet": quiet, "failing": failing, "Said": Said, "torch": torch, "nn": torch.nn, "logging": logging,
     "Color": enum.Enum("Color", "RED BLUE", module=__name__), "Flag": enum.Flag("Flag", "A B", module=__name__),
     "IE": enum.IntEnum("IE", {"X": 5}, module=__name__), "SE": enum.Enum("SE", {"RELU": "relu"}, type=str, module=__name__),
     "Point": collections.namedtuple("Point", "x y"), "PAT": re.compile(r"(\w+)-(\d+)"), "PROXY": types.MappingProxyType({"a": 2}),
@@ -167,6 +237,79 @@ def test_other_arguments(f, one, other):
     for argument in (one, other, one, other):
         want, got = snapshot(f(torch.ones(2), argument)), snapshot(c(torch.ones(2), argument))
         assert differ(want, got) is None
+
+
+RANDOM = random.Random(3)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * random.random() + random.randint(1, 5),
+        lambda x: (x * RANDOM.uniform(1, 2), RANDOM.gauss(0, 1), RANDOM.randrange(3, 9, 2)),
+        lambda x: (random.random(), x + 1)[1],
+        lambda x: (random.randint(1, 5), random.random() * 2 + 1, RANDOM.triangular(0, 1)),
+    ],
+)
+def test_generators_that_existed_draw_at_each_call(f, backend):
+    c = compile(f, backend=backend, fullgraph=True)
+    states = []
+    for g in (f, c):
+        random.seed(5), RANDOM.seed(6)
+        states.append([[snapshot(g(torch.ones(2))) for _ in range(3)], random.getstate(), RANDOM.getstate()])
+    assert differ(states[0][0], states[1][0]) is None and states[0][1:] == states[1][1:]
+
+
+def test_draws_around_breaks():
+    def f(x):
+        a = random.random()
+        if a > 0.5:
+            return x * a + random.random()
+        random.seed(7)
+        return x - a + random.random()
+
+    c = compile(f, backend="eager")
+    for seed in range(8):
+        random.seed(seed)
+        want = f(torch.ones(1)), random.getstate()
+        random.seed(seed)
+        assert torch.equal(c(torch.ones(1)), want[0]) and random.getstate() == want[1]
+
+
+@pytest.mark.parametrize("call", [weakref.ref, weakref.proxy, weakref.finalize])
+def test_what_plain_code_refers_to_weakly_lives_as_long_as_its_local(call):
+    gone = []
+
+    @torch._dynamo.disable(reason="plain")
+    def refer(o):
+        return call(o, lambda *_: gone.append(1))
+
+    def f(x):
+        b = Cfg(3)
+        r = refer(b)
+        x = x + 1
+        print(end="")
+        return x, len(gone), r is None
+
+    assert compile(f, backend="eager")(torch.ones(1))[1:] == (0, False)
+
+
+def test_callbacks_of_weak_references_run_where_the_object_goes():
+    def made(d):
+        d["k"] = Said()
+
+    def f(x):
+        d, b = weakref.WeakValueDictionary(), Said()
+        d["b"] = b
+        n = len(d)
+        b = None
+        made(d)
+        return x * n, len(d)
+
+    c = compile(f, backend="eager")
+    for _ in range(2):
+        assert c(torch.ones(1))[1] == f(torch.ones(1))[1] == 0
 
 
 def test_equal_values_are_one_variant():

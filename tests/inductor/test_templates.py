@@ -109,6 +109,7 @@ def test_compiled(allocator, cpu):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 @pytest.mark.skipif(not guard_pages.available, reason="guard pages are Linux's here")
 @pytest.mark.parametrize("allocator, cpu", LEVELS, ids=lambda x: x or "own")
 def test_every_size(allocator, cpu):

@@ -9,6 +9,7 @@ import enum
 import functools
 import inspect
 import operator
+import random
 import types
 import weakref
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ from .subgraphs import of_wrapper
 from .variables import generators
 from .variables.base import HeldVariable, Lazy, Variable
 from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
-from .variables.callables import CachedFunctionVariable, WeakReferenceVariable
+from .variables.callables import CachedFunctionVariable
 from .variables.classes import ClassVariable
 from .variables.constant import OTHERS, PLAIN, ConstantVariable, is_constant_value
 from .variables.contexts import (
@@ -71,6 +72,7 @@ from .variables.numpy_functions import of_numpy
 from .variables.objects import ObjectVariable, SlotMethod
 from .variables.operators import OPERATORS
 from .variables.optimizers import OptimizerVariable
+from .variables.random_state import DRAWS, ExistingRandomVariable
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import SparseTensorVariable, as_ndarray
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
@@ -80,6 +82,8 @@ from .variables.values import (
     known_value,
     of_value,
 )
+from .variables.warning_blocks import CatchWarningsVariable as CatchWarningsVariable  # its handlers
+from .variables.weak_references import WeakReferenceVariable
 
 __all__ = ["global_of_dict", "global_of_frame", "wrap"]
 
@@ -194,8 +198,8 @@ def _wrap(tx, value, source: Source) -> Variable:
     maker = BY_TYPE.get(cls)
     if maker is not None:
         return maker(tx, value, source)
-    if (random := generators.of_function(tx, value, source)) is not None:
-        return random
+    if (drawn := generators.of_function(tx, value, source)) is not None:
+        return drawn
     if trace_rules.is_a(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
@@ -251,7 +255,7 @@ def _wrap(tx, value, source: Source) -> Variable:
         return of_mapping(tx, value, source)
     if known_value(value):
         return of_value(tx, value, source)
-    if cls is weakref.ref:
+    if cls in (weakref.ref, weakref.KeyedRef):
         _guard(tx, source, "TYPE_MATCH", cls)
         return WeakReferenceVariable(value, source)
     if callable(value) and cls in (
@@ -270,6 +274,9 @@ def _wrap(tx, value, source: Source) -> Variable:
         return NullContextVariable(
             contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result"))
         )
+    if cls is random.Random:
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return ExistingRandomVariable(value, cls, source)
     base = builtin_base(cls)
     if base is not None:
         _guard(tx, source, "TYPE_MATCH", cls)
@@ -526,8 +533,10 @@ def _generator(tx, value, source):
 
 
 def _method(tx, value, source):
-    if (random := generators.of_method(tx, value, source)) is not None:
-        return random
+    if type(value.__self__) is random.Random and value.__name__ in DRAWS:
+        return _of_its_owner(tx, value, source)
+    if (drawn := generators.of_method(tx, value, source)) is not None:
+        return drawn
     if getattr(value, "__name__", None) == "__exit__" and (
         type(value.__self__).__module__ == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
     ):
@@ -561,6 +570,8 @@ def _builtin_method(tx, value, source):
             return _of_its_owner(tx, value, source)
         if trace_rules.is_torch_callable(value):
             return TorchFunctionVariable(value, source)
+        if type(owner) is random.Random and value.__name__ in DRAWS:
+            return _of_its_owner(tx, value, source)
         if type(source) is not ConstSource and trace_rules.is_a(owner, BASES):
             return _of_its_owner(tx, value, source)
     _made_anew(tx, value, source)
@@ -574,7 +585,7 @@ def _of_its_owner(tx, value, source):
     _guard(tx, GetAttrSource(source, "__name__"), "EQUALS_MATCH", name)
     owner = wrap(tx, value.__self__, GetAttrSource(source, "__self__"))
     builtin = next((c for c in cls.__mro__ if c.__flags__ & world.IMMUTABLE and name in vars(c)), None)
-    if builtin is None or type_item(cls, name) is vars(builtin)[name]:
+    if cls is random.Random or builtin is None or type_item(cls, name) is vars(builtin)[name]:
         return owner.getattr(tx, name)
     return SlotMethod(owner, name, vars(builtin)[name])
 

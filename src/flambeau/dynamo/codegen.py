@@ -87,7 +87,7 @@ class Codegen:
 
     def load_source(self, source: Source) -> None:
         """Push what is found at ``source``."""
-        place = self.path(source) if self.path is not None else None
+        place = self.path(source) if self.path is not None and source.guarded else None
         if place not in self.shared:
             source.load(self)
             return

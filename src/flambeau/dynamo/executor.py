@@ -35,7 +35,8 @@ from .variables.lists import ListVariable, TupleVariable
 from .variables.slots import slots_of
 from .variables.tracebacks import Entry
 from .variables.values import made
-from .versions import PY312
+from .variables.weak_references import check_callbacks
+from .versions import PY312, PY313
 
 __all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
 
@@ -56,8 +57,13 @@ def current() -> Frame:
     return _active.frames[-1]
 
 
+def active_frames() -> list[Frame]:
+    return _active.frames
+
+
 class Frame(Opcodes):
     parent: Frame | None = None
+    shown_locals: Variable | None = None  # what locals() gave
 
     def __init__(
         self, output, code: types.CodeType, globals: dict, locals: dict[str, Variable], cells: dict[str, CellVariable]
@@ -158,6 +164,21 @@ class Frame(Opcodes):
             if isinstance(e.exception, AttributeError):
                 name_attribute(self, e, v, name)
             raise
+
+    def locals_dict(self) -> Variable | None:
+        """``locals()``, where the frame is that of a whole function: one dict, which is made anew at each call since CPython 3.13."""
+        if self.code in self.output.resumes.origins or self.code.co_name.startswith("<"):
+            return None
+        if self.shown_locals is None or PY313:
+            self.shown_locals = self.make_dict({})
+        held = {n: c.get(self) for n, c in self.cells.items()}
+        for name in dict.fromkeys((*self.code.co_varnames, *self.code.co_cellvars, *self.code.co_freevars)):
+            v = self.locals.get(name) or held.get(name)
+            if v is not None:
+                self.shown_locals.setitem(self, ConstantVariable(name), v)
+            else:
+                self.shown_locals.call_method(self, "pop", [ConstantVariable(name), ConstantVariable(None)], {})
+        return self.shown_locals
 
     def truth(self, v: Variable) -> bool:
         b = v.truth(self)
@@ -283,6 +304,8 @@ class Frame(Opcodes):
             return GeneratorVariable(frame)
         result = frame.run()
         frame.locals.clear()  # the frame may be in cycles; what it alone held is dropped now
+        if self.output.calling_references:
+            check_callbacks(self, result)
         return result
 
     def frame_of(self, f: FunctionVariable, locals: dict[str, Variable]) -> InlineFrame:

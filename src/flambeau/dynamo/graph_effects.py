@@ -45,6 +45,8 @@ def written_inputs(inputs: list) -> list[int]:
 
 def has_effects(output) -> bool:
     """Whether running the graph does more than give values and write: it draws PyTorch's random numbers or calls what it knows nothing of."""
+    if output.python_draws:
+        return True
     for n in output.root.nodes:
         if n.op.startswith("call") and (
             "draws" in n.meta.get("effects", ())

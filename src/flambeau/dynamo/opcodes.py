@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
+import functools
 import operator
 import sys
 
@@ -14,10 +16,9 @@ from .instructions import Lasti
 from .variables import exception_groups, operators, text
 from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import BuiltinVariable
-from .variables.callables import is_weakly_known
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
-from .variables.contexts import ContextExit, FunctionModeVariable
+from .variables.contexts import ContextExit, FunctionModeVariable, NullContextVariable
 from .variables.dicts import DictVariable, pairs_of
 from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
 from .variables.functions import CellVariable, NestedFunctionVariable, callee
@@ -27,6 +28,7 @@ from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVari
 from .variables.objects import ObjectVariable
 from .variables.symbolic import require_element
 from .variables.tensor import TensorVariable
+from .variables.weak_references import check_callbacks, is_weakly_known
 from .versions import NULL_FIRST
 
 BINARY = {
@@ -51,6 +53,7 @@ COMPARE = {
 SEQUENCE_FLAG, MAPPING_FLAG, MATCH_SELF_FLAG = 1 << 5, 1 << 6, 1 << 22  # Py_TPFLAGS_*
 
 
+CACHED_PROPERTY = functools.cached_property.__get__.__code__
 JUST_DROPPED = frozenset((ConstantVariable, TensorVariable, TupleVariable))  # most values: nothing to close
 HAVE_VALUES = frozenset((ObjectVariable, Lazy))
 HEADER = ("COPY_FREE_VARS", "MAKE_CELL")  # what a frame starts with
@@ -147,6 +150,9 @@ class Opcodes:
                 self.cells[inst.argval] = value
         else:
             self.locals[inst.argval] = value
+        if self.output.calling_references:
+            del old
+            check_callbacks(self)
 
     def LOAD_FAST_AND_CLEAR(self, inst):
         """Around a comprehension in its function's frame (PEP 709): the variable of the same name outside is put aside."""
@@ -166,6 +172,8 @@ class Opcodes:
                 )
         del old
         self.locals.pop(inst.argval, None)
+        if self.output.calling_references:
+            check_callbacks(self)
 
     def MAKE_CELL(self, inst):
         name = inst.argval
@@ -662,6 +670,8 @@ class Opcodes:
             self.stack.append(ContextExit(manager))
             self.push(manager.call_special(self, "__enter__"))
             return
+        if self.code is CACHED_PROPERTY and not hasattr(manager, "enter"):
+            manager = NullContextVariable(contextlib.nullcontext)  # its lock, which CPython 3.12 does without
         if not hasattr(manager, "enter"):
             unsupported("context-manager", f"with {manager!r}", "This context manager is not traced.")
         result = manager.enter(self)

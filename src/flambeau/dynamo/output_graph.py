@@ -133,11 +133,19 @@ class OutputGraph:
         self.generator_dropped = (
             False  # one that is suspended inside try or with: the interpreter closes it there and then
         )
+        self.weakly_known: weakref.WeakSet = weakref.WeakSet()  # what weak references made while tracing lead to
+        self.weak_references: weakref.WeakKeyDictionary = (
+            weakref.WeakKeyDictionary()
+        )  # those without a callback, by what they lead to
+        self.calling_references: weakref.WeakSet = weakref.WeakSet()  # those with one
         self.modes = None  # those that are on when the function is called
         self.graph_module = None
         self.compile_seconds = 0.0
         self.executed, self.most_instructions = 0, config.max_traced_instructions
         self.promotes = False  # whether the default dtype is guarded
+        self.python_draws: list[
+            tuple[Source, Callable, str]
+        ] = []  # whose random.Random, what is called with it, the local that keeps the number
         self.draws = False  # whether the graph draws from NumPy's generators
 
     def breaks_are_errors(self) -> bool:
@@ -650,10 +658,11 @@ class OutputGraph:
             cg.emit("STORE_FAST", f"{TEMP}outer")
             body = cg.code + body
         outputs = list(cg.outputs)
+        draws = self._python_draws(cg)
         if not self.has_work():
             if not outputs:
                 self._drop_calls()
-                return body
+                return draws + body
         for block in reversed(autocast.blocks(self)):
             block.end(self.root)
         if final_grad != self.initial_grad:
@@ -664,7 +673,15 @@ class OutputGraph:
         pushed = len(self.region.pushed()) if self.region is not None else 0
         cg.call_function(fn, lambda: self._push_inputs(cg), len(self.inputs) + pushed)
         cg.emit("STORE_FAST", f"{TEMP}graph_out")
-        return cg.code + body
+        return draws + cg.code + body
+
+    def _python_draws(self, cg) -> list:
+        cg.start()
+        cg.counting = False
+        for source, call, local in self.python_draws:
+            cg.call_function(call, lambda source=source: cg.load_source(source), 1)
+            cg.emit("STORE_FAST", local)
+        return cg.code
 
     def _drop_calls(self) -> None:
         for n in reversed(list(self.root.nodes)):
@@ -713,7 +730,7 @@ class OutputGraph:
             examples = [x.detach() if tensors.is_tensor(x) else x for x in examples]
         grad = tensors.grad_enabled()
         tensors.set_grad_enabled(self.initial_grad and region is None)
-        if self.draws and self.env is not None:
+        if (self.draws or self.python_draws) and self.env is not None:
             self.env.allow_data_dependent_numbers = True  # what a generator gives may be a Python number
         start = time.perf_counter()
         try:

@@ -30,6 +30,7 @@ from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
 from .variables.base import Lazy, Variable
 from .variables.iterators import GeneratorVariable, closes_with, must_be_closed
 from .variables.slots import slots_of
+from .variables.weak_references import is_weakly_known
 from .versions import FOR_END, NULL_FIRST, PY312, PY313
 
 __all__ = ["SUSPENSIONS", "emit_break", "emit_suspension"]
@@ -137,14 +138,22 @@ def emit_break(tx, inst: Inst) -> None:
         _remainder(tx, inst)
 
 
-def _locals_at(tx, index: int) -> dict[str, Variable]:
-    """Live fast locals and their values, those that the frame's cells hold left out."""
-    live = live_locals(tx.code, index)
-    cells = set(tx.code.co_cellvars) | set(tx.code.co_freevars)
+def _locals_of(tx) -> dict[str, Variable]:
+    """Fast locals and their values, those that the frame's cells hold left out."""
+    cells = {*tx.code.co_cellvars, *tx.code.co_freevars}
     # Values of the stack that a resume function was given are on the stack, or were dropped.
-    mine = {n: v for n, v in tx.locals.items() if n not in cells and not n.startswith(STACK_ARGUMENT)}
-    out = {n: v for n, v in mine.items() if n in live or closes_with(v, tx)}
-    if "__class__" in cells and tx.code.co_argcount:  # super() reads the first argument without naming it
+    return {n: v for n, v in tx.locals.items() if n not in cells and not n.startswith(STACK_ARGUMENT)}
+
+
+def _locals_at(tx, index: int) -> dict[str, Variable]:
+    """Those that are live, or notice that they are dropped."""
+    live, mine = live_locals(tx.code, index), _locals_of(tx)
+    out = {
+        n: v
+        for n, v in mine.items()
+        if n in live or closes_with(v, tx) or is_weakly_known(v) or v.unwrap() in tx.output.weakly_known
+    }
+    if "__class__" in tx.code.co_freevars and tx.code.co_argcount:  # super() reads the first argument without naming it
         first = tx.code.co_varnames[0]
         if first in tx.locals:
             out = {first: tx.locals[first], **out}
@@ -207,6 +216,16 @@ def _resume(tx, inst: Inst) -> None:
         else []
     )
     kept = len(tx.stack) - pops
+    given = [v.unwrap() for v in tx.stack[kept:]]
+    for n, v in _locals_of(tx).items():  # plain code may refer weakly to what it is given
+        if (
+            n not in names
+            and any(g is v.unwrap() for g in given)
+            and v.unwrap().is_made_object()
+            and pushes is not None
+        ):
+            names[n] = v
+            names_after.append(n)
     slots = slots_of(tx.stack[:kept]) + ["v"] * (pushes or 0)
     if inst.name in ("LOAD_METHOD", "LOAD_SUPER_METHOD"):
         slots[-2 if NULL_FIRST else -1] = "n"  # a NULL beside the bound method, as the instruction itself may leave it

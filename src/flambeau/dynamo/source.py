@@ -45,6 +45,7 @@ def key_text(key: Any) -> str:
 
 class Source:
     access: str
+    guarded = True  # False: it is there only once captured code runs
 
     def node(self) -> tuple[Source | None, str, Any]:
         return getattr(self, "base", None), self.access, self.key_value()

@@ -69,8 +69,8 @@ INLINE_STDLIB = (
 )
 # Traced where the program calls them; their own frames are never captured.
 TRACED_STDLIB = (
-    "_collections_abc", "argparse", "bisect", "calendar", "difflib", "fractions", "heapq", "inspect", "numbers", "pprint", "random",
-    "reprlib", "statistics", "string", "textwrap", "types", "weakref",
+    "_collections_abc", "_weakrefset", "argparse", "bisect", "calendar", "difflib", "fractions", "graphlib", "heapq", "inspect", "numbers",
+    "pprint", "random", "reprlib", "statistics", "string", "textwrap", "types", "weakref",
 )  # fmt: skip
 COPIES = frozenset(f.__code__.co_filename for f in (copy.deepcopy, copyreg.__newobj__))
 MIXINS = collections.abc.Mapping.get.__code__.co_filename

@@ -56,6 +56,10 @@ class Variable:
         """Whether the value itself serves as a key, though its class defines what equality is."""
         return False
 
+    def is_made_object(self) -> bool:
+        """Whether it is an object of a class that was made while tracing, and so no other one."""
+        return False
+
     def unwrap(self) -> Variable:
         return self
 
@@ -239,6 +243,8 @@ def hashable_key(v: Variable):
         parts = [e.unwrap() for e in elements]
         if all(p.can_constant() or hasattr(p, "number") for p in parts):  # numbers that vary among them
             return tuple(map(hashable_key, parts))
+    if getattr(getattr(v, "cls", None), "__hash__", None) is object.__hash__ and v.is_made_object():
+        return v
     k = getattr(v, "value", None)
     if k is not None and v.source is not None and (type(k).__hash__ is object.__hash__ or v.is_key()):
         return k

@@ -246,6 +246,9 @@ def _(tx, args, kwargs):
     f = args[0].class_attr(tx, "__hash__")
     if f is None:
         tx.raise_user(TypeError(f"unhashable type: {args[0].cls.__name__!r}"))
+    if f is object.__hash__ and args[0].value is not None:
+        found = identity.IdVariable(args[0]).object(tx)
+        return None if found is None else ConstantVariable(hash(found[1]))
     return args[0].call_special(tx, "__hash__") if isinstance(f, types.FunctionType) else None
 
 
@@ -285,7 +288,28 @@ def _(tx, args, kwargs):
 
 @handles(iter)
 def _(tx, args, kwargs):
-    return iterate(tx, args[0]) if len(args) == 1 else None
+    if len(args) == 1:
+        return iterate(tx, args[0])
+    fn, sentinel = args
+    over: list = []
+
+    def pull(tx):
+        if over:
+            return None
+        try:
+            v = fn.call(tx, [], {})
+        except UserRaises as e:
+            if not isinstance(e.exception, StopIteration):
+                raise
+            v = None
+        if v is None or tx.truth(binary(tx, operator.eq, v, sentinel)):
+            over.append(True)
+            return None
+        return v
+
+    return IteratorVariable(
+        pull=pull, cls=type(iter(int, 1)), parts=lambda: (iter, [TupleVariable([])] if over else [fn, sentinel])
+    )
 
 
 @handles(next)
@@ -641,6 +665,8 @@ def of_frame(fn, name: str):
     def handler(tx, args, kwargs):
         if name in ("vars", "dir") and args:
             return args[0].getattr(tx, "__dict__") if name == "vars" else None
+        if fn is locals and not args and (found := tx.locals_dict()) is not None:
+            return found
         if fn is eval and (found := evaluated(tx, args, kwargs)) is not None:
             return found
         if tx.parent is None:

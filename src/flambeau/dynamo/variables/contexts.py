@@ -180,9 +180,10 @@ class NullContextVariable(ContextManagerVariable):
 class GeneratorContextVariable(ContextManagerVariable):
     """The context manager that contextlib.contextmanager makes of a generator function."""
 
-    def __init__(self, generator: Variable):
+    def __init__(self, generator: Variable, function: Variable, args, kwargs):
         super().__init__()
         self.generator = generator
+        self.made_of: tuple | None = (function, list(args), dict(kwargs))  # until it is entered
 
     def python_type(self):
         return contextlib._GeneratorContextManager
@@ -190,20 +191,30 @@ class GeneratorContextVariable(ContextManagerVariable):
     def getattr(self, tx, name):
         if name == "gen":
             return self.generator
-        if name in ("__enter__", "__exit__"):
+        if name in ("__enter__", "__exit__", "_recreate_cm"):
             return MethodOf(self, name)
         return super().getattr(tx, name)
 
     def delattr(self, tx, name):
         """``__enter__`` drops what it was made of."""
 
+    def call(self, tx, args, kwargs):
+        """As a decorator: the function runs in a new one at each call."""
+        return tx.wrap_function(contextlib.ContextDecorator.__call__).call(tx, [self, *args], kwargs)
+
     def enter(self, tx):
+        self.made_of = None
         v = self.generator.next(tx)
         if v is None:
             tx.raise_user(RuntimeError("generator didn't yield"))
         return v
 
     def call_method(self, tx, name, args, kwargs):
+        if name == "_recreate_cm":
+            if self.made_of is None:
+                unsupported("context-manager", "a context manager that was entered already, as a decorator")
+            function, *given = self.made_of
+            return function.call(tx, *given)
         if name == "__exit__" and not (args[0].is_constant() and args[0].as_constant() is None):
             return self.throw(tx, args[1])
         return super().call_method(tx, name, args, kwargs)
@@ -231,13 +242,27 @@ class GeneratorContextVariable(ContextManagerVariable):
         tx.raise_user(RuntimeError("generator didn't stop after throw()"))
 
     def reconstruct(self, cg):
-        cg.call_function(manager_of, lambda: cg(self.generator), 1)
+        if self.made_of is None:
+            cg.call_function(manager_of, lambda: cg(self.generator), 1)
+            return
+        function, args, kwargs = self.made_of
+
+        def push():
+            cg(self.generator)
+            cg.load_const(tuple(kwargs))
+            cg.all([function.fn, *args, *kwargs.values()])
+
+        cg.call_function(manager_of, push, 3 + len(args) + len(kwargs))
 
 
-def manager_of(generator):
-    """The context manager around a generator, as contextlib makes it (what it was made of is only looked at by decorators)."""
+def manager_of(generator, names=(), function=None, *given):
+    """The context manager around a generator, as contextlib makes it. What it was made of is there until it is entered."""
     cm = contextlib._GeneratorContextManager.__new__(contextlib._GeneratorContextManager)
     cm.gen = generator
+    if function is not None:
+        args = given[: len(given) - len(names)]
+        function = getattr(function, "__wrapped__", function)
+        cm.func, cm.args, cm.kwds = function, args, dict(zip(names, given[len(args) :]))
     return cm
 
 
@@ -283,6 +308,9 @@ class ContextExit(Variable):
         """Enter the manager again, for the plain code that goes on inside its block."""
         if self.left:
             cg.load_const(None)
+            return
+        if hasattr(self.manager, "exit_again"):
+            self.manager.exit_again(cg)
             return
         if not getattr(self.manager, "enters_again", False):
             cg.call_function(special_method, lambda: (cg(self.manager), cg.load_const("__exit__")), 2)

@@ -123,11 +123,15 @@ class DictVariable(Variable):
         return (
             self.base is None
             and self.source is None
+            and (self.factory is None or self.factory.can_constant())
             and all(v is not _DELETED and v.can_constant() and kv.can_constant() for kv, v in self.entries.values())
         )
 
     def as_constant(self):
-        return {k: v.as_constant() for k, (_, v) in self.entries.items()}
+        out = {k: v.as_constant() for k, (_, v) in self.entries.items()}
+        if self.cls is collections.defaultdict:
+            return collections.defaultdict(None if self.factory is None else self.factory.as_constant(), out)
+        return out if self.cls is dict else self.cls(out)
 
     def as_proxy(self):
         from ..executor import current

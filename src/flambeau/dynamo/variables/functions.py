@@ -10,7 +10,7 @@ import types
 
 from .. import trace_rules, world
 from ..exc import ForbiddenCall, unsupported
-from ..source import ConstSource, GetAttrSource, ItemSource, KeySource
+from ..source import CallSource, ConstSource, GetAttrSource, ItemSource, KeySource
 from ..versions import PY312
 from .base import HeldVariable, Lazy, MethodOf, Variable
 from .constant import ConstantVariable
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 
+DISPATCH = functools.singledispatch(lambda a: a).dispatch.__code__
 CONTEXT_HELPER = contextlib.contextmanager(lambda: None).__code__
 
 
@@ -76,6 +77,12 @@ class FunctionVariable(Variable):
     def call(self, tx, args, kwargs):
         return tx.inline(self, args, kwargs)
 
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__get__" and args and not kwargs:
+            owner = args[0].unwrap()
+            return self if owner.is_constant() and owner.as_constant() is None else UserMethodVariable(self, owner)
+        return super().call_method(tx, name, args, kwargs)
+
 
 class UserFunctionVariable(FunctionVariable):
     def __init__(self, fn: types.FunctionType, source=None):
@@ -97,7 +104,9 @@ class UserFunctionVariable(FunctionVariable):
             made = inner.call(tx, args, kwargs)
             if not hasattr(made, "throw"):
                 unsupported("context-manager", f"contextlib.contextmanager of what returns {made!r}")
-            return GeneratorContextVariable(made)
+            return GeneratorContextVariable(made, self, args, kwargs)
+        if self.fn.__code__ is DISPATCH and len(args) == 1 and args[0].can_constant():
+            return self.dispatched(tx, args[0].as_constant())
         if trace_rules.REGION in self.fn.__dict__:
             from .. import regions
 
@@ -105,6 +114,12 @@ class UserFunctionVariable(FunctionVariable):
                 return regions.RegionVariable(self.fn, args[0]) if args else self
             return regions.call_region(tx, super().call, args, kwargs)
         return super().call(tx, args, kwargs)
+
+    def dispatched(self, tx, cls: type) -> Variable:
+        """What functools.singledispatch has for a class: looked up for real, and again by the guard."""
+        if self.source is not None and type(self.source) is not ConstSource:
+            tx.output.guard(self.source, "ID_MATCH", self.fn)
+        return tx.wrap(self.fn(cls), CallSource(ConstSource(cls, cls.__qualname__), self.fn, "dispatch"))
 
     code = property(lambda self: self.fn.__code__)
     globals = property(lambda self: self.fn.__globals__)
@@ -147,6 +162,8 @@ class UserFunctionVariable(FunctionVariable):
         return out
 
     def getattr(self, tx, name):
+        if name == "__get__":
+            return MethodOf(self, name)
         return world.attribute(tx, self, self.fn, types.FunctionType, self.place(), name)
 
     def hasattr(self, tx, name):
@@ -264,6 +281,15 @@ class NestedFunctionVariable(FunctionVariable):
             return tx.wrap_known(())  # functions with some aren't made while tracing
         if name == "__dict__":
             return FunctionDict(self)
+        if name == "__get__":
+            return MethodOf(self, name)
+        if name in ("__defaults__", "__kwdefaults__"):
+            parts = self._defaults if name == "__defaults__" else self._kwdefaults
+            if not parts:
+                return ConstantVariable(None)
+            return tx.make_tuple(parts) if name == "__defaults__" else tx.make_dict(parts)
+        if name == "__code__":
+            return tx.wrap_known(self.code)
         unsupported("getattr", f"getattr {self!r} {name}")
 
     def hasattr(self, tx, name):
@@ -380,9 +406,15 @@ class PartialVariable(Variable):
     def __init__(self, fn: Variable, args: list[Variable], kwargs: dict[str, Variable], source=None):
         super().__init__(source)
         self.fn, self.args, self.kwargs = fn, args, kwargs
+        self.attributes: dict[str, Variable] = {}  # of one made while tracing
 
     def python_type(self):
         return functools.partial
+
+    def setattr(self, tx, name, value):
+        if self.source is not None or hasattr(functools.partial, name):
+            super().setattr(tx, name, value)
+        self.attributes[name] = value
 
     def call(self, tx, args, kwargs):
         real = [a.real(tx) if isinstance(a, Lazy) else a for a in self.args]
@@ -396,6 +428,8 @@ class PartialVariable(Variable):
             return tx.make_tuple(self.args)
         if name == "keywords":
             return tx.make_dict(self.kwargs)
+        if name in self.attributes:
+            return self.attributes[name]
         return super().getattr(tx, name)
 
     def as_proxy(self):
@@ -412,6 +446,11 @@ class PartialVariable(Variable):
         cg.push_callable(lambda: cg.load_const(functools.partial))
         push()
         cg.call(1 + len(self.args) + len(self.kwargs), tuple(self.kwargs))
+        for k, v in self.attributes.items():
+            cg.emit("COPY", 1)
+            cg(v)
+            cg.emit("SWAP", 2)
+            cg.emit("STORE_ATTR", k)
 
 
 class SkippedFunctionVariable(HeldVariable):

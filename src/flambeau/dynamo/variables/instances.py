@@ -68,7 +68,7 @@ def of_protocol(tx, v, classes) -> bool | None:
             continue
         names = getattr(c, "__protocol_attrs__", None) or typing._get_protocol_attrs(c)
         cls = v.python_type()
-        if cls.__flags__ & world.IMMUTABLE:
+        if cls.__flags__ & world.IMMUTABLE and not isinstance(v, ObjectVariable):
             found = [hasattr(cls, name) for name in names]
         else:
             found = [world.has(tx, lambda n=name: v.getattr(tx, n)) for name in sorted(names)]

@@ -40,6 +40,9 @@ class ObjectVariable(Variable):
     def python_type(self):
         return self.cls
 
+    def is_made_object(self):
+        return self.value is None
+
     def class_attr(self, tx, name):
         return world.class_attr(tx, self.cls, name)
 

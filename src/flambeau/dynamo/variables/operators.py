@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import operator
 import types
@@ -398,6 +399,8 @@ def equal(tx, a: Variable, b: Variable) -> bool:
         return x is y
     if isinstance(a, DictVariable) and isinstance(b, DictVariable):
         p, q = a.pairs(tx), b.pairs(tx)
+        if a.cls is b.cls is collections.OrderedDict and list(a.entries) != list(b.entries):
+            return False
         return len(p) == len(q) and all(
             b.contains(tx, k).value and same_or_equal(tx, v, b.getitem(tx, k)) for k, v in p
         )
