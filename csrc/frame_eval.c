@@ -307,6 +307,14 @@ static PyObject *m_traceback_entry(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!O!ii", &next, &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line)) return NULL;
     return flb_traceback_entry(next, (PyCodeObject *)code, globals, lasti, line);
 }
+static PyObject *m_instance_dict(PyObject *module, PyObject *o)
+{
+    PyObject *d = PyType_Check(o) ? NULL : flb_instance_dict(o);
+    if (d && PyDict_Check(d)) return d;
+    Py_XDECREF(d);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
 static PyObject *m_strict(PyObject *module, PyObject *arg)
 {
     int v = PyObject_IsTrue(arg);
@@ -320,6 +328,8 @@ static PyMethodDef methods[] = {
     {"set_context", m_set_context, METH_O, "set_context(context or None) -> previous: how new frames of this thread are captured"},
     {"get_context", m_get_context, METH_NOARGS, "the Context new frames of this thread are captured with, or None"},
     {"mark_code", m_mark, METH_VARARGS, "mark_code(code, flags): SKIP or SKIP_RECURSIVE or 0"},
+    {"instance_dict", m_instance_dict, METH_O,
+     "instance_dict(object) -> the dict of its own attributes, whatever its class says __dict__ is; None when it has none"},
     {"code_flags", m_flags, METH_O, "flags set by mark_code"},
     {"cache_for", m_cache_for, METH_VARARGS, "cache_for(code, context) -> Cache, made when missing"},
     {"caches", m_caches, METH_O, "caches(code) -> {context: cache}"},

@@ -93,6 +93,9 @@ PyObject *flb_set_watcher(PyObject *module, PyObject *arg);
 PyObject *flb_set_watching(PyObject *module, PyObject *arg);
 PyObject *flb_set_plainly(PyObject *module, PyObject *arg);
 
+/* The dict of an object's own attributes, a new reference; NULL, without an exception, when it has none (guards.c). */
+PyObject *flb_instance_dict(PyObject *o);
+
 static inline Py_ssize_t flb_flat_count(PyCodeObject *code)
 {
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);

@@ -20,7 +20,7 @@ int flb_strict_guards = 0;
 #define DICT_VERSION(d) ((uint64_t)0)
 #endif
 
-static PyObject *instance_dict(PyObject *o)      /* new reference, or NULL: without an exception when there is none */
+PyObject *flb_instance_dict(PyObject *o)      /* new reference, or NULL: without an exception when there is none */
 {
 #if PY_VERSION_HEX < 0x030D0000
     PyObject **place = Py_TYPE(o)->tp_dictoffset ? _PyObject_GetDictPtr(o) : NULL;
@@ -99,7 +99,7 @@ INLINED int access_node(Node *n, PyObject **slots, PyObject **out, PyFunctionObj
         if (!own && (!PyDict_Check(parent) || DICT_VERSION(parent) != n->version)) return AGAIN;
         v = own ? dict_item(n, parent) : n->cached;
         break;
-    case A_INSTANCE_DICT: v = instance_dict(parent); owned = 1; break;
+    case A_INSTANCE_DICT: v = flb_instance_dict(parent); owned = 1; break;
     case A_TYPE_LOOKUP: v = PyType_Check(parent) ? type_item((PyTypeObject *)parent, n->key, NULL) : NULL; break;
     case A_TYPE: v = (PyObject *)Py_TYPE(parent); break;
     case A_CALL: v = PyObject_CallOneArg(n->key, parent); owned = 1; break;
@@ -295,7 +295,7 @@ INLINED int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots, const in
         return r < 0 ? failed() : r == (c->kind == C_HAS_KEY);
     }
     case C_NO_INSTANCE_KEY: {
-        PyObject *d = instance_dict(v);
+        PyObject *d = flb_instance_dict(v);
         if (!d) return PyErr_Occurred() ? failed() : 1;
         int r = PyDict_Contains(d, c->payload);
         Py_DECREF(d);

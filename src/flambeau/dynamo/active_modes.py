@@ -17,6 +17,7 @@ from flambeau.core.modes import TorchDispatchMode
 
 from . import autocast, trace_rules
 from .exc import SkipFrame, unsupported
+from .reflect import module_of, name_of
 from .source import CallSource, ConstSource
 
 __all__ = ["ActiveModes", "OperatorCheck"]
@@ -37,7 +38,7 @@ class SameModes:
         return tuple(map(type, modes.dispatch_stack())) == self.classes
 
     def __repr__(self):
-        return f"dispatch modes {[c.__name__ for c in self.classes]}"
+        return f"dispatch modes {[name_of(c) for c in self.classes]}"
 
 
 class SameDevice:
@@ -79,7 +80,7 @@ class ActiveModes:
             if not all(getattr(m, "is_autocast", False) for m in self.function):
                 raise SkipFrame("function modes and autocast are on")
             self.function = ()
-        if any(type(m).__module__.startswith("flambeau.") for m in (*self.dispatch, *self.function)):
+        if any(module_of(type(m)).startswith("flambeau.") for m in (*self.dispatch, *self.function)):
             raise SkipFrame("a mode of the library is on")
 
     @contextlib.contextmanager

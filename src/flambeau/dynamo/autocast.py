@@ -13,6 +13,7 @@ from collections.abc import Callable
 from flambeau import _C
 from flambeau.core import modes
 
+from .reflect import module_of, mro_of, name_of
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextManagerVariable
 
@@ -27,7 +28,7 @@ def library():
 
 
 def is_autocast(cls: type) -> bool:
-    return any(c.__name__ == "autocast" and c.__module__ == MODULE for c in cls.__mro__)
+    return any(name_of(c) == "autocast" and module_of(c) == MODULE for c in mro_of(cls))
 
 
 class Block:
@@ -88,7 +89,7 @@ class AutocastVariable(ContextManagerVariable):
         if self.source is not None:
             self.source.load(cg)
             return
-        plain = next(c for c in type(self.value).__mro__ if c.__name__ == "autocast")
+        plain = next(c for c in mro_of(type(self.value)) if name_of(c) == "autocast")
         cg.call_function(plain, lambda: [cg.load_const(a) for a in self.settings], 4)
 
 

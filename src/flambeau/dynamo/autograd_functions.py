@@ -15,6 +15,7 @@ from flambeau.base import pytree
 
 from . import tensors
 from .exc import unsupported
+from .reflect import dict_of, name_of
 from .source import GetAttrSource
 from .subgraphs import Bodies, Body, SubgraphCall, Template, bound, fill, trace_body, variable_of
 from .variables.base import MethodOf, Variable
@@ -81,7 +82,7 @@ class ApplyVariable(Variable):
         self.cls = cls
 
     def __repr__(self):
-        return f"AutogradFunctionApplyVariable({self.cls.value.__name__})"
+        return f"AutogradFunctionApplyVariable({name_of(self.cls.value)})"
 
     def python_type(self):
         return type(self.cls.value.apply)
@@ -95,18 +96,18 @@ class ApplyVariable(Variable):
 
     def call(self, tx, args, kwargs):
         cls = self.cls.value
-        if _C.tls("transforms") and "vmap" in cls.__dict__ and not getattr(cls, "generate_vmap_rule", False):
-            unsupported("autograd-function", f"{cls.__name__}.apply under vmap", "Its own vmap is not traced.")
+        if _C.tls("transforms") and "vmap" in dict_of(cls) and not getattr(cls, "generate_vmap_rule", False):
+            unsupported("autograd-function", f"{name_of(cls)}.apply under vmap", "Its own vmap is not traced.")
         if is_linearizing() and cls.jvp is not Function.jvp:
-            unsupported("autograd-function", f"{cls.__name__}.apply in forward mode", "Its own jvp is not traced.")
+            unsupported("autograd-function", f"{name_of(cls)}.apply in forward mode", "Its own jvp is not traced.")
         if kwargs:
-            unsupported("autograd-function", f"{cls.__name__}.apply with keyword arguments")
+            unsupported("autograd-function", f"{name_of(cls)}.apply with keyword arguments")
         template = Template(tx, callables=False)
         pargs = tuple(template.of(a) for a in args)
         forward = ForwardTrace(tx, self.cls)
         stand_in = StandInBackward()
         shown = type(
-            cls.__name__,
+            name_of(cls),
             (Function,),
             {
                 "forward": staticmethod(forward),
@@ -116,7 +117,7 @@ class ApplyVariable(Variable):
         )
         operands = template.operands
         value = tx.output.checked_fake(
-            cls.__name__, lambda xs: shown.apply(*fill(pargs, {"operand": xs})), [[v.val for v in operands]]
+            name_of(cls), lambda xs: shown.apply(*fill(pargs, {"operand": xs})), [[v.val for v in operands]]
         )
         found = Bodies(tx)
         # Under a transform that is on at the call, it is the transform's tensors that ask for gradients.
@@ -230,7 +231,7 @@ class BackwardTrace:
             if tx.side_effects.since(mark):
                 unsupported(
                     "autograd-function",
-                    f"the backward of {self.cls.value.__name__} has side effects",
+                    f"the backward of {name_of(self.cls.value)} has side effects",
                     "They belong to each backward, not to the trace.",
                 )
             return out if isinstance(out, TupleVariable) else tx.make_tuple([out])
@@ -251,7 +252,7 @@ class AutogradCall(SubgraphCall):
     """Target of the node: applies a Function whose forward and backward run the subgraphs."""
 
     def __init__(self, cls: type, args: tuple, forward: Body, backward: Body | None, marks: dict):
-        self.__name__ = self.__qualname__ = cls.__name__
+        self.__name__ = self.__qualname__ = name_of(cls)
         self.__module__ = __name__
         self.args, self.forward, self.backward, self.marks = args, forward, backward, marks
         self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
@@ -259,7 +260,7 @@ class AutogradCall(SubgraphCall):
         rules: dict[str, Any] = {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
         if getattr(cls, "vmap", None) is not None:  # it runs plainly, at each call
             rules["vmap"] = staticmethod(lambda info, in_dims, call, *args: cls.vmap(info, in_dims[1:], *args))
-        self.function = type(cls.__name__, (Replayed,), rules)
+        self.function = type(name_of(cls), (Replayed,), rules)
 
     def __call__(self, subgraphs, lifted, operands):
         return self.function.apply((self, subgraphs, lifted), *fill(self.args, {"operand": list(operands)}))

@@ -12,7 +12,6 @@ import operator
 import random
 import types
 import weakref
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
 from .graph_inputs import number_input
-from .guards import type_item
+from .reflect import ABSENT, flags_of, is_among, is_below, module_of, mro_of, name_of, qualname_of, type_item
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
 from .variables import generators
@@ -96,8 +95,9 @@ FAKE_OR_WRAPPED = 2 | 4
 
 def wrap(tx, value, source: Source) -> Variable:
     """The variable for ``value``, guarded at ``source``."""
-    if type(value) not in OWN:  # the interpreter's classes have no hooks and are no symbolic numbers
-        if type(type.__getattribute__(type(value), "__getattribute__")) is types.FunctionType:
+    cls = type(value)
+    if type(cls) is not type or cls not in OWN:  # the interpreter's classes have no hooks and are no symbolic numbers
+        if type(type_item(cls, "__getattribute__")) is types.FunctionType:
             return _remembered(tx, value, source, _hooked)
         if trace_rules.is_a(value, NUMBERS):
             return SymbolicVariable(value)
@@ -138,7 +138,7 @@ def wrap(tx, value, source: Source) -> Variable:
             identity = (
                 value is None
                 or isinstance(value, (bool, enum.Enum, types.CodeType))
-                or type(value).__name__ in ("DType", "dtype")
+                or name_of(type(value)) in ("DType", "dtype")
             )
             tx.output.guard(source, "ID_MATCH" if identity else "EQUALS_MATCH", value)
         return ConstantVariable(value, source)
@@ -165,7 +165,7 @@ def _remembered(tx, value, source: Source, make) -> Variable:
 
 
 def _guard(tx, source, kind, payload) -> None:
-    if type(source) is ConstSource and (kind == "ID_MATCH" or payload.__flags__ & world.IMMUTABLE):
+    if type(source) is ConstSource and (kind == "ID_MATCH" or flags_of(payload) & world.IMMUTABLE):
         return  # it is what it is; only objects of Python classes can be given another class
     tx.output.guard(source, kind, payload)
 
@@ -195,7 +195,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_a(value, np.ndarray):
         return _ndarray(tx, value, source)
     cls = type(value)
-    maker = BY_TYPE.get(cls)
+    maker = BY_TYPE.get(cls) if type(cls) is type else None
     if maker is not None:
         return maker(tx, value, source)
     if (drawn := generators.of_function(tx, value, source)) is not None:
@@ -203,9 +203,11 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_a(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
-    if trace_rules.is_a(value, tuple) and (hasattr(cls, "_fields") or f"{cls.__module__}.".startswith("flambeau.")):
+    if trace_rules.is_a(value, tuple) and (
+        type_item(cls, "_fields") is not ABSENT or f"{module_of(cls)}.".startswith("flambeau.")
+    ):
         return _tuple(tx, value, source)
-    if isinstance(value, (comptime.Comptime, comptime.ComptimeFunction)):
+    if trace_rules.is_a(value, (comptime.Comptime, comptime.ComptimeFunction)):
         _guard(
             tx,
             source,
@@ -228,11 +230,11 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_a(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExceptionVariable(value, source)
-    if issubclass(cls, Iterator) and world.instance_dict(value) is None:
+    if is_iterator(cls) and world.instance_dict(value) is None:
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExistingIteratorVariable(value, source)
     if trace_rules.is_a(value, np.ufunc) or (
-        cls.__module__ == "numpy" and callable(value) and cls.__hash__ is not None
+        module_of(cls) == "numpy" and callable(value) and type_item(cls, "__hash__") is not None
     ):
         _guard(tx, source, "ID_MATCH", value)
         return of_numpy(value, source)
@@ -242,34 +244,37 @@ def _wrap(tx, value, source: Source) -> Variable:
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         return _torch_function(value, source)
-    if issubclass(cls, str) and str(cls.__module__).startswith("flambeau."):
+    if issubclass(cls, str) and str(module_of(cls)).startswith("flambeau."):
         _guard(tx, source, "ID_MATCH", value)
         return of_object(tx, value, str, source)
-    if str(cls.__module__).startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
+    if str(module_of(cls)).startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
         _guard(tx, source, "ID_MATCH", value)
         return TorchObjectVariable(value, source)
-    if cls is functools._lru_cache_wrapper and isinstance(value.__wrapped__, types.FunctionType):
+    if cls is functools._lru_cache_wrapper and type(value.__wrapped__) is types.FunctionType:
         _guard(tx, source, "ID_MATCH", value)
         return CachedFunctionVariable(value, source)
     if cls is types.MappingProxyType:
         return of_mapping(tx, value, source)
     if known_value(value):
         return of_value(tx, value, source)
-    if cls in (weakref.ref, weakref.KeyedRef):
+    if is_among(cls, (weakref.ref, weakref.KeyedRef)):
         _guard(tx, source, "TYPE_MATCH", cls)
         return WeakReferenceVariable(value, source)
-    if callable(value) and cls in (
-        types.BuiltinFunctionType,
-        types.MethodDescriptorType,
-        types.WrapperDescriptorType,
-        types.MethodWrapperType,
+    if callable(value) and is_among(
+        cls,
+        (
+            types.BuiltinFunctionType,
+            types.MethodDescriptorType,
+            types.WrapperDescriptorType,
+            types.MethodWrapperType,
+        ),
     ):
         _made_anew(tx, value, source)
         return _c_callable(tx, value, source)
-    if cls in (operator.attrgetter, operator.itemgetter, operator.methodcaller):
+    if is_among(cls, (operator.attrgetter, operator.itemgetter, operator.methodcaller)):
         _guard(tx, source, "ID_MATCH", value)
         return of_getter(tx, value, source)
-    if contextlib.nullcontext in cls.__mro__:  # isinstance() would ask for __class__
+    if is_below(cls, contextlib.nullcontext):  # isinstance() would ask for __class__
         _guard(tx, source, "TYPE_MATCH", cls)
         return NullContextVariable(
             contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result"))
@@ -281,7 +286,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if base is not None:
         _guard(tx, source, "TYPE_MATCH", cls)
         return of_object(tx, value, base, source)
-    if world.instance_dict(value) is not None or hasattr(cls, "__slots__"):
+    if world.instance_dict(value) is not None or type_item(cls, "__slots__") is not ABSENT:
         _guard(tx, source, "TYPE_MATCH", cls)
         make = OptimizerVariable if trace_rules.is_optimizer_class(cls) else ObjectVariable
         return make(value, cls, source)
@@ -290,7 +295,7 @@ def _wrap(tx, value, source: Source) -> Variable:
         return SkippedFunctionVariable(
             value,
             "c-callable",
-            f"call to {cls.__module__}.{cls.__qualname__} object",
+            f"call to {module_of(cls)}.{qualname_of(cls)} object",
             "It is implemented in C.",
             source=source,
         )
@@ -301,7 +306,7 @@ class OpaqueVariable(HeldVariable):
     """An object that is only passed around."""
 
     def __repr__(self):
-        return f"OpaqueVariable({type(self.value).__name__})"
+        return f"OpaqueVariable({name_of(type(self.value))})"
 
     def getattr(self, tx, name):
         if name == "state" and isinstance(self.value, np.random.BitGenerator):
@@ -309,32 +314,37 @@ class OpaqueVariable(HeldVariable):
         try:
             value = getattr(self.value, name, None)
         except Exception as e:  # a property's name since 3.13 is asked of its getter, which may be the program's object
-            unsupported("attribute", f"{type(self.value).__name__}.{name}, which raises {type(e).__name__}: {e}")
+            unsupported("attribute", f"{name_of(type(self.value))}.{name}, which raises {name_of(type(e))}: {e}")
         if callable(value):
             if type(value) is types.MethodWrapperType and type(self.value) is types.GetSetDescriptorType:
                 return _c_callable(tx, value, None)
             return SkippedFunctionVariable(
-                value, "c-method", f"call to {type(self.value).__name__}.{name}", "It is implemented in C."
+                value, "c-method", f"call to {name_of(type(self.value))}.{name}", "It is implemented in C."
             )
         return world.library_attr(tx, self, self.value, self.source, name)
 
 
+def is_iterator(cls: type) -> bool:
+    """Whether it has the methods of an iterator, as the abstract class would say."""
+    return not any(type_item(cls, n) is x for x in (ABSENT, None) for n in ("__iter__", "__next__"))
+
+
 def _user_like(cls) -> bool:
     """Classes of the library that are ordinary Python objects to a program: optimizers, distributions."""
-    return str(cls.__module__).startswith(("flambeau.optim", "flambeau.distributions"))
+    return str(module_of(cls)).startswith(("flambeau.optim", "flambeau.distributions"))
 
 
 def _tensor(tx, value, source):
     cls = type(value)
     if is_lazy(value):
-        unsupported("lazy-parameter", f"a {cls.__name__}", "Its shape is not known before the first call.")
+        unsupported("lazy-parameter", f"a {name_of(cls)}", "Its shape is not known before the first call.")
     if tensors.is_subclass(cls) and (tensors.overrides_function(cls) or tensors.overrides_dispatch(cls)):
         return subclasses.of_argument(tx, value, source)
     if cls is not tensors.Tensor and not trace_rules.is_parameter_class(cls):
-        if value._keys & FAKE_OR_WRAPPED or value._flags & FLB_FUNCTION or cls.__name__ == "FakeTensor":
+        if value._keys & FAKE_OR_WRAPPED or value._flags & FLB_FUNCTION or name_of(cls) == "FakeTensor":
             unsupported(
                 "tensor-subclass",
-                f"a tensor of class {cls.__module__}.{cls.__qualname__}",
+                f"a tensor of class {module_of(cls)}.{qualname_of(cls)}",
                 "Tensor subclasses that override operations run as ordinary Python.",
             )
     elif value._keys & FAKE_OR_WRAPPED:
@@ -364,7 +374,7 @@ def _ndarray(tx, value, source):
     if not config.trace_numpy or type(value) not in (np.ndarray, numpy_bridge.Carried):
         unsupported(
             "numpy",
-            f"a NumPy array of class {type(value).__name__}",
+            f"a NumPy array of class {name_of(type(value))}",
             "Only plain ndarrays are captured (and only with config.trace_numpy).",
         )
     if value.dtype.kind not in "biufc" or not value.dtype.isnative or any(s < 0 for s in value.strides):
@@ -463,10 +473,10 @@ def _function(tx, value, source):
     if trace_rules.is_torch_callable(value):
         _guard(tx, source, "ID_MATCH", value)
         inner = getattr(value, "__wrapped__", None)
-        if isinstance(inner, types.FunctionType) and not trace_rules.is_torch_callable(inner):
+        if type(inner) is types.FunctionType and not trace_rules.is_torch_callable(inner):
             return _library_wrapper(tx, value, inner, source)
         return _torch_function(value, source)
-    if (value.__module__ or "").startswith("scipy.") and config.trace_numpy and numpy_bridge.lookup(value) is not None:
+    if module_of(value).startswith("scipy.") and config.trace_numpy and numpy_bridge.lookup(value) is not None:
         _guard(tx, source, "ID_MATCH", value)
         return of_numpy(value, source)
     what, why = trace_rules.inline_reason(value)
@@ -476,9 +486,7 @@ def _function(tx, value, source):
         return PureFunctionVariable(value, otherwise, source)
     if what == "skip":
         _guard(tx, source, "ID_MATCH", value)
-        if value in HANDLERS or (
-            getattr(value, "__module__", None) == "numpy" or (value.__module__ or "").startswith("numpy.")
-        ):
+        if value in HANDLERS or (module_of(value) == "numpy" or module_of(value).startswith("numpy.")):
             return of_numpy(value, source) if value not in HANDLERS else BuiltinVariable(value, source)
         if getattr(value, "_torchdynamo_disable", False):
             return _disabled(value, source)
@@ -491,7 +499,7 @@ def _skipped(value, why: str, source) -> SkippedFunctionVariable:
     return SkippedFunctionVariable(
         value,
         "skipped-function",
-        f"call to skipped function {value.__module__}.{value.__qualname__}",
+        f"call to skipped function {module_of(value)}.{value.__qualname__}",
         f"Not traced: {why}.",
         "torch._dynamo.allow_in_graph puts it in the graph as it is.",
         source,
@@ -538,7 +546,7 @@ def _method(tx, value, source):
     if (drawn := generators.of_method(tx, value, source)) is not None:
         return drawn
     if getattr(value, "__name__", None) == "__exit__" and (
-        type(value.__self__).__module__ == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
+        module_of(type(value.__self__)) == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
     ):
         _guard(tx, source, "TYPE_MATCH", types.MethodType)
         return _left_plainly(value, source)
@@ -584,7 +592,7 @@ def _of_its_owner(tx, value, source):
     _guard(tx, source, "TYPE_MATCH", type(value))
     _guard(tx, GetAttrSource(source, "__name__"), "EQUALS_MATCH", name)
     owner = wrap(tx, value.__self__, GetAttrSource(source, "__self__"))
-    builtin = next((c for c in cls.__mro__ if c.__flags__ & world.IMMUTABLE and name in vars(c)), None)
+    builtin = next((c for c in mro_of(cls) if flags_of(c) & world.IMMUTABLE and name in vars(c)), None)
     if cls is random.Random or builtin is None or type_item(cls, name) is vars(builtin)[name]:
         return owner.getattr(tx, name)
     return SlotMethod(owner, name, vars(builtin)[name])
@@ -624,19 +632,23 @@ def _module(tx, value, source):
 
 
 def _class(value, source):
-    if value in HANDLERS or value in PURE or value.__module__ == "builtins":
+    if (
+        is_among(value, HANDLERS)
+        or is_among(value, PURE)
+        or (module_of(value) == "builtins" and flags_of(value) & world.IMMUTABLE)
+    ):
         return BuiltinVariable(value, source)
-    if value.__module__ == "numpy" and not issubclass(value, np.ndarray):
+    if module_of(value) == "numpy" and not issubclass(value, np.ndarray):
         return BuiltinVariable(value, source)
     if type_item(value, "__mro__") is None:
         unsupported("class", "a class before it has an MRO", "Its metaclass is about to say what that is.")
-    if value.__module__ == "itertools" or value is functools.partial:
+    if module_of(value) == "itertools" or value is functools.partial:
         return BuiltinVariable(value, source)
     if pure.value_class(value) is not None:
         return ValueClassVariable(value, source)
     if value is contextlib.nullcontext:
         return NullContextClass(value, source)
-    if value.__module__ == "flambeau" or value.__module__.startswith("flambeau."):
+    if module_of(value) == "flambeau" or module_of(value).startswith("flambeau."):
         if not trace_rules.is_nn_module_class(value):
             return TorchClassVariable(value, source)
     if trace_rules.is_autograd_function(value) and not trace_rules.is_allowed(value):
@@ -661,14 +673,14 @@ def _c_callable(tx, value, source):
     if (
         trace_rules.is_a(value, np.ufunc)
         or isinstance(getattr(value, "__self__", None), np.ufunc)
-        or (getattr(value, "__module__", None) or "").split(".")[0] == "numpy"
+        or module_of(value).split(".")[0] == "numpy"
     ):
         return of_numpy(value, source)
     try:
         handled = value in HANDLERS or value in PURE or value in OPERATORS
     except TypeError:
         handled = False
-    module = getattr(value, "__module__", None)
+    module = module_of(value)
     if (
         handled
         or module in PURE_MODULES
@@ -679,7 +691,7 @@ def _c_callable(tx, value, source):
     if trace_rules.is_torch_callable(value):
         return TorchFunctionVariable(value, source)
     twin = pure.in_python(value)
-    name = f"{module or type(getattr(value, '__self__', value)).__module__}.{getattr(value, '__qualname__', value)}"
+    name = f"{module or module_of(type(getattr(value, '__self__', value)))}.{getattr(value, '__qualname__', value)}"
     skipped = SkippedFunctionVariable(
         value,
         "c-function",

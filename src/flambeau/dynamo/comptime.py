@@ -13,6 +13,7 @@ import types
 from typing import Any
 
 from .exc import InternalTorchDynamoError, TorchDynamoException, unsupported
+from .reflect import name_of
 from .variables.base import HeldVariable, Variable
 from .variables.constant import ConstantVariable
 from .variables.functions import FunctionVariable
@@ -199,7 +200,7 @@ class ComptimeVariable(HeldVariable):
         except TorchDynamoException:
             raise
         except Exception as e:  # in code of the program's, which wants to hear of it
-            raise InternalTorchDynamoError(f"comptime: {type(e).__name__}: {e}") from e
+            raise InternalTorchDynamoError(f"comptime: {name_of(type(e))}: {e}") from e
         return ConstantVariable(None)
 
     def look(self, tx, context: ComptimeContext, args, kwargs) -> None:

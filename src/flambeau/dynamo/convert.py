@@ -44,6 +44,7 @@ from .exc import (
 from .executor import RootFrame
 from .instructions import shown_name
 from .output_graph import OutputGraph
+from .reflect import name_of
 from .source import CellSource, ClosureCellSource, LocalSource
 from .stances import current as current_stance
 from .stances import note_sizes, told
@@ -267,15 +268,15 @@ class Compiler(_frame.Context):
                 LOG_DYNAMO("frame %s runs plainly: %s", shown_name(code), event.skipped)
             elif self.fullgraph or config.strict_capture:
                 raise InternalTorchDynamoError(
-                    f"{type(e).__name__}: {e}, while capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
+                    f"{name_of(type(e))}: {e}, while capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
                 ) from e
             else:
                 cache.skip = True
-                event.skipped = f"internal error: {type(e).__name__}: {e}"
+                event.skipped = f"internal error: {name_of(type(e))}: {e}"
                 counters["frames"]["internal_error"] += 1
                 warnings.warn(
                     f"capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
-                    f"{type(e).__name__}: {e}; it runs plainly",
+                    f"{name_of(type(e))}: {e}; it runs plainly",
                     RuntimeWarning,
                     stacklevel=2,
                 )

@@ -15,6 +15,7 @@ from flambeau.base.relations import as_symbol
 from flambeau.base.symint import SymInt
 
 from .config import config
+from .reflect import name_of
 from .source import Source
 
 __all__ = ["Seen", "SizeSource", "mark_dynamic", "mark_static", "mark_unbacked", "maybe_mark_dynamic"]
@@ -165,7 +166,7 @@ def _mark(t: Any, index: Any, name: str, **kwargs) -> None:
             _mark(t, i, name, **kwargs)
         return
     if not isinstance(t, _C.TensorBase):
-        raise TypeError(f"only tensors have dimensions to mark, not {type(t).__name__}")
+        raise TypeError(f"only tensors have dimensions to mark, not {name_of(type(t))}")
     if not -t.ndim <= index < t.ndim:
         raise IndexError(f"dimension {index} is out of range for a tensor of {t.ndim} dimensions")
     d = index % t.ndim

@@ -7,6 +7,8 @@ import traceback
 import types
 from dataclasses import dataclass, field
 
+from .reflect import name_of
+
 __all__ = [
     "AccuracyError",
     "BackendCompilerFailed",
@@ -79,7 +81,7 @@ class UserRaises(Unsupported):
     """The traced code raises this exception here. Handlers that are traced catch it; otherwise the plain code raises it for real."""
 
     def __init__(self, exception: BaseException, variable=None, again: bool = False):
-        text = type(exception).__name__
+        text = name_of(type(exception))
         if tells_without_user_code(exception):
             text += f": {exception}"
         super().__init__(
@@ -123,7 +125,7 @@ class BackendCompilerFailed(TorchDynamoException):
 
     def __init__(self, backend, inner: BaseException):
         name = getattr(backend, "__name__", None) or type(backend).__name__
-        super().__init__(f"backend={name!r} raised:\n{type(inner).__name__}: {inner}")
+        super().__init__(f"backend={name!r} raised:\n{name_of(type(inner))}: {inner}")
         self.backend_name = name
         self.inner_exception = inner
 

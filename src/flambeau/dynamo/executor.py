@@ -22,6 +22,7 @@ from .codegen import STACK_ARGUMENT, resume_code
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode, shown_name
 from .opcodes import Opcodes, generator_closes
+from .reflect import name_of
 from .source import ConstSource
 from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import sort
@@ -126,7 +127,7 @@ class Frame(Opcodes):
 
     def wrap_known(self, value) -> Variable:
         """A value that is the same at every call as far as guards already made say; what is read from it is guarded."""
-        return builder.wrap(self, value, ConstSource(value, f"const<{type(value).__name__}>"))
+        return builder.wrap(self, value, ConstSource(value, f"const<{name_of(type(value))}>"))
 
     def wrap_made(self, value) -> Variable:
         """What a function returned that was called while tracing: captured code makes its containers anew."""

@@ -7,6 +7,7 @@ from flambeau import fx
 from . import tensors, trace_rules
 from .exc import SkipFrame, unsupported
 from .guards import overlapping
+from .reflect import module_of
 from .variables.tensor import is_read_only
 
 __all__ = [
@@ -64,7 +65,7 @@ def may_run_again(node) -> bool:
         return False
     if node.op != "call_function":
         return node.op != "call_module"
-    module = getattr(node.target, "__module__", None) or type(node.target).__module__
+    module = module_of(node.target) or module_of(type(node.target))
     operators = module.removeprefix("flambeau._ops.")
     return operators in ("aten", "prims", "flambeau") if operators != module else module.split(".")[0] in _LIBRARY
 

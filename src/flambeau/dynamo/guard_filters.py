@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .exc import UserError, UserErrorType
+from .reflect import module_of, name_of
 from .source import ConstSource, Source
 
 __all__ = [
@@ -61,7 +62,7 @@ def apply(keep: Callable, rows: list[tuple[Source, Any, type | None]]) -> list[b
     try:
         answers = list(keep(entries))
     except Exception as e:
-        raise UserError(UserErrorType.INVALID_INPUT, f"guard_filter_fn raised {type(e).__name__}: {e}") from e
+        raise UserError(UserErrorType.INVALID_INPUT, f"guard_filter_fn raised {name_of(type(e))}: {e}") from e
     if len(answers) != len(entries):
         raise UserError(
             UserErrorType.INVALID_INPUT, f"guard_filter_fn returned {len(answers)} answers for {len(entries)} guards"
@@ -94,7 +95,7 @@ def skip_guard_on_all_nn_modules_unsafe(guard_entries: Sequence[GuardFilterEntry
 
 def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries: Sequence[GuardFilterEntry]) -> list[bool]:
     """Drops what is guarded of the library's own modules and of what they hold."""
-    return [e.module_class is None or not e.module_class.__module__.startswith("flambeau.") for e in guard_entries]
+    return [e.module_class is None or not module_of(e.module_class).startswith("flambeau.") for e in guard_entries]
 
 
 def keep_portable_guards_unsafe(guard_entries: Sequence[GuardFilterEntry]) -> list[bool]:

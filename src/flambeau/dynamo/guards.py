@@ -17,12 +17,13 @@ from numpy.lib.array_utils import byte_bounds
 from flambeau import _C, _frame
 
 from . import guard_filters, trace_rules
+from .reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, is_a, is_stdlib, qualname_of, type_item
 from .size_guards import SizeProgram, holds
 from .source import ConstSource, InstanceDictSource, Source, key_text
 
 __all__ = ["ABSENT", "Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
 
-ACCESS, CHECK, ABSENT = _frame.ACCESS, _frame.CHECK, _frame.ABSENT
+ACCESS, CHECK = _frame.ACCESS, _frame.CHECK
 ACCESS_NAME = {v: k for k, v in ACCESS.items()}
 CHECK_NAME = {v: k for k, v in CHECK.items()}
 
@@ -45,8 +46,17 @@ class Guard:
             return f"{self.kind}: {self.source}, dtype={p[1]}, shape={list(p[3])}, strides={list(p[4])}"
         if self.kind == "CODE_MATCH":
             p = p[0]
-        text = getattr(p, "__qualname__", None) or (key_text(p) if isinstance(p, _C.TensorBase) else repr(p))
-        return f"{self.kind}: {self.source} {text[:120]}"
+        return f"{self.kind}: {self.source} {payload_text(p)[:120]}"
+
+
+def payload_text(p) -> str:
+    """What is compared, without running a program's ``__repr__``."""
+    if is_a(p, type):
+        return qualname_of(p)
+    cls = type(p)
+    if is_a(p, _C.TensorBase) or not (flags_of(cls) & IMMUTABLE or is_stdlib(type_item(cls, "__repr__"))):
+        return key_text(p)
+    return getattr(p, "__qualname__", None) or repr(p)
 
 
 SAME = ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH", "CODE_MATCH", "EMPTY_DICTS")
@@ -69,7 +79,7 @@ class Fact:
     def guard(self, owner: str, of_type: bool) -> Guard:
         if of_type:
             name = (
-                f"{owner}.{self.key}" if self.after is None else f"super({self.after.__qualname__}, {owner}).{self.key}"
+                f"{owner}.{self.key}" if self.after is None else f"super({qualname_of(self.after)}, {owner}).{self.key}"
             )
         else:
             name = (
@@ -148,7 +158,7 @@ class GuardBuilder:
         """What is known of this class, by name and class behind which it was looked for."""
         facts = self.classes.get(id(cls))
         if facts is None:
-            i = self.node(ConstSource(cls, cls.__qualname__))
+            i = self.node(ConstSource(cls, qualname_of(cls)))
             self.of_type.add(i)
             facts = self.classes[id(cls)] = self.facts.setdefault(i, {})
         return facts
@@ -319,7 +329,10 @@ def _value(access: str, parent, key, func, args):
             raise _Missing
         return found
     if access == "instance_dict":
-        return object.__getattribute__(parent, "__dict__")
+        d = instance_dict(parent)
+        if d is None:
+            raise _Missing
+        return d
     if access == "type_lookup":
         found = type_item(parent, key)
         if found is ABSENT:
@@ -328,21 +341,6 @@ def _value(access: str, parent, key, func, args):
     if access == "type":
         return type(parent)
     return key(parent)
-
-
-def type_item(cls: type, name: str, after: type | None = None) -> Any:
-    """What the MRO of ``cls`` holds under ``name``, behind the class ``after``; ABSENT when nothing does. Descriptors are left alone.
-    ``"__mro__"`` is the MRO itself."""
-    mro = type.__dict__["__mro__"].__get__(cls)
-    if name == "__mro__":
-        return mro
-    if after is not None:
-        mro = mro[mro.index(after) + 1 :] if after in mro else ()
-    for c in mro:
-        found = type.__dict__["__dict__"].__get__(c).get(name, ABSENT)
-        if found is not ABSENT:
-            return found
-    return ABSENT
 
 
 def overlapping(arrays: list[np.ndarray]) -> bool:
@@ -429,7 +427,7 @@ def _holds(kind: str, p, v, values) -> bool:
     if kind == "TYPE_FACTS":
         return isinstance(v, type) and all(fact_holds(type_item(v, k, after), want) for k, want, _, after in p)
     if kind == "CODE_MATCH":
-        return isinstance(v, types.FunctionType) and v.__code__ is p[0] and v.__globals__ is p[1]
+        return type(v) is types.FunctionType and v.__code__ is p[0] and v.__globals__ is p[1]
     if kind == "DUPLICATE_INPUT":
         return v is values[p]
     if kind == "SIZES":

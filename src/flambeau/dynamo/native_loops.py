@@ -26,6 +26,7 @@ from .config import config
 from .exc import Unsupported
 from .graph_effects import has_effects, written_inputs
 from .instructions import decode, live_locals
+from .reflect import name_of
 from .source import ConstSource, GetAttrSource
 from .trace_rules import inline_reason
 from .utils import counters
@@ -102,7 +103,7 @@ def _describe(tx, v):
     if value is None:
         value = getattr(v, "fn", None)
     if value is None:
-        raise Declined(f"a value of class {v.python_type().__name__}")
+        raise Declined(f"a value of class {name_of(v.python_type())}")
     return Known(value, v)
 
 

@@ -15,6 +15,7 @@ from flambeau.base.code_names import names_of
 
 from . import trace_rules
 from .exc import unsupported
+from .reflect import module_of, name_of
 from .source import CellSource, ConstSource, GetAttrSource, ItemSource, KeySource, Source
 from .variables.constant import is_constant_value
 
@@ -58,17 +59,17 @@ class Watched:
 def state_of(v) -> tuple:
     """What tells that a value is another one now: plain values and containers by contents, tensors by version, the rest by identity."""
     if isinstance(v, (bool, int, float, complex, str, bytes, type(None))):
-        return type(v).__name__, repr(v)
+        return name_of(type(v)), repr(v)
     if isinstance(v, (list, tuple)):
-        return type(v).__name__, *map(state_of, v)
+        return name_of(type(v)), *map(state_of, v)
     if isinstance(v, dict):
         return "dict", *((repr(k), state_of(x)) for k, x in v.items())
-    return type(v).__name__, id(v), getattr(v, "_version", None)
+    return name_of(type(v)), id(v), getattr(v, "_version", None)
 
 
 def watch(tx, fn) -> None:
     """``config.check_allow_in_graph``: look at each call whether what ``fn`` reads is what it was."""
-    if isinstance(fn, types.FunctionType):
+    if type(fn) is types.FunctionType:
         tx.output.guard(ConstSource(fn, fn.__qualname__), "CALL", Watched(fn))
 
 
@@ -134,7 +135,7 @@ def _value(tx, fn, value, source: Source, name: str, depth: int) -> None:
     if is_constant_value(value):
         tx.output.guard(source, "EQUALS_MATCH", value)
     elif (
-        isinstance(value, types.FunctionType)
+        type(value) is types.FunctionType
         and not trace_rules.is_torch_callable(value)
         and trace_rules.inline_reason(value)[0] == "inline"
     ):
@@ -155,15 +156,11 @@ def _value(tx, fn, value, source: Source, name: str, depth: int) -> None:
     else:
         unsupported(
             "opaque-function",
-            f"{fn.__qualname__} goes into the graph and reads {name}, a {type(value).__name__}",
+            f"{fn.__qualname__} goes into the graph and reads {name}, a {name_of(type(value))}",
             "It could change without being noticed.",
             "Pass what is needed as an argument.",
         )
 
 
 def callable_of_c(value) -> bool:
-    return (
-        type(value).__module__ in ("numpy", "builtins")
-        and callable(value)
-        and not isinstance(value, types.FunctionType)
-    )
+    return module_of(type(value)) in ("numpy", "builtins") and callable(value) and type(value) is not types.FunctionType

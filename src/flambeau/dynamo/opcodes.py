@@ -13,6 +13,7 @@ from .codegen import STACK_ARGUMENT
 from .config import config
 from .exc import UserRaises, unsupported
 from .instructions import Lasti
+from .reflect import flags_of, is_a, name_of
 from .variables import exception_groups, operators, text
 from .variables.base import Lazy, NullVariable, Variable
 from .variables.builtin import BuiltinVariable
@@ -86,7 +87,7 @@ class Opcodes:
         if type(v) in HAVE_VALUES and hasattr(type(v.value), "__del__"):
             unsupported(
                 "finalizer",
-                f"an object of {type(v.value).__name__}, which has __del__, is dropped",
+                f"an object of {name_of(type(v.value))}, which has __del__, is dropped",
                 "It may be the last reference.",
             )
 
@@ -362,7 +363,7 @@ class Opcodes:
             it = operators.iterate(self, v)
         except UserRaises as e:
             if isinstance(e.exception, TypeError) and not operators.has_elements(v):
-                self.raise_user(TypeError(f"Value after * must be an iterable, not {v.python_type().__name__}"))
+                self.raise_user(TypeError(f"Value after * must be an iterable, not {name_of(v.python_type())}"))
             raise
         self.top(inst.arg).call_method(self, "extend", [it], {})
 
@@ -570,10 +571,10 @@ class Opcodes:
         self.stack.append(ConstantVariable(self.top().length(self)))
 
     def MATCH_SEQUENCE(self, inst):
-        self.stack.append(ConstantVariable(bool(self.top().python_type().__flags__ & SEQUENCE_FLAG)))
+        self.stack.append(ConstantVariable(bool(flags_of(self.top().python_type()) & SEQUENCE_FLAG)))
 
     def MATCH_MAPPING(self, inst):
-        self.stack.append(ConstantVariable(bool(self.top().python_type().__flags__ & MAPPING_FLAG)))
+        self.stack.append(ConstantVariable(bool(flags_of(self.top().python_type()) & MAPPING_FLAG)))
 
     def MATCH_KEYS(self, inst):
         keys, subject = self.top().items(self), self.top(2)
@@ -589,7 +590,7 @@ class Opcodes:
     def MATCH_CLASS(self, inst):
         names, cls, subject = self.pop(), self.pop(), self.pop()
         kind = cls.as_constant()
-        if not isinstance(kind, type):
+        if not is_a(kind, type):
             self.raise_user(TypeError("called match pattern must be a class"))
         if not HANDLERS[isinstance](self, [subject, cls], {}).value:
             self.push(ConstantVariable(None))
@@ -597,30 +598,30 @@ class Opcodes:
         out, wanted = [], []
         if inst.arg:
             args, itself = (), False
-            if hasattr(kind, "__match_args__"):
+            if cls.hasattr(self, "__match_args__"):
                 args = cls.getattr(self, "__match_args__").as_constant()
                 if type(args) is not tuple:
-                    text = f"{kind.__name__}.__match_args__ must be a tuple (got {type(args).__name__})"
+                    text = f"{name_of(kind)}.__match_args__ must be a tuple (got {name_of(type(args))})"
                     self.raise_user(TypeError(text))
             else:
-                itself = bool(kind.__flags__ & MATCH_SELF_FLAG)
+                itself = bool(flags_of(kind) & MATCH_SELF_FLAG)
             allowed = 1 if itself else len(args)
             if inst.arg > allowed:
                 plural = "s" * (allowed != 1)
-                text = f"{kind.__name__}() accepts {allowed} positional sub-pattern{plural} ({inst.arg} given)"
+                text = f"{name_of(kind)}() accepts {allowed} positional sub-pattern{plural} ({inst.arg} given)"
                 self.raise_user(TypeError(text))
             if itself:
                 out.append(subject)
             for name in args[: inst.arg]:
                 if type(name) is not str:
-                    text = f"__match_args__ elements must be strings (got {type(name).__name__})"
+                    text = f"__match_args__ elements must be strings (got {name_of(type(name))})"
                     self.raise_user(TypeError(text))
             wanted += args[: inst.arg]
         wanted += names.as_constant()
         try:
             for i, name in enumerate(wanted):
                 if name in wanted[:i]:
-                    self.raise_user(TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}"))
+                    self.raise_user(TypeError(f"{name_of(kind)}() got multiple sub-patterns for attribute {name!r}"))
                 out.append(subject.getattr(self, name))
         except UserRaises as e:
             if not isinstance(e.exception, AttributeError):
@@ -665,7 +666,7 @@ class Opcodes:
         if isinstance(manager, ObjectVariable):
             for name, what in (("__enter__", ""), ("__exit__", " (missed __exit__ method)")):
                 if manager.special(self, name) is None:
-                    text = f"{manager.cls.__name__!r} object does not support the context manager protocol{what}"
+                    text = f"{name_of(manager.cls)!r} object does not support the context manager protocol{what}"
                     self.raise_user(TypeError(text))
             self.stack.append(ContextExit(manager))
             self.push(manager.call_special(self, "__enter__"))
@@ -709,8 +710,8 @@ class Opcodes:
         exc = self.top()
         if not isinstance(exc, ExceptionVariable):
             unsupported("exception", f"matching {exc!r}")
-        for c in want if isinstance(want, tuple) else (want,):
-            if not (isinstance(c, type) and issubclass(c, BaseException)):
+        for c in want if is_a(want, tuple) else (want,):
+            if not (is_a(c, type) and issubclass(c, BaseException)):
                 self.raise_user(TypeError("catching classes that do not inherit from BaseException is not allowed"))
         self.push(ConstantVariable(isinstance(exc.exception, want)))
 

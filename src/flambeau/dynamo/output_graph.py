@@ -44,6 +44,7 @@ from .graph_effects import (
 from .graph_inputs import GraphInput, symbolic_input
 from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
 from .opaque import guard_function
+from .reflect import module_of, name_of
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
 from .subgraphs import Level
@@ -450,18 +451,18 @@ class OutputGraph:
         except (Unsupported, UserRaises):
             raise
         except Exception as e:
-            data = "data" in type(e).__name__.lower() and "depend" in type(e).__name__.lower()
+            data = "data" in name_of(type(e)).lower() and "depend" in name_of(type(e)).lower()
             if data and self.env is None and self.data_symbols():
                 return self.checked_fake(name, fn, args, kwargs)
             if "leaf Variable" in str(e) and backward.give_histories(self):
                 return self.checked_fake(name, fn, args, kwargs)
             if data:
                 unsupported("data-dependent", f"{name}: {e}", "The value or shape depends on tensor data.")
-            if getattr(fn, "__module__", "").startswith("flambeau.numpy."):
+            if module_of(fn).startswith("flambeau.numpy."):
                 unsupported("numpy", f"np.{name.removeprefix('numpy_')}: {e}", "NumPy itself makes the call.")
             unsupported(
                 "fake-tensor",
-                f"running {name} on fake tensors raised {type(e).__name__}: {e}",
+                f"running {name} on fake tensors raised {name_of(type(e))}: {e}",
                 "The operation fails on these shapes, dtypes or arguments, or has no shape rule.",
             )
 
@@ -545,11 +546,7 @@ class OutputGraph:
                 world.library_state(tx, target, args, kwargs, value)
             world.default_dtype(tx)
             return ConstantVariable(value)
-        if (
-            isinstance(value, types.FunctionType)
-            and trace_rules.is_torch_callable(value)
-            and not has_nodes(pargs, pkwargs)
-        ):
+        if type(value) is types.FunctionType and trace_rules.is_torch_callable(value) and not has_nodes(pargs, pkwargs):
             return TorchFunctionVariable(value)  # a transformed function: calling it is the operation
         if isinstance(value, tuple) and not hasattr(value, "_fields") and all(isinstance(v, int) for v in value):
             return tx.wrap_known(value)
@@ -751,7 +748,7 @@ class OutputGraph:
             fn = subclasses.without_overrides(fn)
         if not callable(fn):
             raise BackendCompilerFailed(
-                self.compiler.backend, TypeError(f"a backend must return a callable, got {type(fn).__name__}")
+                self.compiler.backend, TypeError(f"a backend must return a callable, got {name_of(type(fn))}")
             )
         if self.draws:
             fn = journaled(fn)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import trace_rules
+from .reflect import base_of, dict_of, flags_of, module_of, mro_of, name_of, qualname_of
 
 __all__ = ["ASKED", "BREAKS", "PURE", "asked_method", "how", "is_plain", "value_key"]
 
@@ -125,7 +126,7 @@ def is_library_code(code: types.CodeType) -> bool:
 
 def how(fn) -> str | None:
     """What the tables above say of one of the library's own functions, else None."""
-    if isinstance(fn, types.FunctionType):
+    if type(fn) is types.FunctionType:
         if not is_library_code(fn.__code__):
             return None
     elif not isinstance(fn, types.BuiltinFunctionType):
@@ -136,7 +137,7 @@ def how(fn) -> str | None:
     if isinstance(owner, type):
         pure = owner in CONSTANT_CLASSES or (value_class(owner) is not None and not _breaks(owner, fn.__name__))
         return "pure" if pure else None
-    return _listed_as(fn.__module__ or "", fn.__qualname__)
+    return _listed_as(module_of(fn), fn.__qualname__)
 
 
 @functools.lru_cache(maxsize=1024)  # by name: a table of functions would keep a program's alive
@@ -146,14 +147,15 @@ def _listed_as(module: str, name: str) -> str | None:
 
 def value_class(cls: type):
     """The entry of :data:`VALUES` for the library's own class, else None."""
-    if cls.__module__ == "typing" and cls.__name__.endswith(("GenericAlias", "SpecialForm")):
+    if module_of(cls) == "typing" and name_of(cls).endswith(("GenericAlias", "SpecialForm")):
         return SAME
-    if hasattr(cls, "n_sequence_fields") and not cls.__dict__.get("__slots__"):  # sys.version_info and its kin
-        return tuple if cls.__base__ is tuple else None
-    found = VALUES.get((cls.__module__, cls.__qualname__))
-    home = sys.modules.get(cls.__module__)
-    named = getattr(home, cls.__qualname__, None)
-    return found if found is not None and (named is cls or not cls.__flags__ & _HEAP) else None
+    if base_of(cls) is tuple and type(cls) is type and type(dict_of(cls).get("n_sequence_fields")) is int:
+        if not dict_of(cls).get("__slots__") and module_of(cls).partition(".")[0] in sys.stdlib_module_names:
+            return tuple  # sys.version_info and its kin
+    found = VALUES.get((module_of(cls), qualname_of(cls)))
+    if found is None or not flags_of(cls) & _HEAP:
+        return found
+    return found if getattr(sys.modules.get(module_of(cls)), qualname_of(cls), None) is cls else None
 
 
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a program can make such classes
@@ -170,19 +172,19 @@ def value_key(value) -> Any:
 
 
 def _breaks(cls: type, name: str) -> bool:
-    return name in BREAKS.get((cls.__module__, cls.__qualname__), "").split()
+    return name in BREAKS.get((module_of(cls), qualname_of(cls)), "").split()
 
 
 def asked_method(cls: type, name: str) -> str | None:
     """How a method of an immutable class depends on the world: ``"pure"``, ``"asked"`` or None for an effect."""
-    if cls.__module__.startswith("pathlib"):
-        pure = any(name in vars(c) for c in cls.__mro__ if c.__name__.startswith("Pure"))
+    if module_of(cls).startswith("pathlib"):
+        pure = any(name in vars(c) for c in mro_of(cls) if name_of(c).startswith("Pure"))
         return (
             "pure"
             if pure and name != "match" or name in ("match", "full_match")
             else ("asked" if name in ASKED_OF_PATHS else None)
         )
-    return None if _breaks(cls, name) else "asked" if name in OF_THE_LOCALE and cls.__module__ == "datetime" else "pure"
+    return None if _breaks(cls, name) else "asked" if name in OF_THE_LOCALE and module_of(cls) == "datetime" else "pure"
 
 
 def is_plain(value) -> bool:
@@ -193,8 +195,8 @@ def is_plain(value) -> bool:
     if t is dict:
         return all(is_plain(k) and is_plain(v) for k, v in value.items())
     if t is type or isinstance(value, type):
-        return (value.__module__ or "").split(".")[0] in sys.stdlib_module_names
-    return t in CONSTANTS or (t.__module__ == "re" and t.__name__ == "RegexFlag") or value_class(t) is not None
+        return module_of(value).split(".")[0] in sys.stdlib_module_names
+    return t in CONSTANTS or (module_of(t) == "re" and name_of(t) == "RegexFlag") or value_class(t) is not None
 
 
 CONSTANTS = frozenset((bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice))
@@ -224,7 +226,7 @@ TWINS = {"_heapq": "heapq", "_bisect": "bisect"}
 
 def in_python(fn) -> Callable | None:
     """The function in Python that a function in C stands for, where the library has both."""
-    accelerator = getattr(fn, "__module__", None)
+    accelerator = module_of(fn)
     if accelerator not in TWINS or not isinstance(fn, types.BuiltinFunctionType):
         return None
     return getattr(python_twin(TWINS[accelerator], accelerator), fn.__name__, None)

@@ -8,6 +8,7 @@ from typing import Any
 from flambeau.base import pytree
 
 from .exc import unsupported
+from .reflect import module_of
 from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable
 from .variables.dicts import DictVariable
@@ -103,12 +104,12 @@ def call_pytree(tx, fn, args: list[Variable], kwargs: dict[str, Variable]) -> Va
 
 @special(*FUNCTIONS)
 def _(tx, var, args, kwargs):
-    return call_pytree(tx, var.value, args, kwargs) if var.value.__module__ == pytree.__name__ else None
+    return call_pytree(tx, var.value, args, kwargs) if module_of(var.value) == pytree.__name__ else None
 
 
 @special("return_and_correct_aliasing")
 def _(tx, var, args, kwargs):
-    if var.value.__module__ != "flambeau.utils._python_dispatch":
+    if module_of(var.value) != "flambeau.utils._python_dispatch":
         return None
     func, given, named, out = (*args, *kwargs.values())
     op = func.value

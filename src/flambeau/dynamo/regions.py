@@ -17,6 +17,7 @@ from flambeau.base.shapes import is_dense
 
 from .control_flow import rebuilt
 from .exc import UserRaises
+from .reflect import name_of
 from .subgraphs import Level, Slot, Template, as_results
 from .variables.base import Variable
 from .variables.tensor import Opaque, TensorVariable, wrap_result
@@ -155,7 +156,7 @@ def signature(level: Level) -> tuple:
         if isinstance(x, fx.Node):
             return Slot("node", number[x])
         if isinstance(x, (tuple, list)):
-            return type(x).__name__, tuple(map(part, x))
+            return name_of(type(x)), tuple(map(part, x))
         if isinstance(x, dict):
             return "dict", tuple((k, part(v)) for k, v in x.items())
         if isinstance(x, slice):

@@ -26,6 +26,7 @@ from .assembler import instrs
 from .codegen import STACK_ARGUMENT, TEMP, flat_argument_names, original_instr, remainder_code, resume_code
 from .exc import SkipFrame
 from .instructions import Inst, decode, live_locals
+from .reflect import name_of
 from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
 from .variables.base import Lazy, Variable
 from .variables.iterators import GeneratorVariable, closes_with, must_be_closed
@@ -172,7 +173,7 @@ def _changed(tx, names: dict[str, Variable]) -> dict[str, Variable]:
         s = v.source
         if (
             s is not None
-            and type(s).__name__ == "LocalSource"
+            and name_of(type(s)) == "LocalSource"
             and s.local == n
             and (isinstance(v, Lazy) or v.unwrap().reloadable())
         ):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .guards import type_item
-from .source import instance_dict
+from .reflect import dict_of, instance_dict, mro_of
 from .variables.base import Variable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
@@ -76,10 +76,10 @@ class SideEffects:
 
     def on_class(self, cls: type, name: str) -> Variable | None:
         """What was written under a name to the class of the MRO in which it is found now."""
-        for c in cls.__mro__ if self.class_writes else ():
+        for c in mro_of(cls) if self.class_writes else ():
             if (c, name) in self.class_writes:
                 return self.class_writes[c, name]
-            if name in c.__dict__:
+            if name in dict_of(c):
                 return None
         return None
 
@@ -249,7 +249,7 @@ class SideEffects:
 
     def _attribute(self, cg, v, target, name, value, writes):
         # The hooks were traced already, so they don't run again: what is replayed is what happened to the instance itself.
-        hooked = v.cls.__setattr__ is not object.__setattr__ or v.cls.__delattr__ is not object.__delattr__
+        hooked = any(type_item(v.cls, n) is not dict_of(object)[n] for n in ("__setattr__", "__delattr__"))
         found = type_item(v.cls, name)
         in_dict = not isinstance(found, C_DESCRIPTORS) and hasattr(type(found), "__set__")
         if in_dict:  # a property of this name is passed by

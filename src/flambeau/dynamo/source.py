@@ -13,6 +13,8 @@ from typing import Any
 
 from flambeau.base.cached import cached_property
 
+from .reflect import instance_dict, name_of
+
 __all__ = [
     "AttrSource",
     "CallSource",
@@ -40,7 +42,7 @@ def key_text(key: Any) -> str:
     """A key of a dict for people. Other keys than constants by type and place: their own text may be long (a tensor's is its elements), and
     change while the key stays."""
     plain = type(key) in PLAIN or (type(key) is tuple and all(type(k) in PLAIN for k in key))
-    return repr(key) if plain else f"<{type(key).__name__} at {id(key):#x}>"
+    return repr(key) if plain else f"<{name_of(type(key))} at {id(key):#x}>"
 
 
 class Source:
@@ -209,10 +211,6 @@ class GetAttrSource(AttrSource):
     """An attribute by the full protocol (slots, C-level descriptors)."""
 
     access = "getattr"
-
-
-def instance_dict(o) -> dict:
-    return object.__getattribute__(o, "__dict__")
 
 
 @dataclass(eq=False)

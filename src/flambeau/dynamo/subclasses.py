@@ -29,6 +29,7 @@ from . import tensors, world
 from .config import config
 from .exc import Unsupported, unsupported
 from .recorder import Recorder
+from .reflect import name_of, qualname_of
 from .source import ConstSource
 from .variables.base import KnownVariable, Lazy, Variable
 from .variables.classes import ClassVariable
@@ -55,14 +56,14 @@ def of_argument(tx, value, source) -> Variable:
     """The variable of a tensor of a user's class that existed before the call."""
     cls = type(value)
     if cls in config.nontraceable_tensor_subclasses:
-        unsupported("tensor-subclass", f"a {cls.__qualname__}", "It is one of config.nontraceable_tensor_subclasses.")
+        unsupported("tensor-subclass", f"a {qualname_of(cls)}", "It is one of config.nontraceable_tensor_subclasses.")
     dispatches = tensors.overrides_dispatch(cls)
     if not dispatches:
         plain = tx.output.add_input(value, source, ndarray=False)
         tx.output.has_subclasses = True
         return SubclassVariable(plain.node, plain.val, source, cls, value)
     if value._array is not None:
-        unsupported("tensor-subclass", f"a {cls.__qualname__} with __torch_dispatch__ and data of its own")
+        unsupported("tensor-subclass", f"a {qualname_of(cls)} with __torch_dispatch__ and data of its own")
     from .guards import tensor_facts
 
     tx.output.guard(source, "TENSOR_MATCH", tensor_facts(value))
@@ -103,8 +104,8 @@ def make(tx, var: ClassVariable, args, kwargs) -> Variable:
     cls = var.value
     new = world.class_attr(tx, cls, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
-    if not isinstance(new, types.FunctionType):
-        unsupported("construct", f"constructing {cls.__qualname__}")
+    if type(new) is not types.FunctionType:
+        unsupported("construct", f"constructing {qualname_of(cls)}")
     out = tx.wrap_function(new).call(tx, [var, *args], kwargs)
     init = world.class_attr(tx, cls, "__init__")
     if isinstance(out, TensorVariable) and issubclass(out.python_type(), cls) and tensors.is_user_code(init):
@@ -119,7 +120,7 @@ def _(tx, var, args, kwargs):
         return None
     cls = args[0].as_constant()
     if len(args) != 2 or kwargs or not isinstance(args[1], TensorVariable):
-        unsupported("construct", f"constructing {cls.__qualname__} of something that isn't a tensor")
+        unsupported("construct", f"constructing {qualname_of(cls)} of something that isn't a tensor")
     return detached(tx, cls, args[1])
 
 
@@ -177,7 +178,7 @@ def as_subclass(tx, v: TensorVariable, cls: type) -> Variable:
     if cls is tensors.Tensor:
         return TensorVariable(plain.node, plain.val)
     if not tensors.is_subclass(cls):
-        unsupported("tensor-method", f"as_subclass({cls.__qualname__})")
+        unsupported("tensor-method", f"as_subclass({qualname_of(cls)})")
     return SubclassVariable(plain.node, plain.val, None, cls)
 
 
@@ -230,13 +231,13 @@ class DisableFunctionVariable(ContextManagerVariable):
 
     def enter(self, tx):
         tx.output.function_disabled += 1
-        if self.cls.__name__ == "DisableTorchFunction":
+        if name_of(self.cls) == "DisableTorchFunction":
             self.modes, tx.output.function_modes = tx.output.function_modes, []
         return ConstantVariable(None)
 
     def exit(self, tx):
         tx.output.function_disabled -= 1
-        if self.cls.__name__ == "DisableTorchFunction":
+        if name_of(self.cls) == "DisableTorchFunction":
             tx.output.function_modes = self.modes
 
     def reconstruct(self, cg):
@@ -357,7 +358,7 @@ class StandIns:
             bases = tuple(self.of(b, function) for b in cls.__bases__ if b is not object) or (StandInObject,)
         if function and tensors.overrides_function(cls):
             body["__torch_function__"] = classmethod(self.callback(cls, "__torch_function__"))
-        made = self.classes[cls, function] = type(cls.__name__, bases, body)
+        made = self.classes[cls, function] = type(name_of(cls), bases, body)
         self.users[made] = cls
         return made
 
@@ -467,7 +468,7 @@ class Operation:
         tx = self.tx
         found = world.class_attr(tx, cls, name)
         f = tx.wrap_function(getattr(found, "__func__", found))
-        owner = ClassVariable(cls, ConstSource(cls, cls.__qualname__))
+        owner = ClassVariable(cls, ConstSource(cls, qualname_of(cls)))
         bound = UserMethodVariable(f, owner) if isinstance(found, classmethod) else f
         given = [
             self.variable(func),

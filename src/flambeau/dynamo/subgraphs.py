@@ -295,9 +295,7 @@ def record(tx, name: str, run, bodies: list[Variable], operands: list[TensorVari
 
 
 def is_transformed(value) -> bool:
-    return (
-        isinstance(value, types.FunctionType) and trace_rules.is_torch_callable(value) and hasattr(value, "__wrapped__")
-    )
+    return type(value) is types.FunctionType and trace_rules.is_torch_callable(value) and hasattr(value, "__wrapped__")
 
 
 def call_library(tx, fn, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
@@ -365,7 +363,7 @@ def replaced(fn: types.FunctionType, old, new) -> types.FunctionType:
     def other(value):
         if value is old:
             return new
-        if isinstance(value, types.FunctionType) and getattr(value, "__wrapped__", None) is old:
+        if type(value) is types.FunctionType and getattr(value, "__wrapped__", None) is old:
             return replaced(value, old, new)
         return value
 

@@ -7,6 +7,8 @@ import types
 from flambeau import _C
 from flambeau.batching import innermost
 
+from .reflect import dict_of, module_of, mro_of
+
 __all__ = ["class_of_result", "is_new_leaf", "fake_mode", "grad_enabled", "is_tensor", "set_grad_enabled"]
 
 
@@ -88,7 +90,7 @@ LIBRARY_EXAMPLES = ("flambeau.testing.", "flambeau.examples.")
 
 def is_user_class(cls: type) -> bool:
     """Whether a class is a program's: not the library's, not the interpreter's."""
-    module = cls.__module__ or ""
+    module = module_of(cls) or ""
     if cls is object or module == "flambeau._C":
         return False
     return not (module == "flambeau" or module.startswith("flambeau.")) or module.startswith(LIBRARY_EXAMPLES)
@@ -108,17 +110,17 @@ def overrides_dispatch(cls: type) -> bool:
 
 
 def static_lookup(cls: type, name: str):
-    for c in cls.__mro__:
-        if name in c.__dict__:
-            return c.__dict__[name]
+    for c in mro_of(cls):
+        if name in dict_of(c):
+            return dict_of(c)[name]
     return None
 
 
 def is_python_function(f) -> bool:
-    return isinstance(f, types.FunctionType) or (isinstance(f, property) and isinstance(f.fget, types.FunctionType))
+    return type(f) is types.FunctionType or (isinstance(f, property) and type(f.fget) is types.FunctionType)
 
 
 def is_user_code(f) -> bool:
     f = f.fget if isinstance(f, property) else f
-    module = getattr(f, "__module__", None) or "flambeau."
+    module = module_of(f) or "flambeau."
     return not module.startswith("flambeau.") or module.startswith(LIBRARY_EXAMPLES)

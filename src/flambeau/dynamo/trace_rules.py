@@ -21,6 +21,8 @@ from flambeau import _C, _frame
 from flambeau.base.weak import Marks, remembered
 from flambeau.core.operator import namespace
 
+from .reflect import dict_of, instance_dict, is_a, module_of, mro_of, name_of, type_item
+
 __all__ = [
     "allow_in_graph",
     "disallow_in_graph",
@@ -159,7 +161,7 @@ def disabled_module(fn) -> str | None:
     """The pattern that the module of ``fn`` is disabled by."""
     if not disabled_modules:
         return None
-    name = getattr(fn, "__module__", None) or fn.__globals__.get("__name__") or ""
+    name = module_of(fn) or fn.__globals__.get("__name__") or ""
     return next((p for p in disabled_modules if fnmatch.fnmatchcase(name, p)), None)
 
 
@@ -210,7 +212,7 @@ def allow_in_graph(fn):
     """``fn`` becomes one node of the graph; nothing in it is looked at. Takes a callable or a list of them; undoes disallow_in_graph."""
     for f in _each(fn):
         if not callable(f) and not is_namespace(f):
-            raise AssertionError(f"allow_in_graph expects a callable, got {type(f).__name__}")
+            raise AssertionError(f"allow_in_graph expects a callable, got {name_of(type(f))}")
         disallowed.discard(f)
         for o in overloads(f):
             disallowed.discard(o)
@@ -223,8 +225,8 @@ def disallow_in_graph(fn):
     """Calls of ``fn`` break the graph and run eagerly. Takes a callable, an operator namespace, or a list of them."""
     for f in _each(fn):
         if not callable(f) and not is_namespace(f):
-            raise AssertionError(f"disallow_in_graph expects a callable, got {type(f).__name__}")
-        if isinstance(f, types.FunctionType) and not is_torch_callable(f) and not is_allowed(f):
+            raise AssertionError(f"disallow_in_graph expects a callable, got {name_of(type(f))}")
+        if type(f) is types.FunctionType and not is_torch_callable(f) and not is_allowed(f):
             raise RuntimeError(
                 f"disallow_in_graph is for operators, which are nodes of the graph; {f.__qualname__} is a function that is traced through. "
                 "Use torch._dynamo.disable for it."
@@ -247,12 +249,12 @@ def forget(fn) -> None:
 
 
 def is_namespace(f) -> bool:
-    return type(f).__module__.startswith("flambeau.") and "namespace" in type(f).__name__.lower()
+    return module_of(type(f)).startswith("flambeau.") and "namespace" in name_of(type(f)).lower()
 
 
 def overloads(f) -> list[Any]:
     names = getattr(f, "overloads", None)
-    if callable(names) and type(f).__module__.startswith("flambeau."):
+    if callable(names) and module_of(type(f)).startswith("flambeau."):
         return [getattr(f, n) for n in names()]
     return []
 
@@ -260,7 +262,7 @@ def overloads(f) -> list[Any]:
 def is_disallowed(fn) -> bool:
     if fn in disallowed:
         return True
-    if not disallowed or not type(fn).__module__.startswith("flambeau."):
+    if not disallowed or not module_of(type(fn)).startswith("flambeau."):
         return False
     packet = getattr(fn, "overloadpacket", None) or getattr(fn, "_overloadpacket", None)
     if packet is not None and packet in disallowed and not overloads(packet):
@@ -291,7 +293,7 @@ def is_allowed(fn) -> bool:
 
 
 def is_disabled(fn) -> bool:
-    return isinstance(fn, _frame.DisabledFunction)
+    return is_a(fn, _frame.DisabledFunction)
 
 
 def warn_disabled(fn) -> None:
@@ -315,7 +317,7 @@ _warned_disabled = Marks()
 
 
 def is_compiled(fn) -> bool:
-    return isinstance(fn, (_frame.CompiledFunction, _frame.FrozenFunction))
+    return is_a(fn, (_frame.CompiledFunction, _frame.FrozenFunction))
 
 
 def unwrap_compiled(fn):
@@ -341,32 +343,32 @@ def is_polyfill(code: types.CodeType) -> bool:
 
 def is_torch_callable(fn) -> bool:
     """An operator or function of the library that becomes a node: native function objects, operators, functions in its files."""
-    if isinstance(fn, type):
+    if is_a(fn, type):
         return False
-    if isinstance(fn, (_C.Function, _C.Operator)):
+    if is_a(fn, (_C.Function, _C.Operator)):
         return True
-    if isinstance(fn, types.FunctionType):
+    if type(fn) is types.FunctionType:
         f = file_of(fn)
         if f.startswith("<"):
-            return str(fn.__globals__.get("__name__", "")).startswith("flambeau.") or (fn.__module__ or "").startswith(
+            return str(fn.__globals__.get("__name__", "")).startswith("flambeau.") or module_of(fn).startswith(
                 "flambeau."
             )
         return f.startswith(PACKAGE) and _file_rule(f)[0] and not is_mode_method(fn)
-    if isinstance(fn, types.MethodType):
+    if is_a(fn, types.MethodType):
         owner = fn.__self__
         return is_torch_callable(fn.__func__) and (
-            not isinstance(owner, type) or is_autograd_function(owner) or owner.__module__.startswith("flambeau")
+            not is_a(owner, type) or is_autograd_function(owner) or module_of(owner).startswith("flambeau")
         )
-    if isinstance(fn, (types.BuiltinFunctionType, types.BuiltinMethodType)):
-        return (getattr(fn, "__module__", None) or "").startswith("flambeau")
-    return type(fn).__module__.startswith("flambeau.") and callable(fn) and not is_nn_module_class(type(fn))
+    if is_a(fn, types.BuiltinFunctionType):
+        return module_of(fn).startswith("flambeau")
+    return module_of(type(fn)).startswith("flambeau.") and callable(fn) and not is_nn_module_class(type(fn))
 
 
 def may_act(fn) -> bool:
     """Whether ``fn`` is a Python function of the library that isn't known to be a question or to make tensors or functions only."""
     return (
         isinstance(fn, (types.FunctionType, types.MethodType))
-        and not fn.__module__.startswith(_MAKERS)
+        and not module_of(fn).startswith(_MAKERS)
         and not fn.__name__.startswith(_QUESTIONS)
         and not is_allowed(fn)
     )
@@ -377,40 +379,40 @@ _QUESTIONS = ("get_", "is_", "are_", "has_")
 
 
 def is_autograd_function(cls: type) -> bool:
-    return any(c.__name__ == "Function" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
+    return any(name_of(c) == "Function" and module_of(c).startswith("flambeau.") for c in mro_of(cls))
 
 
 def is_function_mode_class(cls: type) -> bool:
-    return any(c.__name__ == "TorchFunctionMode" and c.__module__.startswith("flambeau.") for c in cls.__mro__)
+    return any(name_of(c) == "TorchFunctionMode" and module_of(c).startswith("flambeau.") for c in mro_of(cls))
 
 
 def is_plain_mode(cls: type) -> bool:
     """A function mode made by the native base's own ``__new__``, which takes nothing."""
-    return is_function_mode_class(cls) and isinstance(cls.__new__, types.BuiltinFunctionType)
+    return is_function_mode_class(cls) and is_a(type_item(cls, "__new__"), types.BuiltinFunctionType)
 
 
 @remembered
 def is_nn_module_class(cls: type) -> bool:
-    return any(c.__name__ == "Module" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
+    return any(name_of(c) == "Module" and module_of(c).startswith("flambeau.nn") for c in mro_of(cls))
 
 
 @remembered
 def is_optimizer_class(cls: type) -> bool:
-    return any(c.__name__ == "Optimizer" and c.__module__.startswith("flambeau.optim") for c in cls.__mro__)
+    return any(name_of(c) == "Optimizer" and module_of(c).startswith("flambeau.optim") for c in mro_of(cls))
 
 
 @remembered
 def is_parameter_class(cls: type) -> bool:
-    return any(c.__name__ == "Parameter" and c.__module__.startswith("flambeau.nn") for c in cls.__mro__)
+    return any(name_of(c) == "Parameter" and module_of(c).startswith("flambeau.nn") for c in mro_of(cls))
 
 
 def class_call(cls: type):
     """What calling an instance of ``cls`` runs, or None."""
-    return next((c.__dict__["__call__"] for c in cls.__mro__ if "__call__" in c.__dict__), None)
+    return next((dict_of(c)["__call__"] for c in mro_of(cls) if "__call__" in dict_of(c)), None)
 
 
 def is_library_module_call(call) -> bool:
-    return isinstance(call, types.FunctionType) and file_of(call).startswith(PACKAGE)
+    return type(call) is types.FunctionType and file_of(call).startswith(PACKAGE)
 
 
 # -- frames reached by the evaluator --
@@ -469,11 +471,6 @@ def frame_has_tensors(func: types.FunctionType, args: tuple) -> bool:
     return any(n in g and (has_tensor(g[n], 1) or is_library_value(g[n])) for n in func.__code__.co_names)
 
 
-def is_a(v, classes) -> bool:
-    """isinstance() that asks the class only: ``v.__class__`` may be the user's code."""
-    return issubclass(type(v), classes)
-
-
 def is_library_value(v) -> bool:
     if is_a(v, types.ModuleType):
         return str(v.__dict__.get("__name__")).split(".")[0] in ("flambeau", "numpy")
@@ -497,11 +494,8 @@ def has_tensor(v, depth: int) -> bool:
         return any(has_tensor(x, depth - 1) for x in dict.values(v))
     if is_a(v, (type, types.ModuleType, types.FunctionType)):
         return False
-    try:
-        d = object.__getattribute__(v, "__dict__")
-    except AttributeError:
-        return False
-    return is_a(d, dict) and any(has_tensor(x, depth - 1) for x in dict.values(d))
+    d = instance_dict(v)
+    return d is not None and any(has_tensor(x, depth - 1) for x in dict.values(d))
 
 
 def library_attr(path: str) -> Callable:

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import trace_rules
 from .exc import UserRaises, unsupported
-from .guards import ABSENT, type_item
+from .reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, module_of, name_of, qualname_of, type_item
 from .source import ConstSource, GetAttrSource, GlobalSource, GlobalsSource, InstanceDictSource, KeySource, Source
 from .variables.constant import ConstantVariable, is_constant_value
 
@@ -36,7 +36,6 @@ variables = types.SimpleNamespace()
 """Classes of variables that read the world themselves: :mod:`.builder`, which knows them all, puts them here. (An import inside of a function that
 each read calls costs as much as the read.)"""
 DELETED = object()  # what pending() says of an attribute that the traced code deleted
-IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
 # The interpreter's own lookup of attributes: builtins have it under their own names.
 PLAIN_OBJECTS = (
     object, list, tuple, dict, set, frozenset, int, float, complex, str, bytes, collections.deque, collections.OrderedDict,
@@ -104,12 +103,12 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     key = (id(cls), name) if after is None else (id(cls), name, id(after))
     if key in guards.on_classes and not output.side_effects.class_writes:
         return guards.on_classes[key]
-    if cls.__flags__ & IMMUTABLE:
+    if flags_of(cls) & IMMUTABLE:
         found = type_item(cls, name, after)
     else:
         if output.side_effects.on_class(cls, name) is not None:
             unsupported(
-                "class-setattr", f"{name} of {cls.__qualname__}, which was written", "It is read past the class."
+                "class-setattr", f"{name} of {qualname_of(cls)}, which was written", "It is read past the class."
             )
         fact = guards.class_facts(cls).get((name, after))
         if fact is None:
@@ -128,9 +127,7 @@ def is_python(a) -> bool:
 def is_overridden(tx, cls: type, *names: str) -> bool:
     """Whether one of these methods is not the library's own: shortcuts for it are off then."""
     return any(
-        not (getattr(f, "__module__", None) or "").startswith("flambeau.")
-        for f in (class_attr(tx, cls, n) for n in names)
-        if f is not ABSENT
+        not module_of(f).startswith("flambeau.") for f in (class_attr(tx, cls, n) for n in names) if f is not ABSENT
     )
 
 
@@ -146,22 +143,16 @@ def known(tx, value):
 # -- instances --
 
 
-def instance_dict(value) -> dict | None:
-    """The dict of an instance's own attributes, whatever its class says ``__dict__`` is; None when it has none."""
-    try:
-        d = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None
-    return d if isinstance(d, dict) else None
-
-
 def instance_table(tx, value, source: Source) -> InstanceDictSource:
     """The source of an instance's own dict: the same one for the same source of the instance."""
     tables = tx.output.guards.tables
     table = tables.get(id(source))
     if table is None:
-        hook = type.__getattribute__(type(value), "__getattribute__")
-        table = tables[id(source)] = InstanceDictSource(source, type(hook) is types.FunctionType)
+        cls = type(value)
+        hooked = type(type_item(cls, "__getattribute__")) is types.FunctionType
+        own = type_item(cls, "__dict__")  # a property, say
+        hooked = hooked or not (own is ABSENT or type(own) is types.GetSetDescriptorType)
+        table = tables[id(source)] = InstanceDictSource(source, hooked)
     return table
 
 
@@ -184,31 +175,31 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
     ``object.__getattribute__`` finds it, past the class's ``__getattribute__`` and ``__getattr__``."""
     hook = class_attr(tx, cls, "__getattribute__") if hooks else object.__getattribute__
     if hook not in LOOKUP:
-        if isinstance(hook, types.FunctionType):
+        if type(hook) is types.FunctionType:
             read = tx.wrap_function(hook)
             return fallback(tx, owner, cls, name, lambda: read.call(tx, [owner, ConstantVariable(name)], {}))
         if pending is not None and pending(name) is not None:
-            unsupported("getattribute", f"getattr {owner!r} {name}", f"{cls.__name__} looks attributes up in C.")
+            unsupported("getattribute", f"getattr {owner!r} {name}", f"{name_of(cls)} looks attributes up in C.")
         return dynamic(tx, owner, value, source, name)
     a = class_attr(tx, cls, name)
     if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType) and is_data_descriptor(tx, a):
         if type(a) is property:
             if a.fget is None:
-                tx.raise_user(AttributeError(f"property {name!r} of {cls.__name__!r} object has no getter"))
+                tx.raise_user(AttributeError(f"property {name!r} of {name_of(cls)!r} object has no getter"))
             return fallback(tx, owner, cls, name, lambda: tx.wrap_function(a.fget).call(tx, [owner], {}), hooks)
         if trace_rules.is_a(a, C_DESCRIPTORS):
             written = pending(name) if pending is not None else None
             if written is not None and written is not DELETED:
                 return written
             if value is None or written is DELETED:
-                tx.raise_user(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
+                tx.raise_user(AttributeError(f"{name_of(cls)!r} object has no attribute {name!r}"))
             return dynamic(tx, owner, value, source, name)
         get = class_attr(tx, type(a), "__get__")
-        if isinstance(get, types.FunctionType):
+        if type(get) is types.FunctionType:
             return fallback(tx, owner, cls, name, lambda: call_get(tx, get, a, owner, cls), hooks)
         if get is not ABSENT:
             unsupported(
-                "descriptor", f"getattr {owner!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
+                "descriptor", f"getattr {owner!r} {name}", f"{name} is a data descriptor of type {name_of(type(a))}."
             )
     written = pending(name) if pending is not None else None
     if written is not None and written is not DELETED:
@@ -234,17 +225,17 @@ def fallback(tx, owner, cls, name, read, hooks: bool = True):
 
 def call_get(tx, get, descriptor, owner, cls):
     return tx.wrap_function(get).call(
-        tx, [known(tx, descriptor), owner, variables.ClassVariable(cls, ConstSource(cls, cls.__qualname__))], {}
+        tx, [known(tx, descriptor), owner, variables.ClassVariable(cls, ConstSource(cls, qualname_of(cls)))], {}
     )
 
 
 def missing(tx, owner, cls: type, name: str, hooks: bool = True):
     hook = class_attr(tx, cls, "__getattr__") if hooks else ABSENT
-    if isinstance(hook, types.FunctionType):
+    if type(hook) is types.FunctionType:
         return tx.wrap_function(hook).call(tx, [owner, ConstantVariable(name)], {})
     if hook is not ABSENT:
-        unsupported("getattr", f"getattr {owner!r} {name}", f"{cls.__name__}.__getattr__ is no Python function.")
-    what = f"type object {owner.value.__name__!r}" if issubclass(cls, type) else f"{cls.__name__!r} object"
+        unsupported("getattr", f"getattr {owner!r} {name}", f"{name_of(cls)}.__getattr__ is no Python function.")
+    what = f"type object {name_of(owner.value)!r}" if issubclass(cls, type) else f"{name_of(cls)!r} object"
     tx.raise_user(AttributeError(f"{what} has no attribute {name!r}"))
 
 
@@ -256,7 +247,7 @@ def bind(tx, owner, cls: type, name: str, a):
         return known(tx, a.__func__)
     if trace_rules.is_a(a, classmethod):
         return variables.UserMethodVariable(
-            known(tx, a.__func__), variables.ClassVariable(cls, ConstSource(cls, cls.__qualname__))
+            known(tx, a.__func__), variables.ClassVariable(cls, ConstSource(cls, qualname_of(cls)))
         )
     if trace_rules.is_a(a, C_METHODS):
         return variables.SlotMethod(owner, name, a)
@@ -265,10 +256,10 @@ def bind(tx, owner, cls: type, name: str, a):
     if trace_rules.is_disabled(a):
         return variables.UserMethodVariable(known(tx, a), owner)
     get = class_attr(tx, type(a), "__get__")
-    if isinstance(get, types.FunctionType):
+    if type(get) is types.FunctionType:
         return call_get(tx, get, a, owner, cls)
     if get is not ABSENT and not trace_rules.is_a(a, type):
-        unsupported("descriptor", f"getattr {owner!r} {name}", f"{name} is a descriptor of type {type(a).__name__}.")
+        unsupported("descriptor", f"getattr {owner!r} {name}", f"{name} is a descriptor of type {name_of(type(a))}.")
     return known(tx, a)
 
 
@@ -276,7 +267,11 @@ def dynamic(tx, owner, value, source: Source | None, name: str):
     """An attribute that only running code tells: read for real now, and again by the guard."""
     if value is None:
         unsupported("getattr", f"getattr {owner!r} {name}")
-    source = source or ConstSource(value, f"const<{type(value).__name__}>")
+    source = source or ConstSource(value, f"const<{name_of(type(value))}>")
+    if any(type(type_item(type(value), n)) is types.FunctionType for n in ("__getattribute__", "__getattr__")):
+        unsupported(
+            "getattribute", f"getattr {owner!r} {name}", "Reading it for real would run a method of the program's."
+        )
     try:
         found = getattr(value, name)
     except AttributeError as e:
@@ -292,7 +287,7 @@ def library_attr(tx, owner, value, source: Source | None, name: str):
     """An attribute of an object that isn't traced: found statically when that is possible, asked for by the guard otherwise."""
     if isinstance(value, types.ModuleType):
         return module_attr(tx, value, name)
-    source = source or ConstSource(value, f"const<{type(value).__name__}>")
+    source = source or ConstSource(value, f"const<{name_of(type(value))}>")
     try:
         found = getattr(value, name)
     except AttributeError as e:
@@ -310,7 +305,7 @@ def library_attr(tx, owner, value, source: Source | None, name: str):
     if (
         static is found
         or trace_rules.is_a(static, C_METHODS)
-        or (type(value).__flags__ & IMMUTABLE and callable(found))
+        or (flags_of(type(value)) & IMMUTABLE and callable(found))
     ):
         return known(tx, found)
     if trace_rules.is_a(found, types.MethodType) and found.__func__ is static:
@@ -416,8 +411,8 @@ def folded(tx, value) -> None:
     cls = type(value)
     for name in FOLDED:
         f = class_attr(tx, cls, name)
-        if isinstance(f, types.FunctionType) and not f.__code__.co_filename.startswith(trace_rules.STDLIB):
-            unsupported("fold", f"{name} of {value!r}", f"{cls.__name__} defines {name}.")
+        if type(f) is types.FunctionType and not f.__code__.co_filename.startswith(trace_rules.STDLIB):
+            unsupported("fold", f"{name} of {value!r}", f"{name_of(cls)} defines {name}.")
 
 
 # -- the library's own state --

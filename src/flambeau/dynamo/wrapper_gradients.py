@@ -22,6 +22,7 @@ from flambeau.core.operator import namespace
 
 from . import tensors
 from .exc import SkipFrame, Unsupported
+from .reflect import name_of
 from .subgraphs import Level, Slot, fill
 from .variables.base import Variable
 from .variables.lists import SequenceVariable
@@ -70,7 +71,7 @@ class Parts:
             if v.value is not None:
                 return self.extra(v)
             if v.node is not None:
-                raise SkipFrame(f"a {v.cls.__name__} is part of a gradient")
+                raise SkipFrame(f"a {name_of(v.cls)} is part of a gradient")
             return Made(v.cls, facts_of(v.val), {k: self.of(x) for k, x in v.written.items()})
         if isinstance(v, TensorVariable):
             return self.tensor(v)
@@ -342,7 +343,7 @@ def take_apart(g: Any, template: Any, extras: list, flat: list) -> None:
         if g is None:
             g = types.SimpleNamespace(**dict.fromkeys(template.attributes))
         elif type(g) is not template.cls:
-            wrong(template.cls.__name__, f"a {type(g).__name__}")
+            wrong(name_of(template.cls), f"a {name_of(type(g))}")
         for k, part in template.attributes.items():
             take_apart(getattr(g, k), part, extras, flat)
     elif isinstance(template, Slot) and template.kind == "extra":
@@ -353,7 +354,7 @@ def take_apart(g: Any, template: Any, extras: list, flat: list) -> None:
             shape, strides, _, dtype, device = template.facts
             g = aten.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
         elif tensors.overrides_dispatch(type(g)):
-            wrong("a plain tensor", f"a {type(g).__name__}")
+            wrong("a plain tensor", f"a {name_of(type(g))}")
         flat.append(laid_out(g, template.facts))
     elif isinstance(template, tuple):
         for x, part in zip([None] * len(template) if g is None else g, template, strict=True):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..exc import unsupported
+from ..reflect import by_identity, is_a, name_of
 
 __all__ = [
     "HeldVariable",
@@ -39,7 +40,7 @@ class Variable:
         unsupported("type-unknown", f"the type of {self!r} is not known while tracing")
 
     def python_type_name(self) -> str:
-        return self.python_type().__name__
+        return name_of(self.python_type())
 
     def is_constant(self) -> bool:
         return False
@@ -186,7 +187,7 @@ def method_of(tx, v: Variable, name: str) -> MethodOf:
     """A method that the value's class, a builtin one, has; AttributeError when it has no attribute of the name."""
     cls = v.python_type()
     if not hasattr(cls, name):
-        tx.raise_user(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{name_of(cls)!r} object has no attribute {name!r}"))
     return MethodOf(v, name)
 
 
@@ -218,11 +219,11 @@ WHICH_NAN = "Containers look for the same NaN first; which object it is, is not 
 def has_nan(value) -> bool:
     """Whether the value of a constant is a NaN or holds one."""
     t = type(value)
-    if t in (tuple, list, set, frozenset):
+    if type(t) is type and t in (tuple, list, set, frozenset):
         return any(map(has_nan, value))
     if t is dict:
         return has_nan([*value, *value.values()])
-    return (t is float or t is complex or isinstance(value, np.inexact)) and bool(value != value)
+    return (t is float or t is complex or is_a(value, np.inexact)) and bool(value != value)
 
 
 def hashable_key(v: Variable):
@@ -231,6 +232,8 @@ def hashable_key(v: Variable):
         return v.key_object()
     if v.can_constant():
         k = v.as_constant()
+        if is_a(k, type) and not by_identity(k):
+            unsupported("unhashable", f"a key {v!r}", "Its metaclass says how it is hashed and compared.")
         try:
             hash(k)
         except TypeError:
@@ -246,6 +249,6 @@ def hashable_key(v: Variable):
     if getattr(getattr(v, "cls", None), "__hash__", None) is object.__hash__ and v.is_made_object():
         return v
     k = getattr(v, "value", None)
-    if k is not None and v.source is not None and (type(k).__hash__ is object.__hash__ or v.is_key()):
+    if k is not None and v.source is not None and (by_identity(k) or v.is_key()):
         return k
     unsupported("dict-key", f"{v!r} as a dict key is not traced")

@@ -18,6 +18,7 @@ from flambeau.base.symint import sym_max, sym_min
 
 from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
+from ..reflect import module_of, name_of, qualname_of
 from ..versions import PY312
 from . import identity as identity  # its handlers
 from . import instances as instances  # its handlers
@@ -106,7 +107,7 @@ class BuiltinVariable(KnownVariable):
         if fn in UNARY and len(args) == 1:
             return unary(tx, fn, args[0])
         everything = [*args, *kwargs.values()]
-        pure = fn in PURE or (getattr(fn, "__module__", None) in PURE_MODULES and fn.__name__ not in WRITERS)
+        pure = fn in PURE or (module_of(fn) in PURE_MODULES and fn.__name__ not in WRITERS)
         if pure and all(a.can_constant() for a in everything):
             return fold(tx, fn, args, kwargs)
         if isinstance(fn, type) and issubclass(fn, BaseException):
@@ -245,11 +246,11 @@ def _(tx, args, kwargs):
         return None
     f = args[0].class_attr(tx, "__hash__")
     if f is None:
-        tx.raise_user(TypeError(f"unhashable type: {args[0].cls.__name__!r}"))
+        tx.raise_user(TypeError(f"unhashable type: {name_of(args[0].cls)!r}"))
     if f is object.__hash__ and args[0].value is not None:
         found = identity.IdVariable(args[0]).object(tx)
         return None if found is None else ConstantVariable(hash(found[1]))
-    return args[0].call_special(tx, "__hash__") if isinstance(f, types.FunctionType) else None
+    return args[0].call_special(tx, "__hash__") if type(f) is types.FunctionType else None
 
 
 @handles(callable)
@@ -446,7 +447,7 @@ def _(tx, args, kwargs):
     if isinstance(args[0], TensorVariable):
         cls = args[0].python_type()
         if world.class_attr(tx, cls, "__round__") is world.ABSENT:
-            tx.raise_user(TypeError(f"type {cls.__name__} doesn't define __round__ method"))
+            tx.raise_user(TypeError(f"type {name_of(cls)} doesn't define __round__ method"))
         return args[0].call_method(tx, "round", [], {"decimals": args[1]} if len(args) > 1 else {})
     return None
 
@@ -736,7 +737,7 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     cls = args[0].as_constant()
     if trace_rules.is_nn_module_class(cls) or builtin_base(cls) is not None or issubclass(cls, BaseException):
-        unsupported("construct", f"object.__new__({cls.__qualname__})", "Its base is not plain Python.")
+        unsupported("construct", f"object.__new__({qualname_of(cls)})", "Its base is not plain Python.")
     if args[1:] or kwargs:
         refuse_excess(tx, cls, "__new__")
     return ObjectVariable(None, cls)
@@ -748,7 +749,7 @@ def _new(base):
         if cls is base:
             return tx.wrap_known(base).call(tx, args[1:], kwargs)
         if builtin_base(cls) is not base:
-            unsupported("construct", f"{base.__name__}.__new__({cls.__qualname__})")
+            unsupported("construct", f"{base.__name__}.__new__({qualname_of(cls)})")
         return new_derived(tx, base, cls, args[1:], kwargs)
 
     return handler

@@ -7,6 +7,7 @@ import types
 
 from .. import tensors, trace_rules, world
 from ..exc import unsupported
+from ..reflect import dict_of, flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of, type_item
 from ..source import ConstSource
 from ..versions import PY313
 from ..world import ABSENT
@@ -19,27 +20,59 @@ from .objects import ObjectVariable
 from .tensor import TensorVariable
 
 __all__ = ["ClassVariable", "SuperVariable", "construct"]
+OPERATIONS = (
+    "__eq__",
+    "__ne__",
+    "__hash__",
+    "__getattribute__",
+    "__getattr__",
+    "__or__",
+    "__ror__",
+    "__repr__",
+    "__lt__",
+    "__gt__",
+)
+ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
 
 class ClassVariable(KnownVariable):
     def __repr__(self):
-        return f"UserDefinedClassVariable({self.value.__name__})"
+        return f"UserDefinedClassVariable({name_of(self.value)})"
+
+    def is_plain(self, tx) -> bool:
+        """Whether the interpreter's own operations on the class run nothing of a program's."""
+        meta = type(self.value)
+        return meta is type or all(
+            type(f) is not types.FunctionType or is_stdlib(f)
+            for f in (world.class_attr(tx, meta, n) for n in OPERATIONS)
+        )
+
+    def truth(self, tx):
+        if issubclass(self.value, enum.Enum):
+            return True
+        said = self.of_metaclass(tx, "__bool__")
+        if said is None:
+            said = self.of_metaclass(tx, "__len__")
+            return True if said is None else bool(said.as_constant())
+        if type(said.as_constant()) is not bool:
+            unsupported("metaclass", f"bool of {self!r}", "Its metaclass answers something else.")
+        return said.as_constant()
 
     def getattr(self, tx, name):
         cls, meta = self.value, type(self.value)
         if name == "__class__":
-            return ClassVariable(meta, ConstSource(meta, meta.__qualname__))
+            return ClassVariable(meta, ConstSource(meta, qualname_of(meta)))
         if name == "__dict__":
             return self.own_dict(tx)
         if issubclass(cls, enum.Enum) and name in cls._member_map_:
             return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
-        if not cls.__flags__ & world.IMMUTABLE:
-            tx.output.guard(ConstSource(cls, cls.__qualname__), "TYPE_MATCH", meta)  # it may be given another metaclass
+        if not flags_of(cls) & world.IMMUTABLE:
+            tx.output.guard(ConstSource(cls, qualname_of(cls)), "TYPE_MATCH", meta)  # it may be given another metaclass
         hook = world.class_attr(tx, meta, "__getattribute__")
         if hook in world.LOOKUP:
             return self.own_getattr(tx, name)
-        if not isinstance(hook, types.FunctionType):
-            unsupported("getattribute", f"getattr {self!r} {name}", f"{meta.__name__} looks attributes up in C.")
+        if type(hook) is not types.FunctionType:
+            unsupported("getattribute", f"getattr {self!r} {name}", f"{name_of(meta)} looks attributes up in C.")
         read = tx.wrap_function(hook)
         return world.fallback(tx, self, meta, name, lambda: read.call(tx, [self, ConstantVariable(name)], {}))
 
@@ -53,13 +86,13 @@ class ClassVariable(KnownVariable):
     def own_getattr(self, tx, name):
         """type.__getattribute__"""
         cls, meta = self.value, type(self.value)
-        source = self.source or ConstSource(cls, cls.__qualname__)
+        source = self.source or ConstSource(cls, qualname_of(cls))
         above = world.class_attr(tx, meta, name)
-        if above is not ABSENT and not isinstance(above, types.FunctionType) and world.is_data_descriptor(tx, above):
+        if above is not ABSENT and type(above) is not types.FunctionType and world.is_data_descriptor(tx, above):
             if type(above) is property:
                 return tx.wrap_function(above.fget).call(tx, [self], {})
             get = world.class_attr(tx, type(above), "__get__")
-            if isinstance(get, types.FunctionType):
+            if type(get) is types.FunctionType:
                 return world.call_get(tx, get, above, self, meta)
             return world.dynamic(tx, self, cls, source, name)
         written = tx.output.side_effects.on_class(cls, name)
@@ -79,7 +112,7 @@ class ClassVariable(KnownVariable):
         if trace_rules.is_a(a, staticmethod):
             return tx.wrap_function(a.__func__)
         if trace_rules.is_a(a, classmethod):
-            if name == "_make" and hasattr(self.value, "_fields"):
+            if name == "_make" and type_item(self.value, "_fields") is not ABSENT:
                 return MakeTuple(self.value)
             if trace_rules.is_torch_callable(a.__func__):
                 return tx.wrap_known(getattr(self.value, name))
@@ -89,7 +122,7 @@ class ClassVariable(KnownVariable):
         if trace_rules.is_a(a, (property, *world.C_DESCRIPTORS)):
             return tx.wrap_known(a)
         get = world.class_attr(tx, type(a), "__get__")
-        if isinstance(get, types.FunctionType):
+        if type(get) is types.FunctionType:
             return tx.wrap_function(get).call(tx, [tx.wrap_known(a), ConstantVariable(None), self], {})
         if (
             get is not ABSENT
@@ -106,7 +139,7 @@ class ClassVariable(KnownVariable):
     def of_metaclass(self, tx, name, *args):
         """A special method that the metaclass defines in Python, called; None when it has none."""
         f = world.class_attr(tx, type(self.value), name)
-        return tx.wrap_function(f).call(tx, [self, *args], {}) if isinstance(f, types.FunctionType) else None
+        return tx.wrap_function(f).call(tx, [self, *args], {}) if type(f) is types.FunctionType else None
 
     def items(self, tx):
         if issubclass(self.value, enum.Enum):
@@ -124,7 +157,7 @@ class ClassVariable(KnownVariable):
         if found is not None:
             return found
         f = world.class_attr(tx, self.value, "__class_getitem__")
-        if isinstance(f, classmethod) and isinstance(f.__func__, types.FunctionType):
+        if isinstance(f, classmethod) and type(f.__func__) is types.FunctionType:
             return tx.wrap_function(f.__func__).call(tx, [self, key], {})
         return super().getitem(tx, key)
 
@@ -148,7 +181,7 @@ class ClassVariable(KnownVariable):
         cls, meta, value = self.value, type(self.value), value.unwrap()
         written = tx.output.side_effects.on_class(cls, name)
         if (
-            cls.__flags__ & world.IMMUTABLE
+            flags_of(cls) & world.IMMUTABLE
             or not tensors.is_user_class(cls)
             or (name.startswith("__") and name.endswith("__"))
             or world.class_attr(tx, meta, "__setattr__") is not type.__setattr__
@@ -189,7 +222,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
             return tx.wrap_known(cls(*[a.as_constant() for a in args]))
         except ValueError as e:
             tx.raise_user(e)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields") and "__new__" in cls.__dict__:
+    if issubclass(cls, tuple) and type_item(cls, "_fields") is not ABSENT and "__new__" in dict_of(cls):
         from .functions import bind
         from .lists import TupleVariable
 
@@ -205,8 +238,8 @@ def construct(tx, var: ClassVariable, args, kwargs):
         world.class_attr(tx, meta, "__call__") is not type.__dict__["__call__"]
         or world.class_attr(tx, meta, "__new__") is ABSENT
     ):
-        unsupported("construct", f"constructing {cls.__qualname__}", "Its metaclass has its own way to make objects.")
-    if getattr(cls, "__abstractmethods__", None):
+        unsupported("construct", f"constructing {qualname_of(cls)}", "Its metaclass has its own way to make objects.")
+    if flags_of(cls) & ABSTRACT:
         tx.raise_user(abstract(cls))
     new = world.class_attr(tx, cls, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
@@ -217,15 +250,15 @@ def construct(tx, var: ClassVariable, args, kwargs):
         return make(tx, var, args, kwargs)
     if issubclass(cls, tensors.Tensor) or issubclass(cls, BaseException):
         base, new = None, None
-    if base is not None or isinstance(new, types.FunctionType):
+    if base is not None or type(new) is types.FunctionType:
         made = (
             tx.wrap_function(new).call(tx, [var, *args], kwargs)
-            if isinstance(new, types.FunctionType)
+            if type(new) is types.FunctionType
             else new_derived(tx, base, cls, args, kwargs)
         )
         if isinstance(made, ObjectVariable) and issubclass(made.cls, cls):
             init = world.class_attr(tx, made.cls, "__init__")
-            if isinstance(init, types.FunctionType):
+            if type(init) is types.FunctionType:
                 run_init(tx, init, [made, *args], kwargs)
             elif isinstance(made, DerivedVariable):
                 made.init(tx, args, kwargs)
@@ -238,26 +271,26 @@ def construct(tx, var: ClassVariable, args, kwargs):
     if not (new is object.__new__ or trace_rules.is_plain_mode(cls)):
         unsupported(
             "construct",
-            f"constructing {cls.__module__}.{cls.__qualname__}",
+            f"constructing {module_of(cls)}.{qualname_of(cls)}",
             "Its construction is not plain Python (metaclass, __new__ or C base).",
         )
     if world.class_attr(tx, cls, "__del__") is not ABSENT:
         unsupported(
-            "finalizer", f"constructing {cls.__qualname__}, which has __del__", "When it runs is part of the program."
+            "finalizer", f"constructing {qualname_of(cls)}, which has __del__", "When it runs is part of the program."
         )
     obj = (ModuleVariable if trace_rules.is_nn_module_class(cls) else ObjectVariable)(None, cls)
     init = world.class_attr(tx, cls, "__init__")
-    if isinstance(init, types.FunctionType):
+    if type(init) is types.FunctionType:
         run_init(tx, init, [obj, *args], kwargs)
     elif args or kwargs:
-        tx.raise_user(TypeError(f"{cls.__name__}() takes no arguments"))
+        tx.raise_user(TypeError(f"{name_of(cls)}() takes no arguments"))
     return obj
 
 
 def run_init(tx, init: types.FunctionType, args, kwargs) -> None:
     result = tx.wrap_function(init).call(tx, args, kwargs)
     if not (result.is_constant() and result.as_constant() is None):
-        tx.raise_user(TypeError(f"__init__() should return None, not '{result.python_type().__name__}'"))
+        tx.raise_user(TypeError(f"__init__() should return None, not '{name_of(result.python_type())}'"))
 
 
 def abstract(cls: type) -> TypeError:
@@ -266,7 +299,7 @@ def abstract(cls: type) -> TypeError:
         object.__new__(cls)
     except TypeError as e:
         return e
-    return TypeError(f"Can't instantiate abstract class {cls.__name__}")
+    return TypeError(f"Can't instantiate abstract class {name_of(cls)}")
 
 
 def not_below(cls: type, obj: Variable, owner: type) -> TypeError:
@@ -274,8 +307,8 @@ def not_below(cls: type, obj: Variable, owner: type) -> TypeError:
     if not PY313:
         return TypeError("super(type, obj): obj must be an instance or subtype of type")
     value = getattr(obj, "value", None)
-    found = f"type {value.__name__}" if isinstance(value, type) else f"instance of {owner.__name__}"
-    return TypeError(f"super(type, obj): obj ({found}) is not an instance or subtype of type ({cls.__name__}).")
+    found = f"type {name_of(value)}" if isinstance(value, type) else f"instance of {name_of(owner)}"
+    return TypeError(f"super(type, obj): obj ({found}) is not an instance or subtype of type ({name_of(cls)}).")
 
 
 class SuperVariable(Variable):
@@ -286,9 +319,9 @@ class SuperVariable(Variable):
     def owner(self, tx) -> type:
         """The class whose MRO is searched; an error, as where ``super`` is called, when ``cls`` isn't in it."""
         owner = self.obj.value if isinstance(self.obj, ClassVariable) else self.obj.python_type()
-        if self.cls not in owner.__mro__:
-            if isinstance(self.obj, ClassVariable) and self.cls in type(owner).__mro__:
-                unsupported("super", f"super() in a method of the metaclass {self.cls.__qualname__}")
+        if self.cls not in mro_of(owner):
+            if isinstance(self.obj, ClassVariable) and self.cls in mro_of(type(owner)):
+                unsupported("super", f"super() in a method of the metaclass {qualname_of(self.cls)}")
             tx.raise_user(not_below(self.cls, self.obj, owner))
         return owner
 
@@ -301,7 +334,7 @@ class SuperVariable(Variable):
         if of_class:
             if trace_rules.is_a(a, classmethod):
                 return UserMethodVariable(tx.wrap_known(a.__func__), self.obj)
-            return self.obj.found(tx, name, a, ConstSource(owner, owner.__qualname__))
+            return self.obj.found(tx, name, a, ConstSource(owner, qualname_of(owner)))
         if isinstance(self.obj, TensorVariable) and not trace_rules.is_a(a, property):
             return UserMethodVariable(tx.wrap_known(a.__func__ if trace_rules.is_a(a, staticmethod) else a), self.obj)
         if trace_rules.is_a(a, types.FunctionType):
@@ -312,7 +345,7 @@ class SuperVariable(Variable):
             return tx.wrap_function(a.fget).call(tx, [self.obj], {})
         if isinstance(self.obj, ObjectVariable):
             get = world.class_attr(tx, type(a), "__get__")
-            if isinstance(get, types.FunctionType):
+            if type(get) is types.FunctionType:
                 return world.call_get(tx, get, a, self.obj, owner)
             return world.bind(tx, self.obj, owner, name, a)
         from .base import MethodOf

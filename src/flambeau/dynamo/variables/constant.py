@@ -11,6 +11,7 @@ from flambeau.base.errors import InternalError
 from flambeau.base.symint import NUMBERS
 
 from ..exc import unsupported
+from ..reflect import is_a, module_of, name_of
 from ..source import ConstSource
 from .base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
 
@@ -28,18 +29,19 @@ OTHERS = frozenset(
 def is_constant_value(v) -> bool:
     """Values that are equal whenever their guards say so and can be a code constant."""
     t = type(v)
-    if t in PLAIN:
-        return True
-    if t in OTHERS:
-        return False
+    if type(t) is type:  # a metaclass may have a hash of its own
+        if t in PLAIN:
+            return True
+        if t in OTHERS:
+            return False
     if t is tuple or t is frozenset:
         for x in v:
             if not is_constant_value(x):
                 return False
         return True
-    if isinstance(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.inexact)):
+    if is_a(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.inexact)):
         return True
-    return (getattr(t, "__module__", None) or "").startswith("flambeau.base") and t.__name__ in (
+    return module_of(t).startswith("flambeau.base") and name_of(t) in (
         "DType",
         "Device",
         "dtype",
@@ -56,12 +58,12 @@ def is_constant_value(v) -> bool:
 class ConstantVariable(KnownVariable):
     def __init__(self, value, source=None):
         self.source, self.born = source, next(_serial)
-        if type(value) not in PLAIN and isinstance(value, NUMBERS):
+        if type(value) not in PLAIN and is_a(value, NUMBERS):
             raise InternalError(f"the symbolic number {value} is taken for a constant")
         self.value = value
 
     def __repr__(self):
-        return f"ConstantVariable({type(self.value).__name__}: {self.value!r})"
+        return f"ConstantVariable({name_of(type(self.value))}: {self.value!r})"
 
     def is_constant(self):
         return True
@@ -95,7 +97,7 @@ class ConstantVariable(KnownVariable):
         try:
             value = getattr(self.value, name)
         except AttributeError:
-            tx.raise_user(AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}"))
+            tx.raise_user(AttributeError(f"{name_of(type(self.value))!r} object has no attribute {name!r}"))
         if is_constant_value(value):
             return ConstantVariable(value)
         if callable(value) and not isinstance(value, type):  # the class of a dtype's scalars is a class like any other
@@ -122,7 +124,7 @@ class ConstantVariable(KnownVariable):
     def items(self, tx):
         if isinstance(self.value, (str, bytes, tuple, frozenset)):
             return [ConstantVariable(v) for v in self.value]
-        tx.raise_user(TypeError(f"{type(self.value).__name__!r} object is not iterable"))
+        tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not iterable"))
 
     def getitem(self, tx, key):
         k = key.as_constant()
@@ -164,7 +166,7 @@ class ConstantMethodVariable(Variable):
 
                 if (made := format_fields(tx, self.value, args, kwargs)) is not None:
                     return made
-            unsupported("constant-method", f"call_method {type(self.value).__name__}.{self.name} {args!r}")
+            unsupported("constant-method", f"call_method {name_of(type(self.value))}.{self.name} {args!r}")
         if has_nan(self.value) and any(has_nan(a.as_constant()) for a in args):
             unsupported("identity", f"{self.name} of {self.value!r}", WHICH_NAN)
         try:

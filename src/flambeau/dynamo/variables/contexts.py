@@ -10,6 +10,7 @@ from flambeau.autograd import grad_mode
 from .. import tensors
 from ..exc import UserRaises, unsupported
 from ..guards import type_item
+from ..reflect import name_of
 from .base import MethodOf, Variable
 from .constant import ConstantVariable
 
@@ -227,7 +228,7 @@ class GeneratorContextVariable(ContextManagerVariable):
         """What contextlib does with an exception in the block: True when the generator ends, so the exception is swallowed."""
         if isinstance(exc.exception, (StopIteration, RuntimeError)):
             unsupported(
-                "context-manager", f"a {type(exc.exception).__name__} in the block of a generator's context manager"
+                "context-manager", f"a {name_of(type(exc.exception))} in the block of a generator's context manager"
             )
         before = list(exc.raised), exc.traceback
         try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import world
 from ..exc import unsupported
+from ..reflect import flags_of, is_among, mro_of, name_of
 from ..source import CallSource, Source
 from .base import Lazy, Variable
 from .constant import ConstantVariable
@@ -46,9 +47,9 @@ IN_PLACE = {f"__{n}__": getattr(operator, n) for n in ("iadd", "imul", "ior", "i
 
 def builtin_base(cls: type) -> type | None:
     """The builtin that ``cls`` is derived from, if it is one whose contents are modelled, and by classes of Python alone (``np.float64`` isn't)."""
-    if cls in BASES:
+    if is_among(cls, BASES):
         return None
-    base = next((c for c in cls.__mro__ if not c.__flags__ & HEAP_TYPE and c is not object), None)
+    base = next((c for c in mro_of(cls) if not flags_of(c) & HEAP_TYPE and c is not object), None)
     return base if base in BASES else None
 
 
@@ -93,7 +94,7 @@ class DerivedVariable(ObjectVariable):
         self.overrides: bool | None = None
 
     def __repr__(self):
-        return f"UserDefined{self.base.__name__.capitalize()}Variable({self.cls.__name__})"
+        return f"UserDefined{self.base.__name__.capitalize()}Variable({name_of(self.cls)})"
 
     def is_builtin(self, method) -> bool:
         """Whether a C method is one of the builtin that the class is derived from."""
@@ -175,7 +176,7 @@ class DerivedVariable(ObjectVariable):
             if name in COMPARISONS and not comparable(c, args[0]):
                 return ConstantVariable(NotImplemented)
             if name in OPERATIONS and isinstance(c, SetVariable):
-                unsupported("set-method", f"{name} of a {self.cls.__name__}", "The result is of the same class.")
+                unsupported("set-method", f"{name} of a {name_of(self.cls)}", "The result is of the same class.")
             return binary(tx, {**COMPARISONS, **OPERATIONS}[name], c, args[0])
         if name in IN_PLACE:
             binary(tx, IN_PLACE[name], c, args[0])
@@ -199,9 +200,9 @@ class DerivedVariable(ObjectVariable):
             c.delitem(tx, args[0])
             return ConstantVariable(None)
         if name == "copy" and self.base not in (dict, list):
-            unsupported("builtin-subclass", f"{self.base.__name__}.copy of a {self.cls.__name__}")
+            unsupported("builtin-subclass", f"{self.base.__name__}.copy of a {name_of(self.cls)}")
         if isinstance(c, SetVariable) and name in ("union", "intersection", "difference", "symmetric_difference"):
-            unsupported("set-method", f"{name} of a {self.cls.__name__}", "The result is of the same class.")
+            unsupported("set-method", f"{name} of a {name_of(self.cls)}", "The result is of the same class.")
         return c.call_method(tx, name, args, kwargs)
 
     def dict_item(self, tx, key):
@@ -236,7 +237,7 @@ class DerivedVariable(ObjectVariable):
         cg.emit("STORE_FAST", t)
         if not immutable:
             if getattr(self.contents, "maxlen", None) is not None:
-                unsupported("deque", f"a {self.cls.__name__} with maxlen is made")
+                unsupported("deque", f"a {name_of(self.cls)} with maxlen is made")
 
             def both():
                 cg.emit("LOAD_FAST", t)

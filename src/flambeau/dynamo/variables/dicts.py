@@ -8,6 +8,7 @@ import types
 from .. import world
 from ..exc import unsupported
 from ..guards import same_key
+from ..reflect import name_of
 from ..source import KeySource
 from .base import Lazy, MethodOf, Variable, hashable_key
 from .constant import ConstantVariable
@@ -159,7 +160,7 @@ class DictVariable(Variable):
             self.setitem(tx, key, v)
             return v
         missing = getattr(self.cls, "__missing__", None)
-        if missing is not None and isinstance(missing, types.FunctionType):
+        if missing is not None and type(missing) is types.FunctionType:
             from .functions import UserFunctionVariable
 
             return UserFunctionVariable(missing).call(tx, [self, key], {})
@@ -186,7 +187,7 @@ class DictVariable(Variable):
             return own
         if hasattr(self.cls, name):
             return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
         return self.attribute(tx, name) is not None or hasattr(self.cls, name)

@@ -10,6 +10,7 @@ import types
 
 from .. import world
 from ..exc import UserRaises, unsupported
+from ..reflect import flags_of, mro_of, name_of, qualname_of
 from ..source import GetAttrSource
 from .base import Variable
 from .constant import ConstantVariable
@@ -36,7 +37,7 @@ SPECIAL = (
 
 def builtin_exception(cls: type) -> type:
     """The class of the interpreter that an exception's class is derived from, or is."""
-    return next(c for c in cls.__mro__ if c.__flags__ & world.IMMUTABLE and issubclass(c, BaseException))
+    return next(c for c in mro_of(cls) if flags_of(c) & world.IMMUTABLE and issubclass(c, BaseException))
 
 
 def stand_in(cls: type, args: list[Variable], kwargs: dict[str, Variable]) -> BaseException | None:
@@ -97,10 +98,10 @@ class ExceptionVariable(ObjectVariable):
         """The exception itself or its stand-in, for what only depends on its class and arguments."""
         if self.source is not None and getattr(self.cls, name) not in OF_ARGUMENTS:
             unsupported(
-                "exception", f"{name} of a {self.cls.__name__} that existed before", "It asks for more than args."
+                "exception", f"{name} of a {name_of(self.cls)} that existed before", "It asks for more than args."
             )
         if not self.faithful() or not self.written.keys() <= {*LINKS, "name", "obj"}:
-            unsupported("exception", f"{name} of {self.cls.__name__} with values of the graph or changed attributes")
+            unsupported("exception", f"{name} of {name_of(self.cls)} with values of the graph or changed attributes")
         return self.exception
 
     # -- attributes --
@@ -114,7 +115,7 @@ class ExceptionVariable(ObjectVariable):
         if name in LINKS or (name in ("value", "name", "obj", "code", "exceptions", "message")):
             return self.link(name)
         found = world.type_item(self.cls, name)
-        if isinstance(found, world.C_DESCRIPTORS) and found.__objclass__ in builtin_exception(self.cls).__mro__:
+        if isinstance(found, world.C_DESCRIPTORS) and found.__objclass__ in mro_of(builtin_exception(self.cls)):
             from ..executor import current
 
             return current().wrap_known(getattr(self.at_its_real(name), name))
@@ -223,7 +224,7 @@ class ExceptionVariable(ObjectVariable):
     # -- methods that the class inherits from the interpreter's --
     def is_builtin(self, method) -> bool:
         owner = getattr(method, "__objclass__", None)
-        return owner is not None and owner is not object and owner in builtin_exception(self.cls).__mro__
+        return owner is not None and owner is not object and owner in mro_of(builtin_exception(self.cls))
 
     def builtin_method(self, tx, name, args, kwargs):
         if name == "__init__":
@@ -234,7 +235,7 @@ class ExceptionVariable(ObjectVariable):
             return self
         if name == "add_note" and len(args) == 1:
             if not isinstance(note := args[0].as_constant(), str):
-                tx.raise_user(TypeError(f"note must be a str, not {type(note).__name__!r}"))
+                tx.raise_user(TypeError(f"note must be a str, not {name_of(type(note))!r}"))
             try:
                 notes = self.getattr(tx, "__notes__")
             except world.UserRaises:
@@ -259,10 +260,10 @@ class ExceptionVariable(ObjectVariable):
         if self.source is not None:
             unsupported("exception", "__init__ of an exception that existed before the call")
         if kwargs and not all(v.can_constant() for v in kwargs.values()):
-            unsupported("exception", f"{self.cls.__name__} with keyword arguments that are values of the graph")
+            unsupported("exception", f"{name_of(self.cls)} with keyword arguments that are values of the graph")
         made = stand_in(self.cls, args, {})
         if made is None:
-            unsupported("raise", f"constructing {self.cls.__name__} with values of the graph")
+            unsupported("raise", f"constructing {name_of(self.cls)} with values of the graph")
         try:
             builtin_exception(self.cls).__init__(made, *made.args, **{k: v.as_constant() for k, v in kwargs.items()})
         except TypeError as e:
@@ -379,7 +380,7 @@ def make_exception(tx, cls: type, args, kwargs):
     base = builtin_exception(cls)
     new = world.class_attr(tx, cls, "__new__")
     if new is not base.__new__ and getattr(new, "__func__", new) is not base.__new__:
-        unsupported("construct", f"constructing {cls.__qualname__}", "It is an exception with a __new__ of its own.")
+        unsupported("construct", f"constructing {qualname_of(cls)}", "It is an exception with a __new__ of its own.")
     args = [tx.realize(a) for a in args]
     try:
         made = stand_in(cls, args, kwargs)
@@ -388,7 +389,7 @@ def make_exception(tx, cls: type, args, kwargs):
     if made is None:
         unsupported(
             "raise",
-            f"constructing {cls.__name__} with values of the graph",
+            f"constructing {name_of(cls)} with values of the graph",
             "The exception is made by ordinary Python.",
         )
     v = ExceptionVariable(made, args=args)

@@ -11,6 +11,7 @@ from flambeau.loops import streams
 from .. import numpy_bridge
 from ..config import config
 from ..exc import unsupported
+from ..reflect import module_of, name_of
 from ..source import CallSource, ConstSource, GetAttrSource
 from .base import HeldVariable, MethodOf, Variable
 from .constant import ConstantVariable
@@ -30,7 +31,7 @@ class GeneratorVariable(Variable):
         self.node, self.val, self.cls = node, val, cls
 
     def __repr__(self):
-        return f"GeneratorVariable({self.cls.__name__})"
+        return f"GeneratorVariable({name_of(self.cls)})"
 
     def python_type(self):
         return self.cls
@@ -49,7 +50,7 @@ class GeneratorVariable(Variable):
             return DrawVariable(self, name)
         unsupported(
             "numpy-random",
-            f"{self.cls.__name__}.{name}",
+            f"{name_of(self.cls)}.{name}",
             "It is no draw of numbers with a known shape.",
             "The piece runs in NumPy.",
         )
@@ -169,7 +170,7 @@ def of_generator(tx, value, source) -> Variable:
 
 def of_method(tx, value, source) -> Variable | None:
     """The variable of a generator's bound method; None for another method."""
-    if not config.trace_numpy or type(value.__self__) not in streams.CLASSES:
+    if not config.trace_numpy or not any(type(value.__self__) is c for c in streams.CLASSES):
         return None
     numpy_bridge.load()
     if value.__self__ is np.random.mtrand._rand:
@@ -188,7 +189,7 @@ def the_global(tx) -> Variable:
 
 def of_function(tx, value, source) -> Variable | None:
     """The variable of a function or class of np.random; None for others."""
-    if not config.trace_numpy or not (getattr(value, "__module__", None) or "").startswith("numpy.random"):
+    if not config.trace_numpy or not module_of(value).startswith("numpy.random"):
         return None
     numpy_bridge.load()
     if value is np.random.Generator:

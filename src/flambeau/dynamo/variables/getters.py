@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+from ..reflect import name_of
 from .base import Variable
 from .lists import TupleVariable
 
@@ -18,7 +19,7 @@ class GetterVariable(Variable):
         self.cls, self.args, self.kwargs = cls, list(args), dict(kwargs)
 
     def __repr__(self):
-        return f"GetterVariable({self.cls.__name__})"
+        return f"GetterVariable({name_of(self.cls)})"
 
     def python_type(self):
         return self.cls

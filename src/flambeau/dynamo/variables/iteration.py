@@ -7,6 +7,7 @@ import inspect
 import itertools
 
 from ..exc import UserRaises, unsupported
+from ..reflect import name_of
 from . import polyfills
 from .base import Variable
 from .constant import ConstantVariable
@@ -122,7 +123,7 @@ def _(tx, args, kwargs):
 def _refuse_irreversible(tx, v: Variable) -> None:
     cls = v.python_type()
     if not (hasattr(cls, "__reversed__") or (hasattr(cls, "__len__") and hasattr(cls, "__getitem__"))):
-        tx.raise_user(TypeError(f"{cls.__name__!r} object is not reversible"))
+        tx.raise_user(TypeError(f"{name_of(cls)!r} object is not reversible"))
 
 
 class _Backwards(IteratorVariable):
@@ -154,7 +155,7 @@ def _reversed_object(tx, v: ObjectVariable) -> Variable:
         return own.call(tx, [], {})
     refused = v.class_attr(tx, "__reversed__") is None
     if refused or v.special(tx, "__len__") is None or v.special(tx, "__getitem__") is None:
-        tx.raise_user(TypeError(f"{v.python_type().__name__!r} object is not reversible"))
+        tx.raise_user(TypeError(f"{name_of(v.python_type())!r} object is not reversible"))
     return _Backwards(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)
 
 

@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable
 
 from ..exc import UserRaises, unsupported
+from ..reflect import name_of
 from ..source import CallSource, ItemSource
 from ..versions import PY313
 from .base import Lazy, Variable, method_of
@@ -111,13 +112,13 @@ class IteratorVariable(Variable):
         if cg.returning and self.cls is not LIST_ITERATOR:
             unsupported(
                 "iterator",
-                f"a {self.cls.__name__} object leaves the function",
+                f"a {name_of(self.cls)} object leaves the function",
                 "Only its elements are known while tracing.",
             )
         if not self.drainable:
             unsupported(
                 "iterator",
-                f"a {self.cls.__name__} object is alive at a graph break",
+                f"a {name_of(self.cls)} object is alive at a graph break",
                 "Its elements are made one by one.",
             )
         if self.pull is not None:
@@ -221,7 +222,7 @@ class ExistingIteratorVariable(IteratorVariable):
 
     def next(self, tx):
         if not tx.output.unroll or type(self.value) not in PEEKABLE:
-            unsupported("iterate", f"iterating over a {self.cls.__name__}", "Its elements are not known while tracing.")
+            unsupported("iterate", f"iterating over a {name_of(self.cls)}", "Its elements are not known while tracing.")
         if self.known is None:
             left = CallSource(self.source, remaining, "remaining")
             values = remaining(self.value)
@@ -322,7 +323,7 @@ class GeneratorVariable(IteratorVariable):
 
     def reconstruct(self, cg):
         if self.cls is not types.GeneratorType and cg.returning:
-            unsupported("iterator", f"a {self.cls.__name__} object leaves the function", "It is traced as a generator.")
+            unsupported("iterator", f"a {name_of(self.cls)} object leaves the function", "It is traced as a generator.")
         self.frame.reconstruct_generator(cg)
 
 

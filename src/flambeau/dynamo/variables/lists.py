@@ -9,6 +9,7 @@ from collections.abc import Callable
 from flambeau.base.shapes import Size
 
 from ..exc import unsupported
+from ..reflect import dict_of, name_of
 from ..source import ItemSource
 from .base import KnownVariable, Lazy, MethodOf, Variable, hashable_key, method_of
 from .constant import ConstantVariable
@@ -103,7 +104,7 @@ class SequenceVariable(Variable):
         i = self._index(tx, key)
         n = self.length(tx)
         if not -n <= i < n:
-            tx.raise_user(IndexError(f"{self.cls.__name__} index out of range"))
+            tx.raise_user(IndexError(f"{name_of(self.cls)} index out of range"))
         e = self.elements[i]
         if isinstance(e, Lazy):
             e = self.elements[i] = e.real(tx)
@@ -119,7 +120,7 @@ class SequenceVariable(Variable):
             return tx.wrap_known(self.cls)
         if hasattr(self.cls, name):
             return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
         return hasattr(self.cls, name)
@@ -148,7 +149,7 @@ class SequenceVariable(Variable):
         if name == "numel" and self.can_constant():
             return ConstantVariable(getattr(self.as_constant(), name)())
         unsupported(
-            "sequence-method", f"call_method {self!r} {name} {args!r}", f"{self.cls.__name__}.{name} is not traced."
+            "sequence-method", f"call_method {self!r} {name} {args!r}", f"{name_of(self.cls)}.{name} is not traced."
         )
 
     def _first(self, tx, v: Variable) -> int | None:
@@ -205,7 +206,7 @@ class TupleVariable(SequenceVariable):
         if name in ("_replace", "_asdict") and hasattr(self.cls, "_fields"):
             return MethodOf(self, name)
         if not self.is_field(tx, name) and self.cls is not tuple:
-            if is_size(self.cls) and name in self.cls.__dict__:
+            if is_size(self.cls) and name in dict_of(self.cls):
                 return MethodOf(self, name)
             from .. import world
 
@@ -229,7 +230,7 @@ class TupleVariable(SequenceVariable):
     def call_method(self, tx, name, args, kwargs):
         if (
             is_size(self.cls)
-            and name in self.cls.__dict__
+            and name in dict_of(self.cls)
             and self.can_constant()
             and all(a.can_constant() for a in args)
         ):
@@ -289,7 +290,7 @@ class ListVariable(SequenceVariable):
         cg.all(self.elements)
         cg.emit("BUILD_LIST", len(self.elements))
         if self.cls is not list:
-            unsupported("list-subclass", f"rebuilding a {self.cls.__name__}")
+            unsupported("list-subclass", f"rebuilding a {name_of(self.cls)}")
 
     def changed(self, tx, only_append=False):
         if not only_append or self.open_value is None:

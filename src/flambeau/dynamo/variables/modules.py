@@ -6,6 +6,7 @@ import types
 
 from .. import tensors, trace_rules, world
 from ..exc import unsupported
+from ..reflect import module_of, mro_of, name_of
 from ..source import KeySource
 from ..world import ABSENT
 from .base import MethodOf, Variable
@@ -21,7 +22,7 @@ class ModuleVariable(ObjectVariable):
     made while tracing (it has no parameters, which are leaves) the library's own methods are traced."""
 
     def __repr__(self):
-        return f"NNModuleVariable({self.cls.__name__})"
+        return f"NNModuleVariable({name_of(self.cls)})"
 
     def __init__(self, value, cls: type, source=None):
         super().__init__(value, cls, source)
@@ -59,7 +60,7 @@ class ModuleVariable(ObjectVariable):
                     found = d.get_key(tx, name) if isinstance(d, DictVariable) else None
                     if found is not None:
                         return found
-                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+                tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
         return super().generic_getattr(tx, name)
 
     def setattr(self, tx, name, value):
@@ -186,7 +187,7 @@ class ModuleVariable(ObjectVariable):
 
 
 def is_library(f) -> bool:
-    return f is not ABSENT and isinstance(f, types.FunctionType) and (f.__module__ or "").startswith("flambeau.")
+    return f is not ABSENT and type(f) is types.FunctionType and module_of(f).startswith("flambeau.")
 
 
 class ModuleWalk(MethodOf):
@@ -198,7 +199,7 @@ class ModuleWalk(MethodOf):
         seen.add(id(m))
         if m.walk_overridden(tx):
             unsupported(
-                "module-walk", f"{self.name}() over {m!r}", f"{m.cls.__name__} has its own way to list its parts."
+                "module-walk", f"{self.name}() over {m!r}", f"{name_of(m.cls)} has its own way to list its parts."
             )
         yield prefix, m
         for k, c in m.children(tx):
@@ -233,9 +234,9 @@ class ModuleWalk(MethodOf):
 
 
 def container_kind(cls: type) -> str | None:
-    for c in cls.__mro__:
-        if c.__module__.startswith("flambeau.") and c.__name__ in ("ModuleList", "Sequential", "ModuleDict"):
-            return c.__name__
+    for c in mro_of(cls):
+        if module_of(c).startswith("flambeau.") and name_of(c) in ("ModuleList", "Sequential", "ModuleDict"):
+            return name_of(c)
     return None
 
 

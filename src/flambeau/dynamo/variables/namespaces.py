@@ -8,6 +8,7 @@ import types
 from .. import world
 from ..exc import unsupported
 from ..guards import ABSENT, type_item
+from ..reflect import qualname_of
 from ..source import ConstSource, InstanceDictSource
 from .base import HeldVariable
 from .constant import ConstantVariable
@@ -159,7 +160,7 @@ class ClassDict(NamespaceDict):
     WRITES = ("clear", "pop", "popitem", "setdefault", "update")
 
     def __init__(self, cls: type):
-        super().__init__(gc.get_referents(type.__dict__["__dict__"].__get__(cls))[0], cls.__qualname__)
+        super().__init__(gc.get_referents(type.__dict__["__dict__"].__get__(cls))[0], qualname_of(cls))
         self.of = cls
 
     def python_type(self):

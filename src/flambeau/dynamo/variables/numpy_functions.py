@@ -7,6 +7,7 @@ import numpy as np
 from .. import numpy_bridge, world
 from ..config import config
 from ..exc import unsupported
+from ..reflect import module_of, name_of
 from .base import HeldVariable, Variable
 from .builtin import PURE, BuiltinVariable
 from .constant import ConstantVariable, is_constant_value
@@ -22,7 +23,7 @@ def of_numpy(value, source) -> Variable:
         return NumpyDescriptionVariable(value, source)
     impl = numpy_bridge.lookup(value)
     if impl is None or not config.trace_numpy:
-        name = f"{getattr(value, '__module__', 'numpy')}.{getattr(value, '__name__', value)}"
+        name = f"{module_of(value)}.{getattr(value, '__name__', value)}"
         if value in PURE:
             return BuiltinVariable(value, source)
         return SkippedFunctionVariable(
@@ -87,7 +88,7 @@ class NumpyFunctionVariable(_Function):
         except (FloatingPointError, TypeError, ValueError, OverflowError) as e:
             unsupported("numpy", f"np.{self.value.__name__} of numbers", f"NumPy raises or warns: {e}.")
         if not is_constant_value(value):
-            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"It returns {type(value).__name__}.")
+            unsupported("numpy", f"np.{self.value.__name__} of numbers", f"It returns {name_of(type(value))}.")
         return ConstantVariable(value)
 
 
@@ -112,7 +113,7 @@ class NumpyDescriptionVariable(_Function):
                 if v.can_constant()
                 else unsupported(
                     "numpy",
-                    f"np.{self.value.__name__} of {type(v).__name__}",
+                    f"np.{self.value.__name__} of {name_of(type(v))}",
                     "Its arguments are not arrays and constants.",
                 )
             )

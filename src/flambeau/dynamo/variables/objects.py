@@ -10,6 +10,7 @@ import types
 from .. import trace_rules, world
 from ..exc import unsupported
 from ..guards import type_item
+from ..reflect import name_of, qualname_of
 from ..source import ConstSource, InstanceDictSource
 from ..world import ABSENT
 from .base import Variable
@@ -30,12 +31,12 @@ class ObjectVariable(Variable):
         super().__init__(source)
         self.value, self.cls = value, cls
         if value is not None and source is None:
-            self.source = ConstSource(value, f"const<{cls.__name__}>")
+            self.source = ConstSource(value, f"const<{name_of(cls)}>")
         self.written: dict[str, Variable | None] = {}  # None: deleted
         self.reinserted: set[str] = set()  # deleted, then written again: at the end of the dict
 
     def __repr__(self):
-        return f"UserDefinedObjectVariable({self.cls.__name__})"
+        return f"UserDefinedObjectVariable({name_of(self.cls)})"
 
     def python_type(self):
         return self.cls
@@ -49,7 +50,7 @@ class ObjectVariable(Variable):
     def class_variable(self):
         from .classes import ClassVariable
 
-        return ClassVariable(self.cls, ConstSource(self.cls, self.cls.__qualname__))
+        return ClassVariable(self.cls, ConstSource(self.cls, qualname_of(self.cls)))
 
     def pending(self, name):
         return world.DELETED if name in self.written and self.written[name] is None else self.written.get(name)
@@ -81,14 +82,14 @@ class ObjectVariable(Variable):
 
     def instance_dict(self, tx):
         if self.value is not None and world.instance_dict(self.value) is None:
-            tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute '__dict__'"))
+            tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute '__dict__'"))
         from .namespaces import InstanceDict
 
         return InstanceDict(self)
 
     def setattr(self, tx, name, value):
         hook = self.class_attr(tx, "__setattr__")
-        if isinstance(hook, types.FunctionType):
+        if type(hook) is types.FunctionType:
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name), value], {})
             return
         if not own_slot(hook, "__setattr__"):
@@ -104,17 +105,17 @@ class ObjectVariable(Variable):
             unsupported("setattr", f"setattr {self!r} {name}", "It is kept by a class of the interpreter.")
         if trace_rules.is_a(a, property):
             if a.fset is None:
-                tx.raise_user(AttributeError(f"property {name!r} of {self.cls.__name__!r} object has no setter"))
+                tx.raise_user(AttributeError(f"property {name!r} of {name_of(self.cls)!r} object has no setter"))
             tx.wrap_function(a.fset).call(tx, [self, value], {})
             return
         if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType):
             put = world.class_attr(tx, type(a), "__set__")
-            if isinstance(put, types.FunctionType):
+            if type(put) is types.FunctionType:
                 tx.wrap_function(put).call(tx, [tx.wrap_known(a), self, value], {})
                 return
             if put is not ABSENT and not trace_rules.is_a(a, types.MemberDescriptorType):
                 unsupported(
-                    "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {type(a).__name__}."
+                    "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {name_of(type(a))}."
                 )
         self.store(tx, name, value)
 
@@ -131,7 +132,7 @@ class ObjectVariable(Variable):
                     if value is not None and sys.version_info >= (3, 13)
                     else ""
                 )
-                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}{more}"))
+                tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}{more}"))
             before = name in d
             if before and name not in self.written and hasattr(type(d[name]), "__del__"):
                 unsupported(
@@ -152,7 +153,7 @@ class ObjectVariable(Variable):
 
     def delattr(self, tx, name):
         hook = self.class_attr(tx, "__delattr__")
-        if isinstance(hook, types.FunctionType):
+        if type(hook) is types.FunctionType:
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name)], {})
             return
         if not own_slot(hook, "__delattr__"):
@@ -165,16 +166,16 @@ class ObjectVariable(Variable):
             unsupported("delattr", f"delattr {self!r} {name}", "It is kept by a class of the interpreter.")
         if trace_rules.is_a(a, property):
             if a.fdel is None:
-                tx.raise_user(AttributeError(f"property {name!r} of {self.cls.__name__!r} object has no deleter"))
+                tx.raise_user(AttributeError(f"property {name!r} of {name_of(self.cls)!r} object has no deleter"))
             tx.wrap_function(a.fdel).call(tx, [self], {})
             return
         if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType | types.MemberDescriptorType):
             drop = world.class_attr(tx, type(a), "__delete__")
-            if isinstance(drop, types.FunctionType):
+            if type(drop) is types.FunctionType:
                 tx.wrap_function(drop).call(tx, [tx.wrap_known(a), self], {})
                 return
             if drop is not ABSENT:
-                unsupported("descriptor", f"delattr {self!r} {name}", f"{name} is a {type(a).__name__}.")
+                unsupported("descriptor", f"delattr {self!r} {name}", f"{name} is a {name_of(type(a))}.")
         if name not in self.written or self.written[name] is None:
             found = None
             if self.value is not None and name not in self.written:
@@ -184,7 +185,7 @@ class ObjectVariable(Variable):
                     else world.instance_attr(tx, self.value, self.source, name)
                 )
             if found is None:
-                tx.raise_user(AttributeError(f"{self.cls.__name__!r} object has no attribute {name!r}"))
+                tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
         if self.value is None:
             del self.written[name]
             tx.side_effects.touch(self)
@@ -199,13 +200,13 @@ class ObjectVariable(Variable):
     def call_special(self, tx, name, *args):
         f = self.special(tx, name)
         if f is None:
-            unsupported("special-method", f"{self.cls.__name__} has no {name}")
+            unsupported("special-method", f"{name_of(self.cls)} has no {name}")
         return f.call(tx, list(args), {})
 
     def call(self, tx, args, kwargs):
         f = self.special(tx, "__call__")
         if f is None:
-            tx.raise_user(TypeError(f"{self.cls.__name__!r} object is not callable"))
+            tx.raise_user(TypeError(f"{name_of(self.cls)!r} object is not callable"))
         return f.call(tx, args, kwargs)
 
     def getitem(self, tx, key):
@@ -243,7 +244,7 @@ class ObjectVariable(Variable):
         if self.class_attr(tx, "__bool__") is not ABSENT:
             answer = self.call_special(tx, "__bool__").as_constant()
             if type(answer) is not bool:
-                tx.raise_user(TypeError(f"__bool__ should return bool, returned {type(answer).__name__}"))
+                tx.raise_user(TypeError(f"__bool__ should return bool, returned {name_of(type(answer))}"))
             return answer
         if self.class_attr(tx, "__len__") is not ABSENT:
             return bool(self.length(tx))
@@ -305,7 +306,8 @@ class SlotMethod(Variable):
             if args or kwargs:
                 refuse_excess(tx, o.cls, "__init__")
             return ConstantVariable(None)
-        if self.value in (object.__getattribute__, type.__getattribute__) and args[0].can_constant():
+        lookup = type.__getattribute__ if issubclass(o.python_type(), type) else object.__getattribute__
+        if self.value is lookup and args[0].can_constant() and hasattr(o, "own_getattr"):
             return tx.attribute(o, wanted := args[0].as_constant(), lambda: o.own_getattr(tx, wanted))
         if self.value is object.__eq__ or self.value is object.__ne__:
             from .operators import identical
@@ -342,7 +344,7 @@ def refuse_excess(tx, cls: type, called: str) -> None:
     if overrides_new if called == "__new__" else overrides_init:
         tx.raise_user(TypeError(f"object.{called}() takes exactly one argument (the {what})"))
     if not (overrides_init if called == "__new__" else overrides_new):
-        tx.raise_user(TypeError(f"{cls.__name__}() takes no arguments"))
+        tx.raise_user(TypeError(f"{name_of(cls)}() takes no arguments"))
 
 
 def reduced(tx, o: ObjectVariable, args) -> Variable:
@@ -350,7 +352,7 @@ def reduced(tx, o: ObjectVariable, args) -> Variable:
     if o.class_attr(tx, "__reduce__") is not object.__dict__["__reduce__"]:
         return o.getattr(tx, "__reduce__").call(tx, [], {})
     state_of = o.class_attr(tx, "__getstate__")
-    own = isinstance(state_of, types.FunctionType)
+    own = type(state_of) is types.FunctionType
     ways = ("__getnewargs__", "__getnewargs_ex__")
     if len(args) != 1:
         unsupported("reduce", f"__reduce_ex__ of {o!r} with {len(args)} arguments")

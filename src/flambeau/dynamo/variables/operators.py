@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import numpy_bridge, world
 from ..exc import SkipFrame, UserRaises, unsupported
+from ..reflect import is_a, name_of
 from ..source import ConstSource
 from .base import WHICH_NAN, Variable, has_nan
 from .classes import ClassVariable
@@ -84,7 +85,7 @@ def iterate(tx, v: Variable) -> IteratorVariable:
     if isinstance(v, ObjectVariable) and not isinstance(v, ModuleVariable):
         it = v.call_special(tx, "__iter__")
         if not isinstance(it, IteratorVariable) and not (isinstance(it, ObjectVariable) and it.special(tx, "__next__")):
-            tx.raise_user(TypeError(f"iter() returned non-iterator of type {it.python_type().__name__!r}"))
+            tx.raise_user(TypeError(f"iter() returned non-iterator of type {name_of(it.python_type())!r}"))
         return it if isinstance(it, IteratorVariable) else UserIteratorVariable(it)
     if isinstance(v, TensorVariable) and v.val.ndim:
         return ArrayIteratorVariable(v)
@@ -216,6 +217,8 @@ def fold(tx, fn, args, kwargs=None):
             world.folded(tx, a.as_constant())
         elif type(a) is ValueVariable:
             return a.folded(tx, fn, args, kwargs or {})
+        elif isinstance(a, ClassVariable) and not a.is_plain(tx):
+            unsupported("metaclass", f"{fn.__name__} of {a!r}", "Its metaclass may have its own way to do that.")
     try:
         return tx.wrap_made(
             fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()})
@@ -298,14 +301,14 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     ):
         if fn is operator.or_ and any(isinstance(v, ClassVariable) and not plain_union(tx, v) for v in (a, b)):
             unsupported("operator", "a union of types", "Their metaclass says what that is.")
-        if fn in COMPARISONS and not isinstance(a.as_constant(), (int, float, complex, str)):
+        if fn in COMPARISONS and not is_a(a.as_constant(), (int, float, complex, str)):
             refuse_nans(a, b)
         return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
             tx.raise_user(
                 TypeError(
-                    f'can only concatenate {a.plain_class().__name__} (not "{b.plain_class().__name__}") to {a.plain_class().__name__}'
+                    f'can only concatenate {name_of(a.plain_class())} (not "{name_of(b.plain_class())}") to {name_of(a.plain_class())}'
                 )
             )
         if is_size(a.python_type()):
@@ -358,7 +361,7 @@ def set_operation(tx, fn, a, b) -> Variable | None:
                 "isub": "-=",
                 "ixor": "^=",
             }
-            kinds = " and ".join(f"'{x.python_type().__name__}'" for x in (a, b))
+            kinds = " and ".join(f"'{name_of(x.python_type())}'" for x in (a, b))
             tx.raise_user(TypeError(f"unsupported operand type(s) for {sign[fn.__name__]}: {kinds}"))
         return None
     make, change = SET_OPERATIONS[fn]
@@ -535,6 +538,6 @@ def equal_in_c(tx, a: Variable, b: Variable) -> bool:
     if ways == {types.SimpleNamespace.__eq__} and all(isinstance(v, ObjectVariable) for v in (a, b)):
         if all(issubclass(v.cls, types.SimpleNamespace) for v in (a, b)):
             return tx.truth(binary(tx, operator.eq, *(v.own_getattr(tx, "__dict__") for v in (a, b))))
-    elif any(not isinstance(f, types.FunctionType) for f in ways):
+    elif any(type(f) is not types.FunctionType for f in ways):
         unsupported("operator", f"eq of {a!r} and {b!r}", "A class in C says when its objects are equal.")
     return False

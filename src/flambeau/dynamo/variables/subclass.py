@@ -8,6 +8,7 @@ from flambeau import _C
 
 from .. import tensors, world
 from ..exc import unsupported
+from ..reflect import dict_of, mro_of, name_of
 from .constant import ConstantVariable
 from .functions import UserMethodVariable
 from .tensor import TensorMethodVariable, TensorVariable
@@ -24,11 +25,11 @@ class SubclassVariable(TensorVariable):
         self._marker = None
 
     def __repr__(self):
-        return f"TensorSubclassVariable({self.cls.__name__})"
+        return f"TensorSubclassVariable({name_of(self.cls)})"
 
     def as_proxy(self):
         if self.node is None:
-            unsupported("tensor-subclass", f"a {self.cls.__name__}, which has no data, is an argument of an operation")
+            unsupported("tensor-subclass", f"a {name_of(self.cls)}, which has no data, is an argument of an operation")
         return self.node
 
     def key_object(self):
@@ -42,7 +43,7 @@ class SubclassVariable(TensorVariable):
     def plain(self) -> TensorVariable:
         """The same data as a plain tensor."""
         if self.node is None:
-            unsupported("tensor-subclass", f"the data of a {self.cls.__name__}, which has none")
+            unsupported("tensor-subclass", f"the data of a {name_of(self.cls)}, which has none")
         return TensorVariable(self.node, self.val)
 
     def own_attribute(self, tx, name):
@@ -53,7 +54,7 @@ class SubclassVariable(TensorVariable):
     def getattr(self, tx, name):
         if name == "__class__":
             return tx.wrap_known(self.cls)
-        owner = next((c for c in self.cls.__mro__ if name in c.__dict__), None)
+        owner = next((c for c in mro_of(self.cls) if name in dict_of(c)), None)
         if owner is not None and tensors.is_user_class(owner):
             return world.attribute(tx, self, self.value, self.cls, self.source, name, self.written.get)
         if owner is None:
@@ -78,7 +79,7 @@ class SubclassVariable(TensorVariable):
         if self.node is not None and not tensors.overrides_dispatch(self.cls):
             return TensorVariable(self.node, self.val).getattr(tx, name)
         if name in OF_AUTOGRAD and self.val.requires_grad:
-            unsupported("tensor-subclass", f"{name} of a {self.cls.__name__} that requires grad")
+            unsupported("tensor-subclass", f"{name} of a {name_of(self.cls)} that requires grad")
         value = tx.output.eval_fake(lambda v: getattr(v, name), [self.val])
         if not tensors.is_tensor(value):
             return tx.wrap_known(value)
@@ -89,7 +90,7 @@ class SubclassVariable(TensorVariable):
     def special(self, tx, name):
         """The class's own special method, None where it is the library's."""
         found = world.class_attr(tx, self.cls, name)
-        if not isinstance(found, types.FunctionType) or not tensors.is_user_code(found):
+        if type(found) is not types.FunctionType or not tensors.is_user_code(found):
             return None
         return UserMethodVariable(tx.wrap_function(found), self)
 
@@ -134,7 +135,7 @@ class SubclassVariable(TensorVariable):
     def setattr(self, tx, name, value):
         found = world.class_attr(tx, self.cls, name)
         if world.is_python(world.class_attr(tx, self.cls, "__setattr__")):
-            unsupported("tensor-setattr", f"setattr {self!r} {name}", f"{self.cls.__name__} defines __setattr__.")
+            unsupported("tensor-setattr", f"setattr {self!r} {name}", f"{name_of(self.cls)} defines __setattr__.")
         if isinstance(found, property) and found.fset is not None and tensors.is_user_code(found.fset):
             tx.wrap_function(found.fset).call(tx, [self, value], {})
             return

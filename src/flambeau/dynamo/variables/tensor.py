@@ -16,6 +16,7 @@ from flambeau import _C
 from .. import numpy_bridge, tensors, trace_rules, world
 from ..exc import SkipFrame, unsupported
 from ..opaque import call_value
+from ..reflect import name_of
 from .base import MethodOf, Variable
 from .constant import ConstantVariable, is_constant_value
 from .lists import ListVariable, Result, TupleVariable
@@ -163,16 +164,16 @@ class TensorVariable(Variable):
             return tx.wrap_known(self.cls)
         cls_attr = world.class_attr(tx, self.cls, name)
         if cls_attr is not world.ABSENT and tensors.is_python_function(cls_attr) and tensors.is_user_code(cls_attr):
-            if isinstance(cls_attr, types.FunctionType):
+            if type(cls_attr) is types.FunctionType:
                 from .functions import UserMethodVariable
 
                 return UserMethodVariable(tx.wrap_function(cls_attr), self)
-            unsupported("tensor-subclass", f"attribute {name} of tensor class {self.cls.__name__}")
+            unsupported("tensor-subclass", f"attribute {name} of tensor class {name_of(self.cls)}")
         if world.class_attr(tx, self.cls, name) is world.ABSENT:
             found = self.own_attribute(tx, name)
             if found is not None:
                 return found
-            tx.raise_user(AttributeError(f"'{self.cls.__name__}' object has no attribute '{name}'"))
+            tx.raise_user(AttributeError(f"'{name_of(self.cls)}' object has no attribute '{name}'"))
         try:
             value = tx.output.eval_fake(lambda v: getattr(v, name), [self.val])
         except AttributeError as e:
@@ -234,7 +235,7 @@ class TensorMethodVariable(MethodOf):
                 "Compute on the tensor, or move this call out of the function.",
             )
         cls_attr = world.class_attr(tx, self.owner.cls, self.name)
-        if isinstance(cls_attr, types.FunctionType) and tensors.is_user_code(cls_attr):
+        if type(cls_attr) is types.FunctionType and tensors.is_user_code(cls_attr):
             return tx.wrap_function(cls_attr).call(tx, [self.owner, *args], kwargs)
         if trace_rules.is_disallowed_method(self.name, cls_attr):
             unsupported(
@@ -598,6 +599,6 @@ def wrap_result(tx, node, value, *inputs) -> Variable:
         return DictVariable({k: (ConstantVariable(k), element(k, v)) for k, v in value.items()})
     unsupported(
         "graph-result",
-        f"an operation in the graph returned {type(value).__name__}",
+        f"an operation in the graph returned {name_of(type(value))}",
         "Only tensors, and lists and tuples of them, come out of the graph.",
     )

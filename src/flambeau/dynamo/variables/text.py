@@ -8,6 +8,7 @@ import types
 
 from .. import world
 from ..exc import unsupported
+from ..reflect import name_of
 from .base import Variable
 from .classes import ClassVariable
 from .constant import ConstantVariable
@@ -31,11 +32,11 @@ def of_object(tx, v: ObjectVariable, name: str, *args: Variable) -> Variable | N
         name, f, args = "__str__", v.class_attr(tx, "__str__"), ()
     if name == "__str__" and f is object.__str__:
         name, f = "__repr__", v.class_attr(tx, "__repr__")
-    if not isinstance(f, types.FunctionType):
+    if type(f) is not types.FunctionType:
         return None
     said = v.call_special(tx, name, *args)
     if not issubclass(said.python_type(), str):
-        tx.raise_user(TypeError(f"{name} returned non-string (type {said.python_type().__name__})"))
+        tx.raise_user(TypeError(f"{name} returned non-string (type {name_of(said.python_type())})"))
     return said
 
 

@@ -11,6 +11,7 @@ from flambeau.base.compiling import is_exporting
 from .. import opaque, subgraphs, tensors, trace_rules, world
 from ..config import config
 from ..exc import unsupported
+from ..reflect import module_of, qualname_of
 from .base import HeldVariable, KnownVariable, Variable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
@@ -147,7 +148,7 @@ class TorchClassVariable(KnownVariable):
         ):
             unsupported(
                 "construct",
-                f"constructing {cls.__module__}.{cls.__qualname__}",
+                f"constructing {module_of(cls)}.{qualname_of(cls)}",
                 "Objects of this class are not made while tracing.",
             )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
@@ -342,7 +343,7 @@ def _(tx, var, args, kwargs):
 def _(tx, var, args, kwargs):
     unsupported(
         "library-call",
-        f"call to {var.value.__module__}.{var.value.__name__}",
+        f"call to {module_of(var.value)}.{var.value.__name__}",
         "It changes the state of the program, not a tensor.",
     )
 
@@ -368,9 +369,7 @@ def _(tx, var, args, kwargs):
 def _(tx, var, args, kwargs):
     if var.value is trace_rules.allow_in_graph and isinstance(args[0], TorchFunctionVariable):
         return args[0]  # a library function, or one made by a transform: it is one node already
-    if ".dynamo" in (getattr(var.value, "__module__", "") or "") or ".compiler" in (
-        getattr(var.value, "__module__", "") or ""
-    ):
+    if ".dynamo" in module_of(var.value) or ".compiler" in (module_of(var.value) or ""):
         unsupported(
             "library-call", f"call to torch._dynamo.{var.value.__name__} while tracing", "It configures capture itself."
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from .. import pure, trace_rules, world
 from ..exc import Unsupported, unsupported
+from ..reflect import module_of, name_of, qualname_of
 from ..source import ConstSource
 from .base import HeldVariable, KnownVariable, MethodOf, Variable
 from .classes import ClassVariable
@@ -41,7 +42,7 @@ class SameValue:
         return type(o) is self.cls and pure.value_key(o) == self.key
 
     def __repr__(self):
-        return f"{self.cls.__name__} {self.key!r}"
+        return f"{name_of(self.cls)} {self.key!r}"
 
 
 def known_value(value) -> bool:
@@ -80,7 +81,7 @@ def pin(tx, cls: type, name: str):
     code = getattr(getattr(found, "fget", None) or getattr(found, "__func__", found), "__code__", None)
     if code is not None and not pure.is_library_code(code):
         unsupported(
-            "patched", f"{cls.__qualname__}.{name}", "The program has replaced a method of the standard library."
+            "patched", f"{qualname_of(cls)}.{name}", "The program has replaced a method of the standard library."
         )
     return found
 
@@ -89,7 +90,7 @@ class ValueVariable(KnownVariable):
     """An immutable object of the standard library."""
 
     def __repr__(self):
-        return f"ValueVariable({type(self.value).__name__}: {self.value!r})"
+        return f"ValueVariable({name_of(type(self.value))}: {self.value!r})"
 
     def truth(self, tx):
         for name in ("__bool__", "__len__"):
@@ -127,7 +128,7 @@ class ValueVariable(KnownVariable):
 
     def call(self, tx, args, kwargs):
         if pin(tx, type(self.value), "__call__") is world.ABSENT:
-            tx.raise_user(TypeError(f"{type(self.value).__name__!r} object is not callable"))
+            tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not callable"))
         return self.getattr(tx, "__call__").call(tx, args, kwargs)
 
     def getitem(self, tx, key):
@@ -138,7 +139,7 @@ class ValueVariable(KnownVariable):
 
     def items(self, tx):
         if pin(tx, type(self.value), "__iter__") is world.ABSENT:
-            tx.raise_user(TypeError(f"{type(self.value).__name__!r} object is not iterable"))
+            tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not iterable"))
         return [made(tx, v) for v in self.value]
 
     def length(self, tx):
@@ -153,7 +154,7 @@ class ValueMethod(MethodOf):
 
     def call(self, tx, args, kwargs):
         cls, name = type(self.owner.value), self.name
-        if name in ("sub", "subn") and cls.__name__ == "Pattern" and args and not args[0].can_constant():
+        if name in ("sub", "subn") and name_of(cls) == "Pattern" and args and not args[0].can_constant():
             from . import polyfills
 
             substitute = polyfills.pattern_sub if name == "sub" else polyfills.pattern_subn
@@ -162,12 +163,12 @@ class ValueMethod(MethodOf):
         if method is None:
             unsupported(
                 "library-method",
-                f"call to {cls.__name__}.{name}",
+                f"call to {name_of(cls)}.{name}",
                 "It looks at the world or changes it, and isn't asked again by guards.",
             )
         given = values_of(tx, [self.owner, *args], kwargs)
         if given is None:
-            unsupported("library-method", f"call to {cls.__name__}.{name} with what isn't known while tracing")
+            unsupported("library-method", f"call to {name_of(cls)}.{name} with what isn't known while tracing")
         return computed(tx, getattr(cls, name), method, *given)
 
 
@@ -203,7 +204,7 @@ class ValueClassVariable(ClassVariable):
         given = values_of(tx, args, kwargs)
         if given is None:
             unsupported(
-                "construct", f"constructing {self.value.__module__}.{self.value.__qualname__} of what isn't known"
+                "construct", f"constructing {module_of(self.value)}.{self.value.__qualname__} of what isn't known"
             )
         return computed(tx, self.value, "pure", *given)
 
@@ -287,7 +288,7 @@ class PureFunctionVariable(HeldVariable):
             return (
                 self.made_class(tx, *given) if method == "makes a class" else computed(tx, self.value, method, *given)
             )
-        if self.value.__module__ == "re" and self.value.__name__ in ("sub", "subn"):
+        if module_of(self.value) == "re" and self.value.__name__ in ("sub", "subn"):
             from . import polyfills
 
             substitute = polyfills.sub if self.value.__name__ == "sub" else polyfills.subn
@@ -329,7 +330,7 @@ def decimals(tx, fn, given: list, named: dict):
             "decimal", f"{fn.__qualname__} of decimals", "It raises a signal (Inexact, say) in the decimal context."
         )
     if any(
-        (v if isinstance(v, type) else type(v)).__module__ == "decimal" for v in (fn, result, *given, *named.values())
+        module_of(v if isinstance(v, type) else type(v)) == "decimal" for v in (fn, result, *given, *named.values())
     ):
         world.library_state(tx, decimal_state, (), {}, before)
     return result
