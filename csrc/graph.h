@@ -179,6 +179,9 @@ int flb_repeat_size_step(const View *v, int n, const int64_t *numbers, int64_t *
 int flb_repeat_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_edges_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_cells_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_mode_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sample_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_sample_from_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_distinct_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_ufunc_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_polynomial_step(const View *v, int n, const int64_t *numbers, int64_t *status);

@@ -271,6 +271,108 @@ int flb_draw_from_step(const View *v, int n, const int64_t *numbers, int64_t *st
     return 0;
 }
 
+/* --- distributions drawn by rejection: one element after another, in doubles ------------------------------------------------------------------------------- */
+
+static double next_uniform(Engine *e) {
+    double u;
+    uniform(e, &u, 1, 1, 0, 1);
+    return u;
+}
+
+/* G. Marsaglia, W. Tsang, "A simple method for generating gamma variables" (2000). */
+static double gamma_of(Engine *e, double a) {
+    if (a == 0 || a != a) return a;
+    double scale = 1;
+    if (a < 1) scale = pow(1 - next_uniform(e), 1 / a), a += 1;
+    double d = a - 1.0 / 3, c = 1 / sqrt(9 * d);
+    if (!(d > 0)) return NAN; /* of a negative shape no draw would end */
+    for (;;) {
+        double x, y = 0;
+        while (y <= 0) {
+            normal(e, &x, 1, 1, 0, 1, 0);
+            y = 1 + c * x;
+        }
+        double v = y * y * y, u = 1 - next_uniform(e), xx = x * x;
+        if (u < 1 - 0.0331 * xx * xx || log(u) < 0.5 * xx + d * (1 - v + log(v))) return scale * d * v;
+    }
+}
+
+/* Products of uniform numbers, from 10 on W. Hoermann's PTRS (1993). */
+static double poisson_of(Engine *e, double rate) {
+    if (!(rate > 0)) return 0;
+    if (rate < 10) {
+        double limit = exp(-rate), product = next_uniform(e), k = 0;
+        for (; product > limit; k++) product *= next_uniform(e);
+        return k;
+    }
+    double root = sqrt(rate), log_rate = log(rate), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
+    double inverse = 1.1239 + 1.1328 / (b - 3.4), reach = 0.9277 - 3.6224 / (b - 2);
+    for (;;) {
+        double u = next_uniform(e) - 0.5, v = next_uniform(e), us = 0.5 - fabs(u), k = floor((2 * a / us + b) * u + rate + 0.43);
+        if (us >= 0.07 && v <= reach) return k;
+        if (k < 0 || (us < 0.013 && v > us)) continue;
+        if (log(v) + log(inverse) - log(a / (us * us) + b) <= -rate + k * log_rate - lgamma(k + 1)) return k;
+    }
+}
+
+/* log k! less Stirling's formula. */
+static double tail_of(double k) { return lgamma(k + 1) - ((k + 0.5) * log(k + 1) - (k + 1) + 0.5 * log(2 * 3.14159265358979323846)); }
+
+/* Sums of geometric numbers, where the mean is large Hoermann's BTRS. */
+static double binomial_of(Engine *e, double n, double p) {
+    if (p != p || n != n) return NAN;
+    if (n <= 0 || p <= 0) return 0;
+    if (p >= 1) return n;
+    if (p > 0.5) return n - binomial_of(e, n, 1 - p);
+    if (n * p < 10) {
+        double total = 0, k = 0, log_q = log1p(-p);
+        for (;; k++) {
+            double u = next_uniform(e);
+            total += u > 0 ? ceil(log(u) / log_q) : INFINITY;
+            if (total > n) return k;
+        }
+    }
+    double deviation = sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p;
+    double c = n * p + 0.5, reach = 0.92 - 4.2 / b, r = p / (1 - p), alpha = (2.83 + 5.1 / b) * deviation, m = floor((n + 1) * p);
+    for (;;) {
+        double u = next_uniform(e) - 0.5, v = next_uniform(e), us = 0.5 - fabs(u), k = floor((2 * a / us + b) * u + c);
+        if (us >= 0.07 && v <= reach) return k;
+        if (k < 0 || k > n) continue;
+        double bound = (m + 0.5) * log((m + 1) / (r * (n - m + 1))) + (n + 1) * log((n - m + 1) / (n - k + 1)) +
+                       (k + 0.5) * log(r * (n - k + 1) / (k + 1)) + (tail_of(m) + tail_of(n - m) - tail_of(k) - tail_of(n - k));
+        if (log(v * alpha / (a / (us * us) + b)) <= bound) return k;
+    }
+}
+
+static void sample(Engine *e, const View *v, int n, const int64_t *numbers, int64_t *status) {
+    const double *a = (const double *)v[0].ptr, *b = (const double *)v[n - 2].ptr;
+    double *to = (double *)v[n - 1].ptr;
+    int64_t count = 1;
+    for (int d = 0; d < v[0].ndim; d++) count *= v[0].shape[d];
+    for (int64_t i = 0; i < count && numbers[0] == 1; i++)
+        if (!(a[i] >= 0) && !status[0]) status[0] = numbers[1] + 1;
+    for (int64_t i = 0; i < count && !status[0]; i++)
+        to[i] = numbers[0] == 0 ? gamma_of(e, a[i]) : numbers[0] == 1 ? poisson_of(e, a[i]) : binomial_of(e, a[i], b[i]);
+}
+
+/* Views: one or two parameters of each element, what is drawn, all float64 in C order. Numbers: the distribution (0 gamma, 1 Poisson, 2 binomial), the
+ * message of a negative rate. */
+int flb_sample_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    begin();
+    sample(&default_engine, v, n, numbers, status);
+    end();
+    return 0;
+}
+
+/* The same with a generator's state as the first view. */
+int flb_sample_from_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    if (v[0].ndim != 1 || v[0].shape[0] != (int64_t)sizeof(Engine)) return 0;
+    begin();
+    sample((Engine *)v[0].ptr, v + 1, n - 1, numbers, status);
+    end();
+    return 0;
+}
+
 /* default_engine(): its state, an ndarray of bytes over the memory that compiled graphs draw from. */
 PyObject *flb_default_engine(PyObject *self, PyObject *unused) {
     npy_intp n = sizeof(Engine);

@@ -206,6 +206,26 @@ int flb_distinct_step(const View *v, int n, const int64_t *numbers, int64_t *sta
     return failed ? -1 : 0;
 }
 
+/* Views: sorted lines and where their elements were (lines, n), the place (int64) of the last of the most frequent element of each, of several the least.
+ * Numbers: the kind of element. nan is one value here. */
+int flb_mode_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    int64_t lines = v[0].shape[0], m = v[0].shape[1];
+    int kind = (int)numbers[0];
+    if (kind < 0 || kind >= KINDS) return 0;
+    KeyOf key = key_of[kind];
+    for (int64_t l = 0; l < lines; l++) {
+        const char *x = v[0].ptr + l * m * item_of[kind];
+        const int64_t *at = (const int64_t *)v[1].ptr + l * m;
+        int64_t best = 0, begin = 0;
+        for (int64_t i = 1; i <= m; i++) {
+            if (i < m && key(x, i) == key(x, i - 1)) continue;
+            if (i - begin > best) best = i - begin, ((int64_t *)v[2].ptr)[l] = at[i - 1];
+            begin = i;
+        }
+    }
+    return 0;
+}
+
 /* --- counts and repetitions ------------------------------------------------------------------------------------------------ */
 
 /* Views: int64 numbers, one more than the greatest of them. Numbers: the least result, the message for a negative number. */

@@ -137,6 +137,60 @@ def test_a_draw_is_pytorch_s():
     assert drawn == [[0, 2, 5, 1, 5], [4, 1, 3, 2, 4], [1, 3, 2, 2, 5], [0, 0, 3, 5, 0]]
 
 
+DRAWN = {
+    "poisson": lambda x: torch.poisson(x * 20),
+    "poisson of a turned one": lambda x: torch.poisson(x.t() * 3) + 1,
+    "gamma": lambda x: torch._standard_gamma(x + 0.01),
+    "binomial": lambda x: torch.binomial((x * 60).round(), x[:1].clamp(0.01, 0.99).expand_as(x)),
+    "dirichlet": lambda x: torch._sample_dirichlet(x + 0.1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_by_rejection(name, dtype, python_calls):
+    """The same numbers as eager (shares of a total to an ulp or two), and the stream goes on where it does."""
+    x, fn = points(dtype, 6, 7).nan_to_num(0.3, 2, 1).abs().clamp(0, 2), DRAWN[name]
+    torch.compiler.reset()
+    compiled = torch.compile(fn, fullgraph=True)
+    results = []
+    for call in (fn, compiled):
+        torch.manual_seed(11)
+        results.append([call(x), call(x), torch.rand(3)])
+    for want, got in zip(*results):
+        torch.testing.assert_close(got, want, rtol=1e-6 if name == "dirichlet" else 0, atol=0)
+    assert not python_calls
+
+
+def test_rates_are_refused():
+    for bad in (-1.0, float("nan")):
+        for fn in (torch.poisson, torch.compile(torch.poisson)):
+            with pytest.raises(RuntimeError, match="invalid Poisson rate"):
+                fn(torch.tensor([1.0, bad]))
+
+
+def test_a_generator_of_one_s_own():
+    """Its stream is the default one's for the same seed."""
+    for draw in (
+        lambda g: torch.poisson(torch.full((9,), 15.0), generator=g),
+        lambda g: torch._standard_gamma(torch.full((9,), 0.4), generator=g),
+    ):
+        torch.manual_seed(5)
+        assert torch.equal(draw(None), draw(torch.Generator().manual_seed(5)))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool], ids=str
+)
+def test_mode(dtype, python_calls):
+    x = (torch.arange(210) * 7919 % 13 % 5).reshape(5, 6, 7).to(dtype)
+    if dtype.is_floating_point:
+        x[0, 0, :4] = float("nan")
+    for dim, keep in [(0, False), (1, True), (-1, False)]:
+        check(lambda x: torch.mode(x, dim, keep), (x,), python_calls)
+    check(lambda x: torch.mode(x.t() * 1), (x[0],), python_calls)
+
+
 STRIDED = {
     "of an argument": lambda x: torch.as_strided(x, (2, 3), (1, 2), 1) * 2,
     "of a result": lambda x: torch.as_strided(x * 2, (2, 3), (1, 2), 1),

@@ -7,9 +7,9 @@ import struct
 import numpy
 
 from .. import _runtime
-from .order import KINDS
+from .order import KINDS, WHOLE, arrange
 
-__all__ = ["SEARCHED", "between", "categories", "histogram", "logcumsumexp", "nonzero", "running", "search"]
+__all__ = ["SEARCHED", "between", "categories", "histogram", "logcumsumexp", "mode", "nonzero", "running", "search"]
 
 # Kinds of element that sequences are searched in, by name; others are turned into one of these.
 SEARCHED = {name: KINDS[name] for name in ("float32", "float64", "int64")}
@@ -74,6 +74,17 @@ def categories(p, draws):
     out = numpy.empty(draws.shape, numpy.int64)
     if out.size:
         _runtime.native("categories", (p, numpy.ascontiguousarray(draws), out), (p.itemsize == 8, 0, 0, 0))
+    return out
+
+
+def mode(lines):
+    """The last place of the least of the most frequent numbers of each line; lines are along the last dimension and not empty.
+    None for a dtype without a kernel."""
+    made = arrange(WHOLE, lines, lines.ndim - 1)
+    if made is None:
+        return None
+    out = numpy.empty(lines.shape[:-1], numpy.int64)
+    _runtime.native("mode", (*(x.reshape(-1, x.shape[-1]) for x in made), out.reshape(-1)), (KINDS[lines.dtype.name],))
     return out
 
 

@@ -30,6 +30,7 @@ _ENGINE = np.dtype([("words", "<u4", 624), ("used", "<i4"), ("has_normal", "<i4"
 
 # What is drawn, the numbers of csrc/random.c.
 UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW = range(8)
+GAMMA, POISSON, BINOMIAL = range(3)  # of "sample"
 
 
 class Generator:
@@ -53,6 +54,17 @@ class Generator:
             _runtime.native("draw", (out,), numbers)
         else:
             _runtime.native("draw_from", (self._engine, out), numbers)
+        return out
+
+    def sample(self, what: int, *parameters: np.ndarray) -> np.ndarray:
+        """float64 numbers of a distribution (GAMMA, POISSON, BINOMIAL), one for each element of the parameters, which are float64 of one
+        shape; drawn one after another. A rate of POISSON isn't negative (checked by the caller)."""
+        arrays = [np.ascontiguousarray(p).reshape(p.shape) for p in parameters]
+        out = np.empty(arrays[0].shape)
+        if self._engine is _DEFAULT:
+            _runtime.native("sample", (*arrays, out), (what, 0))
+        else:
+            _runtime.native("sample_from", (self._engine, *arrays, out), (what, 0))
         return out
 
     def initial_seed(self) -> int:

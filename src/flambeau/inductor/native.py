@@ -22,7 +22,14 @@ class Native:
     flops: Any
 
 
-_TAKE_NOTHING = {"order"}  # templates that may be handed tensors without elements
+_TAKE_NOTHING = {
+    "order",
+    "scan",
+    "running",
+    "logcumsumexp",
+    "search",
+    "sample",
+}  # templates that may be handed tensors without elements
 
 
 def launch(lowering, name, inputs, outs, numbers, flops, effect=False, empty=False) -> list:

@@ -237,7 +237,8 @@ def for_all(lowering, val, x, mask, source, accumulate):
             both = (values.cast(v, compute_type(t)) for v in (kept, there))
             there = values.cast(handler.add(*both), t)
         wide = (values.cast(v, compute_type(t)) for v in (there, kept))
-        return values.cast(values.make("where", (mask.at(c[: mask.ndim]), *wide), compute_type(t)), t)
+        holds = values.cast(mask.at(c[: mask.ndim]), "bool")
+        return values.cast(values.make("where", (holds, *wide), compute_type(t)), t)
 
     return lowering.lazy(x.sizes, x.dtype, at, strides=sizes(val.stride()), device=val.device)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes, ufuncs
-from ..base.expr import at_least
+from ..base.expr import at_least, of
+from ..base.order import KINDS, WHOLE
 from ..base.select import bits
 from ..base.shapes import broadcast_shapes
 from .ir import Region, dense_strides
@@ -14,7 +15,7 @@ from .lazy import broadcast_coords
 from .native import as_dtype, launch, message
 from .sizes import sizes
 
-__all__ = ["categories", "distances", "polynomial", "ufunc"]
+__all__ = ["categories", "distances", "mode", "polynomial", "sample", "ufunc"]
 
 _TYPES = (dtypes.float32, dtypes.float64)
 
@@ -92,3 +93,46 @@ def categories(lowering, p, draws, texts):
     out = ((rows, samples), (samples, 1), dtypes.int64, p.device)
     numbers = [kind is dtypes.float64, *tags]
     return launch(lowering, "categories", parts, [out], numbers, 10 * rows * (n + samples), effect=True)[0]
+
+
+def sample(lowering, what: int, parameters, shape, dtype, device, text=""):
+    """Numbers of a distribution of csrc/random.c from the default generator, one after another, drawn in float64 and rounded to ``dtype``;
+    ``parameters`` broadcast to ``shape``. ``text``: the error of a rate that is negative."""
+    wide = dtypes.float64
+    parts = []
+    for x in parameters:
+        x = as_dtype(lowering, x, wide)
+        spread = lambda c, x=x: x.at(broadcast_coords(c, x.sizes))  # noqa: E731
+        parts.append(lowering.contiguous(x if tuple(x.sizes) == tuple(shape) else lowering.lazy(shape, wide, spread)))
+    out = (tuple(shape), dense_strides(shape), wide, device)
+    numbers = [what, message(lowering, "!" + text)]
+    made = launch(lowering, "sample", parts, [out], numbers, 200 * math.prod(shape), effect=True)[0]
+    return as_dtype(lowering, made, dtype)
+
+
+def mode(lowering, vals, x, dim, keepdim):
+    """[values, places] of the most frequent elements along ``dim``."""
+    kind = KINDS.get(x.dtype.name)
+    if kind is None or not x.ndim or not at_least(math.prod(x.sizes), 1):
+        raise NotImplementedError(f"there is no order of {x.ndim} dimensions of {x.dtype}, or nothing")
+    d, k = dim % x.ndim, x.ndim - 1
+    rest, n = [*x.sizes[:d], *x.sizes[d + 1 :]], x.sizes[d]
+    lines = lowering.lazy((*rest, n), x.dtype, lambda c: x.at((*c[:d], c[k], *c[d:k])), device=x.device)
+    ordered, at = lowering.arrange((None, None), WHOLE, lines, k)
+    count = math.prod(rest)
+    parts = [Region(t.region.buffer, (count, n), (n, 1), t.region.offset) for t in (ordered, at)]
+    out = ((count,), (1,), dtypes.int64, x.device)
+    place = launch(lowering, "mode", parts, [out], [kind], 4 * count * n)[0]
+    place = lowering.in_memory(Region(place.region.buffer, rest, dense_strides(rest)), dtypes.int64, None, x.device)
+    tag, values = message(lowering, "aten::mode"), lowering.values
+    without = lambda c: (*c[:d], *c[d + 1 :]) if keepdim else tuple(c)  # noqa: E731
+
+    def value(c):
+        c = without(c)
+        found = of(values.make("checked", (place.at(c), n, tag, False), "i64"))
+        return x.at((*c[:d], found, *c[d:]))
+
+    shape = sizes(vals[0].shape)
+    made = lowering.lazy(shape, x.dtype, value, strides=dense_strides(shape), device=x.device)
+    places = lowering.lazy(shape, dtypes.int64, lambda c: place.at(without(c)), strides=dense_strides(shape))
+    return [made, places]

@@ -291,8 +291,8 @@ def _index_shape(self, indices):
         d += 1
     out = broadcast_shapes(*shapes)
     rest = [n for e, n in enumerate(self.shape) if e not in positions]
-    if not positions:
-        return tuple(self.shape)
+    if not positions:  # masks of a number, if any
+        return (*out, *self.shape)
     if positions == list(range(positions[0], positions[-1] + 1)):
         at = positions[0]
         return (*self.shape[:at], *out, *self.shape[positions[-1] + 1 :])
@@ -488,7 +488,7 @@ def _lower_index_put(lowering, val, self, indices, values, accumulate):
     if val.dtype.is_complex:
         raise NotImplementedError("writes of complex numbers by index")
     mask = indices[0] if len(indices) == 1 else None
-    if mask is not None and mask.dtype.name == "bool":
+    if mask is not None and mask.dtype.name in ("bool", "uint8"):
         made = lowering.sized.for_all(lowering, val, self, mask, values, accumulate)
         if made is not None:
             return made

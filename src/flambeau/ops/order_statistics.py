@@ -65,6 +65,8 @@ def _nanmedian_at(lines):
 
 def _mode_at(lines):
     """The last position of the smallest of the most frequent values."""
+    if (found := select.mode(lines)) is not None:
+        return found
     lines = sortable(lines)
     flat = lines.reshape(-1, lines.shape[-1])
     out = np.empty(len(flat), np.int64)
@@ -138,6 +140,7 @@ mode = extern(
     has_out=True,
 )(lambda a, dim, keepdim: _choose(a, dim, keepdim, _mode_at))
 mode.derivative(self=_spread_back)
+mode.override("lower", lambda low, vals, self, dim, keepdim: low.special.mode(low, vals, self, dim, keepdim))
 
 # ---- running extremes ------------------------------------------------------------------------------------------------------
 

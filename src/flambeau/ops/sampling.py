@@ -6,114 +6,24 @@ Hoermann (1993) for Poisson (PTRS) and binomial (BTRS) with large means. Gradien
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from ..base.dtypes import float32, float64
 from ..base.shapes import contiguous_strides
+from ..base.sizes import sizes
 from ..core.declare import COMPLEX, extern, random
 from ..core.definition import TensorMeta
+from ..core.generator import BINOMIAL, GAMMA, POISSON
 from ..core.operator import namespace
 
 aten = namespace("aten")
 _F64 = np.dtype(np.float64)
 
 
-def _u(gen) -> float:
-    return float(gen.uniform((1,), _F64)[0])
-
-
-def _gamma(gen, a: float) -> float:
-    if a == 0 or a != a:
-        return a
-    scale = 1.0
-    if a < 1:
-        scale, a = (1 - _u(gen)) ** (1 / a), a + 1
-    d = a - 1 / 3
-    c = 1 / math.sqrt(9 * d)
-    while True:
-        y = 0.0
-        while y <= 0:
-            x = float(gen.normal((1,), _F64)[0])
-            y = 1 + c * x
-        v, u, xx = y**3, 1 - _u(gen), x * x
-        if u < 1 - 0.0331 * xx * xx or math.log(u) < 0.5 * xx + d * (1 - v + math.log(v)):
-            return scale * d * v
-
-
-def _poisson(gen, rate: float) -> float:
-    if rate <= 0:
-        return 0.0
-    if rate < 10:
-        limit, product, k = math.exp(-rate), _u(gen), 0
-        while product > limit:
-            k += 1
-            product *= _u(gen)
-        return float(k)
-    root, log_rate = math.sqrt(rate), math.log(rate)
-    b = 0.931 + 2.53 * root
-    a = -0.059 + 0.02483 * b
-    inverse, reach = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
-    while True:
-        u, v = _u(gen) - 0.5, _u(gen)
-        us = 0.5 - abs(u)
-        k = math.floor((2 * a / us + b) * u + rate + 0.43)
-        if us >= 0.07 and v <= reach:
-            return float(k)
-        if k < 0 or (us < 0.013 and v > us):
-            continue
-        if math.log(v) + math.log(inverse) - math.log(a / (us * us) + b) <= -rate + k * log_rate - math.lgamma(k + 1):
-            return float(k)
-
-
-def _tail(k: float) -> float:
-    """log k! less Stirling's formula."""
-    return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
-
-
-def _binomial(gen, n: float, p: float) -> float:
-    if p != p or n != n:
-        return math.nan
-    if n <= 0 or p <= 0:
-        return 0.0
-    if p >= 1:
-        return n
-    if p > 0.5:
-        return n - _binomial(gen, n, 1 - p)
-    if n * p < 10:
-        total, k, log_q = 0.0, 0, math.log1p(-p)
-        while True:
-            u = _u(gen)
-            total += math.ceil(math.log(u) / log_q) if u > 0 else math.inf
-            if total > n:
-                return float(k)
-            k += 1
-    deviation = math.sqrt(n * p * (1 - p))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    c, reach, r = n * p + 0.5, 0.92 - 4.2 / b, p / (1 - p)
-    alpha, m = (2.83 + 5.1 / b) * deviation, math.floor((n + 1) * p)
-    while True:
-        u, v = _u(gen) - 0.5, _u(gen)
-        us = 0.5 - abs(u)
-        k = math.floor((2 * a / us + b) * u + c)
-        if us >= 0.07 and v <= reach:
-            return float(k)
-        if k < 0 or k > n:
-            continue
-        bound = (
-            (m + 0.5) * math.log((m + 1) / (r * (n - m + 1)))
-            + (n + 1) * math.log((n - m + 1) / (n - k + 1))
-            + (k + 0.5) * math.log(r * (n - k + 1) / (k + 1))
-            + (_tail(m) + _tail(n - m) - _tail(k) - _tail(n - k))
-        )
-        if math.log(v * alpha / (a / (us * us) + b)) <= bound:
-            return float(k)
-
-
-def _drawn(draw, shape, dtype, *arrays):
-    values = [draw(*map(float, each)) for each in zip(*(a.reshape(-1) for a in arrays))]
-    return np.array(values, np.float64).reshape(shape).astype(dtype.np if hasattr(dtype, "np") else dtype)
+def _drawn(gen, what, dtype, *arrays):
+    """Numbers of a distribution as csrc/random.c draws them, for each element."""
+    made = gen.sample(what, *(np.asarray(a, np.float64) for a in arrays))
+    return made.astype(dtype.np if hasattr(dtype, "np") else dtype)
 
 
 _SELF = dict(shape=lambda self, *o: tuple(self.shape), dtype=lambda self, *o: self.dtype)
@@ -122,14 +32,14 @@ _SELF = dict(shape=lambda self, *o: tuple(self.shape), dtype=lambda self, *o: se
 @random("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", variants="function", **_SELF)
 def standard_gamma(gen, shape, dtype, self, *_):
     a = self.detach().numpy()
-    drawn = _drawn(lambda x: _gamma(gen, x), shape, dtype, a)
+    drawn = _drawn(gen, GAMMA, dtype, a)
     return np.maximum(drawn, np.finfo(drawn.dtype).tiny)
 
 
 @random("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", variants="function", **_SELF)
 def sample_dirichlet(gen, shape, dtype, self, *_):
     a = self.detach().numpy()
-    drawn = np.array([_gamma(gen, float(x)) for x in a.reshape(-1)]).reshape(shape).astype(a.dtype)
+    drawn = _drawn(gen, GAMMA, a.dtype, a)
     drawn = np.maximum(drawn, np.finfo(drawn.dtype).tiny)
     out = drawn / drawn.sum(-1, keepdims=True)
     info = np.finfo(out.dtype)
@@ -139,16 +49,59 @@ def sample_dirichlet(gen, shape, dtype, self, *_):
 @random("poisson(Tensor self, Generator? generator=None) -> Tensor", variants="function", **_SELF)
 def poisson(gen, shape, dtype, self, *_):
     rate = self.detach().numpy()
-    if (rate < 0).any():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return _drawn(lambda x: _poisson(gen, x), shape, dtype, rate)
+    if not (rate >= 0).all():
+        raise RuntimeError(_NO_RATE)
+    return _drawn(gen, POISSON, dtype, rate)
+
+
+_NO_RATE = "invalid Poisson rate, expected rate to be non-negative"
+poisson.override(
+    "drawn",
+    lambda low, val, strides, self, *_: low.special.sample(
+        low, POISSON, (self,), sizes(val.shape), val.dtype, val.device, _NO_RATE
+    ),
+)
 
 
 @random("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", variants="function",
         shape=lambda count, *o: tuple(count.shape), dtype=lambda count, *o: count.dtype)  # fmt: skip
 def binomial(gen, shape, dtype, count, prob, *_):
     n, p = np.broadcast_arrays(count.detach().numpy(), prob.detach().numpy())
-    return _drawn(lambda n, p: _binomial(gen, n, p), shape, dtype, n, p)
+    return _drawn(gen, BINOMIAL, dtype, n, p)
+
+
+binomial.override(
+    "drawn",
+    lambda low, val, strides, count, prob, *_: low.special.sample(
+        low, BINOMIAL, (count, prob), sizes(val.shape), val.dtype, val.device
+    ),
+)
+
+
+def _gammas(lowering, val, a):
+    """Draws, none of them 0."""
+    drawn = lowering.special.sample(lowering, GAMMA, (a,), sizes(val.shape), val.dtype, val.device)
+    tiny = float(np.finfo(val.dtype.np).tiny)
+    return lowering.mapped(lambda s, x: s.maximum(x, tiny), drawn, val)
+
+
+standard_gamma.override("drawn", lambda low, val, strides, self, *_: _gammas(low, val, self))
+
+
+@sample_dirichlet.override("drawn")
+def _dirichlet_drawn(lowering, val, strides, self, *_):
+    if val.dtype not in (float32, float64) or not self.ndim:
+        raise NotImplementedError(f"shares of {val.dtype}")
+    drawn = _gammas(lowering, val, self)
+    lowering.realize(drawn)
+    k, info = self.ndim - 1, np.finfo(val.dtype.np)
+    total = lowering.reduce("add", 0.0, drawn.sizes, list(range(k)), [k], drawn.at)
+    whole = lowering.lazy((*drawn.sizes[:k], 1), val.dtype, lambda c: total(tuple(c[:k])))
+
+    def share(s, x, t):
+        return s.minimum(s.maximum(s.div(x, t), float(info.tiny)), float(1 - info.epsneg))
+
+    return lowering.mapped(share, drawn, val, whole)
 
 
 # ---- gradients -----------------------------------------------------------------------------------------------------------
