@@ -75,6 +75,41 @@ def test_training(shape, mode):
             )
 
 
+@pytest.mark.parametrize("mode", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_given_statistics(shape, mode):
+    """In evaluation; the second call is with other statistics and weights in the same memory."""
+    wide = lambda t: t.reshape(1, -1, *[1] * (len(shape) - 2))  # noqa: E731
+    axes = (0, *range(2, len(shape)))
+    for name, last in itertools.product(BOUND, (True, False)):
+        dtype, c = getattr(torch, name), shape[1]
+        (x, x64), (g, g64) = values(shape, dtype), values(shape, dtype, 1)
+        w, b, mean, var = torch.zeros(4, c, dtype=dtype).unbind(0)
+        if last:
+            x, g = (t.to(memory_format=torch.channels_last) if t.ndim == 4 else t for t in (x, g))
+
+        def step(x, w, b):
+            return F.batch_norm(x, mean, var, w, b, False, 0.1, 1e-3)
+
+        f = step if mode == "eager" else torch.compile(step, backend=mode)
+        x, w, b = (t.detach().requires_grad_() for t in (x, w, b))
+        for seed in (2, 3):
+            with torch.no_grad():
+                for k, t in enumerate((w, b, mean, var)):
+                    t.copy_(values(c, dtype, seed + 10 * k)[0])
+                var.abs_()
+            x.grad = w.grad = b.grad = None
+            got = f(x, w, b)
+            got.backward(g)
+            w64, b64, mean64, var64 = (t.detach().to(torch.float64).numpy() for t in (w, b, mean, var))
+            scale = 1 / np.sqrt(wide(var64) + 1e-3)
+            normed = (x64 - wide(mean64)) * scale
+            want = normed * wide(w64) + wide(b64), g64 * wide(w64) * scale, (g64 * normed).sum(axes), g64.sum(axes)
+            for k, (a, e) in enumerate(zip((got, x.grad, w.grad, b.grad), want)):
+                error = np.abs(a.detach().to(torch.float64).numpy() - e).max()
+                assert error <= BOUND[name] * max(np.abs(e).max(), 4 * np.abs(normed).max() * (k > 1)), (name, k, error)
+
+
 @pytest.mark.parametrize("mode", ["eager", "inductor"])
 def test_formats_and_numbers_that_are_not_finite(mode):
     def step(x, w, b):

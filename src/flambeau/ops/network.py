@@ -168,12 +168,6 @@ def _per_channel(t, ndim):
     return aten.reshape.default(t, [1, -1, *[1] * (ndim - 2)])
 
 
-def _in_memory_format(x):
-    """Channels last stays so; anything else is made row-major."""
-    channels_last = x.ndim in (4, 5) and aten.permute.default(x, [0, *range(2, x.ndim), 1]).is_contiguous()
-    return x if channels_last else aten.contiguous.default(x)
-
-
 def _affine(out, weight, bias):
     if weight is not None:
         out = aten.mul.Tensor(out, _per_channel(weight, out.ndim))
@@ -230,17 +224,10 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
     if input.numel() == 0:  # nothing to normalise or to learn statistics from
         return _affine(aten.clone.default(input), weight, bias)
-    if training:
-        # The parts that make statistics, result and gradients in as few passes as there can be: see normalization.py.
-        return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, True, momentum, eps)[0]
-    if running_mean is None or running_var is None:
+    if not training and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
-    kind, input = input.dtype, _in_memory_format(widened(input))
-    # Statistics have no history.
-    mean, var = (aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var))
-    centred = aten.sub.Tensor(input, _per_channel(mean, input.ndim))
-    out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(_per_channel(var, input.ndim), eps)))
-    return as_dtype(kind, _affine(out, weight, bias))
+    # Statistics, result and gradients in as few passes as there can be: see normalization.py.
+    return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 @batch_norm.override("watched")

@@ -65,8 +65,9 @@ def _unbiased(var, input):
 
 def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
     if not training:
-        out = _by_given(input, weight, bias, running_mean, running_var, eps)
-        return out, aten.new_empty.default(input, [0]), aten.new_empty.default(input, [0])
+        # Statistics have no history.
+        own = [aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var)]
+        return aten._native_batch_norm_legit_no_training.default(input, weight, bias, *own, momentum, eps)
     if running_mean is None or running_var is None:
         out, mean, rstd = aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)
         if running_mean is not None:
@@ -127,11 +128,26 @@ def _no_stats(input, weight, bias, training, momentum, eps):
 def _functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The same and the running statistics after it, moved by ``momentum`` (the variance unbiased)."""
     if not training:
-        made = _trained(input, weight, bias, running_mean, running_var, False, momentum, eps)
+        made = _no_training.definition.fn(input, weight, bias, running_mean, running_var, momentum, eps)
         return *made, aten.clone.default(running_mean), aten.clone.default(running_var)
     out, mean, rstd, var = _by_its_own(input, weight, bias, eps)
     var = _unbiased(var, input)
     return out, mean, rstd, _moved(running_mean, mean, momentum), _moved(running_var, var, momentum)
+
+
+@explicit(
+    f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
+    refuse=COMPLEX,
+    variants="",
+    has_out=False,
+    tags=("out_copied",),
+)
+def _no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    """By given statistics; the last two results are empty."""
+    x = _in_memory_format(widened(input))
+    out = as_dtype(input.dtype, _by_given(x, weight, bias, running_mean, running_var, eps))
+    return out, aten.new_empty.default(input, [0]), aten.new_empty.default(input, [0])
 
 
 @explicit(
@@ -183,7 +199,7 @@ def _functional_vjp(ct0, input, weight, bias, training, result1, result2, result
     return _vjp(ct0, input, weight, bias, result1, result2, eps, mask, given)
 
 
-for _op in (_no_stats, _functional):
+for _op in (_no_stats, _functional, _no_training):
     _op.override("parts", True)
 _no_stats.derivative(
     (0,),
@@ -192,6 +208,14 @@ _no_stats.derivative(
     ),
 )
 _functional.derivative((0,), input__weight__bias=_functional_vjp)
+
+
+_no_training.derivative(
+    (0,),
+    input__weight__bias=lambda ct0, input, weight, bias, running_mean, running_var, eps, mask: _vjp(
+        ct0, input, weight, bias, None, None, eps, mask, (running_mean, running_var)
+    ),
+)
 
 
 def _differentiable_backward(
@@ -208,16 +232,6 @@ def _differentiable_backward(
 
 
 native_batch_norm_backward.override("autograd", _differentiable_backward)
-
-
-composite(
-    f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    refuse=COMPLEX,
-    images=(0, False, 1),
-    variants="",
-    has_out=False,
-    tags=("out_copied",),
-)(lambda input, weight, bias, mean, var, momentum, eps: _trained(input, weight, bias, mean, var, False, momentum, eps))
 
 
 @composite(
