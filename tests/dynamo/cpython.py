@@ -28,6 +28,11 @@ MODULES = (
     "test_raise",
     "test_super",
     "test_property",
+    "test_dictcomps",
+    "test_keywordonlyarg",
+    "test_positional_only_arg",
+    "test_contextlib",
+    "test_bisect",
 )
 
 # Tests that don't hold for captured code, and why. A name that ends with a dot stands for a class.

@@ -1,5 +1,10 @@
 """Bound methods that are values: arguments, items of the stack across a break, attributes. Their owners are inputs of the graph, not constants."""
 
+import functools
+import math
+
+from programs import X, agree, attempt
+
 import flambeau as torch
 
 
@@ -41,3 +46,14 @@ def test_of_objects_of_the_library():
     for seed in (3, 4):
         generator = torch.Generator().manual_seed(seed)
         assert torch.equal(compiled(torch.ones(2), generator.initial_seed), torch.full((2,), float(seed)))
+
+
+def test_functions_in_c_are_found_on_classes_as_they_are():
+    class K:
+        floor, key, total = math.floor, functools.cmp_to_key, sum
+
+    def f(x, k):
+        smaller = sorted([2.5, 1.5], key=k.key(lambda a, b: (a > b) - (a < b)))
+        return x * k.floor(2.5) + k.total([1, 2]), smaller
+
+    agree(lambda C, torch: [attempt(C(f), X(), K()) for _ in range(2)], ("eager", "inductor"))

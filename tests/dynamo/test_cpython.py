@@ -1,4 +1,4 @@
-"""CPython's own tests pass with every function captured (see cpython.py): six modules here, the others with ``-m slow``."""
+"""CPython's own tests pass with every function captured (see cpython.py): seven modules here, the others with ``-m slow``."""
 
 import importlib.util
 import os
@@ -9,7 +9,7 @@ import sys
 import cpython
 import pytest
 
-QUICK = ("test_with", "test_scope", "test_listcomps", "test_raise", "test_super", "test_property")
+QUICK = ("test_with", "test_scope", "test_listcomps", "test_raise", "test_super", "test_property", "test_dictcomps")
 
 
 def agrees(name: str) -> None:

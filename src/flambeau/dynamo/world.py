@@ -249,6 +249,8 @@ def bind(tx, owner, cls: type, name: str, a):
         return variables.UserMethodVariable(
             known(tx, a.__func__), variables.ClassVariable(cls, ConstSource(cls, qualname_of(cls)))
         )
+    if type(a) is types.BuiltinFunctionType:
+        return known(tx, a)  # a function in C is no descriptor
     if trace_rules.is_a(a, C_METHODS):
         return variables.SlotMethod(owner, name, a)
     if trace_rules.is_compiled(a):

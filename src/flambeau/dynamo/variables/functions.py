@@ -10,6 +10,7 @@ import types
 
 from .. import trace_rules, world
 from ..exc import ForbiddenCall, unsupported
+from ..reflect import qualname_of
 from ..source import CallSource, ConstSource, GetAttrSource, ItemSource, KeySource
 from ..versions import PY312
 from .base import HeldVariable, Lazy, MethodOf, Variable
@@ -119,7 +120,7 @@ class UserFunctionVariable(FunctionVariable):
         """What functools.singledispatch has for a class: looked up for real, and again by the guard."""
         if self.source is not None and type(self.source) is not ConstSource:
             tx.output.guard(self.source, "ID_MATCH", self.fn)
-        return tx.wrap(self.fn(cls), CallSource(ConstSource(cls, cls.__qualname__), self.fn, "dispatch"))
+        return tx.wrap(self.fn(cls), CallSource(ConstSource(cls, qualname_of(cls)), self.fn, "dispatch"))
 
     code = property(lambda self: self.fn.__code__)
     globals = property(lambda self: self.fn.__globals__)
