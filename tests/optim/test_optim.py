@@ -155,3 +155,32 @@ def test_schedule_warns_about_the_order():
     schedule = optim.lr_scheduler.StepLR(optim.SGD([torch.zeros(1)], lr=1.0), 1)
     with pytest.warns(UserWarning, match="before `optimizer.step"):
         schedule.step()
+
+
+def test_parameters_named_and_given_twice():
+    a, b = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    with pytest.warns(UserWarning, match="a parameter group with duplicate parameters"):
+        torch.optim.SGD([a, a], 0.1)
+    with pytest.raises(ValueError, match="with/without names. Some param names are missing"):
+        torch.optim.SGD([("a", a), b], 0.1)
+    named = torch.optim.SGD([("a", a)], 0.1)
+    with pytest.raises(ValueError, match="cannot add param group without names to the optimizer"):
+        named.add_param_group({"params": [b]})
+    named.load_state_dict(torch.optim.SGD([a], 0.5).state_dict())
+    assert named.param_groups[0]["param_names"] == ["a"] and named.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "SparseAdam", "NAdam", "Rprop", "Adadelta", "Muon"]
+)
+def test_a_learning_rate_has_one_element(name):
+    with pytest.raises(ValueError, match="Tensor lr must be 1-element"):
+        getattr(torch.optim, name)([torch.nn.Parameter(torch.ones(2, 2))], lr=torch.tensor([0.1, 0.2]))
+
+
+def test_nadam_keeps_its_state_in_order():
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    o = torch.optim.NAdam([p])
+    o.step()
+    assert list(o.state_dict()["state"][0]) == ["step", "mu_product", "exp_avg", "exp_avg_sq"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, option
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, option
 from flambeau.optim.sparse_adam import like
 
 __all__ = ["Adagrad"]
@@ -32,6 +32,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
+        check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("lr_decay value", lr_decay, lr_decay >= 0.0)
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)

@@ -9,7 +9,7 @@ from flambeau.core.tensor import Tensor
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, scaled
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, scaled
 
 __all__ = ["Adam"]
 
@@ -40,6 +40,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
+        check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("epsilon value", eps, eps >= 0.0)
         check_option("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)

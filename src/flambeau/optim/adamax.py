@@ -84,7 +84,8 @@ class NAdam(_AdamLike):
 
     def _init_state(self, state, p, group):
         super()._init_state(state, p, group)
-        state["mu_product"] = ones(())
+        rest = {name: state.pop(name) for name in list(state) if name != "step"}
+        state.update(mu_product=ones(()), **rest)
 
     def _update(self, p, grad, state, group):
         t = self._moments(p, grad, state, group)

@@ -7,6 +7,7 @@ to its dict. In ``state_dict`` parameters are numbered in the order of the group
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
@@ -135,7 +136,7 @@ class Optimizer:
         group = dict(param_group)
         if any(named):
             if not all(named):
-                raise TypeError("all optimizer params should be with/without names.")
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             group["param_names"] = [name for name, _ in params]
             params = [p for _, p in params]
         for p in params:
@@ -144,7 +145,10 @@ class Optimizer:
             if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         if len({id(p) for p in params}) != len(params):
-            raise ValueError("optimizer contains a parameter group with duplicate parameters")
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
         for name, default in self.defaults.items():
             if default is required and name not in group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
@@ -152,6 +156,11 @@ class Optimizer:
         taken = {id(p) for g in self.param_groups for p in g["params"]}
         if any(id(p) in taken for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with names' if 'param_names' in group else 'without names'} to the optimizer"
+            )
         group["params"] = params
         self.param_groups.append(group)
 
@@ -340,6 +349,8 @@ class Optimizer:
                 state[key] = value
         for own, saved in zip(self.param_groups, saved_groups):
             saved["params"] = own["params"]
+            if "param_names" in own:
+                saved.setdefault("param_names", own["param_names"])
         self.state = state
         self.param_groups = saved_groups
         self._run_saving("after loading")
@@ -385,6 +396,12 @@ def _cast(param: Tensor, value, name: str):
 
 def _is_complex(value) -> bool:
     return isinstance(value, Tensor) and value.is_complex()
+
+
+def check_rate(lr) -> None:
+    """ValueError for a learning rate that is a tensor of more or fewer elements than one."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
 
 
 def number(value) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, option
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, option
 
 __all__ = ["RMSprop"]
 
@@ -28,6 +28,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ):
+        check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("epsilon value", eps, eps >= 0.0)
         check_option("momentum value", momentum, momentum >= 0.0)

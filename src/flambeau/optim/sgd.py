@@ -7,7 +7,7 @@ from flambeau.core.tensor import Tensor
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, check_option, check_ways, move, number, option, scaled
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, option, scaled
 
 __all__ = ["SGD"]
 
@@ -32,6 +32,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
+        check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("momentum value", momentum, momentum >= 0.0)
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau.optim.optimizer import Optimizer, check_option, check_ways, number
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, number
 
 __all__ = ["SimpleOptimizer"]
 
@@ -15,6 +15,7 @@ class SimpleOptimizer(Optimizer):
     def _start(
         self, params, defaults: dict, *, foreach, maximize, differentiable, capturable=False, fused=None
     ) -> None:
+        check_rate(defaults["lr"])
         check_option("learning rate", defaults["lr"], number(defaults["lr"]) >= 0.0)
         if "eps" in defaults and not isinstance(defaults["eps"], tuple):
             check_option("epsilon value", defaults["eps"], defaults["eps"] >= 0.0)

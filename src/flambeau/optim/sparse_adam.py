@@ -7,7 +7,7 @@ import math
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
 from flambeau.core.operator import namespace
-from flambeau.optim.optimizer import Optimizer, check_option, number
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, number
 
 __all__ = ["SparseAdam"]
 
@@ -26,6 +26,7 @@ class SparseAdam(Optimizer):
     takes_sparse = True
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps: float = 1e-8, maximize: bool = False):
+        check_rate(lr)
         check_option("learning rate", lr, number(lr) > 0.0)
         check_option("epsilon value", eps, eps > 0.0)
         for k, beta in enumerate(betas):
