@@ -184,3 +184,17 @@ def test_nadam_keeps_its_state_in_order():
     o = torch.optim.NAdam([p])
     o.step()
     assert list(o.state_dict()["state"][0]) == ["step", "mu_product", "exp_avg", "exp_avg_sq"]
+
+
+def test_options_stand_in_the_order_in_which_they_are_saved():
+    p = [torch.nn.Parameter(torch.ones(2))]
+    flags = {n: list(getattr(torch.optim, n)(p).param_groups[0])[5:] for n in ("Adadelta", "RAdam")}
+    assert flags["Adadelta"] == ["maximize", "capturable", "foreach", "differentiable"]
+    assert flags["RAdam"] == ["maximize", "foreach", "capturable", "decoupled_weight_decay", "differentiable"]
+
+
+def test_rprop_has_no_decay_whatever_a_group_says():
+    p, q = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    p.grad, q.grad = torch.full((2,), -0.01), torch.full((2,), -0.01)
+    torch.optim.Rprop([{"params": [p], "weight_decay": 0.1}]).step(), torch.optim.Rprop([q]).step()
+    assert torch.equal(p, q)

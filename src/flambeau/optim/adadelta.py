@@ -14,6 +14,8 @@ zeros_like, zeros = function("zeros_like"), function("zeros")
 class Adadelta(SimpleOptimizer):
     """Steps in the unit of the parameter: root of mean squares of past steps over that of gradients."""
 
+    first_options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
+
     def __init__(
         self, params, lr=1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *, capturable: bool = False,
         maximize: bool = False, differentiable: bool = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import move, number, option
+from flambeau.optim.optimizer import check_option, move, number, option
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adamax", "NAdam", "RAdam"]
@@ -66,6 +66,18 @@ class _AdamLike(SimpleOptimizer):
 class NAdam(_AdamLike):
     """Adam that looks ahead by its momentum, with a warming schedule of the momentum."""
 
+    first_options = (
+        "lr",
+        "betas",
+        "eps",
+        "weight_decay",
+        "momentum_decay",
+        "decoupled_weight_decay",
+        "maximize",
+        "foreach",
+        "capturable",
+    )
+
     def __init__(
         self, params, lr=2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
@@ -78,6 +90,7 @@ class NAdam(_AdamLike):
             momentum_decay=momentum_decay,
             decoupled_weight_decay=decoupled_weight_decay,
         )
+        check_option("momentum_decay value", momentum_decay, momentum_decay >= 0.0)
         self._start(
             params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
         )
@@ -101,6 +114,17 @@ class NAdam(_AdamLike):
 
 class RAdam(_AdamLike):
     """Adam whose first steps, while the variance is uncertain, are plain momentum."""
+
+    first_options = (
+        "lr",
+        "betas",
+        "eps",
+        "weight_decay",
+        "maximize",
+        "foreach",
+        "capturable",
+        "decoupled_weight_decay",
+    )
 
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,

@@ -16,6 +16,8 @@ zeros_like, zeros, ones, full_like, where, full = map(
 class Rprop(SimpleOptimizer):
     """Only signs of gradients count: a step grows while its sign stays and shrinks when it changes."""
 
+    coupled_decay = False
+
     def __init__(
         self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable: bool = False, foreach=None, maximize: bool = False,
         differentiable: bool = False,

@@ -11,6 +11,7 @@ class SimpleOptimizer(Optimizer):
     """Subclasses define ``_update(p, grad, state, group)``; ``maximize`` and coupled weight decay are done before it."""
 
     coupled_decay = True
+    first_options: tuple[str, ...] = ()  # of a group, where they stand in another order than the others' do
 
     def _start(
         self, params, defaults: dict, *, foreach, maximize, differentiable, capturable=False, fused=None
@@ -25,7 +26,7 @@ class SimpleOptimizer(Optimizer):
             check_option(f"beta parameter at index {k}", beta, 0.0 <= beta < 1.0)
         check_ways(foreach, fused, differentiable)
         defaults |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable)
-        super().__init__(params, defaults)
+        super().__init__(params, {k: defaults.pop(k) for k in self.first_options if k in defaults} | defaults)
 
     def step(self, closure=None):
         return self._updated(self._update_rows, closure)
