@@ -206,6 +206,9 @@ def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     return aten.native_group_norm.default(input, weight, bias, n, c, inner, num_groups, eps)[0]
 
 
+KERNEL_WORTH = 65536  # elements from which eager operators are compiled; the parts of fewer are the shorter way
+
+
 @composite(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
     "float eps, bool cudnn_enabled) -> Tensor",
@@ -227,6 +230,18 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
     # Statistics, result and gradients in as few passes as there can be: see normalization.py.
+    n = input.numel()
+    if (
+        not training
+        and type(n) is int
+        and n < KERNEL_WORTH
+        and input.is_contiguous()
+        and input.dtype in (float32, float64)
+    ):
+        mean, var = (aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var))
+        centred = aten.sub.Tensor(input, _per_channel(mean, input.ndim))
+        out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(_per_channel(var, input.ndim), eps)))
+        return as_dtype(input.dtype, _affine(out, weight, bias))
     return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
