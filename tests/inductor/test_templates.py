@@ -60,15 +60,18 @@ def sweep(sizes) -> None:
         for n in only or sizes:
             fn, arrays = make(n)
             plain = [torch.from_numpy(a) for a in arrays]
-            torch.set_num_threads(1)
             # A description met before has a kernel of its own, as long as it is remembered; its sums have another order than NumPy's in the first call.
-            first, _, one = (flat(fn(*plain)) for _ in range(3))
-            within(name, n, fn, arrays, first)
+            torch.set_num_threads(1)
+            first, second, third = (flat(fn(*plain)) for _ in range(3))
             torch.set_num_threads(2)
-            same(name, n, (first, one), flat(fn(*plain)), "two threads")
-            same(name, n, (first, one), flat(fn(*map(moved, arrays))), "moved by an element")
+            two, apart = flat(fn(*plain)), flat(fn(*map(moved, arrays)))
+            torch.set_num_threads(1)
+            known = first, second, third, flat(fn(*plain))
             torch.set_num_threads(threads)
-            within(name, n, fn, arrays, one)
+            same(name, n, known, two, "two threads")
+            same(name, n, known, apart, "moved by an element")
+            within(name, n, fn, arrays, first)
+            within(name, n, fn, arrays, third)
 
 
 def compiled(sizes) -> None:
