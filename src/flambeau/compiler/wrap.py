@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import inspect
@@ -280,6 +281,14 @@ class OptimizedModule:
 
     def __iter__(self):
         return iter(self._orig_mod)
+
+    def __deepcopy__(self, memo):
+        """A copy of the original, captured by the same compiler."""
+        new = memo[id(self)] = type(self)(copy.deepcopy(self._orig_mod, memo), self.__dict__["_compiler"])
+        for name, value in self.__dict__.items():
+            if name.endswith("_hooks") and isinstance(value, dict) and value:
+                new.__dict__[name] = copy.deepcopy(value, memo)
+        return new
 
     def __reduce__(self):
         """The original module, to be compiled again in the same way where it is loaded."""

@@ -157,6 +157,9 @@ def _remembered(tx, value, source: Source, make) -> Variable:
         return memo
     v = make(tx, value, source)
     if v.mutable or trace_rules.is_a(value, (_C.TensorBase, np.ndarray)):
+        table = value if type(value) is dict else world.instance_dict(value) if isinstance(v, ObjectVariable) else None
+        if table is not None:
+            tx.side_effects.meet(v, table)
         tx.output.by_id[id(value)] = v
         tx.output.keep.append(value)
         if not known and v.mutable:

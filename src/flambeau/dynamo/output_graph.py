@@ -216,6 +216,7 @@ class OutputGraph:
         self.writes = self.side_effects.any()
         self.side_effects, self.cells, self.literals, self.sizes = SideEffects(), {}, {}, None
         self.by_id.clear()
+        self.keep.clear()  # a generator among it is closed when the program drops it
         self._by_name.clear()
         if self.env is not None:
             self.env.output, self.env.where = None, shape_env.user_line

@@ -10,6 +10,7 @@ import collections
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .exc import unsupported
 from .guards import type_item
 from .reflect import dict_of, instance_dict, mro_of
 from .variables.base import Variable
@@ -33,16 +34,24 @@ def _elements(o) -> Iterator:
     return base.__iter__(o if o is not None else ())
 
 
+def refuse_shared_dict(var: Variable) -> None:
+    unsupported("shared-dict", f"the dict of {var!r}", "It is written, and known under another name as well.")
+
+
 class SideEffects:
     def __init__(self):
         self.modified: dict[int, Variable] = {}
         self.global_writes: dict[tuple[int, str], tuple[dict, Variable | None, str]] = {}
         self.class_writes: dict[tuple[type, str], Variable] = {}
         self.newest_touch = -1
+        self.tables: dict[int, list[Variable]] = {}  # by the id of the dict that they keep their contents in
+        self.shared: set[int] = set()  # variables that have one together
         self.oldest_touched: int | None = None
 
     def touch(self, var: Variable) -> None:
         """``var`` is written to. ``oldest_touched`` lets eagerly run generators notice that they are not pure."""
+        if id(var) in self.shared:
+            refuse_shared_dict(var)
         age = var.born if var.source is None else -1  # what existed before the call is older than all that was made
         if self.oldest_touched is None or age < self.oldest_touched:
             self.oldest_touched = age
@@ -52,6 +61,16 @@ class SideEffects:
     def remember(self, var: Variable) -> None:
         if var.source is not None:
             self.modified.setdefault(id(var), var)
+
+    def meet(self, var: Variable, table: dict) -> None:
+        """``var`` is a dict, or an object whose attributes are in it: what shares one may be read only."""
+        known = self.tables.setdefault(id(table), [])
+        known.append(var)
+        if len(known) > 1:
+            self.shared.update(map(id, known))
+            for v in known:
+                if id(v) in self.modified:
+                    refuse_shared_dict(v)
 
     def mark(self):
         """A point in the trace, for :meth:`since`."""
@@ -163,7 +182,7 @@ class SideEffects:
         elif isinstance(v, ExistingIteratorVariable):
             target, taken = self._keep(cg, lambda: v.source.load(cg)), v.position
             if taken:
-                writes.append(lambda: self._call(cg, advance_iterator, [target], [taken]))
+                writes.insert(0, lambda: self._call(cg, advance_iterator, [target], [taken]))
         elif isinstance(v, TensorVariable):
             target = self._keep(cg, lambda: v.source.load(cg))
             for name, value in v.written.items():

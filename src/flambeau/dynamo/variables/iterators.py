@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import types
 from collections.abc import Callable
 
@@ -52,6 +53,7 @@ class IteratorVariable(Variable):
         self.cls = cls
         self.parts = parts
         self.watch: Callable[[], None] | None = None  # looks at the dict or set whose elements these are
+        self.over: Variable | None = None  # the list, dict or set that it iterates over as it is then
 
     def python_type(self):
         return self.cls
@@ -127,11 +129,24 @@ class IteratorVariable(Variable):
             self.elements, self.position = self.items(current()), 0
             self.pull = None
 
+        if self.over is not None and self.position < len(self.elements):
+            if self.watch is not None:
+                self.watch()
+            cg.call_function(iterator_at, lambda: cg.all([self.over, ConstantVariable(self.position)]), 2)
+            return
+
         def push():
             cg.all(self.elements[self.position :])
             cg.emit("BUILD_LIST", len(self.elements) - self.position)
 
         cg.call_function(iter, push, 1)
+
+
+def iterator_at(over, position: int):
+    """A list's, dict's or set's own iterator, behind so many elements: it notices what is done to them."""
+    it = iter(over)
+    advance_iterator(it, position)
+    return it
 
 
 class ArrayIteratorVariable(IteratorVariable):
@@ -193,10 +208,10 @@ class Count:
 
 
 def remaining(it) -> tuple | None:
-    """What an iterator over a list, tuple, range or string still gives, found without taking it; None for other iterators."""
+    """What an iterator over a list, tuple, range, string, dict or set still gives, found without taking it; None for other iterators."""
     if type(it) not in PEEKABLE:
         return None
-    _, (over,), *at = it.__reduce__()
+    _, (over,), *at = it.__reduce__()  # a dict's or set's gives a list of what is left; changed meanwhile, it raises
     return tuple(over[at[0] :]) if at else tuple(over)
 
 
@@ -205,7 +220,8 @@ def advance_iterator(it, n: int) -> None:
         next(it)
 
 
-PEEKABLE = frozenset({type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), type(iter("é"))})
+KEYED = frozenset(map(type, map(iter, ({}, {}.values(), {}.items(), set()))))
+PEEKABLE = KEYED | {type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), type(iter("é"))}
 
 
 class ExistingIteratorVariable(IteratorVariable):
@@ -225,9 +241,15 @@ class ExistingIteratorVariable(IteratorVariable):
             unsupported("iterate", f"iterating over a {name_of(self.cls)}", "Its elements are not known while tracing.")
         if self.known is None:
             left = CallSource(self.source, remaining, "remaining")
-            values = remaining(self.value)
+            try:
+                values = remaining(self.value)
+            except RuntimeError as e:
+                unsupported("iterate", f"iterating over a {self.cls.__name__}", str(e))
             tx.output.guard(left, "LENGTH", len(values))
             self.known = [Lazy(v, ItemSource(left, i)) for i, v in enumerate(values)]
+        for o in gc.get_referents(self.value):
+            if id(tx.output.by_id.get(id(o))) in tx.side_effects.modified:
+                unsupported("iterate", f"iterating over a {self.cls.__name__}", "What it iterates over was written.")
         tx.root.unrolled = True
         tx.side_effects.touch(self)
         if self.position >= len(self.known):

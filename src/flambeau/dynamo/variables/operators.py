@@ -76,11 +76,12 @@ def iterate(tx, v: Variable) -> IteratorVariable:
     if isinstance(v, IteratorVariable):
         return v
     if isinstance(v, SetVariable):
-        return watching(IteratorVariable(v.ordered()), v)
+        return watching(IteratorVariable(v.ordered()), v, v)
     if isinstance(v, ListVariable):
         v.realized(tx)
         it = IteratorVariable([])
         it.elements = v.elements  # live: a list that grows while it is iterated over is seen to grow
+        it.over = v
         return it
     if isinstance(v, ObjectVariable) and not isinstance(v, ModuleVariable):
         it = v.call_special(tx, "__iter__")
@@ -91,10 +92,10 @@ def iterate(tx, v: Variable) -> IteratorVariable:
         return ArrayIteratorVariable(v)
     it = IteratorVariable(v.items(tx))
     keyed = v.owner if isinstance(v, DictView) else v
-    return watching(it, keyed) if isinstance(keyed, DictVariable) else it
+    return watching(it, keyed, v) if isinstance(keyed, DictVariable) else it
 
 
-def watching(it: IteratorVariable, keyed) -> IteratorVariable:
+def watching(it: IteratorVariable, keyed, over: Variable | None = None) -> IteratorVariable:
     """The iterator over a dict or set. Where keys come or go meanwhile the interpreter decides what happens, mostly an error."""
     size, last = len(keyed.entries), next(reversed(keyed.entries), None)
 
@@ -102,7 +103,7 @@ def watching(it: IteratorVariable, keyed) -> IteratorVariable:
         if len(keyed.entries) != size or (size and next(reversed(keyed.entries)) is not last):
             raise SkipFrame("the keys of a dict or set change while it is iterated over")
 
-    it.watch = watch
+    it.watch, it.over = watch, over
     return it
 
 
