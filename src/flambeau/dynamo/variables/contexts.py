@@ -251,7 +251,7 @@ class GeneratorContextVariable(ContextManagerVariable):
         def push():
             cg(self.generator)
             cg.load_const(tuple(kwargs))
-            cg.all([function.fn, *args, *kwargs.values()])
+            cg.all([function, *args, *kwargs.values()])
 
         cg.call_function(manager_of, push, 3 + len(args) + len(kwargs))
 
