@@ -29,13 +29,20 @@ def is_linearizing() -> bool:
 
 
 @contextlib.contextmanager
-def linearizing():
-    """While tangents are taken as the derivative of a backward: Functions that have a ``jvp`` are asked for it."""
-    before, _state.linearizing = is_linearizing(), True
+def linearizing(pushing: bool = False):
+    """While tangents are taken as the derivative of a backward: Functions that have a ``jvp`` are asked for it. They keep what they are
+    given when they run; ``pushing``: that backward runs. One that the program takes itself meanwhile (of ``grad`` under ``jvp``) is its own.
+    """
+    before = is_linearizing(), _is_pushing()
+    _state.linearizing, _state.pushing = True, pushing
     try:
         yield
     finally:
-        _state.linearizing = before
+        _state.linearizing, _state.pushing = before
+
+
+def _is_pushing() -> bool:
+    return getattr(_state, "pushing", False)
 
 
 class FunctionCtx:
@@ -101,7 +108,7 @@ class _BackwardNode(FunctionCtx, Node):
 
     def apply(self, *cts):
         cls = self._forward_cls
-        if self._given is not None and is_linearizing():
+        if self._given is not None and _is_pushing():
             got = _Pushing.apply(self, *cts)
             return [got[i] for i in self._at]
         got = cls.vjp(self, *cts) if cls.backward is Function.backward else cls.backward(self, *cts)

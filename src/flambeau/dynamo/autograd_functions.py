@@ -30,13 +30,14 @@ __all__ = ["ApplyVariable", "AutogradFunctionVariable", "ContextVariable"]
 class ContextVariable(Variable):
     """The ctx of a Function while its forward or backward is traced."""
 
-    MARKS = ("mark_dirty", "mark_non_differentiable", "set_materialize_grads", "save_for_backward")
+    MARKS = ("mark_dirty", "mark_non_differentiable", "set_materialize_grads", "save_for_backward", "save_for_forward")
 
     def __init__(self, needs_input_grad: tuple[bool, ...]):
         super().__init__()
         self.needs_input_grad = needs_input_grad
         self.attributes: dict[str, Variable] = {}
         self.saved: list[Variable] = []
+        self.saved_for_forward: list[Variable] = []
         self.marks: dict[str, list[Variable]] = {}
         self.materialize = True
 
@@ -50,12 +51,19 @@ class ContextVariable(Variable):
             return tx.wrap_known(self.needs_input_grad)
         if name == "saved_tensors":
             return TupleVariable(self.saved)
+        if name == "saved_for_forward":
+            return TupleVariable(self.saved_for_forward)
         if name in self.MARKS:
             return MethodOf(self, name)
         tx.raise_user(AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
-        return name in self.attributes or name in (*self.MARKS, "needs_input_grad", "saved_tensors")
+        return name in self.attributes or name in (
+            *self.MARKS,
+            "needs_input_grad",
+            "saved_tensors",
+            "saved_for_forward",
+        )
 
     def setattr(self, tx, name, value):
         self.attributes[name] = value
@@ -63,6 +71,8 @@ class ContextVariable(Variable):
     def call_method(self, tx, name, args, kwargs):
         if name == "save_for_backward":
             self.saved = list(args)
+        elif name == "save_for_forward":
+            self.saved_for_forward = list(args)
         elif name == "set_materialize_grads":
             self.materialize = bool(args[0].as_constant())
         elif name in self.MARKS:
@@ -98,23 +108,23 @@ class ApplyVariable(Variable):
         cls = self.cls.value
         if _C.tls("transforms") and "vmap" in dict_of(cls) and not getattr(cls, "generate_vmap_rule", False):
             unsupported("autograd-function", f"{name_of(cls)}.apply under vmap", "Its own vmap is not traced.")
-        if is_linearizing() and cls.jvp is not Function.jvp:
-            unsupported("autograd-function", f"{name_of(cls)}.apply in forward mode", "Its own jvp is not traced.")
+        pushes = is_linearizing() and cls.jvp is not Function.jvp
+        if pushes and _C.tls("transforms") and getattr(cls, "generate_vmap_rule", False):
+            unsupported("autograd-function", f"{name_of(cls)}.apply in forward mode with a generated vmap rule")
         if kwargs:
             unsupported("autograd-function", f"{name_of(cls)}.apply with keyword arguments")
         template = Template(tx, callables=False)
         pargs = tuple(template.of(a) for a in args)
         forward = ForwardTrace(tx, self.cls)
-        stand_in = StandInBackward()
-        shown = type(
-            name_of(cls),
-            (Function,),
-            {
-                "forward": staticmethod(forward),
-                "backward": staticmethod(stand_in),
-                "generate_vmap_rule": getattr(cls, "generate_vmap_rule", False),
-            },
-        )
+        stand_in, stand_in_jvp = StandIn(), StandIn()
+        rules = {
+            "forward": staticmethod(forward),
+            "backward": staticmethod(stand_in),
+            "generate_vmap_rule": getattr(cls, "generate_vmap_rule", False),
+        }
+        if pushes:
+            rules["jvp"] = staticmethod(stand_in_jvp)
+        shown = type(name_of(cls), (Function,), rules)
         operands = template.operands
         value = tx.output.checked_fake(
             name_of(cls), lambda xs: shown.apply(*fill(pargs, {"operand": xs})), [[v.val for v in operands]]
@@ -125,23 +135,26 @@ class ApplyVariable(Variable):
         recording = tensors.grad_enabled() and asked
         backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
         stand_in.traced = backward
+        jvp = JvpTrace(tx, self.cls, forward, fill(pargs, {"operand": [v.val for v in operands]}), value)
+        stand_in_jvp.traced = jvp.run() if pushes and recording else None
         tx.output.at_end.append(
-            lambda: (vars(forward).clear(), vars(stand_in).clear())
+            lambda: [vars(x).clear() for x in (forward, stand_in, stand_in_jvp)]
         )  # ``shown``, a class, is in a cycle
         target = AutogradCall(
             cls,
             pargs,
             found.add(forward.traced),
             backward and found.add(backward),
+            stand_in_jvp.traced and found.add(stand_in_jvp.traced),
             forward.marks,
         )
         node = found.node(target, [v.as_proxy() for v in operands], value)
         return wrap_result(tx, node, value, *operands)
 
 
-class StandInBackward:
-    """The backward while tracing, when a gradient is asked for inside the captured code: values of the right form, with a history that
-    leads to all that the real ones may come from."""
+class StandIn:
+    """The backward, or the jvp, while tracing, when a derivative is asked for inside the captured code: values of the right form, with a
+    history that leads to all that the real ones may come from."""
 
     traced: Any = None
 
@@ -182,7 +195,8 @@ class ForwardTrace:
             else:
                 out = self.cls.getattr(tx, "forward").call(tx, [shown, *given], {})
             attributes = [v for v in shown.attributes.values() if isinstance(v, TensorVariable)]
-            self.shared = [v for v in [*shown.saved, *attributes] if isinstance(v, TensorVariable)]
+            kept = [*shown.saved, *shown.saved_for_forward, *attributes]
+            self.shared = [v for v in kept if isinstance(v, TensorVariable)]
             marked = [v for n in ("mark_dirty", "mark_non_differentiable") for v in shown.marks.get(n, ())]
             return tx.make_tuple([out, tx.make_tuple(self.shared), tx.make_tuple(marked)])
 
@@ -204,16 +218,23 @@ def finish(ctx, shared, marked, marks) -> None:
     ctx.set_materialize_grads(marks["materialize"])
 
 
-class BackwardTrace:
-    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value):
-        self.tx, self.cls, self.forward = tx, cls, forward
-        self.outputs = pytree.tree_leaves(value)
+class DerivativeTrace:
+    """The class's ``backward`` or ``jvp``, traced after its forward."""
 
-    def run(self):
+    name: str
+
+    def __init__(self, tx, cls: Variable, forward: ForwardTrace):
+        self.tx, self.cls, self.forward = tx, cls, forward
+
+    def saved(self) -> list[Variable]:
+        """What its ``ctx.saved_tensors`` are."""
+        raise NotImplementedError
+
+    def trace(self, like: list):
+        """Of gradients or tangents in the form of ``like``; None is given where it is None."""
         tx, forward = self.tx, self.forward
         if not forward.ctx.materialize:
             unsupported("autograd-function", "set_materialize_grads(False)", "A gradient may be None at one call only.")
-        like = [o if isinstance(o, _C.TensorBase) else None for o in self.outputs]
         grads = [None if o is None else tx.output.eval_fake(cotangent, [o]) for o in like]
         shared = fill(forward.traced.template, {"result": forward.traced.values})[1]
         inputs = [*[g for g in grads if g is not None], *shared]
@@ -222,17 +243,18 @@ class BackwardTrace:
 
         def run(variables):
             kept = dict(zip(map(id, forward.shared), variables[at:]))
-            ctx.saved = [kept.get(id(v), v) for v in forward.ctx.saved]
+            ctx.saved = [kept.get(id(v), v) for v in self.saved()]
+            ctx.saved_for_forward = [kept.get(id(v), v) for v in forward.ctx.saved_for_forward]
             ctx.attributes = {n: kept.get(id(v), v) for n, v in forward.ctx.attributes.items()}
             given = iter(variables[:at])
             cts = [ConstantVariable(None) if g is None else next(given) for g in grads]
             mark = tx.side_effects.mark()
-            out = self.cls.getattr(tx, "backward").call(tx, [ctx, *cts], {})
+            out = self.cls.getattr(tx, self.name).call(tx, [ctx, *cts], {})
             if tx.side_effects.since(mark):
                 unsupported(
                     "autograd-function",
-                    f"the backward of {name_of(self.cls.value)} has side effects",
-                    "They belong to each backward, not to the trace.",
+                    f"the {self.name} of {name_of(self.cls.value)} has side effects",
+                    f"They belong to each {self.name}, not to the trace.",
                 )
             return out if isinstance(out, TupleVariable) else tx.make_tuple([out])
 
@@ -244,6 +266,42 @@ class BackwardTrace:
             tensors.set_grad_enabled(before)
 
 
+class BackwardTrace(DerivativeTrace):
+    name = "backward"
+
+    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value):
+        super().__init__(tx, cls, forward)
+        self.outputs = pytree.tree_leaves(value)
+
+    def saved(self):
+        return self.forward.ctx.saved
+
+    def run(self):
+        return self.trace([o if isinstance(o, _C.TensorBase) else None for o in self.outputs])
+
+
+class JvpTrace(DerivativeTrace):
+    name = "jvp"
+
+    def __init__(self, tx, cls: Variable, forward: ForwardTrace, args: tuple, value):
+        super().__init__(tx, cls, forward)
+        self.args, self.outputs = args, pytree.tree_leaves(value)
+
+    def saved(self):
+        return self.forward.ctx.saved_for_forward
+
+    def run(self):
+        traced = self.trace([a if is_differentiable(a) else None for a in self.args])
+        made = len(traced.template)
+        if made != len(self.outputs):  # the number is part of the error that it raises
+            unsupported("autograd-function", f"jvp returned {made} tangents for {len(self.outputs)} outputs of forward")
+        return traced
+
+
+def is_differentiable(x) -> bool:
+    return isinstance(x, _C.TensorBase) and (x.dtype.is_floating_point or x.dtype.is_complex)
+
+
 def cotangent(o):
     return tensors.Tensor.detach(o).clone()
 
@@ -251,15 +309,18 @@ def cotangent(o):
 class AutogradCall(SubgraphCall):
     """Target of the node: applies a Function whose forward and backward run the subgraphs."""
 
-    def __init__(self, cls: type, args: tuple, forward: Body, backward: Body | None, marks: dict):
+    def __init__(self, cls: type, args: tuple, forward: Body, backward: Body | None, jvp: Body | None, marks: dict):
         self.__name__ = self.__qualname__ = name_of(cls)
         self.__module__ = __name__
-        self.args, self.forward, self.backward, self.marks = args, forward, backward, marks
+        self.args, self.marks = args, marks
+        self.forward, self.backward, self.jvp = forward, backward, jvp
         self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
         # The name shows in grad_fn.
         rules: dict[str, Any] = {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
         if getattr(cls, "vmap", None) is not None:  # it runs plainly, at each call
             rules["vmap"] = staticmethod(lambda info, in_dims, call, *args: cls.vmap(info, in_dims[1:], *args))
+        if jvp is not None:
+            rules["jvp"] = staticmethod(Replayed.push)
         self.function = type(name_of(cls), (Replayed,), rules)
 
     def __call__(self, subgraphs, lifted, operands):
@@ -277,12 +338,22 @@ class Replayed(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        target, graphs, lifted = ctx.call
-        body = target.backward
-        results = graphs[body.graph](
-            *(g for g in grads if g is not None), *ctx.saved_tensors, *(lifted[i] for i in body.lifted)
-        )
-        return (None, *fill(body.template, {"result": list(results)}))
+        return None, *derivative(ctx, ctx.call[0].backward, grads)
+
+    @staticmethod
+    def push(ctx, _call, *tangents):
+        """The jvp, where there is one."""
+        ctx._forward = False  # what it saved for either direction is in one place
+        given = [t for t, a in zip(tangents, ctx._given[1:], strict=True) if is_differentiable(a)]
+        return derivative(ctx, ctx.call[0].jvp, given)
+
+
+def derivative(ctx, body: Body, given):
+    _, graphs, lifted = ctx.call
+    results = graphs[body.graph](
+        *(g for g in given if g is not None), *ctx.saved_tensors, *(lifted[i] for i in body.lifted)
+    )
+    return fill(body.template, {"result": list(results)})
 
 
 class AutogradFunctionVariable(ClassVariable):

@@ -325,7 +325,7 @@ def linearized(func, primals: tuple, has_aux: bool = False):
     if not parts:
         return (out, lambda tangents: pytree.tree_map(aten.zeros_like.default, out), *aux)
     zero = [aten.zeros_like.default(aten.detach.default(y)) for y in parts]
-    with linearizing():
+    with linearizing(pushing=True):
         _, forward = vjp(lambda ct: pullback(ct, create_graph=True), zero)
     outside = any(innermost(y)._requires_grad for y in pytree.tree_leaves(out))
 
