@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import check_option, number
+from flambeau.optim.optimizer import Optimizer, check_at_least, check_rate, number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adafactor"]
@@ -12,18 +12,28 @@ zeros_like, zeros = function("zeros_like"), function("zeros")
 
 
 class Adafactor(SimpleOptimizer):
-    """The step is relative to the root mean square of the parameter."""
+    """The step is relative to the root mean square of the parameter. ValueError for options out of range; RuntimeError at a step for
+    complex parameters and sparse gradients."""
 
-    coupled_decay = False
+    coupled_decay = takes_complex = False
 
     def __init__(
         self, params, lr=1e-2, beta2_decay: float = -0.8, eps=(None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *, foreach=None,
         maximize: bool = False,
     ):  # fmt: skip
-        check_option("beta2_decay", beta2_decay, beta2_decay <= 0)
-        check_option("clipping threshold d", d, d >= 1.0)
-        defaults = dict(lr=lr, beta2_decay=beta2_decay, eps=tuple(eps), d=d, weight_decay=weight_decay)
-        self._start(params, defaults, foreach=foreach, maximize=maximize, differentiable=False)
+        check_rate(lr)
+        check_at_least("Learning rate", lr, 0)
+        if not beta2_decay <= 0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        for k, value in enumerate(eps):
+            if k or value is not None:
+                check_at_least(f"epsilon{k + 1}", value, 0)
+        check_at_least("Clipping threshold d", d, 1)
+        check_at_least("weight_decay", weight_decay, 0)
+        defaults = dict(
+            lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize
+        )
+        Optimizer.__init__(self, params, defaults)
 
     def _init_state(self, state, p, group):
         state["step"] = zeros(())

@@ -40,12 +40,21 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("epsilon value", eps, eps >= 0.0)
         check_option("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
         check_option("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
         check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        if not all(isinstance(b, float) for b in betas) and not all(isinstance(b, Tensor) for b in betas):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for k, beta in enumerate(betas):
+            if isinstance(beta, Tensor) and foreach and not capturable:
+                raise ValueError(f"betas[{k}] as a Tensor is not supported for capturable=False and foreach=True")
+            if isinstance(beta, Tensor) and beta.numel() != 1:
+                raise ValueError(f"Tensor betas[{k}] must be 1-element")
         check_ways(foreach, fused, differentiable)
         defaults = dict(
             lr=lr,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flambeau.autograd.grad_mode import enable_grad, no_grad
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate
 
 __all__ = ["LBFGS"]
 
@@ -96,6 +96,8 @@ class LBFGS(Optimizer):
         self, params, lr=1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9,
         history_size: int = 100, line_search_fn: str | None = None,
     ):  # fmt: skip
+        check_rate(lr)
+        check_option("learning rate", lr, lr >= 0.0)
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         super().__init__(
             params,
@@ -167,7 +169,7 @@ class LBFGS(Optimizer):
                         ys.pop(0), ss.pop(0), ro.pop(0)
                     ys.append(y), ss.append(s), ro.append(1.0 / ys_now)
                     scale = ys_now / y.dot(y)
-                al = [None] * len(ys)
+                al = state.setdefault("al", [None] * group["history_size"])
                 q = g.neg()
                 for i in range(len(ys) - 1, -1, -1):
                     al[i] = ss[i].dot(q) * ro[i]

@@ -6,15 +6,19 @@ import math
 
 from flambeau.base.dtypes import bfloat16
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import check_option, number
+from flambeau.optim.optimizer import Optimizer, check_at_least, check_rate, number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Muon"]
 
-zeros_like = function("zeros_like")
+addmm, zeros_like = function("addmm"), function("zeros_like")
 
 
 def _orthogonal(grad, coefficients, steps: int, eps: float):
+    if steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if len(coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     x = grad.to(bfloat16)
     turned = grad.size(0) > grad.size(1)
@@ -23,27 +27,31 @@ def _orthogonal(grad, coefficients, steps: int, eps: float):
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.T
-        x = (gram * b + (gram @ gram) * c) @ x + x * a
+        x = addmm(x, addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)  # one rounding to bfloat16 for each
     return x.T if turned else x
 
 
 class Muon(SimpleOptimizer):
-    """For the matrices of hidden layers; other parameters need another optimizer."""
+    """For the matrices of hidden layers; other parameters need another optimizer. ValueError for other shapes and for options out of
+    range; RuntimeError at a step for complex parameters and sparse gradients."""
 
-    coupled_decay = False
+    coupled_decay = takes_complex = False
 
     def __init__(
         self, params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
         ns_coefficients=(3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None,
     ):  # fmt: skip
-        check_option("momentum value", momentum, momentum >= 0.0)
+        check_rate(lr)
+        check_at_least("Learning rate", lr, 0)
+        check_at_least("momentum", momentum, 0)
+        check_at_least("weight decay", weight_decay, 0)
         if adjust_lr_fn is not None and adjust_lr_fn not in ("original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         defaults = dict(
             lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps,
             adjust_lr_fn=adjust_lr_fn,
         )  # fmt: skip
-        self._start(params, defaults, foreach=None, maximize=False, differentiable=False)
+        Optimizer.__init__(self, params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:

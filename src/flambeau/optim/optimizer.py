@@ -60,6 +60,12 @@ def check_option(name: str, value, ok: bool) -> None:
         raise ValueError(f"Invalid {name}: {value}")
 
 
+def check_at_least(name: str, value, least: float) -> None:
+    """ValueError in the words of PyTorch's newer optimizers where an option is below ``least``."""
+    if not least <= value:
+        raise ValueError(f"{name} should be >= {least:g} but is: {value}")
+
+
 def check_ways(foreach, fused, differentiable) -> None:
     """RuntimeError for ways to run a step that exclude each other. ``foreach`` and ``fused`` change nothing else: there is one way here."""
     if fused and differentiable:
@@ -171,6 +177,7 @@ class Optimizer:
         """Fill the empty state of a parameter before its first update. Algorithms without state leave it empty."""
 
     takes_sparse = False  # whether a step can use sparse gradients
+    takes_complex = True  # whether parameters may be complex
     complex_as_pairs = True  # whether real and imaginary parts are parameters of their own
 
     def _recording(self):
@@ -194,6 +201,8 @@ class Optimizer:
             for p in group["params"]:
                 grad = p.grad
                 if grad is not None:
+                    if p._dtype.is_complex and not self.takes_complex:
+                        raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
                     if grad.is_sparse and not self.takes_sparse:
                         name = type(self).__name__
                         hint = ", please consider SparseAdam instead" if name == "Adam" else ""

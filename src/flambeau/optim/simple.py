@@ -33,7 +33,7 @@ class SimpleOptimizer(Optimizer):
 
     def _update_rows(self, group: dict, rows: list[tuple]) -> None:
         for p, grad, state in rows:
-            if group["maximize"]:
+            if group.get("maximize"):
                 grad = -grad
             if self.coupled_decay and group.get("weight_decay"):
                 grad = grad.add(p, alpha=number(group["weight_decay"]))

@@ -21,7 +21,8 @@ def like(grad, values):
 
 
 class SparseAdam(Optimizer):
-    """A masked Adam (Kingma and Ba 2015) for sparse gradients. RuntimeError for a dense gradient; ValueError for sparse parameters."""
+    """A masked Adam (Kingma and Ba 2015) for sparse gradients. RuntimeError for a dense gradient; ValueError for parameters that
+    are sparse or complex."""
 
     takes_sparse = True
 
@@ -32,11 +33,11 @@ class SparseAdam(Optimizer):
         for k, beta in enumerate(betas):
             check_option(f"beta parameter at index {k}", beta, 0.0 <= beta < 1.0)
         super().__init__(params, dict(lr=lr, betas=tuple(betas), eps=eps, maximize=maximize))
-        sparse = [
-            [i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_sparse
-        ]
-        if sparse:
+        at = [([i, j], p) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"])]
+        if sparse := [k for k, p in at if p.is_sparse]:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        if pairs := [k for k, p in at if p.is_complex()]:
+            raise ValueError(f"Complex params at indices {pairs}: SparseAdam does not support complex parameters")
 
     def _init_state(self, state: dict, p, group: dict) -> None:
         state["step"] = 0

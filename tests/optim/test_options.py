@@ -1,0 +1,115 @@
+"""What optimizers save of their options and state, and what they refuse, in PyTorch's words (those of its own database of optimizers)."""
+
+import re
+
+import numpy as np
+import pytest
+
+import flambeau
+from flambeau import optim
+from flambeau.nn import Parameter
+
+KEYS = {
+    "Adafactor": ["lr", "beta2_decay", "eps", "d", "weight_decay", "foreach", "maximize", "params"],
+    "Muon": ["lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "eps", "ns_steps", "adjust_lr_fn", "params"],
+}  # fmt: skip
+
+two, half = flambeau.tensor([0.1, 0.1]), flambeau.tensor(0.5)
+foreach = dict(foreach=True)
+BETAS = "betas must be either both floats or both Tensors"
+REFUSED = [
+    *((name, dict(lr=two), "Tensor lr must be 1-element") for name in ("Adafactor", "Muon", "LBFGS", "Adam", "AdamW", "SparseAdam", "SGD")),
+    ("Adafactor", dict(lr=-1), "Learning rate should be >= 0 but is: -1"),
+    ("Adafactor", dict(eps=(-1e-30, 1e-3)), "epsilon1 should be >= 0 but is: -1e-30"),
+    ("Adafactor", dict(eps=(None, -1.0)), "epsilon2 should be >= 0 but is: -1.0"),
+    ("Adafactor", dict(d=0.0), "Clipping threshold d should be >= 1 but is: 0.0"),
+    ("Adafactor", dict(beta2_decay=0.8), "beta2_decay should be <= 0 but is: 0.8"),
+    ("Adafactor", dict(weight_decay=-0.5), "weight_decay should be >= 0 but is: -0.5"),
+    ("Muon", dict(lr=-1), "Learning rate should be >= 0 but is: -1"),
+    ("Muon", dict(momentum=-0.5), "momentum should be >= 0 but is: -0.5"),
+    ("Muon", dict(weight_decay=-0.5), "weight decay should be >= 0 but is: -0.5"),
+    ("Muon", dict(adjust_lr_fn="other"), "Adjust learning rate function other is not supported"),
+    ("LBFGS", dict(lr=-1), "Invalid learning rate: -1"),
+    *(
+        case
+        for name in ("Adam", "AdamW")
+        for case in (
+            (name, dict(lr=half) | foreach, "lr as a Tensor is not supported for capturable=False and foreach=True"),
+            (name, dict(betas=(0.9, half)), BETAS),
+            (name, dict(betas=(half, 0.9)), BETAS),
+            (name, dict(betas=(0, 0.9)), BETAS),
+            (name, dict(betas=(half, half)) | foreach, "betas[0] as a Tensor is not supported for capturable=False and foreach=True"),
+        )
+    ),
+]  # fmt: skip
+
+
+def weight(dtype=flambeau.float32):
+    p = Parameter(flambeau.ones(2, 3, dtype=dtype))
+    p.grad = flambeau.ones(2, 3, dtype=dtype)
+    return p
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys(name):
+    o = getattr(optim, name)([weight()])
+    o.step()
+    saved = o.state_dict()
+    assert list(saved["param_groups"][0]) == KEYS[name]
+    o.load_state_dict(saved)
+    o.step()
+
+
+@pytest.mark.parametrize("name, options, text", REFUSED)
+def test_refused(name, options, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        getattr(optim, name)([weight()], **options)
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "Muon"])
+def test_complex_parameters_are_refused_at_the_step(name):
+    o = getattr(optim, name)([weight(flambeau.complex64)])
+    with pytest.raises(RuntimeError, match=f"{name} does not support complex parameters"):
+        o.step()
+
+
+def test_sparse_adam_takes_dense_real_parameters():
+    for p, text in (
+        (flambeau.ones(3).to_sparse(), "Sparse params at indices [[0, 0]]: SparseAdam requires dense parameter tensors"),
+        (flambeau.ones(3, dtype=flambeau.complex64), "Complex params at indices [[0, 0]]: SparseAdam does not support complex"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=re.escape(text)):
+            optim.SparseAdam([p])
+        with pytest.raises(ValueError, match=re.escape(text)):
+            optim.SparseAdam([{"params": [p]}])
+
+
+def test_lbfgs_keeps_its_coefficients():
+    p = Parameter(flambeau.tensor([3.0, -2.0]))
+    o = optim.LBFGS([p], lr=0.1, max_iter=4, history_size=5)
+
+    def closure():
+        o.zero_grad()
+        loss = (p**4).sum()
+        loss.backward()
+        return loss
+
+    o.step(closure)
+    state = o.state_dict()["state"][0]
+    assert list(state) == "func_evals n_iter al d t old_dirs old_stps ro H_diag prev_flat_grad prev_loss".split()
+    assert len(state["al"]) == 5 and state["al"][4] is None and len(state["old_dirs"]) == 3
+
+
+def test_muon_rounds_once_for_each_product():
+    """b * G + c * G @ G, and the product with X, are rounded to bfloat16 once, as one addmm each."""
+    rng = np.random.default_rng(0)
+    g = flambeau.tensor(rng.standard_normal((3, 4)), dtype=flambeau.float32)
+    p = Parameter(flambeau.zeros(3, 4))
+    p.grad = g
+    optim.Muon([p], lr=1.0, weight_decay=0.0, momentum=0.0, nesterov=False).step()
+    x = g.bfloat16()
+    x = x / x.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = flambeau.addmm(x, flambeau.addmm(gram, gram, gram, beta=-4.775, alpha=2.0315), x, beta=3.4445)
+    assert flambeau.equal(p.detach(), -x.float())
