@@ -73,3 +73,25 @@ def test_writes_by_masks_of_another_shape_are_refused(value, dynamic):
     ):
         compiled(a, mask)
     assert a.tolist() == [0] * 5
+
+
+@pytest.mark.parametrize(
+    "error,f",
+    [
+        (IndexError, lambda x, i: x[i]),
+        (IndexError, lambda x, i: x[:, i]),
+        (IndexError, lambda x, i: x.clone().index_put_((i,), torch.tensor(1.0))),
+        (IndexError, lambda x, i: x.index_put((i,), torch.tensor(1.0), accumulate=True)),
+        (RuntimeError, lambda x, i: x.index_add(0, i, torch.ones(2, 4))),
+        (RuntimeError, lambda x, i: x.index_select(0, i)),
+        (RuntimeError, lambda x, i: x.gather(0, i[:, None])),
+        (RuntimeError, lambda x, i: x.take(i)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+def test_an_index_of_fractions_is_refused(error, f, dtype):
+    x, i = torch.randn(3, 4), torch.tensor([0, 1]).to(dtype)
+    with pytest.raises(error, match="ndex|ndices"):
+        f(x, i)
+    with pytest.raises(error, match="ndex|ndices"):
+        torch.compile(f)(x, i)

@@ -322,7 +322,11 @@ def _index_strides(self, indices, shape):
     return result_strides(shape, operands)
 
 
+_NO_INDEX = "tensors used as indices must be long, int, byte or bool tensors"
+
+
 def _index_meta(self, indices):
+    _check_dtypes(indices)
     shape = _index_shape(self, indices)
     return TensorMeta(shape, _index_strides(self, indices, shape), self.dtype, self.device)
 
@@ -335,6 +339,12 @@ def _mask_error(shape, mask, where: int, at: int) -> IndexError:
     return IndexError(
         f"The shape of the mask {list(mask)} at index {where} does not match the shape of the indexed tensor {list(shape)} at index {at}"
     )
+
+
+def _check_dtypes(indices) -> None:
+    """IndexError for an index that is neither integers nor a mask."""
+    if any(t is not None and t.dtype.np.kind not in "biu" for t in indices):
+        raise IndexError(_NO_INDEX)
 
 
 def _check_masks(self, indices) -> None:
@@ -356,7 +366,7 @@ def _index_error(shape, indices) -> IndexError:
     """PyTorch's words where an index array lies outside, or a mask has another shape than, its dimensions of ``shape``."""
     d = 0
     if any(t is not None and t.dtype.kind not in "biu" for t in indices):
-        return IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return IndexError(_NO_INDEX)
     for at, t in enumerate(indices):
         if t is not None and t.dtype.kind == "b" or t is not None and t.dtype == np.uint8:
             if shape[d : d + t.ndim] != t.shape:
@@ -432,6 +442,7 @@ def _mismatch(given, shape) -> RuntimeError:
 
 
 def _index_put_meta(self, indices, values, accumulate):
+    _check_dtypes(indices)
     _check_masks(self, indices)
     if not any(t is not None and t.dtype.name in ("bool", "uint8") for t in indices):
         shape, given = _index_shape(self, indices), tuple(values.shape)

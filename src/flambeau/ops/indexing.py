@@ -249,6 +249,7 @@ def index_add(self, dim, index, source, alpha):
         raise RuntimeError(
             f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type"
         )
+    _need_index("index_add", index)
     _count_of(index, source, dim, "index_add")
     d = normalize_dim(dim, self.ndim)
     if (
