@@ -345,3 +345,51 @@ def test_allowed_and_disallowed_functions_are_not_kept():
     assert ref() is None and not any(
         getattr(g, "__qualname__", "").endswith("kept.<locals>.f") for g in trace_rules.allowed
     )
+
+
+def compiled_in_place():
+    m = torch.nn.Linear(3, 3)
+    m.compile(backend="eager")
+    assert torch.equal(m(torch.ones(3)), m.forward(torch.ones(3)))
+    return m
+
+
+def forbidden():
+    def f(x):
+        return x + 1
+
+    return torch._dynamo.forbid_in_graph(f)
+
+
+def substituted():
+    def f(x):
+        return x + 1
+
+    @torch.compiler.substitute_in_graph(f)
+    def traced(x):
+        return x + 2
+
+    assert compile(lambda x: f(x), backend="eager")(torch.ones(1)).tolist() == [3.0]
+    return f
+
+
+@pytest.mark.parametrize("make", [compiled_in_place, forbidden, substituted])
+def test_nothing_else_keeps_it(make):
+    gc.collect()
+    gc.disable()
+    try:
+        made = make()
+        kept = weakref.ref(made)
+        del made
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_the_compiled_call_of_a_module_is_an_attribute():
+    m = compiled_in_place()
+    assert torch.equal(m._compiled_call_impl(torch.ones(3)), m.forward(torch.ones(3)))
+    m._compiled_call_impl = lambda x: x * 7
+    assert m(torch.ones(1)).tolist() == [7.0]
+    m._compiled_call_impl = None
+    assert m._compiled_call_impl is None and m(torch.ones(3)).shape == (3,)

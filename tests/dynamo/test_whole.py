@@ -301,3 +301,12 @@ def test_settings_of_pytorch():
         with pytest.raises(NotImplementedError, match=f"config.{name}"):
             setattr(config, name, value)
         assert getattr(config, name) == before
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "key", [(True,), (False,), (True, False), (True, True), (slice(None), True), (None, True)], ids=str
+)
+def test_an_index_by_truth_values(key, backend):
+    f = torch.compile(lambda x: x[key] * 2, backend=backend, fullgraph=True)
+    assert torch.equal(f(X()), X()[key] * 2) and f(X()).shape == X().numpy()[key].shape

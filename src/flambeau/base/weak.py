@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Marks", "remembered"]
+__all__ = ["Marks", "Noted", "remembered"]
 
 
 def remembered(compute: Callable) -> Callable:
@@ -54,3 +54,25 @@ class Marks:
 
     def __iter__(self) -> Iterator:
         return iter([o for o in (ref() for ref in [*self._of.values()]) if o is not None])
+
+
+class Noted:
+    """What is noted for objects, as long as they live; one that takes no weak references lives as long as it has a note."""
+
+    def __init__(self):
+        self._of: dict[int, tuple[Callable[[], Any], Any]] = {}
+
+    def __setitem__(self, o, note) -> None:
+        key, of = id(o), self._of
+        try:
+            of[key] = weakref.ref(o, lambda _: of.pop(key, None)), note
+        except TypeError:
+            of[key] = (lambda: o), note
+
+    def get(self, o):
+        """The note; None where there is none."""
+        found = self._of.get(id(o))
+        return found[1] if found is not None and found[0]() is o else None
+
+    def __bool__(self) -> bool:
+        return bool(self._of)

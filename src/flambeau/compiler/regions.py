@@ -180,7 +180,7 @@ def substitute_in_graph(
     def register(traced: Callable) -> Callable:
         if not isinstance(traced, types.FunctionType):
             raise TypeError(f"@substitute_in_graph expects a function, got {type(traced).__name__}")
-        trace_rules.substitutes[id(original_fn)] = original_fn, traced
+        trace_rules.substitutes[original_fn] = traced
 
         @functools.wraps(traced)
         def refused(*args, **kwargs):

@@ -60,7 +60,8 @@ def _steps(x, key):
             dim += 1
         elif isinstance(k, bool):
             x = aten.unsqueeze.default(x, dim)
-            tensors[dim] = _C.from_array(np.asarray([k]))
+            # Whether the one element of that dimension is taken: by its number, for how many a mask takes would be data.
+            tensors[dim] = _C.from_array(np.zeros(int(k), np.int64))
             dim += 1
         elif isinstance(k, slice):
             start, stop, step = map(_bound, (k.start, k.stop, k.step))

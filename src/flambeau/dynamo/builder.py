@@ -186,13 +186,12 @@ def _hooked(tx, value, source: Source) -> Variable:
 
 
 def _wrap(tx, value, source: Source) -> Variable:
-    if trace_rules.substitutes and trace_rules.substitutes.get(id(value), (None,))[0] is value:
+    if trace_rules.substitutes and (traced := trace_rules.substitutes.get(value)) is not None:
         _guard(tx, source, "ID_MATCH", value)
-        traced = trace_rules.substitutes[id(value)][1]
         return UserFunctionVariable(traced, ConstSource(traced, traced.__qualname__))
-    if trace_rules.forbidden_ids.get(id(value), (None,))[0] is value and value is not None:
+    if (why := trace_rules.forbidden.get(value)) is not None:
         _guard(tx, source, "ID_MATCH", value)
-        return ForbiddenVariable(value, trace_rules.forbidden_ids[id(value)][1], source)
+        return ForbiddenVariable(value, why, source)
     if trace_rules.is_a(value, _C.TensorBase):
         return _tensor(tx, value, source)
     if trace_rules.is_a(value, np.ndarray):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C, _frame
-from flambeau.base.weak import Marks, remembered
+from flambeau.base.weak import Marks, Noted, remembered
 from flambeau.core.operator import namespace
 
 from .reflect import dict_of, instance_dict, is_a, module_of, mro_of, name_of, type_item
@@ -99,10 +99,10 @@ REGION = (
 )
 
 allowed, disallowed = Marks(), Marks()  # callables and operators
-forbidden_ids: dict[int, tuple[Any, str]] = {}  # id → object, why it must not be called in captured code
+forbidden = Noted()  # why it must not be called in captured code
 disabled_paths: set[str] = set()
 disabled_modules: set[str] = set()  # patterns of names
-substitutes: dict[int, tuple[Any, types.FunctionType]] = {}  # id → what is called, what is traced instead
+substitutes = Noted()  # of what is called: the function that is traced instead
 inline_modules: set[str] = set()
 
 
@@ -240,7 +240,7 @@ def disallow_in_graph(fn):
 
 def forbid(fn, why: str) -> None:
     """Captured code that calls ``fn`` is an error, not a graph break."""
-    forbidden_ids[id(fn)] = (fn, why)
+    forbidden[fn] = why
 
 
 def forget(fn) -> None:

@@ -7,6 +7,7 @@ Invariant: a name lives in exactly one of ``_parameters``, ``_buffers``, ``_modu
 from __future__ import annotations
 
 import sys
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,6 +49,13 @@ def _indent(text: str, spaces: int = 2) -> str:
     return "\n".join([first] + [" " * spaces + line for line in rest])
 
 
+def _without_module(call: Callable) -> Callable:
+    def compiled(_module, *args, **kwargs):
+        return call(*args, **kwargs)
+
+    return compiled
+
+
 class Module(StateDict):
     """Base class of all neural network modules. Subclasses call ``super().__init__()`` and define ``forward``."""
 
@@ -57,7 +65,7 @@ class Module(StateDict):
     dump_patches = False
     T_destination = dict
     _version = 1
-    _compiled_call_impl: Callable | None = None
+    _compiled_call: Callable | None = None
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):
@@ -81,8 +89,8 @@ class Module(StateDict):
     # Calling
 
     def __call__(self, *args, **kwargs):
-        if self._compiled_call_impl is not None:
-            return self._compiled_call_impl(*args, **kwargs)
+        if self._compiled_call is not None:
+            return self._compiled_call(self, *args, **kwargs)
         return self._call_impl(*args, **kwargs)
 
     def _wrapped_call_impl(self, *args, **kwargs):
@@ -107,6 +115,20 @@ class Module(StateDict):
         # The top-level namespace owns ``compile``; naming it here would tie every module to the compiler's packages.
         compile = sys.modules["flambeau"].compile
         self._compiled_call_impl = compile(self._call_impl, *args, **kwargs)
+
+    @property
+    def _compiled_call_impl(self) -> Callable | None:
+        """The compiled call; None when there is none. It is kept without the module, which would be in a cycle with it."""
+        call = self._compiled_call
+        return None if call is None else types.MethodType(call, self)
+
+    @_compiled_call_impl.setter
+    def _compiled_call_impl(self, call: Callable | None) -> None:
+        if isinstance(call, types.MethodType) and call.__self__ is self:
+            call = call.__func__
+        elif call is not None:
+            call = _without_module(call)
+        self.__dict__["_compiled_call"] = call
 
     # Registration
 
@@ -506,7 +528,7 @@ class Module(StateDict):
 
     def __getstate__(self):
         state = self.__dict__.copy()
-        state.pop("_compiled_call_impl", None)  # compiled code isn't pickled; it is made again on the first call
+        state.pop("_compiled_call", None)  # compiled code isn't pickled; it is made again on the first call
         return state
 
     def __setstate__(self, state):

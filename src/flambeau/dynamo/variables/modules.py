@@ -97,9 +97,9 @@ class ModuleVariable(ObjectVariable):
         call = self.class_attr(tx, "__call__")
         if not is_library(call) or not is_library(self.class_attr(tx, "_call_impl")):
             return super().call(tx, args, kwargs)
-        compiled = self.getattr(tx, "_compiled_call_impl")
+        compiled = self.getattr(tx, "_compiled_call")
         if not (compiled.is_constant() and compiled.as_constant() is None):
-            return compiled.call(tx, args, kwargs)
+            return compiled.call(tx, [self, *args], kwargs)
         hooks = self.class_attr(tx, "_call_impl").__globals__["_hooks"]
         if world.module_attr(tx, hooks, "any_global").as_constant() or self.hooks(tx):
             from . import module_hooks
