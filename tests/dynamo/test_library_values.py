@@ -137,7 +137,7 @@ def sig(a, b=2, *, c: int = 3):
 
 
 SCOPE = {name: importlib.import_module(name) for name in MODULES.split()} | {
-    "Cfg": Cfg, "Frozen": Frozen, "NT": NT, "OBJECT": Said(), "NAMES": types.SimpleNamespace(k=3), "sig": sig, "np": np, "HasK": HasK, "dispatched": dispatched, "Dispatching": Dispatching, "decorated": decorated, "warned": warned,
+    "Cfg": Cfg, "Frozen": Frozen, "NT": NT, "OBJECT": Said(), "NAMES": types.SimpleNamespace(k=3), "sig": sig, "np": np, "HasK": HasK, "dispatched": dispatched, "Dispatching": Dispatching, "DISPATCHING": Dispatching(), "decorated": decorated, "warned": warned,
     "quiet": quiet, "failing": failing, "Said": Said, "torch": torch, "nn": torch.nn, "logging": logging,
     "Color": enum.Enum("Color", "RED BLUE", module=__name__), "Flag": enum.Flag("Flag", "A B", module=__name__),
     "IE": enum.IntEnum("IE", {"X": 5}, module=__name__), "SE": enum.Enum("SE", {"RELU": "relu"}, type=str, module=__name__),
@@ -411,3 +411,15 @@ def test_modules_made_inside():
         for got, again in ((c(x), c(x)),):
             assert torch.equal(got[0], f(x)[0]) and got[1:3] == f(x)[1:3]
             assert got[3] is not again[3] and torch.equal(got[3](x), f(x)[0]) and list(got[3].state_dict()) == ["shift"]
+
+
+def test_a_dispatching_method_of_an_object_that_is_dropped():
+    """CPython 3.13 keeps such methods in a weak dict of their objects: what its entry's callback does at the end is a break there."""
+
+    def f(x):
+        return x * Dispatching().go(1) * Dispatching().go("a")
+
+    x = torch.ones(3)
+    assert torch.equal(compile(f, backend="eager")(x), f(x))
+    if sys.version_info < (3, 13):
+        assert torch.equal(compile(f, backend="eager", fullgraph=True)(x), f(x))
