@@ -115,6 +115,11 @@ LOGGED = {
     "ir_post_fusion": "group 0",
     "inductor": "compiled \\d+ kernels",
     "sym_shapes": "s0",
+    "trace_source": "starts_line .*program.py:5 in f\\n    z = x.sin\\(\\) @ y",
+    "trace_call": "FX call sin from .*program.py:5 in f\\n    z = x.sin\\(\\) @ y\\n        ~*\\^+\\n",
+    "trace_bytecode": "TRACE LOAD_FAST y \\[TensorVariable\\(\\)\\]",
+    "post_grad_graphs": "aten.sin",
+    "caching": "compiled .+",
 }
 
 
@@ -142,3 +147,26 @@ for n in (3, 4):
         for name, text in zip(parts[1::2], parts[2::2]):
             told[name] += text
         assert not [name for name, pattern in LOGGED.items() if not re.search(pattern, told[name])]
+
+
+def test_help_is_the_list_of_artifacts():
+    env = {**os.environ, "TORCH_LOGS": "help"}
+    done = subprocess.run([sys.executable, "-c", "import flambeau.compiler"], env=env, capture_output=True, text=True)
+    assert done.returncode == 1 and "ValueError: TORCH_LOGS Info" in done.stderr
+    for name, artifact in logs.ARTIFACTS.items():
+        assert re.search(rf"^  {name} +{re.escape(artifact.help)}", done.stderr, flags=re.M) and artifact.help
+
+
+def test_what_is_not_built_says_so():
+    with pytest.raises(ValueError, match="'cudagraphs' of PyTorch isn't built: kernels run on the processor"):
+        logs.set_logs(cudagraphs=True)
+
+
+def test_the_log_of_caching_tells_what_is_recalled(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import flambeau as torch\ntorch.compile(lambda x: x.sin() * 2)(torch.ones(3))\n"
+    )
+    env = {**os.environ, "TORCH_LOGS": "caching", "FLAMBEAU_CACHE_DIR": str(tmp_path / "cache")}
+    for said in ("compiled", "recalled"):
+        done = subprocess.run([sys.executable, tmp_path / "program.py"], env=env, capture_output=True, text=True)
+        assert re.fullmatch(rf"\[__caching\] {said} \w+.*\n", done.stderr)

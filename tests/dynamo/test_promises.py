@@ -335,6 +335,24 @@ def logs_by_environment(module, folder):
 
 
 @promise
+def logs_of_side_effects(module, folder):
+    """side_effects: what captured code writes outside of it."""
+
+    class Kept:
+        last = None
+
+    kept, seen = Kept(), []
+
+    def f(x):
+        kept.last = x.sin()
+        seen.append(1)
+        return x * 2
+
+    text = logged(f, X, side_effects=True)
+    assert text.count("Mutating ObjectVariable at closure['kept']") == text.count("Mutating ListVariable") == 1
+
+
+@promise
 def logs_by_interface(module, folder):
     """torch._logging.set_logs does the same while the program runs."""
     text = logged(lambda x: x.sin() * 2, X, graph_code=True, guards=True, aot_graphs=True, output_code=True)

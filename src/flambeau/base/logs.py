@@ -54,6 +54,21 @@ _EVENTS = {
     "sym_shapes": "artifact symbolic_shapes",
     "perf_hints": "artifact perf_hints",
 }
+# PyTorch's artifacts of what isn't built here.
+_NOT_BUILT = dict.fromkeys(
+    ("compiled_autograd", "compiled_autograd_verbose"), "backward passes are compiled with their forward"
+)
+_NOT_BUILT |= dict.fromkeys(("cudagraphs", "cudagraph_static_inputs"), "kernels run on the processor")
+_NOT_BUILT |= dict.fromkeys(
+    ("ddp_graphs", "overlap", "overlap_scheduling"), "graphs aren't split for distributed training"
+)
+_NOT_BUILT |= dict.fromkeys(("autotuning", "benchmarking", "incremental"), "no log tells of measurements")
+_NOT_BUILT |= dict.fromkeys(
+    ("hierarchical_compile", "graph_region_expansion"), "regions that are alike aren't looked for"
+)
+_NOT_BUILT |= dict.fromkeys(("loop_ordering", "loop_tiling"), "the artifact schedule tells of loops as well")
+_NOT_BUILT |= dict.fromkeys(("sym_node", "trace_shape_events"), "the artifact sym_shapes tells of symbols")
+_NOT_BUILT |= dict.fromkeys(("aot_graphs_effects", "graph_code_verbose"), "the artifact of the shorter name tells all")
 compilation = threading.local()
 """``compilation.id``: (number of the frame, how often it was compiled before) while a frame is being compiled."""
 
@@ -115,17 +130,37 @@ def set_logs(*, all=None, **names) -> None:
             _switch(a, all is not False)
 
 
+def _table() -> str:
+    lines = [
+        f"  {name:<20} {a.help}" + (f" (as {a.name})" if a.name != name else "")
+        for name, a in sorted(ARTIFACTS.items())
+    ]
+    return "\n".join(lines)
+
+
 def _unknown(name: str) -> str:
-    known = "\n".join(f"  {a.name}: {a.help}" for a in sorted(set(ARTIFACTS.values()), key=lambda a: a.name))
-    return f"Unrecognized log artifact '{name}'. The artifacts are:\n{known}"
+    if name in _NOT_BUILT:
+        return f"The log artifact '{name}' of PyTorch isn't built: {_NOT_BUILT[name]}. The artifacts are:\n{_table()}"
+    return f"Unrecognized log artifact '{name}'. The artifacts are:\n{_table()}"
+
+
+_HELP = """TORCH_LOGS Info
+
+Examples:
+  TORCH_LOGS="graph_breaks,recompiles" turns these artifacts on; a + in front of a name is allowed, a name with a - is left out
+  torch._logging.set_logs(graph_breaks=True) does it while the program runs
+
+The artifacts:
+"""
 
 
 def check_environment() -> None:
-    """Complain about names in TORCH_LOGS that no artifact has; called when the compiler has been imported."""
-    for name in _pending - set(ARTIFACTS) - {"help"}:
-        raise ValueError(_unknown(name))
+    """ValueError for names in TORCH_LOGS that no artifact has, and for ``help``, whose text is the list of artifacts; called when the compiler has
+    been imported."""
     if "help" in _pending:
-        print(_unknown("help"), file=sys.stderr)
+        raise ValueError(f"{_HELP}{_table()}")
+    for name in sorted(_pending - set(ARTIFACTS)):
+        raise ValueError(_unknown(name))
 
 
 def _parse(text: str) -> set[str]:
@@ -157,8 +192,14 @@ for _name, _help in [
     ("aot", "differentiation ahead of time"),
     ("inductor", "lowering and code generation"),
     ("perf_hints", "fallbacks and other things that cost time"),
-    ("sym_shapes", "symbols of sizes and numbers, and what the trace assumed about them (also: dynamic)"),
+    ("sym_shapes", "symbols of sizes and numbers, and what the trace assumed about them"),
     ("not_implemented", "handlers that returned NotImplemented"),
+    ("trace_source", "the source lines that are traced, one by one"),
+    ("trace_call", "the calls that are inlined or become nodes of the graph, with a mark under their part of the line"),
+    ("trace_bytecode", "the instructions that are traced, with the stack in front of each"),
+    ("side_effects", "what captured code writes when its graph has run: objects, globals, classes"),
+    ("post_grad_graphs", "the graphs of operators that the compiler of kernels is given"),
+    ("caching", "which graphs were compiled and which were recalled from the disk"),
 ]:
     artifact(_name, _help)
 
@@ -170,6 +211,7 @@ for _alias, _name in [
     ("fusion", "schedule"),
     ("kernel_code", "output_code"),
     ("inductor_metrics", "inductor"),
+    ("pre_grad_graphs", "graph_code"),
 ]:
     ARTIFACTS[_alias] = ARTIFACTS[_name]
     if _alias in _pending:

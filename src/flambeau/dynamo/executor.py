@@ -17,7 +17,7 @@ import weakref
 
 from flambeau import _frame
 
-from . import builder, tensors, trace_rules
+from . import builder, tensors, trace_logs, trace_rules
 from .codegen import STACK_ARGUMENT, resume_code
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode, shown_name
@@ -65,6 +65,7 @@ def active_frames() -> list[Frame]:
 class Frame(Opcodes):
     parent: Frame | None = None
     shown_locals: Variable | None = None  # what locals() gave
+    told_line: int | None = None  # the last line that the log has been told of
 
     def __init__(
         self, output, code: types.CodeType, globals: dict, locals: dict[str, Variable], cells: dict[str, CellVariable]
@@ -220,6 +221,8 @@ class Frame(Opcodes):
                 "Loops are unrolled while tracing.",
                 "Write the loop with tensor operations.",
             )
+        if output.watched:
+            trace_logs.before_instruction(self)
         try:
             handler = HANDLERS_OF[inst.name]
             if handler is None:
@@ -300,6 +303,8 @@ class Frame(Opcodes):
         if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             unsupported("async", f"call to async function {f.name}", "Coroutines are not traced.")
         locals = bind(self, f, args, kwargs)
+        if self.output.watched:
+            trace_logs.called(self, f"inlined call {shown_name(code)}")
         frame = self.frame_of(f, locals)
         if code.co_flags & inspect.CO_GENERATOR:
             return GeneratorVariable(frame)
@@ -589,6 +594,8 @@ class RootFrame(Frame):
                     return
                 if self.insts[self.ip].name == "RETURN_VALUE":
                     self.inst = self.insts[self.ip]
+                    if self.output.watched:
+                        trace_logs.before_instruction(self)
                     self.emit_return()
                     return
                 self.step()

@@ -23,7 +23,7 @@ from flambeau.base.symint import NUMBERS, is_int, is_symbolic
 from flambeau.loops.streams import journaled
 from flambeau.proxy.sizes import SizeNodes
 
-from . import autocast, floating, numpy_bridge, python_numbers, subclasses, tensors, trace_rules, world
+from . import autocast, floating, numpy_bridge, python_numbers, subclasses, tensors, trace_logs, trace_rules, world
 from .active_modes import OperatorCheck
 from .codegen import TEMP, Codegen
 from .config import config
@@ -116,6 +116,7 @@ class OutputGraph:
         self._named = 0
         self.keep: list[Any] = []
         self.at_end: list[Callable[[], Any]] = []  # what lets go of the trace
+        self.watched = trace_logs.watching()
         self.inlined: list[weakref.ref] = []  # frames of functions that are called
         self.mutable_sources: list[Source] = []
         self.cells: dict[int, CellVariable] = {}
@@ -390,6 +391,8 @@ class OutputGraph:
         node = self.graph.create_node(op, target, args, kwargs)
         if self.first_call is None and not self.levels:
             self.first_call = node
+        if self.watched and op.startswith("call"):
+            trace_logs.called(tx, f"FX call {node.name}")
         stack = tx.user_stack()
         node.meta["stack"] = stack[-1]
         node.meta["user_stack"] = stack

@@ -10,6 +10,7 @@ import collections
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import trace_logs
 from .exc import unsupported
 from .guards import type_item
 from .reflect import dict_of, instance_dict, mro_of
@@ -39,6 +40,8 @@ def refuse_shared_dict(var: Variable) -> None:
 
 
 class SideEffects:
+    told = False  # to the log
+
     def __init__(self):
         self.modified: dict[int, Variable] = {}
         self.global_writes: dict[tuple[int, str], tuple[dict, Variable | None, str]] = {}
@@ -123,6 +126,9 @@ class SideEffects:
 
     def codegen(self, cg, flush_cells: Callable[[CellVariable], bool]) -> Callable[[], None]:
         """Push what will be written into temporaries; the returned function emits the writes."""
+        if trace_logs.SIDE_EFFECTS.on and not self.told:
+            self.told = True  # the code is written twice
+            trace_logs.tell_writes(self)
         writes: list[Callable[[], None]] = []
         done: set[int] = set()
         while True:

@@ -36,8 +36,16 @@ _SCHEDULE = artifact("schedule", "which loop nests share a kernel")
 _PRE_FUSION = artifact("ir_pre_fusion", "loop IR before fusion")
 _POST_FUSION = artifact("ir_post_fusion", "loop IR after fusion")
 _HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
+_GIVEN, _CACHING = artifact("post_grad_graphs", ""), artifact("caching", "")
 _INDUCTOR = artifact("inductor", "times of the compiler's passes")
-_OF_THE_PASSES = (_SCHEDULE, _PRE_FUSION, _POST_FUSION, _HINTS, _INDUCTOR)  # what a graph from the disk doesn't know
+_OF_THE_PASSES = (
+    _GIVEN,
+    _SCHEDULE,
+    _PRE_FUSION,
+    _POST_FUSION,
+    _HINTS,
+    _INDUCTOR,
+)  # what a graph from the disk doesn't know
 
 
 @dataclasses.dataclass
@@ -68,6 +76,8 @@ def compile_graph(gm, example_inputs=None, **_unused):
     inputs as positional tensors and returns the list of its outputs. ``gm.onto`` (output -> input, both by position): outputs that may overwrite an
     input; those that do are None in the list."""
     start = time.perf_counter()
+    if _GIVEN.on:
+        _GIVEN("%s", gm.print_readable(print_output=False))
     if any(map(_elsewhere, gm.graph.nodes)):
         return lambda *inputs: list(
             gm(*inputs)
@@ -84,6 +94,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
     metrics.ir_nodes_pre_fusion += len(made.nodes)
     metrics.generated_kernel_count += launches
     entry = getattr(gm, "entry", None)
+    _CACHING("compiled %s", entry or "a graph that isn't kept on disk")
     if entry is not None:
         remember(entry, getattr(gm, "onto", None) or {}, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
@@ -116,6 +127,7 @@ def recalled(entry: str, onto: dict[int, int]):
         return None
     graph = recall(entry, onto)
     if graph is not None:
+        _CACHING("recalled %s", entry)
         _report(graph.info)
     return graph
 
