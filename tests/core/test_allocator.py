@@ -1,6 +1,7 @@
 """The caching allocator behind arrays."""
 
 import contextvars
+import os
 import resource
 import subprocess
 import sys
@@ -228,3 +229,69 @@ def test_what_is_free_beside_memory_in_use_goes_back_and_comes_again():
     assert torch.cpu.memory_stats()["kept"] >= 16 * MB
     again = np.full(16 * MB, 5, np.uint8)
     assert (again == 5).all()
+
+
+def _run(program):
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+HELD = """
+import os, flambeau as torch
+layer = torch.nn.Linear(256, 256)
+x = torch.randn(256, 256)
+f = torch.compile(lambda x: torch.relu(layer(x)))
+def step(k):
+    f(x * k).sum().backward()
+def fails(k):
+    inner = f(x * k).detach()
+    raise ValueError(k)
+held, errors = [], []
+for k in range(8):
+    y = f(x * k).detach()
+    held.append((y[3:90], y[3:90].clone(), (a := y.numpy()[5:80]), a.copy(), memoryview(y.numpy()), bytes(y.numpy())))
+    try:
+        fails(k)
+    except ValueError as e:
+        errors.append(e)
+    del y, a
+    step(k)
+def look():
+    for view, copy, array, same, memory, content in held:
+        assert (view == copy).all() and (array == same).all() and bytes(memory) == content
+    for e in errors:
+        assert (e.__traceback__.tb_next.tb_frame.f_locals["inner"] == f(x * e.args[0])).all()
+look()
+if (child := os.fork()) == 0:
+    layer.weight.data.add_(0)
+    [step(k) for k in range(10)]
+    look()
+    os._exit(0)
+[step(k) for k in range(10)]
+assert os.waitpid(child, 0)[1] == 0
+look()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_views_arrays_tracebacks_and_forked_children_keep_their_memory():
+    _run(HELD)
+
+
+PRESSURE = """
+import resource, flambeau as torch
+blocks = [torch.ones(5_000_000) for _ in range(20)]
+del blocks
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+kept = torch.cpu.memory_stats()["kept"]
+resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, resource.RLIM_INFINITY))
+big = torch.ones(90_000_000)  # larger than any kept block, and than what is left of the limit
+print(kept, torch.cpu.memory_stats()["released"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/statm")
+def test_what_is_kept_goes_back_when_the_system_refuses():
+    kept, released = map(int, _run(PRESSURE).split())
+    assert kept >= 400_000_000 and released >= 350_000_000
