@@ -42,7 +42,13 @@ typedef struct FlbStorage {
     uint8_t written_dual;    /* a write gave a tangent to a tensor on this memory: its views have one through their root */
     uint8_t inference;       /* made in inference mode: for its tensors no history is ever recorded */
     struct FlbStorage *memory; /* of what .data gives: the storage it is of; this one only counts writes. Else NULL */
+    uint64_t stamp;          /* of the last write to the memory, by whatever name; no two storages or states of one share a number */
 } FlbStorage;
+extern uint64_t flb_stamps;
+static inline void flb_count_write(FlbStorage *s) {
+    s->version++;
+    (s->memory ? s->memory : s)->stamp = ++flb_stamps;
+}
 
 typedef struct {
     PyObject_HEAD

@@ -327,7 +327,7 @@ static int run_recipe(FlbRecipe *r, PyObject *op, Description *d, PyObject *cons
         FlbTensor *t = d->tensors[r->target];
         FlbStorage *storage = flb_storage(t);
         if (!storage) goto done;
-        storage->version++;
+        flb_count_write(storage);
         *result = Py_NewRef(t);
         status = 1;
     } else if (r->n_results == 1 && !r->many) {

@@ -57,11 +57,17 @@ static Py_ssize_t storage_length(FlbStorage *self) {
 }
 static PyMappingMethods storage_mapping = {
     .mp_length = (lenfunc)storage_length, .mp_subscript = storage_item, .mp_ass_subscript = storage_set_item};
+uint64_t flb_stamps;
 static PyObject *storage_note_recorded(FlbStorage *self, PyObject *unused) {
     self->recorded++;
     Py_RETURN_NONE;
 }
+static PyObject *storage_note_written(FlbStorage *self, PyObject *unused) {
+    (self->memory ? self->memory : self)->stamp = ++flb_stamps;
+    Py_RETURN_NONE;
+}
 static PyMethodDef storage_methods[] = {
+    {"_note_written", (PyCFunction)storage_note_written, METH_NOARGS, "Bytes were written that no version counts: marks() tells."},
     {"_note_recorded", (PyCFunction)storage_note_recorded, METH_NOARGS, "Autograd has recorded a write: views ask for their root's history again."},
     {"nbytes", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes."},
     {"size", (PyCFunction)storage_nbytes, METH_NOARGS, "Size of the memory in bytes (a storage is untyped)."},
@@ -93,7 +99,7 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     if (!s) return NULL;
     s->owner = Py_XNewRef(owner);
     s->nbytes = nbytes, s->version = s->recorded = 0, s->inference = s->written_dual = 0;
-    s->memory = NULL, s->dict = s->weakrefs = NULL;
+    s->memory = NULL, s->dict = s->weakrefs = NULL, s->stamp = ++flb_stamps;
     PyObject_GC_Track(s);
     return s;
 }
@@ -523,7 +529,7 @@ static PyObject *bump_version(FlbTensor *t, PyObject *unused) {
     flb_recorder_spoil();
     FlbStorage *s = flb_storage(t);
     if (!s) return NULL;
-    s->version++;
+    flb_count_write(s);
     Py_RETURN_NONE;
 }
 static PyObject *check_written(FlbTensor *t, PyObject *unused) {
@@ -636,7 +642,7 @@ static PyObject *py_become(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     Py_XSETREF(t->offset, Py_XNewRef(v->offset));
     Py_XSETREF(t->payload, Py_XNewRef(v->payload));
     Py_XSETREF(t->storage, s);
-    s->version++;
+    flb_count_write(s);
     Py_RETURN_NONE;
 }
 /* data(tensor, cls): as alias, but writes to what this gives are not counted as writes to the tensor. */
@@ -655,6 +661,31 @@ static PyObject *py_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     own->memory = (FlbStorage *)Py_NewRef((PyObject *)s);
     Py_XSETREF(((FlbTensor *)out)->storage, own);
     return out;
+}
+/* marks(tensors, indices): bytes that stay the same as long as these of the tensors lie where they do and nothing is written there. */
+static PyObject *py_marks(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "marks(tuple of tensors, tuple of indices)"), NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(args[1]);
+    PyObject *out = PyBytes_FromStringAndSize(NULL, count * 2 * (Py_ssize_t)sizeof(uint64_t));
+    if (!out) return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_ssize_t k = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[1], i));
+        if (k == -1 && PyErr_Occurred()) goto fail;
+        PyObject *o = k >= 0 && k < PyTuple_GET_SIZE(args[0]) ? PyTuple_GET_ITEM(args[0], k) : NULL;
+        if (!o || !PyObject_TypeCheck(o, &FlbTensor_Type)) {
+            PyErr_SetString(PyExc_TypeError, "marks(): an index is of no tensor");
+            goto fail;
+        }
+        FlbStorage *s = flb_storage((FlbTensor *)o);
+        if (!s) goto fail;
+        PyObject *array = ((FlbTensor *)o)->array;
+        uint64_t mark[2] = {(s->memory ? s->memory : s)->stamp, array ? (uint64_t)(uintptr_t)PyArray_DATA((PyArrayObject *)array) : 0};
+        memcpy(PyBytes_AS_STRING(out) + i * sizeof mark, mark, sizeof mark);
+    }
+    return out;
+fail:
+    Py_DECREF(out);
+    return NULL;
 }
 /* alias(tensor, cls): a new tensor object on the same data and storage, without autograd history. */
 static PyObject *py_alias(PyObject *m, PyObject *const *args, Py_ssize_t n) {
@@ -741,6 +772,8 @@ PyMethodDef flb_tensor_functions[] = {
     {"become", (PyCFunction)(void (*)(void))py_become, METH_FASTCALL, "become(tensor, view): the tensor has the view's place in its memory."},
     {"element", py_element, METH_O, "element(tensor): the only element of a plain tensor as a Python number, None where the general way must be asked."},
     {"data", (PyCFunction)(void (*)(void))py_data, METH_FASTCALL, "data(tensor, cls): same data, writes counted apart, no autograd history."},
+    {"marks", (PyCFunction)(void (*)(void))py_marks, METH_FASTCALL,
+     "marks(tensors, indices): bytes that change when one of these tensors is written, by whatever name that is counted, or lies elsewhere."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "alias(tensor, cls): same data and storage, no autograd history."},
     {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
      "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},

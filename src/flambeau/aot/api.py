@@ -6,7 +6,8 @@ where no gradient can be asked for (the forward's compiler unless given)."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,12 @@ def compile_flat(
     lifted: list[Any] | None = None,
     captured: GraphModule | None = None,
     positions: list[int] | None = None,
+    held: Iterable[int] = (),
 ) -> Callable:
     """Compile ``fn(*lifted, *inputs) -> list`` for inputs like these; the result takes ``inputs`` and returns a tuple.
 
     ``captured``: the graph module that ``fn`` runs. ``positions``: which of ``inputs`` its arguments are, where the graph and they tell all that the
-    result depends on, so that it may be found on disk.
+    result depends on, so that it may be found on disk. ``held``: which of ``lifted`` and ``inputs`` are parameters and buffers of modules.
     """
     lifted = lifted or []
     everything = [*lifted, *inputs]
@@ -83,6 +85,7 @@ def compile_flat(
         # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
         # all inputs as they were, so that it can be run plainly.
         meta = getattr(captured, "meta", {})
+        part.held = tuple(i for i in held if i not in traced.mutated)
         if not (meta.get("arrays") and traced.fallible):
             part.onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
         run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
@@ -109,11 +112,13 @@ def _once_differentiable(captured: GraphModule) -> bool:
 
 class Part:
     """A graph to compile. ``make`` makes it, which a compiler that finds its own result on disk (``compiler.recall(entry, onto)``) doesn't need.
-    ``entry``: a name that tells everything about the graph, None when it has none. ``onto``: see inductor.compile_graph."""
+    ``entry``: a name that tells everything about the graph, None when it has none. ``onto``: see inductor.compile_graph. ``held``: inputs that are
+    parameters and buffers of modules and that it doesn't write."""
 
     def __init__(self, make: Callable[[], GraphModule], entry: str | None = None):
         self.make, self.entry = make, entry
         self.onto: dict[int, int] = {}
+        self.held: tuple[int, ...] = ()
 
     @functools.cached_property
     def gm(self) -> GraphModule:
@@ -126,7 +131,7 @@ class Part:
         if found is not None:
             return found
         gm = self.gm
-        gm.onto, gm.entry = self.onto, self.entry
+        gm.onto, gm.entry, gm.held = self.onto, self.entry, self.held
         return compiler(gm, _example_inputs(gm) if example_inputs is None else example_inputs)
 
 
@@ -311,7 +316,13 @@ def aot_module_simplified(
     once = len(unique) == len(args)
     try:
         call = inner = compile_flat(
-            flat if once else of_unique, unique, compilers, lifted, captured, positions if told else None
+            flat if once else of_unique,
+            unique,
+            compilers,
+            lifted,
+            captured,
+            positions if told else None,
+            [*range(n), *sorted({n + positions[i] for i in _of_modules(mod)})],
         )
     except RunsAsItIs as e:
         if not isinstance(mod, GraphModule):
@@ -329,6 +340,17 @@ def aot_module_simplified(
     if is_flat:
         return call
     return lambda *args: pytree.tree_unflatten(list(call(*args)), spec)
+
+
+_OF_MODULE = re.compile(r"\._(parameters|buffers)\['[^']*'\]$")
+
+
+def _of_modules(mod: Any) -> list[int]:
+    """Which of a captured graph's inputs are parameters and buffers of modules: their sources tell."""
+    if not isinstance(mod, GraphModule):
+        return []
+    inputs = [n for n in mod.graph.nodes if n.op == "placeholder"]
+    return [i for i, n in enumerate(inputs) if _OF_MODULE.search(n.meta.get("source", ""))]
 
 
 def _is_flat(out: Any) -> bool:

@@ -104,8 +104,7 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     for k, i in written:
         lines += [f"    if outs[{k}] is not None:", "        with Guard(grad_enabled=0):"]
         lines.append(f"            {names[i]}{'.data' * (i in traced.uncounted)}.copy_(outs[{k}])")
-        if i not in traced.uncounted:
-            lines += ["    else:", f"        {names[i]}._bump_version()"]
+        lines += ["    else:", f"        {names[i]}{'.data' * (i in traced.uncounted)}._bump_version()"]
     if any(i in traced.mutated for row in traced.kept for i in row.inputs):
         scope["node_of"] = partial(_node_of, traced.tangent_of[0])
         lines += ["    node = node_of(outs)", "    if node is not None:", "        node.inputs_written()"]

@@ -134,9 +134,11 @@ def inductor(gm, example_inputs, options=None, **kwargs):
         with settings.patch({k: v for k, v in options.items() if k in settings}):
             return inductor(gm, example_inputs)
     aot = importlib.import_module("flambeau.aot")
-    compile_graph: Any = importlib.import_module("flambeau.inductor").compile_graph
+    package: Any = importlib.import_module("flambeau.inductor")
     backend = aot.aot_autograd(
-        fw_compiler=watched(compile_graph, "aot"), partition_fn=aot.min_cut_rematerialization_partition
+        fw_compiler=watched(package.compile_graph, "aot"),
+        inference_compiler=watched(package.compile_frozen, "aot") if package.config.freezing else None,
+        partition_fn=aot.min_cut_rematerialization_partition,
     )
     return backend(gm, example_inputs)
 

@@ -42,16 +42,19 @@ def getitem(self, index):
 def setitem(self, index, value) -> None:
     """Write bytes."""
     _bytes(self)[index] = value
+    self._note_written()
 
 
 def copy_(self, source, non_blocking=None):
     """Take over the bytes of another storage of the same size."""
     _bytes(self)[:] = _bytes(source.untyped())
+    self._note_written()
     return self
 
 
 def fill_(self, value):
     _bytes(self)[:] = value
+    self._note_written()
     return self
 
 

@@ -9,10 +9,10 @@ equal loop nests have equal text.
 
 import importlib
 
-__all__ = ["compile_graph", "config"]
+__all__ = ["compile_frozen", "compile_graph", "config"]
 
 # The passes are imported at the first compilation: importing the package is free.
-_LAZY = {"compile_graph": "compile", "config": "settings"}
+_LAZY = {"compile_frozen": "freezing", "compile_graph": "compile", "config": "settings"}
 _PACKAGES = ("aoti_compile_and_package", "aoti_load_package")  # of a level above, found by name when asked for
 
 

@@ -28,6 +28,14 @@ KNOBS = {
     "fallback_random": Knob(
         False, "draw random numbers as eager does; compiled code always does", ("TORCHINDUCTOR_FALLBACK_RANDOM",)
     ),
+    "freezing": Knob(
+        False,
+        "parameters and buffers of modules count as constant where no gradient is asked for: what follows from them is computed once and batch norm "
+        "folded. Writes by operators, optimizers, load_state_dict, .data or storages and new tensors are noticed at the next call; writes through "
+        "memory that is shared behind the tensor's back are not (NumPy arrays over it, other processes, pointers)",
+        ("TORCHINDUCTOR_FREEZING",),
+    ),
+    "freezing_discard_parameters": Knob(False, "accepted for compatibility: modules keep their parameters"),
     "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
     "max_autotune": Knob(False, "accepted for compatibility, without effect"),
     "compile_threads": Knob(
