@@ -234,3 +234,36 @@ def test_a_gradient_taken_inside_frees_what_lies_on_its_way(keep, backend):
         return seen
 
     assert close(check(f), check(compile(f, backend=backend)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_scaled_step_leaves_out_what_is_not_finite(backend):
+    def trained(wrap):
+        m = model()
+        opt, scaler = (
+            torch.optim.SGD(m.parameters(), 0.1),
+            torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2),
+        )
+
+        def step(x):
+            opt.zero_grad()
+            loss = (m(x) ** 2).mean()
+            scaler.scale(loss).backward()
+            scaler.unscale_(opt)
+            norm = torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+            return loss, norm
+
+        f = wrap(step)
+        seen = []
+        for x in (X, X, X * float("inf"), X):
+            seen += [
+                *(v.detach() for v in f(x)),
+                torch.tensor(scaler.get_scale()),
+                *(p.detach().clone() for p in m.parameters()),
+            ]
+        return seen
+
+    want, got = trained(lambda f: f), trained(lambda f: compile(f, backend=backend))
+    assert all(torch.allclose(a, b, atol=1e-6, equal_nan=True) for a, b in zip(want, got, strict=True))

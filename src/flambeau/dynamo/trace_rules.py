@@ -45,6 +45,7 @@ EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim", "distributions")),
     EXAMPLES,
+    os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
     os.path.join(PACKAGE, "utils", "checkpoint_sequence.py"),
     os.path.join(PACKAGE, "compiler", "regions.py"),
