@@ -620,12 +620,20 @@ def _entered_grad_mode(tx, value, source):
     return None if mode is None else ContextExit(EnteredGradModeVariable(mode), source)
 
 
+def _weak_proxy(tx, value, source):
+    unsupported(
+        "weak-proxy", "a weakref.proxy", "What it leads to may be gone at any time, which every use of it tells."
+    )
+
+
 def _partial(tx, value, source):
     _guard(tx, source, "TYPE_MATCH", functools.partial)
     fn = wrap(tx, value.func, GetAttrSource(source, "func"))
     args = wrap(tx, value.args, GetAttrSource(source, "args"))
     kwargs = wrap(tx, value.keywords, GetAttrSource(source, "keywords"))
-    return PartialVariable(fn, args.items(tx), {k.as_constant(): v for k, v in kwargs.pairs(tx)}, source)
+    out = PartialVariable(fn, args.items(tx), {k.as_constant(): v for k, v in kwargs.pairs(tx)}, source)
+    out.value = value
+    return out
 
 
 def _module(tx, value, source):
@@ -721,6 +729,7 @@ BY_TYPE = {
     types.MethodType: _method,
     types.BuiltinFunctionType: _builtin_method,
     functools.partial: _partial,
+    **dict.fromkeys(weakref.ProxyTypes, _weak_proxy),
     types.ModuleType: _module,
     np.random.Generator: _generator,
     np.random.RandomState: _generator,

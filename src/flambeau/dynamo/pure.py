@@ -229,4 +229,7 @@ def in_python(fn) -> Callable | None:
     accelerator = module_of(fn)
     if accelerator not in TWINS or not isinstance(fn, types.BuiltinFunctionType):
         return None
-    return getattr(python_twin(TWINS[accelerator], accelerator), fn.__name__, None)
+    twin = getattr(python_twin(TWINS[accelerator], accelerator), fn.__name__, None)
+    if twin is not None:
+        twin.__module__ = accelerator  # programs see what they would see of the one in C
+    return twin

@@ -28,7 +28,7 @@ from .base import HeldVariable, KnownVariable, Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable
-from .derived import NEW, builtin_base, contents_of, new_derived
+from .derived import NEW, DerivedVariable, builtin_base, contents_of, new_derived
 from .dicts import DictVariable, pairs_of
 from .exceptions import ExceptionVariable, make_exception
 from .functions import PartialVariable, UserFunctionVariable, UserMethodVariable
@@ -400,7 +400,7 @@ def _extreme(fn, compare):
                 return kwargs["default"]
             what = "iterable argument is empty" if PY312 else "arg is an empty sequence"
             tx.raise_user(ValueError(f"{fn.__name__}() {what}"))
-        if all(v.can_constant() for v in items) and key is None:
+        if key is None and all(v.can_constant() and not isinstance(v.unwrap(), DerivedVariable) for v in items):
             return fold(tx, fn, [tx.make_list(items)])
         keys = items if key is None else [key.call(tx, [v], {}) for v in items]
         best = 0
@@ -621,7 +621,10 @@ def _(tx, args, kwargs):
 
 @handles(functools.partial)
 def _(tx, args, kwargs):
-    return PartialVariable(args[0], args[1:], kwargs)
+    fn, *given = args
+    if isinstance(inner := tx.realize(fn).unwrap(), PartialVariable) and inner.is_merged():
+        fn, given, kwargs = inner.fn, [*inner.args, *given], {**inner.kwargs, **kwargs}
+    return PartialVariable(fn, given, kwargs)
 
 
 @handles(functools.reduce)

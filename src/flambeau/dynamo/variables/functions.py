@@ -408,9 +408,17 @@ class PartialVariable(Variable):
         super().__init__(source)
         self.fn, self.args, self.kwargs = fn, args, kwargs
         self.attributes: dict[str, Variable] = {}  # of one made while tracing
+        self.value: functools.partial | None = None  # the one that existed before
 
     def python_type(self):
         return functools.partial
+
+    def is_merged(self) -> bool:
+        """Whether a partial of this one is one of its function: where it has no attributes of its own. Asked of functools, as to look at
+        the attributes would make a dict of them."""
+        if self.value is not None:
+            return functools.partial(self.value).func is not self.value
+        return self.source is None and not self.attributes
 
     def setattr(self, tx, name, value):
         if self.source is not None or hasattr(functools.partial, name):

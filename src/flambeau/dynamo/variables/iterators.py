@@ -86,9 +86,8 @@ class IteratorVariable(Variable):
         self.position += 1
         return e.real(tx) if isinstance(e, Lazy) else e
 
-    def contains(self, tx, key):
-        out = super().contains(tx, key)
-        return out
+    def length(self, tx):
+        tx.raise_user(TypeError(f"object of type {name_of(self.python_type())!r} has no len()"))
 
     def getattr(self, tx, name):
         return method_of(tx, self, name)
@@ -136,8 +135,9 @@ class IteratorVariable(Variable):
             return
 
         def push():
-            cg.all(self.elements[self.position :])
-            cg.emit("BUILD_LIST", len(self.elements) - self.position)
+            rest = self.elements[self.position :]  # none where the list has become shorter than what was taken
+            cg.all(rest)
+            cg.emit("BUILD_LIST", len(rest))
 
         cg.call_function(iter, push, 1)
 
@@ -145,7 +145,10 @@ class IteratorVariable(Variable):
 def iterator_at(over, position: int):
     """A list's, dict's or set's own iterator, behind so many elements: it notices what is done to them."""
     it = iter(over)
-    advance_iterator(it, position)
+    if type(it) is LIST_ITERATOR:
+        it.__setstate__(position)  # the list may have lost what was taken of it
+    else:
+        advance_iterator(it, position)
     return it
 
 
@@ -185,6 +188,9 @@ class UserIteratorVariable(IteratorVariable):
             if isinstance(e.exception, StopIteration):
                 return None
             raise
+
+    def length(self, tx):
+        return self.owner.length(tx)
 
     def getattr(self, tx, name):
         return self.owner.getattr(tx, name)

@@ -382,7 +382,7 @@ def symbolic_binary(tx, fn, a, b) -> Variable | None:
         return object_binary(tx, fn, a, b)
     base = INPLACE.get(fn, fn)
     if base in (operator.eq, operator.ne) and any(
-        x.is_constant() and not isinstance(x.as_constant(), (int, float)) for x in (a, b)
+        x.is_constant() and type(x.as_constant()) in (str, bytes, type(None), tuple) for x in (a, b)
     ):
         return ConstantVariable(base is operator.ne)
     return arithmetic(tx, base, [a, b])

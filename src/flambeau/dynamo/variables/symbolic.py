@@ -209,10 +209,10 @@ def wrap_number(x, source=None) -> Variable:
 
 
 def _plain(v: Variable):
-    """The number of an operand; None when it is no number that is known."""
+    """The number of an operand; None when it is no number that is known. One of a derived class has operators of its own."""
     if isinstance(v, SymbolicVariable):
         return v.number
-    if v.is_constant() and isinstance(v.as_constant(), (int, float)):
+    if v.is_constant() and type(v.as_constant()) in (int, float, bool):
         return v.as_constant()
     return None
 

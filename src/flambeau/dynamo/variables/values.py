@@ -16,6 +16,7 @@ from ..source import ConstSource
 from .base import HeldVariable, KnownVariable, MethodOf, Variable
 from .classes import ClassVariable
 from .constant import is_constant_value
+from .derived import DerivedVariable
 from .dicts import DictVariable
 from .iterators import IteratorVariable
 from .lists import ListVariable, SetVariable, TupleVariable
@@ -228,7 +229,7 @@ def value_of(tx, v: Variable):
         return v.cls([(value_of(tx, k), value_of(tx, x)) for k, x in v.pairs(tx)])
     if type(v) in (ListVariable, TupleVariable):
         return v.make([value_of(tx, e) for e in v.realized(tx)])
-    if not v.can_constant():
+    if not v.can_constant() or isinstance(v.unwrap(), DerivedVariable):  # which the function may give back
         raise Unknown
     return v.as_constant()
 
