@@ -310,3 +310,33 @@ def test_settings_of_pytorch():
 def test_an_index_by_truth_values(key, backend):
     f = torch.compile(lambda x: x[key] * 2, backend=backend, fullgraph=True)
     assert torch.equal(f(X()), X()[key] * 2) and f(X()).shape == X().numpy()[key].shape
+
+
+class Counted(int):
+    def __int__(self):
+        return 7
+
+
+class Measured(float):
+    def __float__(self):
+        return 7.5
+
+
+class Both:
+    def __int__(self):
+        return 2
+
+    def __float__(self):
+        return 0.25
+
+
+CONVERTED = Counted(3), Measured(1.5), Both()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_classes_say_their_numbers(backend):
+    def f(x):
+        a, b, c = CONVERTED
+        return x + int(a) + float(b) + int(c) + float(c)
+
+    assert torch.compile(f, backend=backend, fullgraph=True)(X()).tolist() == f(X()).tolist()

@@ -62,6 +62,9 @@ PURE = {
 }  # fmt: skip
 
 
+CONVERSIONS = {int: "__int__", float: "__float__"}  # to a number, by the class's own method
+
+
 class BuiltinVariable(KnownVariable):
     """A builtin function or type, or another C callable that may be folded."""
 
@@ -114,6 +117,11 @@ class BuiltinVariable(KnownVariable):
             return make_exception(tx, fn, args, kwargs)
         if isinstance(fn, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
             return UnboundMethod(fn.__objclass__, fn.__name__, fn).call(tx, args, kwargs)
+        if fn in CONVERSIONS and len(args) == 1 and not kwargs and isinstance(args[0], ObjectVariable):
+            if type(world.class_attr(tx, args[0].cls, CONVERSIONS[fn])) is types.FunctionType:
+                made = args[0].call_method(tx, CONVERSIONS[fn], [], {})
+                if made.is_constant() and type(made.as_constant()) is fn:
+                    return made
         name = getattr(fn, "__name__", str(fn))
         kinds = [type(a) for a in args]
         if any(isinstance(a, TensorVariable) for a in everything):
