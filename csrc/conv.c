@@ -55,6 +55,7 @@ typedef struct {
     int64_t positions, taps, per, made;  /* output positions of an image, taps of a kernel, channels and outputs of a group */
     int64_t chunks, images, cuts, span;  /* blocks of columns: `images` images each, or an image in `cuts` pieces of `span` positions */
     int64_t blocks, block;      /* blocks of input channels of a group */
+    int way;                    /* WAY_GATHER ... */
     int64_t parts;              /* WEIGHT: sums over columns that are made apart and added */
     char *sums;
     int *failed;                /* set when there is no memory */
@@ -244,29 +245,48 @@ static void run_few(Job *j) {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+#define MOST_TAPPED 64          /* channels times outputs of a group whose taps are read one by one */
+
+/* Whether a way makes this. */
+static int can(const Job *j, int way) {
+    const Conv *c = j->c;
+    switch (way) {
+    case WAY_GATHER: return 1;
+    case WAY_WINOGRAD: return !j->f64 && flb_winograd_can(c, j->what);
+    case WAY_SHIFT: return !j->f64 && flb_shift_can(c, j->what);
+    case WAY_TAPS: return j->per * j->made <= MOST_TAPPED;
+    case WAY_DEPTHWISE: return !j->f64 && flb_depthwise_fits(c);
+    }
+    return 0;
+}
+
+/* The way that is expected to be the fastest, from sizes and the CPU. */
+static int usual(const Job *j) {
+    if (!j->f64 && flb_depthwise_fits(j->c)) return WAY_DEPTHWISE;
+    if (j->per * j->made <= 4) return WAY_TAPS;
+    if (!j->f64 && flb_winograd_fits(j->c, j->what)) return WAY_WINOGRAD;
+    return !j->f64 && flb_shift_fits(j->c, j->what) ? WAY_SHIFT : WAY_GATHER;
+}
+
 /* Everything is cut by sizes alone. */
 static void run(Job *j) {
     const Conv *c = j->c;
     int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
     double flops = 2.0 * c->images * c->outputs * rows * j->positions;
-    if (!j->f64 && flb_depthwise_fits(c)) {
-        if (flb_depthwise(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias) < 0) *j->failed = 1;
+    float *x = (float *)j->x, *w = (float *)j->w, *y = (float *)j->y;
+    const float *bias = (const float *)j->bias;
+    if (j->way == WAY_DEPTHWISE) {
+        if (flb_depthwise(c, j->what, x, w, y, bias) < 0) *j->failed = 1;
         return;
     }
-    if (j->per * j->made <= 4) {
+    if (j->way == WAY_TAPS) {
         run_few(j);
         return;
     }
-    if (!j->f64 && flb_winograd_fits(c, j->what)) {
-        int odd = flb_winograd(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias);
+    if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT) {
+        int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias) : flb_shift(c, j->what, x, w, y, bias);
         if (odd < 0) *j->failed = 1;
         if (odd <= 0) return;
-    } else if (!j->f64 && flb_shift_fits(c, j->what)) {
-        int odd = flb_shift(c, j->what, (float *)j->x, (float *)j->w, (float *)j->y, (const float *)j->bias);
-        if (odd < 0) *j->failed = 1;
-        if (odd <= 0) return;
-    }
-    if (!j->f64 && (flb_winograd_fits(c, j->what) || flb_shift_fits(c, j->what))) {
         if (j->what == INPUT) memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
     }
     j->block = j->what == FORWARD ? j->per : ceil_div(192, j->taps) < j->per ? ceil_div(192, j->taps) : j->per;
@@ -318,14 +338,13 @@ static int64_t places(const Conv *c, int k) {
 }
 
 /* Whether zeros have to stand where the input's cotangent is made. */
-static int wants_zeros(const Conv *c, int what, int f64) {
-    return what == INPUT && (f64 || !(flb_winograd_fits(c, what) || flb_shift_fits(c, what)));
-}
+static int wants_zeros(const Job *j) { return j->what == INPUT && j->way != WAY_WINOGRAD && j->way != WAY_SHIFT; }
 
 /* Views: (input, weight[, bias], output), (output's cotangent, weight, input's), (output's cotangent, input, weight's), all in C order.
- * Numbers: what, whether float64, whether there is a bias, groups, three each of stride, padding and dilation. */
-int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
-    int what = (int)numbers[0], f64 = numbers[1] != 0, biased = numbers[2] != 0, failed = 0;
+ * Numbers: what, whether float64, whether there is a bias, groups, three each of stride, padding and dilation, the way (WAY_USUAL, or one that was measured;
+ * where it doesn't make this, the usual one). */
+static void open_step(const View *v, const int64_t *numbers, Conv *to, Job *job) {
+    int what = (int)numbers[0], f64 = numbers[1] != 0, biased = numbers[2] != 0;
     const View *x = what == FORWARD ? &v[0] : what == INPUT ? &v[2] : &v[1], *w = what == WEIGHT ? &v[2] : &v[1], *y = what == FORWARD ? &v[2 + biased] : &v[0];
     Conv c = {.groups = numbers[3], .images = x->shape[0], .channels = x->shape[1], .outputs = y->shape[1]};
     for (int k = 0; k < 3; k++) {
@@ -333,13 +352,36 @@ int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *sta
         c.in[k] = d < 2 ? 1 : x->shape[d], c.kernel[k] = d < 2 ? 1 : w->shape[d], c.out[k] = d < 2 ? 1 : y->shape[d];
         c.stride[k] = numbers[4 + k], c.padding[k] = numbers[7 + k], c.dilation[k] = numbers[10 + k];
     }
-    Job j = {.c = &c, .what = what, .f64 = f64, .gemm = flb_blas_gemm(f64), .x = x->ptr, .w = w->ptr, .y = y->ptr, .bias = biased ? v[2].ptr : NULL, .failed = &failed};
+    *to = c;
+    Job j = {.c = to, .what = what, .f64 = f64, .gemm = flb_blas_gemm(f64), .x = x->ptr, .w = w->ptr, .y = y->ptr, .bias = biased ? v[2].ptr : NULL};
     j.positions = c.out[0] * c.out[1] * c.out[2], j.taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
     j.per = c.channels / c.groups, j.made = c.outputs / c.groups;
+    j.way = (int)numbers[13];
+    if (j.way == WAY_USUAL || !can(&j, j.way)) j.way = usual(&j);
+    *job = j;
+}
+
+int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    int failed = 0;
+    Conv c;
+    Job j;
+    open_step(v, numbers, &c, &j);
+    j.failed = &failed;
     if (!j.gemm) return -1; /* lowering asks for a library first */
-    if (wants_zeros(&c, what, f64)) memset(j.x, 0, c.images * c.channels * c.in[0] * c.in[1] * c.in[2] * (f64 ? 8 : 4));
+    if (wants_zeros(&j)) memset(j.x, 0, c.images * c.channels * c.in[0] * c.in[1] * c.in[2] * (j.f64 ? 8 : 4));
     run(&j);
     return failed ? -1 : 0;
+}
+
+/* The same views and numbers, and a last view of one int64: a bit for each way that makes this, and bit 16 + the usual one. */
+int flb_convolution_ways_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    Conv c;
+    Job j;
+    open_step(v, numbers, &c, &j);
+    int64_t found = (int64_t)1 << (16 + usual(&j));
+    for (int way = WAY_GATHER; way < WAYS; way++) found |= (int64_t)can(&j, way) << way;
+    *(int64_t *)v[n - 1].ptr = found;
+    return 0;
 }
 
 /* A tuple of n integers into the last n of three places. */
@@ -400,9 +442,10 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     j.positions = c.out[0] * c.out[1] * c.out[2];
     j.taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
     j.per = c.channels / groups, j.made = c.outputs / groups;
+    j.way = usual(&j);
     npy_intp shape[5] = {what == WEIGHT ? c.outputs : c.images, what == FORWARD ? c.outputs : what == INPUT ? c.channels : j.per};
     for (int i = 0; i < n; i++) shape[2 + i] = what == FORWARD ? c.out[3 - n + i] : what == INPUT ? c.in[3 - n + i] : c.kernel[3 - n + i];
-    result = wants_zeros(&c, what, f64) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
+    result = wants_zeros(&j) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
     if (!result) return NULL;
     char *made = PyArray_DATA((PyArrayObject *)result), *pa = PyArray_DATA(a), *pb = PyArray_DATA(b);
     j.bias = d ? PyArray_DATA(d) : NULL;

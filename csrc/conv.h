@@ -9,6 +9,8 @@ typedef struct {
 } Conv;
 
 enum { FORWARD, INPUT, WEIGHT };
+/* How one is made. USUAL: by what is expected of the sizes. */
+enum { WAY_USUAL, WAY_GATHER, WAY_WINOGRAD, WAY_SHIFT, WAY_TAPS, WAY_DEPTHWISE, WAYS };
 
 /* What the files of register kernels share. */
 #if defined(__x86_64__)
@@ -22,11 +24,13 @@ typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* Whether winograd() makes this, and faster. Depends on sizes and the CPU only. */
 int flb_winograd_fits(const Conv *c, int what);
+int flb_winograd_can(const Conv *c, int what); /* whether it makes this at all */
 /* x, w, y: input, weight, output, float32 in C order; the one that `what` makes is written. bias (FORWARD) may be NULL.
  * -1: no memory; 1: some result isn't finite, so none of them counts. */
 int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
 /* The same for one or two dimensions as products of shifted rows (conv_shift.c). */
 int flb_shift_fits(const Conv *c, int what);
+int flb_shift_can(const Conv *c, int what);
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
 /* Where each channel is convolved by itself (conv_depthwise.c); any result counts. */
 int flb_depthwise_fits(const Conv *c);

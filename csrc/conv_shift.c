@@ -14,6 +14,7 @@
 
 #if !defined(__x86_64__)
 int flb_shift_fits(const Conv *c, int what) { return 0; }
+int flb_shift_can(const Conv *c, int what) { return 0; }
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
 #else
 #include <immintrin.h>
@@ -464,6 +465,11 @@ static double choose(Job *j) {
         if (!t || cost < least) least = cost, j->tile = t;
     }
     return least / ((double)j->high * j->axis[0].count * j->axis[1].count);
+}
+
+int flb_shift_can(const Conv *c, int what) {
+    Job j;
+    return prepare(&j, c, what);
 }
 
 int flb_shift_fits(const Conv *c, int what) {

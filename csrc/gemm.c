@@ -8,7 +8,7 @@
 
 static int (*blas_get_threads)(void);
 static void (*blas_set_threads)(int);
-static GemmFn blas_gemm[2];     /* float32, float64 */
+static GemmFn blas_gemm[2], library[2]; /* float32, float64; the library's own */
 
 GemmFn flb_blas_gemm(int f64) { return blas_gemm[f64]; }
 
@@ -74,9 +74,17 @@ static void matrix_vector(const GemmCall *g) {
         flb_gemv(g->f64, g->tb != 'N', s->n, s->k, g->b, s->ldb, g->a, g->ta == 'N' ? 1 : s->lda, g->c, 1);
 }
 
+/* What makes a product by a way that was chosen; the usual one where this process has no library. */
+static GemmFn by_choice(GemmFn fn, int f64, char tb, const GemmSizes *s, int choice) {
+    int way = choice & 15;
+    if (way == PRODUCT_OWN) return flb_own_gemm(f64);
+    if (way == PRODUCT_LIBRARY && library[f64]) return library[f64];
+    return flb_for_sizes(fn, f64, tb, s->m, s->n, s->k);
+}
+
 /* All products of a batch; a, b, c are where the buffers begin. */
-void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c) {
-    GemmCall call = {flb_for_sizes(fn, f64, tb, s->m, s->n, s->k), f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
+void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c) {
+    GemmCall call = {by_choice(fn, f64, tb, s, choice), f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
     int64_t count = 1, threads = flb_get_num_threads();
     for (int d = 0; d < nbatch; d++) count *= s->batch[4 * d];
     if (!count || !s->m || !s->n) return;
@@ -90,6 +98,11 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
         return;
     }
     int64_t parts = 1;
+    if (choice >= BY_ROWS) {
+        *(choice & BY_ROWS ? &call.rows : &call.columns) = threads;
+        flb_parallel(gemm_range, &call, count * threads, 1);
+        return;
+    }
     if (count < 4 * threads && flops >= 2 * GEMM_PIECE) {
         parts = (int64_t)(flops / GEMM_SHARE);
         if (parts * count > 4 * threads) parts = 4 * threads / count;
@@ -112,6 +125,7 @@ void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbat
 PyObject *flb_use_blas(PyObject *self, PyObject *args) {
     unsigned long long single, twice, get, set;
     if (!PyArg_ParseTuple(args, "KKKK", &single, &twice, &get, &set)) return NULL;
+    library[0] = (GemmFn)(uintptr_t)single, library[1] = (GemmFn)(uintptr_t)twice;
     blas_gemm[0] = flb_best_gemm(0, (GemmFn)(uintptr_t)single);
     blas_gemm[1] = flb_best_gemm(1, (GemmFn)(uintptr_t)twice);
     blas_get_threads = (int (*)(void))(uintptr_t)get;
@@ -170,7 +184,7 @@ void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const cha
     if (!ta && (own_a = gathered(item, m, k, a, ar, ac))) ta = 'N', s.lda = k, a = own_a;
     if (!tb && (own_b = gathered(item, k, n, b, br, bc))) tb = 'N', s.ldb = n, b = own_b;
     if (ta && tb && k)
-        flb_gemm(blas_gemm[f64], f64, ta, tb, &s, 0, (char *)a, (char *)b, c);
+        flb_gemm(blas_gemm[f64], f64, ta, tb, &s, 0, PRODUCT_USUAL, (char *)a, (char *)b, c);
     else if (f64)
         SUM(double)
     else
@@ -180,9 +194,12 @@ void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const cha
 }
 #undef SUM
 
-/* matmul(a, b) -> ndarray, or None when this is not for us: two float32 or float64 matrices, or stacks of as many, that BLAS reads in place. */
+/* matmul(a, b[, choice]) -> ndarray, or None when this is not for us: two float32 or float64 matrices, or stacks of as many, that BLAS reads in place. */
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 2 || !PyArray_Check(args[0]) || !PyArray_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "matmul(ndarray, ndarray)"), NULL;
+    if (n < 2 || n > 3 || !PyArray_Check(args[0]) || !PyArray_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "matmul(ndarray, ndarray[, choice])"), NULL;
+    long choice = n == 3 ? PyLong_AsLong(args[2]) : PRODUCT_USUAL;
+    if (choice == -1 && PyErr_Occurred()) return NULL;
+    if (choice < 0 || choice >= MOST_CHOICE || (choice & 15) >= PRODUCT_WAYS) return PyErr_Format(PyExc_ValueError, "matmul: there is no choice %ld", choice), NULL;
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
     int nd = PyArray_NDIM(a), type = PyArray_TYPE(a), f64 = type == NPY_DOUBLE;
     if ((nd != 2 && nd != 3) || PyArray_NDIM(b) != nd || PyArray_TYPE(b) != type || (type != NPY_FLOAT && type != NPY_DOUBLE)) Py_RETURN_NONE;
@@ -207,7 +224,7 @@ PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     PyObject *out = PyArray_SimpleNew(nd, shape, type);
     if (!out) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    flb_gemm(blas_gemm[f64], f64, ta, tb, s, nd - 2, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA((PyArrayObject *)out));
+    flb_gemm(blas_gemm[f64], f64, ta, tb, s, nd - 2, (int)choice, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA((PyArrayObject *)out));
     Py_END_ALLOW_THREADS
     return out;
 }

@@ -156,7 +156,7 @@ static int parse_rows(PyObject *o, Step *s, Graph *g) {
 }
 
 /* ("kernel", address, slots, total, grain, params, number of params)
- * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions)
+ * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions[, choice])
  * ("tell", slots, [(place of the offset, layout) within each slot], stage)
  * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots (-1: a number), stage, [place of each integer]) */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
@@ -174,7 +174,8 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     } else if (kind[0] == 'g') {
         int ta, tb;
         s->kind = STEP_GEMM;
-        if (!PyArg_ParseTuple(o, "sKpOCCii", &kind, &address, &s->f64, &args, &ta, &tb, &s->sizes, &s->nbatch)) return -1;
+        if (!PyArg_ParseTuple(o, "sKpOCCii|i", &kind, &address, &s->f64, &args, &ta, &tb, &s->sizes, &s->nbatch, &s->choice)) return -1;
+        if (s->choice < 0 || s->choice >= MOST_CHOICE || (s->choice & 15) >= PRODUCT_WAYS) FAIL("there is no choice %d for a product", s->choice);
         if (s->nbatch < 0 || s->nbatch > NPY_MAXDIMS || check_place(g, s->sizes, 9 + 4 * s->nbatch) < 0) return -1;
         s->gemm = (GemmFn)(uintptr_t)address;
         s->ta = (char)ta, s->tb = (char)tb;

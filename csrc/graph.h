@@ -90,7 +90,7 @@ typedef struct {
     int total, grain, params;
     /* gemm: args are A, B, C; F[sizes ..] is a GemmSizes */
     GemmFn gemm;
-    int f64, nbatch, sizes;
+    int f64, nbatch, sizes, choice;
     char ta, tb;
     /* native: `native` on a view of a part of each of args, results among them, and the integers F[numbers[i]] */
     NativeFn native;
@@ -153,7 +153,10 @@ extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *flb_graph_consume(PyObject *self, PyObject *list);
-void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, char *a, char *b, char *c);
+/* How a product is made where somebody has measured: a way, plus BY_ROWS or BY_COLUMNS for a piece a thread along that side. PRODUCT_USUAL: by sizes. */
+enum { PRODUCT_USUAL, PRODUCT_OWN, PRODUCT_LIBRARY, PRODUCT_WAYS, BY_ROWS = 16, BY_COLUMNS = 32, MOST_CHOICE = 48 };
+void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c);
+GemmFn flb_own_gemm(int f64);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
 NativeFn flb_native(const char *name, int views, int numbers); /* NULL: there is none that takes so many */
@@ -162,6 +165,7 @@ PyObject *flb_get_template(PyObject *self, PyObject *args);
 int flb_max_pool_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_max_pool_backward_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_convolution_ways_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_draw_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_draw_from_step(const View *v, int n, const int64_t *numbers, int64_t *status);

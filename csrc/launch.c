@@ -321,7 +321,7 @@ static int run_tell(Call *c, const Step *s) {
 static void run_native(Call *c, const Step *s) {
     const Frame *f = c->f;
     if (s->kind == STEP_GEMM) {
-        flb_gemm(s->gemm, s->f64, s->ta, s->tb, (const GemmSizes *)(f + s->sizes), s->nbatch, c->places[s->args[0]].ptr, c->places[s->args[1]].ptr,
+        flb_gemm(s->gemm, s->f64, s->ta, s->tb, (const GemmSizes *)(f + s->sizes), s->nbatch, s->choice, c->places[s->args[0]].ptr, c->places[s->args[1]].ptr,
                  c->places[s->args[2]].ptr);
         return;
     }

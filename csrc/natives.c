@@ -11,7 +11,8 @@ static const struct {
 } templates[] = {
     {"attention", flb_attention_step, 5, 6},
     {"attention_backward", flb_attention_step, 9, 6},
-    {"convolution", flb_convolve_step, 3, 13},
+    {"convolution", flb_convolve_step, 3, 14},
+    {"convolution_ways", flb_convolution_ways_step, 4, 14},
     {"scan", flb_scan_step, 2, 3},
     {"order", flb_order_step, 3, 6},
     {"extreme", flb_extreme_step, 2, 3},

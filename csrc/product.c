@@ -103,6 +103,8 @@ void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k,
     else multiply_f32(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, whole);
 }
 
+GemmFn flb_own_gemm(int f64) { return f64 ? product_f64 : product_f32; }
+
 int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
 
 /* Products with a B that is packed once for many blocks of rows. Panels of B (k, n) may be packed apart: *npanels of them, *bytes together. */

@@ -48,7 +48,7 @@ static int in_float32(const Product *p) {
             for (int64_t q = 0; q < p->k; q++) a[r * p->k + q] = widened(p->a[i * p->a_step[0] + r * p->a_step[1] + q * p->a_step[2]]);
         for (int64_t q = 0; q < p->k; q++)
             for (int64_t j = 0; j < p->n; j++) b[q * p->n + j] = widened(p->b[i * p->b_step[0] + q * p->b_step[1] + j * p->b_step[2]]);
-        flb_gemm(gemm, 0, 'N', 'N', &sizes, 0, (char *)a, (char *)b, (char *)c);
+        flb_gemm(gemm, 0, 'N', 'N', &sizes, 0, PRODUCT_USUAL, (char *)a, (char *)b, (char *)c);
         for (int64_t j = 0; j < p->m * p->n; j++) p->c[i * p->m * p->n + j] = rounded(c[j]);
     }
     flb_api->free(a);

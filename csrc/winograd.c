@@ -19,6 +19,7 @@
 
 #if !defined(__x86_64__)
 int flb_winograd_fits(const Conv *c, int what) { return 0; }
+int flb_winograd_can(const Conv *c, int what) { return 0; }
 int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
 #else
 #include "conv_lanes.h"
@@ -427,11 +428,16 @@ static int64_t tiles_in(const Conv *c, int what) {
     return c->images * around(to[1], 4) * around(to[2], 4);
 }
 
-int flb_winograd_fits(const Conv *c, int what) {
+int flb_winograd_can(const Conv *c, int what) {
     if (flb_cpu_level() < 2 || c->groups != 1 || c->channels % L || c->outputs % L || c->channels < 2 * L || c->outputs < 2 * L) return 0;
     if (c->in[0] != 1 || c->out[0] != 1 || c->kernel[0] != 1 || c->padding[0] || c->kernel[1] != 3 || c->kernel[2] != 3) return 0;
     for (int d = 1; d < 3; d++)
         if (c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] > 2 || c->out[d] != c->in[d] + 2 * c->padding[d] - 2) return 0;
+    return 1;
+}
+
+int flb_winograd_fits(const Conv *c, int what) {
+    if (!flb_winograd_can(c, what)) return 0;
     /* Nanoseconds a pair of channels, as measured: products of the tiles and transforms of the weight, against products of all taps. */
     double tiles = (double)tiles_in(c, what);
     return .8 * tiles + (tiles <= ALL || what == WEIGHT ? 12 : 30) < .27 * (double)(c->images * c->out[1] * c->out[2]);

@@ -190,9 +190,10 @@ def read_only_inside() -> None:
             a, b, y, bias = (guarded(s, at_end) for s in (x, w, (x[0], w[0], *out), (w[0],)))
             how = (stride, stride, pad if w[2] > 1 else 0, pad, 1, 1)
             rest = (groups, 1, *how[:2], 0, *how[2:4], 1, *how[4:])
-            _runtime.native("convolution", (a, b, bias, y), (0, 0, 1, *rest))
-            _runtime.native("convolution", (y, b, a), (1, 0, 0, *rest))
-            _runtime.native("convolution", (y, a, b), (2, 0, 0, *rest))
+            for way in range(6):
+                _runtime.native("convolution", (a, b, bias, y), (0, 0, 1, *rest, way))
+                _runtime.native("convolution", (y, b, a), (1, 0, 0, *rest, way))
+                _runtime.native("convolution", (y, a, b), (2, 0, 0, *rest, way))
         for shape, dim in (((5, 37), 1), ((3, 11, 67), 1), ((1, 70000), 1)):
             _runtime.native("scan", (guarded(shape, at_end), guarded(shape, at_end)), (dim, 0, 0))
 

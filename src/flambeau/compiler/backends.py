@@ -124,9 +124,11 @@ def aot_eager(gm, example_inputs, **kwargs):
 
 
 @register_backend
-def inductor(gm, example_inputs, options=None, **kwargs):
+def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
     """``options``: settings of ``torch._inductor.config`` for this graph, by dotted name; those that aren't built are passed over. ``cache``: False
-    is ``force_disable_caches``."""
+    is ``force_disable_caches``. ``mode`` "max-autotune" and "max-autotune-no-cudagraphs": the setting ``max_autotune``."""
+    if mode is not None and mode.startswith("max-autotune"):
+        options = {**(options or {}), "max_autotune": True}
     if options:
         if options.get("cache") is False:
             options = {**options, "force_disable_caches": True}

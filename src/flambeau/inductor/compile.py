@@ -12,7 +12,7 @@ from collections import Counter
 from .. import _C
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
-from . import cache, debug, memory, metrics
+from . import autotune, cache, debug, memory, metrics
 from .codegen import write_kernel
 from .donate import donate, pass_on, spend
 from .ir import ExternCall, eliminate_dead, loads, stores, verify
@@ -52,7 +52,7 @@ _OF_THE_PASSES = (
 class CompiledInfo:
     """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
     eager kernel and why; what the native graph is made of. ``steps``: kernels and calls in order, ``launches``: the same with those that are launched
-    together as one."""
+    together as one. ``choices``: under max-autotune, products and convolutions and the way that was measured to be the fastest."""
 
     source: str
     kernels: dict[str, str]
@@ -62,6 +62,7 @@ class CompiledInfo:
     fallbacks: list[str]
     arena_size: int
     plan: Plan
+    choices: list[str] = dataclasses.field(default_factory=list)
 
 
 def _elsewhere(node) -> bool:
@@ -95,7 +96,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
     metrics.generated_kernel_count += launches
     entry = getattr(gm, "entry", None)
     _CACHING("compiled %s", entry or "a graph that isn't kept on disk")
-    if entry is not None:
+    if entry is not None and autotune.is_whole(info.choices):  # else a later process goes on measuring
         remember(entry, getattr(gm, "onto", None) or {}, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
     _report(info)
@@ -229,14 +230,16 @@ def compile_program(program, times=None, onto=None):
     else:
         launches = steps
     passed("chain rows")
+    choices = autotune.tune(launches, lowering.buffers) if config.max_autotune else []
+    passed("autotune")
     offsets, arena, notes = memory.plan(lowering.buffers, [effects(s) for s in launches], lowering.backed_hint)
     passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
     addresses = cache.addresses(kernels) if kernels else {}
     passed("compile")
-    source = _source(launches, kernels, notes, arena)
+    source = _source(launches, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
     plan = assemble(lowering, launches, offsets, arena, {a: b for a, b in inplace.values()})
-    info = CompiledInfo(source, kernels, steps, launches, times, lowering.fallbacks, arena, plan)
+    info = CompiledInfo(source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices)
     graph = plan.bind(addresses, info)
     passed("assemble")
     return graph, Made(nodes, groups, lowering, set(inplace))
@@ -369,7 +372,7 @@ def _operations(kernel) -> str:
 
 def _source(steps, kernels, notes, arena) -> str:
     """What the graph runs, as text: the launches in order, then each kernel once."""
-    lines = [f"; arena of {arena} bytes", *(f"; {n} (reuse)" for n in notes)]
+    lines = [f"; arena of {arena} bytes", *(f"; {n}" for n in notes)]
     lines += _launches(steps)
     return "\n".join([*lines, "", *kernels.values()])
 

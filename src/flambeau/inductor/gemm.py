@@ -30,6 +30,7 @@ class Gemm:
     ldb: int
     ldc: int
     batch: tuple
+    choice: int = 0  # a way of csrc/gemm.c (PRODUCT_OWN ...), 0: what sizes let expect
 
     def flops(self):
         return 2 * self.m * self.n * self.k * math.prod(b[0] for b in self.batch)

@@ -115,7 +115,7 @@ class _Assembly:
             for n, sa, sb, sc in g.batch:
                 sizes += [n, sa * item, sb * item, sc * item]
             slots = [self.slot(a.buffer), self.slot(b.buffer), self.slot(c)]
-            return ("gemm", g.t, slots, g.ta, g.tb, frame.block(sizes), len(g.batch))
+            return ("gemm", g.t, slots, g.ta, g.tb, frame.block(sizes), len(g.batch), g.choice)
         if step.what == "native":
             self.cost += self.lowering.values.hint(step.data.flops) / 3e4
             made = [self.buffers[n] for n in step.outputs if self.buffers[n].kind != "number"]

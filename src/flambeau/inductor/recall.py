@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..base import disk, dtypes
+from ..base.threads import get_num_threads
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from . import cache, metrics
 from .plan import Plan, dtype_name, read_plan, write_plan
@@ -46,7 +47,8 @@ class Info:
 
 def _path(entry: str, onto: dict[int, int]) -> str:
     settings = sorted(config.changed().items())
-    text = repr((entry, sorted(onto.items()), settings, cache.machine()))
+    threads = get_num_threads() if config.max_autotune else None  # choices were measured with so many
+    text = repr((entry, sorted(onto.items()), settings, cache.machine(), threads))
     name = "g" + hashlib.sha256(text.encode()).hexdigest()[:40]
     return os.path.join("graphs", name[1:3], name)
 

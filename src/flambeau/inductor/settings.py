@@ -37,7 +37,12 @@ KNOBS = {
     ),
     "freezing_discard_parameters": Knob(False, "accepted for compatibility: modules keep their parameters"),
     "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
-    "max_autotune": Knob(False, "accepted for compatibility, without effect"),
+    "max_autotune": Knob(
+        False,
+        "choose how products and convolutions are made by measuring, at compile time (inductor/autotune.py)",
+        ("TORCHINDUCTOR_MAX_AUTOTUNE",),
+    ),
+    "autotune_seconds": Knob(2.0, "seconds of measuring for a graph, at most; what was measured is kept", type=float),
     "compile_threads": Knob(
         0,
         "threads that generate code while Python goes on (0: one a core; 1: none, the caller does)",

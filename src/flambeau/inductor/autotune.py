@@ -1,0 +1,280 @@
+"""Choosing by measurement: ways of making a product or a convolution are tried at compile time and the fastest is written into the step.
+
+Only under ``max_autotune``; otherwise the sizes decide (csrc/product.c, csrc/conv.c), the same way each time. What was measured is kept: in the
+process, and on disk under a name that tells processor, threads, library, dtype, shapes and strides, so that a second process measures nothing. A way
+that raises, or whose result is not that of the usual one within bounds, is dropped with a line in the log. Another way is taken only when it is
+``WORTH`` better than the usual one: closer ones are noise, and the usual one has the same bits everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _runtime
+from ..base import blas, disk
+from ..base.logs import artifact
+from ..base.threads import get_num_threads
+from . import cache
+from .gemm import Gemm
+from .ir import ExternCall
+from .settings import config
+
+__all__ = ["Choice", "clock", "decide", "is_whole", "tune"]
+
+log = logging.getLogger("flambeau.inductor")
+_AUTOTUNING = artifact("autotuning", "what max-autotune measured, chose and dropped")
+
+ROUNDS = 7  # times that each way runs, one after the other in turn
+WORTH = 0.97  # of the usual way's time, above which that one stays
+SHARE = 0.25  # of the time for a graph that one way of one step may take
+CALLS = 20  # of a way in a round, where one is short
+OVER = "usual (the time was over)"
+SHORT = 1e-4  # seconds that a round of a way should take
+clock = time.perf_counter  # seconds
+
+_EPS = {np.dtype(np.float32): 2.0**-23, np.dtype(np.float64): 2.0**-52}
+_known: dict[str, str] = {}  # key -> name of a way
+
+
+@dataclass
+class Choice:
+    """A step to choose for. ``key`` tells all that the answer depends on but the machine; ``ways``: name -> number, the usual one first;
+    ``run(number)`` makes the result once; ``agrees(result, usual result)``."""
+
+    key: str
+    ways: dict[str, int]
+    run: Callable[[int], Any]
+    agrees: Callable[[Any, Any], bool]
+
+
+def tune(launches: list, buffers: dict) -> list[str]:
+    """Choose for each product and convolution of constant sizes that is a launch of its own; a line of each that was decided. The steps are
+    written. Measuring ends ``config.autotune_seconds`` after its begin; what was not reached by then stays as usual, and is measured by a later
+    compilation."""
+    lines, end = [], None
+    for step in launches:
+        key = _key(step, buffers) if isinstance(step, ExternCall) and step.what in _MAKERS else None
+        if not key:
+            continue
+        name = _recalled(key)
+        if name is None:
+            end = clock() + config.autotune_seconds if end is None else end
+            if clock() >= end:
+                lines.append(f"{key}: {OVER}")
+                continue
+            choice = _MAKERS[step.what](step, key, buffers)
+            if choice is None:
+                continue
+            name = decide(choice, end)
+            if name is None:
+                lines.append(f"{key}: {OVER}")
+                continue
+            _remember(key, name)
+        if step.what == "gemm":
+            step.data.choice = _GEMM.get(name, 0)
+        else:
+            step.data.numbers[13] = _CONVOLUTION.get(name, 0)
+        lines.append(f"{key}: {name}")
+    for line in lines:
+        _AUTOTUNING("%s", line)
+    return lines
+
+
+def is_whole(lines: list[str]) -> bool:
+    """Whether nothing was left out for want of time."""
+    return not any(line.endswith(OVER) for line in lines)
+
+
+def decide(choice: Choice, end: float) -> str | None:
+    """The way's name, "usual" among them; None when the time ended before each had run often enough."""
+    names = list(choice.ways)
+    cap = config.autotune_seconds * SHARE
+    wanted, times, calls, spent = None, {}, {}, {}
+    for name in names:
+        if clock() >= end:
+            return None
+        try:
+            start = clock()
+            result = choice.run(choice.ways[name])
+            took = clock() - start
+            right = wanted is None or choice.agrees(result, wanted)
+        except Exception as e:  # whatever a way raises, the usual one is still there
+            if wanted is None:
+                raise
+            _dropped(choice, name, f"{type(e).__name__}: {e}")
+            continue
+        if not right:
+            _dropped(choice, name, "its result is out of the bounds of the usual one's")
+            continue
+        wanted = result if wanted is None else wanted
+        times[name], spent[name] = ([took] if took >= cap else []), took
+        calls[name] = max(1, min(CALLS, int(SHORT / took))) if took > 0 else CALLS
+    for _ in range(ROUNDS if len(times) > 1 else 0):
+        for name, found in times.items():
+            if spent[name] >= cap:
+                continue
+            if clock() >= end:
+                return _best(times, 3)
+            number, start = choice.ways[name], clock()
+            for _ in range(calls[name]):
+                choice.run(number)
+            took = clock() - start
+            spent[name] += took
+            found.append(took / calls[name])
+    return _best(times, 1)
+
+
+def _best(times: dict[str, list[float]], least: int) -> str | None:
+    """The fastest by median of those that ran ``least`` times; None where the usual one did not."""
+    medians = {name: statistics.median(found) for name, found in times.items() if len(found) >= least}
+    _AUTOTUNING("%s", ", ".join(f"{name} {m * 1e6:.1f} us" for name, m in medians.items()) or "one way only")
+    usual = next(iter(times))
+    if len(times) == 1:
+        return usual
+    if usual not in medians:
+        return None
+    best = min(medians, key=medians.__getitem__)
+    return best if medians[best] < WORTH * medians[usual] else usual
+
+
+def _dropped(choice: Choice, name: str, why: str) -> None:
+    log.warning("autotuning: %s is dropped for %s: %s", name, choice.key, " ".join(why.split()))
+
+
+# ---- what was found ----------------------------------------------------------------------------------------------------
+
+
+def _entry(key: str) -> str:
+    library = blas._library()
+    where = library[0]._name if library else "scipy"
+    environment = [os.environ.get(n) for n in ("FLAMBEAU_CPU", "FLAMBEAU_PRODUCTS", "FLAMBEAU_BLAS_THREADS")]
+    text = repr((key, cache.machine(), get_num_threads(), os.path.basename(where), environment))
+    name = "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
+    return os.path.join("choices", name[1:3], name)
+
+
+def _recalled(key: str) -> str | None:
+    entry = _entry(key)
+    if entry in _known:
+        return _known[entry]
+    body = None if config.force_disable_caches else disk.read_entry(entry)
+    if body is None:
+        return None
+    try:
+        found, name = json.loads(body)
+    except ValueError:
+        return None
+    if found != key or name not in _NAMES:
+        return None
+    _known[entry] = name
+    return name
+
+
+def _remember(key: str, name: str) -> None:
+    entry = _entry(key)
+    _known[entry] = name
+    if not config.force_disable_caches:
+        disk.write_entry(entry, json.dumps([key, name]).encode())
+
+
+# ---- products ----------------------------------------------------------------------------------------------------------
+
+_GEMM = {"usual": 0, "own": 1, "library": 2}
+_GEMM |= {
+    f"{way}, {side}": n + more for way, n in _GEMM.items() for side, more in (("by rows", 16), ("by columns", 32))
+}
+_SPLIT = 2e6  # operations from which csrc/gemm.c splits a product over threads
+_MOST = 1 << 27  # elements of operands and result that are made to measure
+
+
+def _key(step: ExternCall, buffers: dict) -> str | None:
+    """What the choice depends on, as text; None for a step without constant sizes or without a choice."""
+    if step.what == "gemm":
+        g: Gemm = step.data
+        numbers = [g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *(n for b in g.batch for n in b)]
+        if any(type(n) is not int for n in numbers) or (min(g.m, g.n) == 1 and not g.batch):
+            return None
+        count = math.prod(b[0] for b in g.batch)
+        if count * (g.m * g.k + g.k * g.n + g.m * g.n) > _MOST:
+            return None
+        batch = "".join(f" batch {b}" for b in g.batch)
+        return f"product {g.t} {g.ta}{g.tb} {g.m}x{g.k}x{g.n} ld {g.lda} {g.ldb}{batch}"
+    if step.data.name != "convolution":
+        return None
+    shapes = [tuple(x.shape) for x in (*step.inputs, buffers[step.outputs[0]])]
+    numbers = [*step.data.numbers[:13], *(n for s in shapes for n in s)]
+    if any(type(n) not in (int, bool) for n in numbers) or sum(map(math.prod, shapes)) > _MOST:
+        return None
+    return f"convolution {' '.join(map(str, shapes))} how {[int(n) for n in step.data.numbers[:13]]}"
+
+
+def _product(step: ExternCall, key: str, buffers: dict) -> Choice | None:
+    g: Gemm = step.data
+    dtype = np.dtype(np.float64 if g.t == "f64" else np.float32)
+    count = math.prod(b[0] for b in g.batch)
+    rng = np.random.default_rng(0)
+
+    def matrices(transposed, rows, columns, ld):
+        lines, width = (columns, rows) if transposed else (rows, columns)
+        apart = min(ld, 4 * width)  # parts of a wide matrix lie apart as they do in the program, within reason
+        held = rng.standard_normal((count, lines, apart), dtype)[:, :, :width]
+        held = held.transpose(0, 2, 1) if transposed else held
+        return held if g.batch else held[0]
+
+    a, b = matrices(g.ta == "T", g.m, g.k, g.lda), matrices(g.tb == "T", g.k, g.n, g.ldb)
+    blas.share_threads()
+    if _runtime.matmul(a, b) is None:
+        return None
+    bound = 2 * (g.k + 4) * _EPS[dtype]
+
+    def agrees(got, want):
+        return bool((np.abs(got - want) <= bound * np.matmul(np.abs(a), np.abs(b))).all())
+
+    split = get_num_threads() > 1 and g.flops() >= _SPLIT
+    ways = {name: n for name, n in _GEMM.items() if split or n < 16}
+    return Choice(key, ways, lambda n: _runtime.matmul(a, b, n), agrees)
+
+
+# ---- convolutions ------------------------------------------------------------------------------------------------------
+
+_CONVOLUTION = {"usual": 0, "gather": 1, "winograd": 2, "shift": 3, "taps": 4, "depthwise": 5}
+_BOUND = 128  # of the greatest result, in epsilons: twice what one may be off
+
+
+def _convolution(step: ExternCall, key: str, buffers: dict) -> Choice | None:
+    numbers = tuple(int(n) for n in step.data.numbers[:13])
+    dtype = np.dtype(np.float64 if numbers[1] else np.float32)
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal(tuple(r.shape), dtype) for r in step.inputs]
+    made = np.empty(tuple(buffers[step.outputs[0]].shape), dtype)
+    found = np.empty(1, np.int64)
+    blas.share_threads()
+    _runtime.native("convolution_ways", (*given, made, found), (*numbers, 0))
+    usual = {n for n in _CONVOLUTION.values() if n and int(found[0]) >> (16 + n) & 1}
+    ways = {
+        name: n for name, n in _CONVOLUTION.items() if not n or (int(found[0]) >> n & 1 and n not in usual)
+    }  # the usual one has a name of its own too
+
+    def run(n):
+        out = np.empty_like(made)
+        _runtime.native("convolution", (*given, out), (*numbers, n))
+        return out
+
+    def agrees(got, want):
+        return bool((np.abs(got - want) <= _BOUND * _EPS[dtype] * np.abs(want).max()).all())
+
+    return Choice(key, ways, run, agrees)
+
+
+_MAKERS = {"gemm": _product, "native": _convolution}
+_NAMES = _GEMM.keys() | _CONVOLUTION.keys()
