@@ -1,6 +1,8 @@
 """What CPython's own tests showed: identity of tuples, errors of calls and matches, names of generators, managers that are none,
 exceptions that existed before they were raised."""
 
+import operator
+
 import pytest
 from helpers import check
 
@@ -103,4 +105,44 @@ def named_generator(x):
     ],
 )  # fmt: skip
 def test_same_as_plain(program, args):
+    check(program, X, *args, calls=2)
+
+
+def equal_texts(x, given):
+    a = b = "xyzpdq"
+    c = a[:3] + b[3:]
+    graph_break()
+    kept = {"a": a, "c": c}
+    graph_break()
+    return (
+        x + 1,
+        a is b,
+        a is c,
+        c is "".join([c]),
+        kept["a"] is kept["c"],
+        kept["c"] is c,
+        operator.is_not(a, c),
+        given is a,
+    )
+
+
+def equal_numbers_and_phrases(x, n):
+    a, s = 1000, "two words"
+    b, t = n + 990, "two " + s[4:]
+    c = float(a)
+    graph_break()
+    return x + 1, a is b, s is t, c is c, c is float(b)
+
+
+def asked_in_one_graph(x):
+    a = "xyzpdq"
+    c = a[:3] + a[3:]
+    return x + 1, operator.is_(a, c), operator.is_not(a, c), a is c, operator.is_(a, a)
+
+
+@pytest.mark.parametrize(
+    ("program", "args"),
+    [(equal_texts, ("".join(["xyz", "pdq"]),)), (equal_numbers_and_phrases, (10,)), (asked_in_one_graph, ())],
+)
+def test_equal_constants_are_the_objects_that_plain_python_has(program, args):
     check(program, X, *args, calls=2)

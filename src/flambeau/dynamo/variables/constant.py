@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 import types
 
 import numpy as np
@@ -55,6 +56,20 @@ def is_constant_value(v) -> bool:
     )
 
 
+def merges(text: str) -> bool:
+    """Whether ``text`` was computed and would become another object as a constant of code, which keeps one object of all names."""
+    if len(text) < 2 or not text.isascii() or not text.isidentifier() and not text.replace("_", "a").isalnum():
+        return False
+    return sys.intern("".join((text[:1], text[1:]))) is not text  # of a copy: ``text`` itself must not become the one
+
+
+class Kept:
+    """Holds an object for code to load, itself and not an equal constant."""
+
+    def __init__(self, value):
+        self.value = value
+
+
 class ConstantVariable(KnownVariable):
     def __init__(self, value, source=None):
         self.source, self.born = source, next(_serial)
@@ -72,7 +87,16 @@ class ConstantVariable(KnownVariable):
         return self.value
 
     def reloadable(self):
+        if type(self.value) is str:
+            return self.source is not None and type(self.source) is not ConstSource and merges(self.value)
         return has_nan(self.value)  # which one it is shows
+
+    def reconstruct(self, cg):
+        if type(self.value) is str and merges(self.value):
+            cg.load_const(Kept(self.value))
+            cg.load_attr("value")
+        else:
+            super().reconstruct(cg)
 
     def truth(self, tx):
         if isinstance(self.value, enum.Enum):
